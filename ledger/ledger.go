@@ -1,0 +1,190 @@
+// Package ledger keeps the books of one connection: which noops came, which did not,
+// and when. It is pure accounting: no I/O, no goroutine, no clock of its own.
+//
+// Two independent books are kept, because each sees what the other cannot:
+//
+//   - numbers: noops that carry an `id:` of 1, 2, 3 … per device. A hole in the numbers
+//     is a noop that was sent and lost on the way.
+//   - slots: the clock. Every interval is a slot that owes one noop. A slot that stays
+//     empty is a noop that never came, whether or not the server noticed.
+//
+// A noop that is merely late fills its slot by arriving early against the next one, so
+// lateness is never taken for loss; see slots.
+package ledger
+
+import (
+	"sync"
+	"time"
+)
+
+// An Instant is a monotonic time since the start of the runner. Wall clocks may be
+// stepped during a run; instants are not.
+type Instant = time.Duration
+
+// Config is shared by all ledgers of a run.
+type Config struct {
+	// Interval is the promised distance between two noops of a connection. It must be positive.
+	Interval time.Duration
+	// Late is the lateness above which a noop is counted as late; it is also how long before
+	// the end of a stream a noop may be due and still be on its way (at most half an interval).
+	Late time.Duration
+}
+
+func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
+
+// State is where a connection is in its life.
+type State string
+
+// The states of a connection. Completed is the only good end.
+const (
+	Planned    State = "planned"    // nothing was tried yet
+	Connecting State = "connecting" // a first dial is under way
+	Open       State = "open"       // a stream is held
+	Waiting    State = "waiting"    // a stream was lost, a reconnect follows
+	Completed  State = "completed"  // the server ended the stream because it was asked to
+	Dropped    State = "dropped"    // the stream ended before anyone asked for it
+	Refused    State = "refused"    // no stream was ever opened
+	Unfinished State = "unfinished" // the client gave up: interrupted, or no end after the request for it
+)
+
+// Reasons for an end that came from the client, as Closed is told them.
+const (
+	ReasonClient      = "client"      // the script closed the stream
+	ReasonInterrupted = "interrupted" // the run was stopped
+)
+
+// Bounds on what one connection may remember: a ledger never grows with time.
+const (
+	maxFindings     = 16
+	maxLateFindings = 4 // of these: lateness is common, and must not crowd out a loss
+	maxOutages      = 16
+)
+
+// A Ledger is the account of one device id over all its streams. The zero value is not
+// usable; see New. All methods may be called from any goroutine.
+type Ledger struct {
+	mu  sync.Mutex
+	cfg *Config
+	rec Record
+
+	numbers numbers
+	slots   slots
+
+	streamOpen  bool    // a stream is held now
+	sawNoop     bool    // on this stream
+	connectAt   Instant // start of the present dial
+	openedAt    Instant // headers of the present stream
+	lastAt      Instant // the gap clock: last noop of this stream, or its headers
+	lostAt      Instant // when the previous stream was lost
+	endAskedAt  Instant // when the end was asked for; 0: not yet
+	skipped     uint64  // numbers that a message, not a noop, skipped since the last noop
+	pendingGap  time.Duration
+	pendingSlot int64
+}
+
+// New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
+func New(id string, cfg *Config) *Ledger {
+	return &Ledger{cfg: cfg, rec: Record{ID: id, State: Planned}}
+}
+
+// ID is the device id.
+func (l *Ledger) ID() string { return l.rec.ID }
+
+// Connecting notes that a dial begins.
+func (l *Ledger) Connecting(at Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.connectAt = at
+	l.rec.Attempts++
+	if l.rec.Streams == 0 {
+		l.rec.State = Connecting
+	}
+}
+
+// Opened notes that the headers of a good response are complete: the gap clock starts here,
+// not at the dial. It returns how long the connect took.
+func (l *Ledger) Opened(at Instant) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took := at - l.connectAt
+	l.rec.Streams++
+	if l.rec.Streams == 1 {
+		l.rec.OpenedAt, l.rec.Connect = at, took
+	} else {
+		l.rec.outage(Outage{From: l.lostAt, To: at})
+	}
+	l.rec.State = Open
+	l.streamOpen, l.sawNoop = true, false
+	l.openedAt, l.lastAt = at, at
+	return took
+}
+
+// AskedToEnd notes that the server is now being asked to end the stream: from here on its
+// end is what was wanted, and no further noop is owed.
+func (l *Ledger) AskedToEnd(at Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.endAskedAt == 0 {
+		l.endAskedAt = max(at, 1)
+	}
+}
+
+// Closed notes the end of a stream or of an attempt to open one. clean says that the server
+// ended the stream in order; reason is the word for it in reports; again says that the client
+// is going to reconnect.
+func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := l.endAskedAt != 0
+	if l.streamOpen {
+		l.streamOpen = false
+		l.rec.Held += at - l.openedAt
+		l.rec.ClosedAt = at
+		if again && !asked {
+			l.lostAt = at
+			if l.slots.anchor == 0 { // not one noop yet: owed since the headers
+				l.slots.anchor = l.openedAt
+			}
+		}
+	}
+	l.rec.Reason = reason
+	switch {
+	case again && !asked:
+		if l.rec.Streams > 0 {
+			l.rec.State = Waiting
+		}
+	case l.rec.Streams == 0:
+		l.rec.State = Refused
+		l.rec.ClosedAt = at
+		l.rec.find(Finding{Kind: KindRefused, At: at, Note: reason})
+	case asked && clean && l.rec.State == Open:
+		l.rec.State = Completed
+		l.closeSlots(l.end(at))
+	case l.rec.State == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
+		l.rec.State = Unfinished
+		l.closeSlots(l.end(at))
+	default:
+		l.closeSlots(l.end(at))
+		l.rec.State = Dropped
+		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
+	}
+}
+
+// end is the last moment of the stream at which a noop could still be owed.
+func (l *Ledger) end(at Instant) Instant {
+	if l.endAskedAt != 0 {
+		return min(at, l.endAskedAt)
+	}
+	return at
+}
+
+// Record is a copy of the account as it stands.
+func (l *Ledger) Record() Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.rec
+	r.Findings = append([]Finding(nil), l.rec.Findings...)
+	r.Outages = append([]Outage(nil), l.rec.Outages...)
+	l.numbers.fill(&r)
+	return r
+}

@@ -1,0 +1,104 @@
+package ledger
+
+// maxRanges bounds the holes one connection remembers. Beyond it a hole is counted as lost
+// at once, and a late arrival from it counts as duplicated: still a fault, less well named.
+const maxRanges = 64
+
+// A hole is a run of numbers that were skipped and may still arrive.
+type hole struct {
+	from, to uint64
+	at       Instant
+}
+
+// numbers is the book of the `id:` numbers of one numbering.
+type numbers struct {
+	known     bool // a number of this numbering was seen
+	highest   uint64
+	holes     []hole
+	forgotten uint64 // numbers in holes beyond maxRanges, and in earlier numberings
+}
+
+type sighting int
+
+const (
+	inOrder  sighting = iota // the next number, or a later one
+	filled                   // out of order: it fills a hole
+	repeated                 // seen before
+)
+
+// see books one number. advance is by how much the highest number grew.
+func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
+	switch {
+	case seq > n.highest:
+		if seq > n.highest+1 {
+			n.open(hole{n.highest + 1, seq - 1, at})
+		}
+		advance = seq - n.highest
+		n.highest = seq
+		return inOrder, advance
+	case n.fillHole(seq):
+		return filled, 0
+	default:
+		return repeated, 0
+	}
+}
+
+func (n *numbers) open(h hole) {
+	if len(n.holes) >= maxRanges {
+		n.forgotten += h.to - h.from + 1
+		return
+	}
+	n.holes = append(n.holes, h)
+}
+
+func (n *numbers) fillHole(seq uint64) bool {
+	for i := range n.holes {
+		h := &n.holes[i]
+		if seq < h.from || seq > h.to {
+			continue
+		}
+		switch {
+		case h.from == h.to:
+			n.holes = append(n.holes[:i], n.holes[i+1:]...)
+		case seq == h.from:
+			h.from++
+		case seq == h.to:
+			h.to--
+		default:
+			rest := hole{seq + 1, h.to, h.at}
+			h.to = seq - 1
+			n.open(rest)
+		}
+		return true
+	}
+	return false
+}
+
+// restart begins a new numbering; the holes of the old one can no longer be filled.
+func (n *numbers) restart() (lost []hole) {
+	lost = n.holes
+	n.forgotten += countHoles(lost)
+	n.known, n.highest, n.holes = false, 0, nil
+	return lost
+}
+
+func countHoles(holes []hole) (sum uint64) {
+	for _, h := range holes {
+		sum += h.to - h.from + 1
+	}
+	return sum
+}
+
+// fill writes the book into a record: open holes become findings, before all others.
+func (n *numbers) fill(r *Record) {
+	r.Last = n.highest
+	r.Lost = n.forgotten + countHoles(n.holes)
+	rest := r.Findings
+	r.Findings = nil
+	for _, h := range n.holes {
+		r.find(Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.to - h.from + 1, At: h.at})
+	}
+	for _, f := range rest {
+		r.find(f)
+	}
+}

@@ -1,0 +1,97 @@
+package ledger
+
+import "time"
+
+// A Record is the account of one connection as it is stored. Times are instants of the
+// runner in nanoseconds of time.Duration; a reader adds the runner's start.
+type Record struct {
+	ID       string `json:"id"`
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"` // why the last stream or attempt ended
+	Numbered bool   `json:"numbered,omitempty"`
+
+	Attempts int           `json:"attempts"`
+	Streams  int           `json:"streams"`
+	Connect  time.Duration `json:"connect_ns"` // first dial to first headers
+	OpenedAt Instant       `json:"opened_ns"`
+	ClosedAt Instant       `json:"closed_ns"`
+	Held     time.Duration `json:"held_ns"` // headers to end, summed over streams
+
+	Received   uint64 `json:"received"`   // distinct good noops
+	Lost       uint64 `json:"lost"`       // numbers skipped and never seen
+	Unsent     uint64 `json:"unsent"`     // slots of the clock that stayed empty while the stream went on
+	Tail       uint64 `json:"tail"`       // slots that stayed empty before the end
+	Duplicated uint64 `json:"duplicated"` // seen again
+	Reordered  uint64 `json:"reordered"`  // seen after a higher number
+	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
+	Late       uint64 `json:"late"`
+
+	Last        uint64        `json:"last,omitempty"`       // highest number of the present numbering
+	Numberings  int           `json:"numberings,omitempty"` // how often the server began at 1
+	MaxGap      time.Duration `json:"max_gap_ns"`
+	MaxLateness time.Duration `json:"max_lateness_ns"`
+
+	Findings []Finding `json:"findings,omitempty"`
+	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound: counted, not listed
+	Outages  []Outage  `json:"outages,omitempty"`
+}
+
+// Missed is how many noops were owed and did not come, by this side's own evidence.
+func (r Record) Missed() uint64 { return r.Lost + r.Unsent + r.Tail }
+
+// Expected is how many noops were owed while the connection was observed.
+func (r Record) Expected() uint64 { return r.Received + r.Corrupted + r.Missed() }
+
+// Faultless says that the stream was held to its wanted end and every noop came once, in
+// order and intact. Lateness is no fault here.
+func (r Record) Faultless() bool {
+	return r.State == Completed && r.Missed()+r.Duplicated+r.Reordered+r.Corrupted == 0 && r.Received > 0
+}
+
+// Kind names what a finding is.
+type Kind string
+
+// The kinds of findings.
+const (
+	KindLost       Kind = "lost"       // numbers From..To were skipped
+	KindUnsent     Kind = "unsent"     // Count noops never came; From is the ordinal of the first
+	KindTail       Kind = "tail"       // Count noops were still owed when the stream ended
+	KindDuplicated Kind = "duplicated" // number (or ordinal) From came again
+	KindReordered  Kind = "reordered"  // number From came after a higher one
+	KindCorrupted  Kind = "corrupted"  // Note holds what came instead of `0`
+	KindLate       Kind = "late"       // number From came Lateness too late
+	KindDropped    Kind = "dropped"
+	KindRefused    Kind = "refused"
+	KindRestarted  Kind = "restarted" // the server began to number at 1 again
+)
+
+// A Finding is one thing that was wrong on a connection.
+type Finding struct {
+	Kind     Kind          `json:"kind"`
+	From     uint64        `json:"from,omitempty"`
+	To       uint64        `json:"to,omitempty"`
+	Count    uint64        `json:"count,omitempty"`
+	At       Instant       `json:"at_ns"` // when it was noticed
+	Lateness time.Duration `json:"lateness_ns,omitempty"`
+	Note     string        `json:"note,omitempty"`
+}
+
+// An Outage is the time between a lost stream and the headers of the next.
+type Outage struct {
+	From Instant `json:"from_ns"`
+	To   Instant `json:"to_ns"`
+}
+
+func (r *Record) find(f Finding) {
+	if len(r.Findings) >= maxFindings || f.Kind == KindLate && r.Late > maxLateFindings {
+		r.Unlisted++
+		return
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+func (r *Record) outage(o Outage) {
+	if len(r.Outages) < maxOutages {
+		r.Outages = append(r.Outages, o)
+	}
+}

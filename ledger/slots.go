@@ -1,0 +1,72 @@
+package ledger
+
+import "time"
+
+// maxCredit is how many slots the numbers may run ahead of the clock: a swap of neighbours
+// is one ahead for a moment. It is bounded so that a server that hurries cannot save up for
+// a silence later.
+const maxCredit = 4
+
+// slots is the book of the clock. The server owes one noop per interval; anchor is the time
+// of the slot that the last arrival was booked on.
+//
+// When an arrival comes n slots after the last one, n−1 slots are in doubt: their noops were
+// never sent, or they are late and right behind (TCP keeps order, so what was held up comes
+// in one burst). The doubt is a balance. Arrivals that come before the next slot lower it;
+// the first arrival on a later slot settles what is left of it as missed.
+type slots struct {
+	anchor  Instant
+	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
+	steady  bool  // an arrival came one slot after another: the phase is known
+}
+
+func (s *slots) start(at Instant) { *s = slots{anchor: at} }
+
+// advance moves the anchor to the slot of an arrival and says how many slots that is past
+// the last one, 0 for an arrival before the next slot.
+func (s *slots) advance(at Instant, interval time.Duration) int64 {
+	since := at - s.anchor
+	if since < interval/2 {
+		return 0
+	}
+	n := int64((since + interval/2) / interval)
+	s.anchor += time.Duration(n) * interval
+	drift := at - s.anchor
+	switch {
+	case n == 1 && drift < 0 && s.balance <= 0:
+		// Nearer to the true schedule than the anchor was: nothing arrives before it is sent.
+		s.anchor = at
+	case drift > 0:
+		// Late, or a server whose clock is slower than ours: follow, but slowly.
+		s.anchor += min(drift, interval/100)
+	}
+	s.steady = s.steady || n == 1
+	return n
+}
+
+// book enters n slots that passed against covered noops (arrived, or known by their number),
+// and returns how many slots are thereby settled as never sent.
+func (s *slots) book(n, covered int64) (unsent uint64) {
+	if n > 0 && s.balance > 0 {
+		unsent, s.balance = uint64(s.balance), 0
+	}
+	s.balance = max(s.balance+n-covered, -maxCredit)
+	return unsent
+}
+
+// settle ends the doubt: nothing more can arrive.
+func (s *slots) settle() uint64 {
+	left := max(s.balance, 0)
+	s.balance = 0
+	return uint64(left)
+}
+
+// owed is how many slots passed empty between the anchor and end.
+func (s *slots) owed(end Instant, interval, tolerance time.Duration) uint64 {
+	return whole(end-s.anchor-tolerance, interval)
+}
+
+// whole is how many whole intervals are in d.
+func whole(d, interval time.Duration) uint64 {
+	return uint64(max(d, 0) / interval)
+}
