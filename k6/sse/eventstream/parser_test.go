@@ -1,0 +1,222 @@
+package eventstream
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// got is an Event as strings, to be kept and compared.
+type got struct {
+	ID, Name, Data, Comment string
+	HasID                   bool
+	Retry                   time.Duration
+	HasRetry                bool
+}
+
+func copyEvent(e *Event) got {
+	return got{
+		ID: string(e.ID), Name: string(e.Name), Data: string(e.Data), Comment: string(e.Comment),
+		HasID: e.HasID, Retry: e.Retry, HasRetry: e.HasRetry,
+	}
+}
+
+// parseAll reads every event of r and the error that ended it.
+func parseAll(p *Parser) (events []got, err error) {
+	var e Event
+	for {
+		if err = p.Next(&e); err != nil {
+			return events, err
+		}
+		events = append(events, copyEvent(&e))
+	}
+}
+
+func TestParser(t *testing.T) {
+	t.Parallel()
+	data := func(values ...string) (out []got) {
+		for _, v := range values {
+			out = append(out, got{Data: v})
+		}
+		return out
+	}
+	tests := []struct {
+		name, in string
+		want     []got
+		err      error
+	}{
+		// The examples of section 9.2.6, as printed there.
+		{"spec: stock ticker, three lines of data", "data: YHOO\ndata: +2\ndata: 10\n\n", data("YHOO\n+2\n10"), io.EOF},
+		{
+			"spec: four blocks, the last one unfinished",
+			": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n",
+			[]got{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}},
+			io.ErrUnexpectedEOF,
+		},
+		{
+			"spec: four blocks, the last one finished",
+			": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+			[]got{{Data: "first event", ID: "1", HasID: true}, {Data: "second event", HasID: true}, {Data: " third event"}},
+			io.EOF,
+		},
+		{"spec: data without values", "data\n\ndata\ndata\n\ndata:", data("", "\n"), io.ErrUnexpectedEOF},
+		{"spec: the space after the colon is ignored", "data:test\n\ndata: test\n\n", data("test", "test"), io.EOF},
+
+		// Section 9.2.5: stream = [ bom ] *event; end-of-line = CRLF / CR / LF.
+		{"empty stream", "", nil, io.EOF},
+		{"CR", "data: a\r\rdata: b\r\r", data("a", "b"), io.EOF},
+		{"CRLF", "data: a\r\n\r\ndata: b\r\n\r\n", data("a", "b"), io.EOF},
+		{"mixed line ends", "data: a\r\ndata: b\rdata: c\n\r\n", data("a\nb\nc"), io.EOF},
+		{"LF CR is two ends", "data: a\n\rdata: b\n\n", data("a", "b"), io.EOF},
+		{"CR CRLF is a line and a blank one", "data: a\r\r\n", data("a"), io.EOF},
+		{"BOM once", "\xEF\xBB\xBFdata: a\n\n", data("a"), io.EOF},
+		{"only one BOM is stripped", "\xEF\xBB\xBF\xEF\xBB\xBFdata: a\n\n", nil, io.EOF},
+		{"BOM later is part of the name", "data: a\n\n\xEF\xBB\xBFdata: b\n\n", data("a"), io.EOF},
+		{"BOM alone", "\xEF\xBB\xBF", nil, io.EOF},
+		{"BOM before a blank line", "\xEF\xBB\xBF\ndata: a\n\n", data("a"), io.EOF},
+		{"half a BOM", "\xEF\xBB", nil, io.ErrUnexpectedEOF},
+
+		// Section 9.2.6: fields.
+		{"one space only", "data:  a\n\n", data(" a"), io.EOF},
+		{"a tab stays", "data:\ta\n\n", data("\ta"), io.EOF},
+		{"colons in the value", "data:a:b: c\n\n", data("a:b: c"), io.EOF},
+		{"unknown and case-sensitive fields", "Data: x\nfoo: y\n data: z\ndata: a\n\n", data("a"), io.EOF},
+		{"event name", "event: noop\ndata: 0\n\ndata: 1\n\n", []got{{Name: "noop", Data: "0"}, {Data: "1"}}, io.EOF},
+		{"the last event field wins", "event: a\nevent: b\ndata\n\n", []got{{Name: "b"}}, io.EOF},
+		{"no data: no event, name reset", "event: a\n\ndata: b\n\n", data("b"), io.EOF},
+		{"no data: the id is remembered", "id: 7\n\ndata: b\n\n", []got{{ID: "7", Data: "b"}}, io.EOF},
+		{"id persists", "id: 7\ndata: a\n\ndata: b\n\n", []got{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
+		{"id with NUL is ignored", "id: 7\ndata: a\n\nid: 8\x00\ndata: b\n\n", []got{{ID: "7", HasID: true, Data: "a"}, {ID: "7", Data: "b"}}, io.EOF},
+		{"retry", "retry: 1500\ndata: a\n\n", []got{{Data: "a", Retry: 1500 * time.Millisecond, HasRetry: true}}, io.EOF},
+		{"retry 0", "retry:0\ndata: a\n\n", []got{{Data: "a", HasRetry: true}}, io.EOF},
+		{"retry not of digits only", "retry: 15a\nretry: -1\nretry: 1.5\nretry\nretry:  1\ndata: a\n\n", data("a"), io.EOF},
+		{"retry beyond reason", "retry: 99999999999999999999999\ndata: a\n\n", []got{{Data: "a", Retry: 876000 * time.Hour, HasRetry: true}}, io.EOF},
+		{"comments of the block", ": sent=1\nid: 1\n:x\ndata: 0\n\n", []got{{ID: "1", HasID: true, Data: "0", Comment: "sent=1\nx"}}, io.EOF},
+		{"a comment-only block is no event", ": keep-alive\n\n:\n\ndata: a\n\n", data("a"), io.EOF},
+		{"blank lines", "\n\n\r\n\r\rdata: a\n\n\n\n", data("a"), io.EOF},
+
+		// The end of the file inside a block.
+		{"half a line", "data: a\n\ndata: b", data("a"), io.ErrUnexpectedEOF},
+		{"half a block", "data: a\n\ndata: b\n", data("a"), io.ErrUnexpectedEOF},
+		{"half a comment", ": sent=", nil, io.ErrUnexpectedEOF},
+		{"a comment without its blank line", ": sent=1\n", nil, io.ErrUnexpectedEOF},
+		{"retry without its blank line", "retry: 1\n", nil, io.ErrUnexpectedEOF},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			whole, err := parseAll(New(strings.NewReader(tt.in)))
+			assert.Equal(t, tt.want, whole)
+			assert.Equal(t, tt.err, err)
+			bytewise, err := parseAll(New(iotest.OneByteReader(strings.NewReader(tt.in))))
+			assert.Equal(t, tt.want, bytewise, "one byte at a time")
+			assert.Equal(t, tt.err, err, "one byte at a time")
+			eager, err := parseAll(New(iotest.DataErrReader(strings.NewReader(tt.in))))
+			assert.Equal(t, tt.want, eager, "error with the last bytes")
+			assert.Equal(t, tt.err, err, "error with the last bytes")
+		})
+	}
+}
+
+// An event is told when the first byte of its blank line's end is there.
+func TestParserDoesNotWaitForLFAfterCR(t *testing.T) {
+	t.Parallel()
+	r, w := io.Pipe()
+	t.Cleanup(func() { _ = w.Close() })
+	p := New(r)
+	for _, part := range []string{"data: a\r\n\r", "\ndata: b\r\n\r"} {
+		go func() { _, _ = io.WriteString(w, part) }()
+		var e Event
+		require.NoError(t, p.Next(&e))
+	}
+}
+
+func TestParserLimits(t *testing.T) {
+	t.Parallel()
+	for name, in := range map[string]string{
+		"line":         strings.Repeat("x", 101),
+		"data":         strings.Repeat("data: 0123456789\n", 11),
+		"comments":     strings.Repeat(": 0123456789\n", 11),
+		"unknown name": "data: ok\n" + strings.Repeat("y", 200) + ": z\n\n",
+	} {
+		p := New(iotest.HalfReader(strings.NewReader(in)))
+		p.Reset(iotest.HalfReader(strings.NewReader(in)), 100)
+		_, err := parseAll(p)
+		require.ErrorIs(t, err, ErrTooLong, name)
+		require.ErrorContains(t, err, "100 bytes", name)
+	}
+	p := New(nil)
+	p.Reset(strings.NewReader("data: "+strings.Repeat("x", 94)+"\n\n"), 100)
+	events, err := parseAll(p)
+	require.Equal(t, io.EOF, err)
+	require.Len(t, events, 1)
+}
+
+func TestParserGoesOnAfterAnErrorOfTheReader(t *testing.T) {
+	t.Parallel()
+	p := New(io.MultiReader(
+		strings.NewReader("data: a\nda"), &failOnce{os.ErrDeadlineExceeded}, strings.NewReader("ta: b\n\n"),
+	))
+	var e Event
+	require.ErrorIs(t, p.Next(&e), os.ErrDeadlineExceeded)
+	require.NoError(t, p.Next(&e))
+	require.Equal(t, "a\nb", string(e.Data))
+}
+
+type failOnce struct{ err error }
+
+func (f *failOnce) Read([]byte) (int, error) {
+	if f.err == nil {
+		return 0, io.EOF
+	}
+	err := f.err
+	f.err = nil
+	return 0, err
+}
+
+func TestParserResetKeepsIDAndReconnectionTime(t *testing.T) {
+	t.Parallel()
+	p := New(strings.NewReader("retry: 20\nid: 4\n\ndata: half"))
+	_, known := p.ReconnectionTime()
+	require.False(t, known)
+	_, err := parseAll(p)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	p.Release()
+	p.Reset(strings.NewReader("data: b\n\n"), 0)
+	events, err := parseAll(p)
+	require.Equal(t, io.EOF, err)
+	require.Equal(t, []got{{ID: "4", Data: "b"}}, events)
+	retry, known := p.ReconnectionTime()
+	require.True(t, known)
+	require.Equal(t, 20*time.Millisecond, retry)
+	require.Equal(t, "4", string(p.LastEventID()))
+}
+
+// A long event does not leave a long buffer behind.
+func TestParserDropsLargeBuffers(t *testing.T) {
+	t.Parallel()
+	in := "data: " + strings.Repeat("x", 300_000) + "\n\n"
+	p := New(io.MultiReader(strings.NewReader(in),
+		iotest.OneByteReader(strings.NewReader(strings.Repeat("data: 0\n\n", 9)))))
+	events, err := parseAll(p)
+	require.Equal(t, io.EOF, err)
+	require.Len(t, events, 10)
+	require.LessOrEqual(t, cap(p.buf)+cap(p.data)+cap(p.line)+cap(p.comment)+cap(p.name), 2*smallBuffer)
+}
+
+func TestParserGivesUpOnAReaderThatNeverReads(t *testing.T) {
+	t.Parallel()
+	_, err := parseAll(New(neverReads{}))
+	require.True(t, errors.Is(err, io.ErrNoProgress))
+}
+
+type neverReads struct{}
+
+func (neverReads) Read([]byte) (int, error) { return 0, nil }

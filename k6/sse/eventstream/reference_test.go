@@ -1,0 +1,101 @@
+package eventstream
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// reference is sections 9.2.5 and 9.2.6 word by word over a whole stream, slow and
+// obvious. It returns the events and whether the end came inside a block.
+func reference(stream string) (events []got, unfinished bool) {
+	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
+	stream = strings.ReplaceAll(stream, "\r\n", "\n")
+	stream = strings.ReplaceAll(stream, "\r", "\n")
+	lines := strings.Split(stream, "\n")
+	last := lines[len(lines)-1] // what follows the last line end
+	lines = lines[:len(lines)-1]
+
+	var data, name, id string
+	var comments []string
+	var block got
+	begun := false
+	for _, line := range lines {
+		if line == "" { // dispatch the event
+			if data != "" {
+				block.ID, block.Name, block.Data = id, name, strings.TrimSuffix(data, "\n")
+				block.Comment = strings.Join(comments, "\n")
+				events = append(events, block)
+			}
+			data, name, comments, block, begun = "", "", nil, got{}, false
+			continue
+		}
+		begun = true
+		field, value, colon := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case field == "" && colon:
+			comments = append(comments, value)
+		case field == "event":
+			name = value
+		case field == "data":
+			data += value + "\n"
+		case field == "id" && !strings.Contains(value, "\x00"):
+			id = value
+			block.HasID = true
+		case field == "retry" && value != "" && strings.Trim(value, "0123456789") == "":
+			const century = 100 * 365 * 24 * time.Hour
+			ms, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || ms > century.Milliseconds() {
+				ms = century.Milliseconds()
+			}
+			block.Retry, block.HasRetry = time.Duration(ms)*time.Millisecond, true
+		}
+	}
+	return events, begun || last != ""
+}
+
+// chunks hands out its text in pieces whose sizes the fuzzer chose.
+type chunks struct {
+	text  string
+	sizes []byte
+	turn  int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if c.text == "" {
+		return 0, io.EOF
+	}
+	n := len(c.text)
+	if len(c.sizes) > 0 {
+		n = int(c.sizes[c.turn%len(c.sizes)])%17 + 1
+		c.turn++
+	}
+	n = copy(p, c.text[:min(n, len(c.text))])
+	c.text = c.text[n:]
+	return n, nil
+}
+
+func FuzzParser(f *testing.F) {
+	for _, seed := range []string{
+		"data: 0\n\n", ": sent=1\r\nid: 1\r\ndata: 0\r\n\r\n", "\xEF\xBB\xBFdata\r\rid\revent: x\r\r",
+		"retry: 10\n\nid: a\x00\ndata\ndata\n\n:\n:x\ndata: y\n\nda", "data: " + strings.Repeat("z", 1500) + "\n\n",
+	} {
+		f.Add(seed, []byte{0, 3, 16})
+		f.Add(seed, []byte{})
+	}
+	f.Fuzz(func(t *testing.T, stream string, sizes []byte) {
+		want, unfinished := reference(stream)
+		wantErr := io.EOF
+		if unfinished {
+			wantErr = io.ErrUnexpectedEOF
+		}
+		events, err := parseAll(New(&chunks{text: stream, sizes: sizes}))
+		require.Equal(t, want, events)
+		require.Equal(t, wantErr, err)
+	})
+}
