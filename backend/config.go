@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/sse-soak/sse-soak/backend/fault"
+)
+
+// Schedules of the noops.
+const (
+	scheduleBroadcast = "broadcast" // all ids at the same instant: the worst case
+	scheduleStaggered = "staggered" // ids spread evenly over the interval
+)
+
+// Config is what the backend runs with. parseConfig fills and checks it;
+// settings.go says what each field means, in which unit and with which default.
+type Config struct {
+	Listen         string
+	SocketMode     os.FileMode
+	AdminListen    string
+	TLSCert        string
+	TLSKey         string
+	TLSClientCA    string
+	NoopInterval   time.Duration
+	NoopSchedule   string
+	NoopTimestamps bool
+	MaxConnections int
+	WriteTimeout   time.Duration
+	MaxPending     int
+	ResumeWindow   time.Duration
+	HeaderTimeout  time.Duration
+	IdleTimeout    time.Duration
+	UserTimeout    time.Duration
+	Token          string
+	Faults         []fault.Fault
+	LedgerKeep     int
+	LedgerFile     string
+	DrainTimeout   time.Duration
+	LogLevel       slog.Level
+
+	// httpConnections bounds the connections that are not (yet) event streams.
+	// It is what the descriptor limit leaves beside MaxConnections.
+	httpConnections int
+}
+
+// Descriptors kept for the process itself: logs, epoll, listeners, ledger file.
+const reservedDescriptors = 64
+
+// Least number of descriptors for connections that are not streams.
+const minHTTPConnections = 64
+
+// check judges the settings that only make sense together.
+func (c *Config) check(fileLimit uint64) error {
+	if c.Listen == "" {
+		return errors.New("LISTEN is empty; set it to HOST:PORT or unix:/path, for example LISTEN=127.0.0.1:8080")
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		return errors.New("TLS_CERT and TLS_KEY belong together; set both or neither")
+	}
+	if c.TLSClientCA != "" && c.TLSCert == "" {
+		return errors.New("TLS_CLIENT_CA needs TLS_CERT and TLS_KEY; client certificates exist under TLS only")
+	}
+	if c.AdminListen != "" {
+		if err := checkLoopback(c.AdminListen); err != nil {
+			return err
+		}
+	}
+	return c.shareDescriptors(fileLimit)
+}
+
+// shareDescriptors divides the process's descriptors between streams and plain
+// requests, so that neither a flood of connects nor a slowloris can take the
+// descriptors that held streams need.
+func (c *Config) shareDescriptors(fileLimit uint64) error {
+	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
+	if c.MaxConnections == 0 {
+		c.httpConnections = max(minHTTPConnections, min(limit/4, 4096))
+		c.MaxConnections = max(1, limit-c.httpConnections)
+		return nil
+	}
+	c.httpConnections = min(limit-c.MaxConnections, 4096)
+	if c.httpConnections < minHTTPConnections {
+		return errTooFewDescriptors(c.MaxConnections, fileLimit)
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import "time"
+
+// closeReason is why a stream ended, as ledger and metrics name it.
+type closeReason uint8
+
+const (
+	stillOpen         closeReason = iota
+	closedByCall                  // DELETE /event/forcedisconnect
+	closedByClient                // the client closed or reset the connection
+	closedSlow                    // the client did not read
+	closedReplaced                // a resumed stream took over
+	closedByDrain                 // the service ends
+	closedByError                 // the connection failed, or the peer fell silent
+	closedByFault                 // injected
+	closeReasonsCount             // number of the above
+)
+
+var closeReasonNames = [closeReasonsCount]string{
+	"", "forcedisconnect", "client", "slow", "replaced", "drain", "error", "fault",
+}
+
+func (r closeReason) String() string { return closeReasonNames[r] }
+
+// device is one device id: its numbering, its stream if it has one, and its
+// line in the ledger. It is kept small because there are many, and it belongs
+// to the scheduler alone.
+type device struct {
+	id      string
+	seq     uint64 // last number given to a noop or message
+	first   uint64 // lowest and
+	last    uint64 // highest number put on a stream, of the present numbering
+	sent    uint64 // how many numbers were put on a stream
+	tick    int64  // last tick that counted for this id
+	opened  int64  // microseconds since 1970, of the latest stream
+	closed  int64  // the same; 0 while a stream is open
+	queue   *backlog
+	tls     *tlsOutlet    // instead of fd's own writes
+	swapped *item         // a noop that a fault sends after the next one
+	kept    []keptMessage // messages that a resume could ask for, oldest first
+	blurred uint64        // nothing up to this number can be replayed
+	fd      int32         // descriptor of the stream, -1 without
+	gen     uint32        // tells this use of the descriptor from others
+	bucket  int32         // place in the wheel, -1 when its noops are not counted
+	place   int32
+	streams uint32 // streams this id has had
+	lapse   uint32 // tells entries in hub.held and hub.ended from stale ones
+
+	reason    closeReason // of the last close
+	ending    closeReason // set while the last frames are flushed
+	open      bool        // a stream is attached
+	held      bool        // no stream, but the numbering goes on (RESUME_WINDOW)
+	ended     bool        // no stream, the ledger remembers it
+	reserved  bool        // a connect is on its way
+	cancelled bool        // forcedisconnect overtook that connect
+	chunked   bool        // HTTP/1.1
+	slow      bool        // a frame once had to wait for this client
+	stalled   bool        // a fault: nothing is written any more
+	queued    bool        // listed in hub.lagging
+	forgotten bool        // evicted from the ledger
+}
+
+// item is a piece of a stream on its way to the kernel, and what it counts for
+// once it is there.
+type item struct {
+	wire    []byte
+	seq     uint64 // number to book; 0 books nothing
+	count   uint8  // how many numbers end at seq
+	message bool   // a message, not a noop
+}
+
+// backlog is what a client has not taken yet.
+type backlog struct {
+	items []queuedItem
+	bytes int
+	room  int           // most items before the client counts as slow
+	until time.Duration // nothing is written before (a delay fault); elapsed time
+}
+
+type queuedItem struct {
+	item
+	since time.Duration // elapsed time from when on it could have been taken
+}
+
+// Most bytes that wait for one client, beside its socket buffer.
+const maxBacklogBytes = 1 << 20
+
+// book counts numbers that went to the kernel. A number that was there before
+// (a replay) counts once.
+func (d *device) book(it item) bool {
+	if it.seq == 0 || it.seq <= d.last {
+		return false
+	}
+	if d.first == 0 {
+		d.first = it.seq - uint64(it.count) + 1
+	}
+	d.last = it.seq
+	d.sent += uint64(it.count)
+	return true
+}
+
+// renumber starts the numbering after n, with an empty book.
+func (d *device) renumber(n uint64) {
+	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
+	d.swapped, d.slow, d.blurred = nil, false, 0
+}

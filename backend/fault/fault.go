@@ -1,0 +1,209 @@
+// Package fault says which faults the backend injects on purpose: the grammar,
+// which stream and noop a fault is meant for, and which faults fired. It does
+// no I/O; the backend asks it and does the damage.
+package fault
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is what goes wrong.
+type Kind string
+
+// The kinds at a noop. All but Reset and Die count that noop as sent in the
+// ledger: that is the lie a soak must find.
+const (
+	Drop      Kind = "drop"      // not written
+	Duplicate Kind = "duplicate" // written twice
+	Reorder   Kind = "reorder"   // written after the next one
+	Corrupt   Kind = "corrupt"   // its data is x
+	Delay     Kind = "delay"     // it and all behind it wait
+	Truncate  Kind = "truncate"  // half of it, then the connection closes
+	Stall     Kind = "stall"     // nothing more is written
+	Reset     Kind = "reset"     // TCP RST instead of it
+	Die       Kind = "die"       // the process kills itself instead
+)
+
+// The kinds at a connect.
+const (
+	Refuse      Kind = "refuse"       // 503
+	WrongType   Kind = "wrong-type"   // 200 with text/html
+	SlowHeaders Kind = "slow-headers" // the response headers come late
+)
+
+// Limits of the grammar.
+const (
+	DefaultNoop        = 3
+	DefaultSlowHeaders = 30 * time.Second
+	maxFaults          = 64
+	maxCount           = 10000
+	maxWait            = 24 * time.Hour
+)
+
+// Help is the grammar for people.
+const Help = `Faults: kind[=value][:key=value[,key=value]], several joined by ";"
+  at a noop:    drop duplicate reorder corrupt delay=2s truncate stall reset die
+  at a connect: refuse wrong-type slow-headers[=30s]
+  keys:         id=ID      only this device id (default: the first stream that qualifies)
+                noop=N     the first noop numbered N or higher (default 3; kinds at a noop only)
+                count=N    how many noops or connections (default 1)
+  example:      drop:id=a-7,noop=5;delay=2s:count=3
+`
+
+// Fault is one fault as it was asked for.
+type Fault struct {
+	Kind  Kind
+	Wait  time.Duration // Delay and SlowHeaders
+	ID    string        // empty: the first that qualifies
+	Noop  uint64        // lowest number it strikes at; kinds at a noop
+	Count int           // noops, or connections where the kind ends or replaces one
+}
+
+// AtConnect reports whether the fault strikes at a connect.
+func (f Fault) AtConnect() bool {
+	return f.Kind == Refuse || f.Kind == WrongType || f.Kind == SlowHeaders
+}
+
+// perConnection reports whether Count counts connections.
+func (f Fault) perConnection() bool {
+	return f.AtConnect() || f.Kind == Truncate || f.Kind == Stall || f.Kind == Reset
+}
+
+// String writes the fault in the grammar, with nothing left to a default.
+func (f Fault) String() string {
+	var b strings.Builder
+	b.WriteString(string(f.Kind))
+	if f.Wait > 0 {
+		b.WriteString("=" + f.Wait.String())
+	}
+	sep := ":"
+	if f.ID != "" {
+		b.WriteString(sep + "id=" + f.ID)
+		sep = ","
+	}
+	if !f.AtConnect() {
+		b.WriteString(sep + "noop=" + strconv.FormatUint(f.Noop, 10))
+		sep = ","
+	}
+	b.WriteString(sep + "count=" + strconv.Itoa(f.Count))
+	return b.String()
+}
+
+// Parse reads faults joined by ";". An empty text is no fault. An error is a
+// sentence that names the fault and the remedy.
+func Parse(text string) ([]Fault, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var faults []Fault
+	for part := range strings.SplitSeq(text, ";") {
+		part = strings.TrimSpace(part)
+		f, err := parseOne(part)
+		if err != nil {
+			return nil, fmt.Errorf("fault %q: %w", shorten(part), err)
+		}
+		if faults = append(faults, f); len(faults) > maxFaults {
+			return nil, fmt.Errorf("more than %d faults; give fewer, or use count", maxFaults)
+		}
+	}
+	return faults, nil
+}
+
+func parseOne(text string) (Fault, error) {
+	head, keys, hasKeys := strings.Cut(text, ":")
+	name, value, hasValue := strings.Cut(head, "=")
+	f := Fault{Kind: Kind(name), Count: 1}
+	if err := f.setValue(value, hasValue); err != nil {
+		return Fault{}, err
+	}
+	if !f.AtConnect() {
+		f.Noop = DefaultNoop
+	}
+	if !hasKeys {
+		return f, nil
+	}
+	seen := map[string]bool{}
+	for pair := range strings.SplitSeq(keys, ",") {
+		key, value, _ := strings.Cut(pair, "=")
+		if seen[key] {
+			return Fault{}, fmt.Errorf("the key %s is given twice", key)
+		}
+		seen[key] = true
+		if err := f.setKey(key, value); err != nil {
+			return Fault{}, err
+		}
+	}
+	return f, nil
+}
+
+// setValue checks the kind and reads what stands behind its "=".
+func (f *Fault) setValue(value string, given bool) error {
+	switch f.Kind {
+	case Drop, Duplicate, Reorder, Corrupt, Truncate, Stall, Reset, Die, Refuse, WrongType:
+		if given {
+			return fmt.Errorf("%s takes no value", f.Kind)
+		}
+		return nil
+	case SlowHeaders:
+		if !given {
+			f.Wait = DefaultSlowHeaders
+			return nil
+		}
+	case Delay:
+		if !given {
+			return fmt.Errorf("delay needs a time, for example delay=2s")
+		}
+	default:
+		return fmt.Errorf("unknown kind; choose drop, duplicate, reorder, corrupt, delay=2s, truncate, stall, reset, refuse, wrong-type, slow-headers or die")
+	}
+	wait, err := time.ParseDuration(value)
+	if err != nil || wait <= 0 || wait > maxWait {
+		return fmt.Errorf("write a time over zero and up to %v, for example %s=2s", maxWait, f.Kind)
+	}
+	f.Wait = wait
+	return nil
+}
+
+func (f *Fault) setKey(key, value string) error {
+	switch key {
+	case "id":
+		if !validID(value) {
+			return fmt.Errorf("an id has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+		}
+		f.ID = value
+	case "noop":
+		n, err := strconv.ParseUint(value, 10, 62)
+		if err != nil || n == 0 {
+			return fmt.Errorf("noop is a number from 1 on")
+		}
+		if f.AtConnect() {
+			return fmt.Errorf("%s strikes at a connect and takes no noop; leave the key out", f.Kind)
+		}
+		f.Noop = n
+	case "count":
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > maxCount {
+			return fmt.Errorf("count is a number from 1 to %d", maxCount)
+		}
+		f.Count = n
+	default:
+		return fmt.Errorf("unknown key %q; the keys are id, noop and count", shorten(key))
+	}
+	return nil
+}
+
+// validID is the device id rule of the protocol.
+func validID(s string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
+}
+
+func shorten(s string) string {
+	if len(s) > 80 {
+		return s[:80] + "…"
+	}
+	return s
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"strconv"
+)
+
+// frame is one event as it goes over the wire: wire is the HTTP/1.1 chunk,
+// wire[from:to] the bare event for HTTP/1.0. A frame is never changed once it
+// is made, so that any number of streams may share it.
+type frame struct {
+	wire     []byte
+	from, to int
+}
+
+// newFrame wraps an event into one chunk.
+func newFrame(event []byte) frame {
+	wire := make([]byte, 0, len(event)+12)
+	wire = strconv.AppendInt(wire, int64(len(event)), 16)
+	wire = append(wire, '\r', '\n')
+	from := len(wire)
+	wire = append(wire, event...)
+	return frame{wire: append(wire, '\r', '\n'), from: from, to: from + len(event)}
+}
+
+// bytes is what a stream of that kind is sent.
+func (f frame) bytes(chunked bool) []byte {
+	if chunked {
+		return f.wire
+	}
+	return f.wire[f.from:f.to]
+}
+
+// terminator ends a chunked body.
+var terminator = []byte("0\r\n\r\n")
+
+// Data of a noop, and of a corrupted one.
+const (
+	noopData    = "data: 0\n\n"
+	corruptData = "data: x\n\n"
+)
+
+// appendHead writes the number and the time of an event.
+func appendHead(b []byte, seq uint64, sentMicros int64) []byte {
+	b = append(b, "id: "...)
+	b = strconv.AppendUint(b, seq, 10)
+	if sentMicros != 0 {
+		b = append(b, "\n: sent="...)
+		b = strconv.AppendInt(b, sentMicros, 10)
+	}
+	return append(b, '\n')
+}
+
+// eventBody formats name and data of a message, that is all of the event but
+// its head. Data is split at CRLF, CR and LF, as a client joins it again, so
+// no line of it can start a field of its own. name must be a validName or
+// empty: it is written as it is.
+func eventBody(name string, data []byte) []byte {
+	b := make([]byte, 0, len(data)+len(name)+32)
+	if name != "" {
+		b = append(append(append(b, "event: "...), name...), '\n')
+	}
+	for {
+		b = append(b, "data: "...)
+		end := bytes.IndexAny(data, "\r\n")
+		if end < 0 {
+			b = append(b, data...)
+			return append(b, '\n', '\n')
+		}
+		b = append(append(b, data[:end]...), '\n')
+		if data[end] == '\r' && end+1 < len(data) && data[end+1] == '\n' {
+			end++
+		}
+		data = data[end+1:]
+	}
+}
+
+// frameCache formats each numbered frame once per pass over the streams, which
+// nearly all share a handful of numbers.
+type frameCache struct {
+	sent   int64 // microseconds since 1970; 0 for no timestamps
+	body   []byte
+	latest uint64
+	frame  frame
+	others map[uint64]frame
+}
+
+// begin starts a pass: frames carry that body and that time from here on.
+func (c *frameCache) begin(body []byte, sentMicros int64) {
+	c.sent, c.body, c.latest = sentMicros, body, 0
+	if c.others == nil {
+		c.others = make(map[uint64]frame)
+	}
+	clear(c.others)
+}
+
+// get returns the frame of that number.
+func (c *frameCache) get(seq uint64) frame {
+	if seq == c.latest {
+		return c.frame
+	}
+	f, ok := c.others[seq]
+	if !ok {
+		f = newFrame(append(appendHead(nil, seq, c.sent), c.body...))
+		c.others[seq] = f
+	}
+	c.latest, c.frame = seq, f
+	return f
+}

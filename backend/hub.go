@@ -1,0 +1,202 @@
+package main
+
+import (
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sse-soak/sse-soak/backend/fault"
+)
+
+// hub is the scheduler: one goroutine that owns every device id and every
+// stream, alone writes to them and alone closes them. Whoever wants something
+// of it hands it a function (post, call). It never blocks on a client.
+type hub struct {
+	cfg     *Config
+	clk     clock
+	log     *slog.Logger
+	metrics *metrics
+	watch   *watcher
+	open    atomic.Int64 // streams; written by the scheduler, read by anyone
+
+	mu      sync.Mutex // guards inbox and closed
+	inbox   []func()
+	closed  bool
+	waiting atomic.Bool   // inbox is not empty
+	wake    chan struct{} // capacity 1
+	done    chan struct{} // closed when the scheduler has ended
+
+	// All below belongs to the scheduler.
+	batch     []func() // taken from inbox, in work
+	devices   map[string]*device
+	order     []*device // ids in the order they came, for the ledger
+	forgotten int       // how many of order are evicted
+	evicted   uint64    // ids the ledger lost, in all
+	slots     []*device // by descriptor
+	gen       uint32
+	wheel     *wheel
+	tick      int64 // last tick served
+	frames    frameCache
+	lagging   []*device // ids with a backlog
+	retryAt   time.Duration
+	held      lapses // ids without a stream whose numbering goes on
+	ended     lapses // ids the ledger still remembers
+	reserved  int    // connects on their way
+	replay    replayLog
+	faults    fault.Set
+	tally     tally
+	attached  int           // streams since memory was last given back
+	lastRamp  time.Duration // when the latest stream came
+	draining  bool
+	stopping  bool
+}
+
+func newHub(cfg *Config, clk clock, log *slog.Logger, m *metrics) (*hub, error) {
+	watch, err := newWatcher()
+	if err != nil {
+		return nil, err
+	}
+	h := &hub{
+		cfg: cfg, clk: clk, log: log, metrics: m, watch: watch,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+		devices: make(map[string]*device),
+		wheel:   newWheel(cfg.NoopInterval, cfg.NoopSchedule),
+	}
+	h.faults.Add(cfg.Faults...)
+	go watch.run(func(gone []departure) { h.post(func() { h.depart(gone) }) })
+	go h.run()
+	return h, nil
+}
+
+// streamsOpen is the number of open streams.
+func (h *hub) streamsOpen() int { return int(h.open.Load()) }
+
+// post hands the scheduler a function and does not wait. False means that the
+// scheduler has ended and will not run it.
+func (h *hub) post(f func()) bool {
+	h.mu.Lock()
+	if h.closed {
+		h.mu.Unlock()
+		return false
+	}
+	h.inbox = append(h.inbox, f)
+	h.waiting.Store(true)
+	h.mu.Unlock()
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// call is post that waits until the function has run.
+func (h *hub) call(f func()) bool {
+	ran := make(chan struct{})
+	if !h.post(func() { f(); close(ran) }) {
+		return false
+	}
+	<-ran
+	return true
+}
+
+// stop ends the scheduler and closes what is still open.
+func (h *hub) stop() {
+	h.post(func() { h.stopping = true })
+	<-h.done
+	h.watch.stop()
+}
+
+// How many functions run before the scheduler looks at the clock again, and
+// how many streams a pass serves before it looks at the inbox.
+const (
+	inboxShare = 64
+	passShare  = 256
+)
+
+// run is the scheduler.
+func (h *hub) run() {
+	defer close(h.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for !h.stopping {
+		h.serveTicks()
+		more := h.handleInbox(inboxShare)
+		h.retryLagging()
+		h.expireHeld()
+		h.releaseMemory()
+		h.tally.publish(h.metrics)
+		if more {
+			continue
+		}
+		timer.Reset(h.untilNext())
+		select {
+		case <-h.wake:
+		case <-timer.C:
+		}
+	}
+	h.finishInbox()
+	h.closeAll()
+	h.tally.publish(h.metrics)
+}
+
+// finishInbox runs what came before the end, so that no call waits for ever.
+func (h *hub) finishInbox() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	for h.handleInbox(inboxShare) {
+	}
+}
+
+// handleInbox runs up to n functions and reports whether more are waiting.
+func (h *hub) handleInbox(n int) bool {
+	for ; n > 0; n-- {
+		if len(h.batch) == 0 {
+			if !h.waiting.Load() {
+				return false
+			}
+			h.mu.Lock()
+			h.batch, h.inbox = h.inbox, nil
+			h.waiting.Store(false)
+			h.mu.Unlock()
+		}
+		f := h.batch[0]
+		h.batch[0] = nil
+		h.batch = h.batch[1:]
+		f()
+	}
+	return len(h.batch) > 0 || h.waiting.Load()
+}
+
+// untilNext is how long the scheduler may sleep.
+func (h *hub) untilNext() time.Duration {
+	now := h.clk.elapsed()
+	next := now + time.Second
+	if !h.draining {
+		next = min(next, h.wheel.dueAt(h.tick+1))
+	}
+	if len(h.lagging) > 0 {
+		next = min(next, h.retryAt)
+	}
+	if at, ok := h.held.next(); ok {
+		next = min(next, at)
+	}
+	return max(0, next-now)
+}
+
+// Streams that make a ramp, and the quiet after which it is over.
+const (
+	rampStreams = 500
+	rampQuiet   = 2 * time.Second
+)
+
+// releaseMemory gives the garbage of a ramp (request parsing, mostly) back to
+// the system, once, after the ramp.
+func (h *hub) releaseMemory() {
+	if h.attached >= rampStreams && h.clk.elapsed()-h.lastRamp > rampQuiet {
+		h.attached = 0
+		go debug.FreeOSMemory()
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+// end closes a stream as a server should: what waits goes out first, then the
+// terminator. A client that does not take it is cut off at WRITE_TIMEOUT.
+func (h *hub) end(d *device, reason closeReason) {
+	if !d.open || d.ending != stillOpen {
+		return
+	}
+	h.wheel.remove(d)
+	d.stalled = false
+	if held := d.swapped; held != nil {
+		d.swapped = nil
+		h.push(d, *held)
+	}
+	if d.open && d.chunked {
+		h.push(d, item{wire: terminator})
+	}
+	switch {
+	case !d.open:
+	case d.queue != nil:
+		d.ending = reason
+		d.queue.until = 0
+	default:
+		h.shut(d, reason)
+	}
+}
+
+// shut closes a stream at once and books why. Unless that is final, the id's
+// numbering goes on for RESUME_WINDOW.
+func (h *hub) shut(d *device, reason closeReason) { h.shutAs(d, reason, false) }
+
+// shutAs is shut that can let a TCP peer see a reset.
+func (h *hub) shutAs(d *device, reason closeReason, reset bool) {
+	if !h.detach(d, reason, reset) {
+		return
+	}
+	final := reason == closedByCall || reason == closedByDrain || d.ending != stillOpen
+	d.ending = stillOpen
+	if final || h.cfg.ResumeWindow == 0 || h.draining {
+		h.finish(d)
+		return
+	}
+	d.held = true
+	h.held.push(d, h.clk.elapsed()+h.cfg.ResumeWindow)
+	for h.held.live > h.cfg.MaxConnections {
+		h.finish(h.held.front())
+	}
+}
+
+// detach closes the descriptor of a stream and books the end. False means that
+// there was no stream.
+func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
+	if !d.open {
+		return false
+	}
+	h.slots[d.fd] = nil
+	switch {
+	case d.tls != nil:
+		d.tls.end(reset || reason == closedSlow, reset)
+		d.tls = nil
+	case reset:
+		resetNow(int(d.fd))
+	default:
+		closeNow(int(d.fd))
+	}
+	d.fd, d.open, d.queue, d.swapped, d.stalled = -1, false, nil, nil, false
+	d.reason, d.closed = reason, h.clk.unixMicros()
+	h.open.Add(-1)
+	h.metrics.streamClosed(reason)
+	h.log.Debug("stream closed", "id", d.id, "reason", reason.String(), "sent", d.sent)
+	return true
+}
+
+// finish ends the numbering of an id without a stream. The ledger remembers
+// it, within LEDGER_KEEP.
+func (h *hub) finish(d *device) {
+	if d.held {
+		d.held = false
+		h.held.drop(d)
+	}
+	h.wheel.remove(d)
+	h.replay.forget(d)
+	d.swapped = nil
+	d.ended = true
+	h.ended.push(d, 0)
+	for h.ended.live > h.cfg.LedgerKeep {
+		h.evict(h.ended.front())
+	}
+}
+
+// evict drops an id from the ledger. An id whose connect is on its way stays:
+// attach or release put it where it belongs.
+func (h *hub) evict(d *device) {
+	d.ended = false
+	h.ended.drop(d)
+	if d.reserved {
+		return
+	}
+	delete(h.devices, d.id)
+	d.forgotten = true
+	h.evicted++
+	h.dropOrder()
+}
+
+// dropOrder accounts for one forgotten entry of order, and compacts it when
+// half of it is.
+func (h *hub) dropOrder() {
+	if h.forgotten++; h.forgotten < 1024 || h.forgotten < len(h.order)/2 {
+		return
+	}
+	kept := make([]*device, 0, len(h.order)-h.forgotten+1024)
+	for _, d := range h.order {
+		if !d.forgotten {
+			kept = append(kept, d)
+		}
+	}
+	h.order, h.forgotten = kept, 0
+}
+
+// expireHeld ends the numbering of ids whose RESUME_WINDOW is over.
+func (h *hub) expireHeld() {
+	now := h.clk.elapsed()
+	for {
+		at, ok := h.held.next()
+		if !ok || at > now {
+			break
+		}
+		h.finish(h.held.front())
+	}
+	h.replay.expire(now - h.cfg.ResumeWindow)
+}
+
+// depart ends the streams whose clients went away, as epoll reported.
+func (h *hub) depart(gone []departure) {
+	for _, g := range gone {
+		if int(g.fd) >= len(h.slots) {
+			continue
+		}
+		d := h.slots[g.fd]
+		if d == nil || d.gen != g.gen {
+			continue
+		}
+		h.shut(d, reasonOf(socketError(int(g.fd))))
+	}
+}
+
+// forceDisconnect ends the stream of an id for good; found is false when there
+// is none, nor one on its way.
+func (h *hub) forceDisconnect(id string) (row ledgerRow, found bool) {
+	d := h.devices[id]
+	if d == nil {
+		return row, false
+	}
+	if d.reserved {
+		d.cancelled = true
+		found = true
+	}
+	if d.open && d.ending == stillOpen {
+		h.end(d, closedByCall)
+		found = true
+	}
+	return d.row(), found
+}
+
+// drain ends every stream and takes no more. The streams of clients that read
+// are closed when it returns; the others within WRITE_TIMEOUT.
+func (h *hub) drain() {
+	h.draining = true
+	for _, d := range h.order {
+		switch {
+		case d.reserved:
+			d.cancelled = true
+		case d.open:
+			h.end(d, closedByDrain)
+		case d.held:
+			h.finish(d)
+		}
+	}
+}
+
+// closeAll closes what is left when the scheduler ends.
+func (h *hub) closeAll() {
+	h.draining = true
+	for _, d := range h.order {
+		if d.open {
+			h.shut(d, closedByDrain)
+		}
+	}
+}

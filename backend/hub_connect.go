@@ -1,0 +1,169 @@
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/sse-soak/sse-soak/backend/fault"
+)
+
+// reservation is a connect that was granted: the id is taken, its stream is
+// not attached yet. It ends with attach or release.
+type reservation struct {
+	d     *device
+	last  lastEventID
+	fault *fault.Fault // at this connect; nil mostly
+}
+
+// claim is a connection that left net/http.
+type claim struct {
+	fd      int
+	tls     *tlsOutlet // nil on plain connections
+	chunked bool
+}
+
+// reserve decides on a connect. The rules, in their order: no new streams in a
+// drain; one stream per id, unless the connect resumes it by Last-Event-ID; no
+// more than MAX_CONNECTIONS.
+func (h *hub) reserve(id string, last lastEventID) (*reservation, *problem) {
+	d := h.devices[id]
+	takeover := d != nil && d.open && d.ending == stillOpen && last.given && h.cfg.ResumeWindow > 0
+	switch {
+	case h.draining:
+		return nil, refusal(http.StatusServiceUnavailable, "draining", "the service is stopping; connect again in a moment")
+	case d != nil && d.reserved, d != nil && d.open && !takeover:
+		return nil, refusal(http.StatusConflict, "duplicate",
+			"this id has a stream already; end it with DELETE /event/forcedisconnect, use another id, or resume it with Last-Event-ID")
+	case !takeover && h.streamsOpen()+h.reserved >= h.cfg.MaxConnections:
+		return nil, refusal(http.StatusServiceUnavailable, "full", "all streams are taken; wait, or raise MAX_CONNECTIONS")
+	}
+	r := &reservation{d: d, last: last}
+	if !h.faults.Empty() {
+		r.fault = h.faults.AtConnect(id, h.clk.unixMicros())
+		if r.fault != nil && r.fault.Kind != fault.SlowHeaders {
+			return r, nil
+		}
+	}
+	if d == nil {
+		r.d = &device{id: id, fd: -1, bucket: -1}
+		h.devices[id] = r.d
+		h.order = append(h.order, r.d)
+	}
+	r.d.reserved, r.d.cancelled = true, false
+	h.reserved++
+	return r, nil
+}
+
+// release gives a reservation back: the connection was lost on the way.
+func (h *hub) release(r *reservation) {
+	d := r.d
+	d.reserved = false
+	h.reserved--
+	switch {
+	case d.open, d.held, d.ended:
+	case d.streams == 0:
+		delete(h.devices, d.id)
+		d.forgotten = true
+		h.dropOrder()
+	default:
+		h.finish(d)
+	}
+}
+
+// attach gives an id its stream: the response headers go out at once, then
+// what the client missed. The scheduler owns the descriptor from here on.
+func (h *hub) attach(r *reservation, c claim) {
+	d := r.d
+	d.reserved = false
+	h.reserved--
+	if d.open {
+		h.detach(d, closedReplaced, false)
+		d.ending = stillOpen
+	}
+	replayFrom := h.numberFor(d, r.last)
+	h.install(d, c)
+	h.push(d, item{wire: responseHead(c.chunked)})
+	if d.open {
+		if err := h.watch.add(c.fd, d.gen); err != nil {
+			h.log.Error("cannot watch a stream", "id", d.id, "error", err.Error())
+			h.shut(d, closedByError)
+		}
+	}
+	h.replayTo(d, replayFrom)
+	switch {
+	case h.draining:
+		h.end(d, closedByDrain)
+	case d.cancelled:
+		h.end(d, closedByCall)
+	}
+}
+
+// numberFor settles where the numbering of a new stream goes on, and returns
+// the first number to replay (over d.seq for none):
+//
+//   - no Last-Event-ID: a new numbering from 1;
+//   - a number within a held or open numbering: replay what follows it;
+//   - a number within an ended numbering (window over, or forcedisconnect):
+//     go on after its end, so that what was lost shows as a gap;
+//   - a number beyond what this process gave (it was restarted): go on after it.
+func (h *hub) numberFor(d *device, last lastEventID) uint64 {
+	counted := d.bucket >= 0 // until now
+	switch {
+	case d.held:
+		d.held = false
+		h.held.drop(d)
+	case d.ended:
+		d.ended = false
+		h.ended.drop(d)
+	}
+	switch {
+	case !last.given:
+		h.replay.forget(d)
+		d.renumber(0)
+		d.tick = h.wheel.tickAt(h.clk.elapsed()) // slots already due are not this stream's
+	case last.number > d.seq || d.streams == 0:
+		h.replay.forget(d)
+		d.renumber(last.number)
+	case counted:
+		h.tally.resumed++
+		return last.number + 1
+	}
+	return d.seq + 1
+}
+
+// install makes the descriptor the stream of the id.
+func (h *hub) install(d *device, c claim) {
+	if c.fd >= len(h.slots) {
+		grown := make([]*device, max(c.fd+1, 2*len(h.slots), 256))
+		copy(grown, h.slots)
+		h.slots = grown
+	}
+	now := h.clk.elapsed()
+	h.gen++
+	h.slots[c.fd] = d
+	d.fd, d.gen, d.tls, d.chunked = int32(c.fd), h.gen, c.tls, c.chunked
+	d.open, d.reason, d.closed = true, stillOpen, 0
+	d.opened = h.clk.unixMicros()
+	d.streams++
+	if d.bucket < 0 {
+		d.tick = h.wheel.tickAt(now)
+		h.wheel.add(d)
+	}
+	h.open.Add(1)
+	h.tally.opened++
+	h.attached++
+	h.lastRamp = now
+	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)
+}
+
+// responseHead is the status line and the headers of an event stream.
+func responseHead(chunked bool) []byte {
+	b := make([]byte, 0, 256)
+	b = append(b, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+
+		"Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\nDate: "...)
+	b = time.Now().UTC().AppendFormat(b, http.TimeFormat)
+	if chunked {
+		b = append(b, "\r\nTransfer-Encoding: chunked"...)
+	}
+	return append(b, "\r\nConnection: close\r\n\r\n"...)
+}

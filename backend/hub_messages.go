@@ -1,0 +1,100 @@
+package main
+
+import "time"
+
+// delivery says what became of a message.
+type delivery struct {
+	ID        string `json:"id,omitempty"`
+	Number    uint64 `json:"number,omitempty"`
+	Delivered int    `json:"delivered"` // open streams it was put on
+	Kept      int    `json:"kept"`      // ids without a stream it waits for
+}
+
+// send puts a message on the stream of one id, or keeps it for the id's
+// return. False: the id has neither a stream nor a held numbering.
+func (h *hub) send(id string, body []byte) (delivery, bool) {
+	d := h.devices[id]
+	if d == nil || !d.takesMessages() {
+		return delivery{}, false
+	}
+	var frames frameCache
+	frames.begin(body, h.timestamp())
+	out := delivery{ID: id}
+	h.message(d, &frames, &keptBody{data: body}, &out)
+	out.Number = d.seq
+	return out, true
+}
+
+// broadcast puts a message on every stream.
+func (h *hub) broadcast(body []byte) delivery {
+	began := time.Now()
+	var frames frameCache
+	frames.begin(body, h.timestamp())
+	var out delivery
+	shared := &keptBody{data: body}
+	for _, bucket := range h.wheel.buckets {
+		for i := len(bucket) - 1; i >= 0; i-- {
+			if d := bucket[i]; d != nil && d.takesMessages() {
+				h.message(d, &frames, shared, &out)
+			}
+		}
+	}
+	if out.Delivered > 0 {
+		h.metrics.broadcastSeconds.Observe(time.Since(began).Seconds())
+	}
+	return out
+}
+
+// takesMessages reports whether the id's numbering goes on.
+func (d *device) takesMessages() bool {
+	return d.held || d.open && d.ending == stillOpen
+}
+
+// message gives a message the id's next number.
+func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delivery) {
+	d.seq++
+	if h.cfg.ResumeWindow > 0 {
+		h.replay.keep(d, body, h.clk.elapsed())
+	}
+	if !d.open {
+		out.Kept++
+		return
+	}
+	out.Delivered++
+	h.push(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, message: true})
+}
+
+// Most numbers that one resume replays. A client that was away longer than
+// that many events sees a gap.
+const maxReplay = 1024
+
+// replayTo sends an id what it missed from that number on. Noops are made
+// anew, with the time of the replay; messages come from what was kept. Numbers
+// whose message is gone are left out, with all before them.
+func (h *hub) replayTo(d *device, from uint64) {
+	end := d.seq
+	if from > end || !d.open {
+		return
+	}
+	from = max(from, d.blurred+1)
+	if end-from >= maxReplay && from <= end {
+		from = end - maxReplay + 1
+	}
+	sent := h.timestamp()
+	kept := d.kept
+	for seq := from; seq <= end && d.open; seq++ {
+		for len(kept) > 0 && kept[0].seq < seq {
+			kept = kept[1:]
+		}
+		it, body := item{seq: seq, count: 1}, []byte(noopData)
+		if len(kept) > 0 && kept[0].seq == seq {
+			it.message, body = true, kept[0].body.data
+		}
+		it.wire = newFrame(append(appendHead(nil, seq, sent), body...)).bytes(d.chunked)
+		h.push(d, it)
+		if d.queue != nil {
+			d.queue.room++ // a long replay does not make a client slow
+		}
+		h.tally.replayed++
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import "time"
+
+// serveTicks serves every tick that is due. After a pause of the process it
+// serves the missed ones too, one by one: a noop is late, never skipped.
+func (h *hub) serveTicks() {
+	if h.draining {
+		return
+	}
+	for due := h.wheel.tickAt(h.clk.elapsed()); h.tick < due && !h.stopping && !h.draining; {
+		h.tick++
+		h.pass(h.tick)
+	}
+}
+
+// pass gives every id of the tick's bucket its noop. The inbox is looked at
+// on the way, so a connect waits for a share of a pass and not for all of it.
+// What the inbox does to the bucket is harmless: it is walked from its end,
+// newcomers are behind, a removal only moves the last one forward, and a device
+// knows the last tick that counted for it.
+func (h *hub) pass(tick int64) {
+	began, wrote := time.Now(), 0
+	h.frames.begin([]byte(noopData), h.timestamp())
+	bucket := &h.wheel.buckets[h.wheel.bucketOf(tick)]
+	for i := len(*bucket) - 1; i >= 0; i-- {
+		if i >= len(*bucket) {
+			i = len(*bucket)
+			continue
+		}
+		d := (*bucket)[i]
+		if d.tick >= tick {
+			continue
+		}
+		d.tick = tick
+		d.seq++
+		if d.open {
+			h.noop(d)
+			wrote++
+		}
+		if wrote%passShare == passShare-1 && h.waiting.Load() {
+			h.handleInbox(inboxShare)
+			h.frames.begin([]byte(noopData), h.timestamp())
+		}
+	}
+	if wrote > 0 {
+		h.metrics.broadcastSeconds.Observe(time.Since(began).Seconds())
+	}
+}
+
+// noop puts the number d.seq on the stream.
+func (h *hub) noop(d *device) {
+	it := item{wire: h.frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1}
+	if !h.faults.Empty() && d.swapped == nil {
+		if f := h.faults.AtNoop(d.id, d.seq, h.clk.unixMicros()); f != nil {
+			h.injectAtNoop(d, f, it)
+			return
+		}
+	}
+	h.push(d, it)
+}
+
+// timestamp is what `sent=` says of the frames made now; 0 leaves it out.
+func (h *hub) timestamp() int64 {
+	if !h.cfg.NoopTimestamps {
+		return 0
+	}
+	return h.clk.unixMicros()
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNoRoom says that the kernel's socket buffer is full.
+var errNoRoom = errors.New("socket buffer is full")
+
+// raiseFileLimit lifts the soft limit of open files to the hard one.
+func raiseFileLimit() {
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &lim) == nil && lim.Cur < lim.Max {
+		lim.Cur = lim.Max
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &lim)
+	}
+}
+
+// fileLimit is how many files the process may have open.
+func fileLimit() uint64 {
+	var lim unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &lim); err != nil {
+		return 1024
+	}
+	return lim.Cur
+}
+
+// takeDescriptor duplicates the descriptor of a connection. The duplicate is
+// not known to Go's poller: no goroutine can wait on it, and closing conn
+// leaves it open.
+func takeDescriptor(conn syscall.Conn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd, dupErr := -1, error(nil)
+	err = raw.Control(func(p uintptr) {
+		fd, dupErr = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err = errors.Join(err, dupErr); err != nil {
+		return -1, os.NewSyscallError("fcntl F_DUPFD", err)
+	}
+	return fd, nil
+}
+
+// descriptorOf is the connection's own descriptor, to be watched only.
+func descriptorOf(conn syscall.Conn) (int, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	fd := -1
+	err = raw.Control(func(p uintptr) { fd = int(p) })
+	return fd, err
+}
+
+// setUserTimeout makes the kernel give up on a TCP peer that acknowledges
+// nothing for that long. Other sockets have no such option: no error.
+func setUserTimeout(fd int, d time.Duration) {
+	if d > 0 {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(d/time.Millisecond))
+	}
+}
+
+// sendNow hands bytes to the kernel and never waits. It returns how many were
+// taken; errNoRoom when not all were.
+func sendNow(fd int, p []byte) (int, error) {
+	for {
+		n, err := unix.SendmsgN(fd, p, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			return 0, errNoRoom
+		case err != nil:
+			return 0, err
+		case n < len(p):
+			return n, errNoRoom
+		default:
+			return n, nil
+		}
+	}
+}
+
+// closeNow closes a descriptor. Unread input is thrown away first: closing
+// over it would make the kernel send a reset that destroys the stream's end.
+func closeNow(fd int) {
+	var scratch [2048]byte
+	for range 8 {
+		if n, _, err := unix.Recvfrom(fd, scratch[:], unix.MSG_DONTWAIT); n <= 0 || err != nil {
+			break
+		}
+	}
+	_ = unix.Close(fd)
+}
+
+// resetNow closes a descriptor so that a TCP peer sees a reset.
+func resetNow(fd int) {
+	_ = unix.SetsockoptLinger(fd, unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1, Linger: 0})
+	_ = unix.Close(fd)
+}
+
+// socketError takes the pending error of a socket; nil when there is none.
+func socketError(fd int) error {
+	n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && n != 0 {
+		return syscall.Errno(n)
+	}
+	return nil
+}
+
+// clientWentAway reports whether an error only says that the client ended the
+// connection.
+func clientWentAway(err error) bool {
+	return err == nil || errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET)
+}
+
+// killSelf ends the process as kill -9 does.
+func killSelf() {
+	_ = unix.Kill(os.Getpid(), unix.SIGKILL)
+	select {}
+}
+
+// Conn types that takeDescriptor accepts.
+var (
+	_ syscall.Conn = (*net.TCPConn)(nil)
+	_ syscall.Conn = (*net.UnixConn)(nil)
+)

@@ -1,0 +1,41 @@
+//go:build !linux
+
+package main
+
+import (
+	"errors"
+	"syscall"
+	"time"
+)
+
+// The backend lives from Linux system calls. Elsewhere it compiles, so that
+// tools can read it, and says this when started.
+var errNeedsLinux = errors.New("the backend needs Linux")
+
+var errNoRoom = errors.New("socket buffer is full")
+
+func raiseFileLimit()                          {}
+func fileLimit() uint64                        { return 1024 }
+func takeDescriptor(syscall.Conn) (int, error) { return -1, errNeedsLinux }
+func descriptorOf(syscall.Conn) (int, error)   { return -1, errNeedsLinux }
+func setUserTimeout(int, time.Duration)        {}
+func sendNow(int, []byte) (int, error)         { return 0, errNeedsLinux }
+func closeNow(int)                             {}
+func resetNow(int)                             {}
+func socketError(int) error                    { return nil }
+func clientWentAway(error) bool                { return false }
+func killSelf()                                {}
+
+// departure names a watched descriptor whose peer went away.
+type departure struct {
+	fd  int32
+	gen uint32
+}
+
+type watcher struct{}
+
+func newWatcher() (*watcher, error)           { return nil, errNeedsLinux }
+func (*watcher) add(int, uint32) error        { return errNeedsLinux }
+func (*watcher) remove(int)                   {}
+func (*watcher) run(report func([]departure)) {}
+func (*watcher) stop()                        {}

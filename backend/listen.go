@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// listen opens HOST:PORT or unix:/path. A socket file that a dead process left
+// is replaced; one that answers is not. The accept queue is as long as the
+// kernel allows (net.core.somaxconn).
+func listen(where string, mode os.FileMode) (net.Listener, error) {
+	path, isUnix := strings.CutPrefix(where, "unix:")
+	if !isUnix {
+		l, err := net.Listen("tcp", where)
+		if err != nil {
+			return nil, fmt.Errorf("%w; choose a free address with LISTEN", err)
+		}
+		return l, nil
+	}
+	if err := removeStaleSocket(path); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func removeStaleSocket(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.Mode()&fs.ModeSocket == 0 {
+		return fmt.Errorf("%s exists and is not a socket; choose another path or remove it", path)
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		conn.Close()
+		return fmt.Errorf("another process listens on %s; stop it or choose another path", path)
+	}
+	return os.Remove(path)
+}
+
+// gate bounds the connections that net/http holds. Those over it wait in the
+// kernel's accept queue, without a descriptor here. A connection leaves the
+// gate when it closes or becomes a stream.
+type gate struct {
+	net.Listener
+	places chan struct{}
+	closed chan struct{}
+	once   sync.Once
+	tight  atomic.Bool
+	// pressure is called with true when the gate is full, so that idle
+	// connections make room, and with false when half of it is free again.
+	pressure func(bool)
+}
+
+func newGate(l net.Listener, n int, pressure func(bool)) *gate {
+	return &gate{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{}), pressure: pressure}
+}
+
+// Accept waits for a place, then for a connection.
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case g.places <- struct{}{}:
+	default:
+		if g.tight.CompareAndSwap(false, true) {
+			g.pressure(true)
+		}
+		select {
+		case g.places <- struct{}{}:
+		case <-g.closed:
+			return nil, net.ErrClosed
+		}
+	}
+	conn, err := g.Listener.Accept()
+	if err != nil {
+		<-g.places
+		return nil, err
+	}
+	return &gatedConn{Conn: conn, gate: g}, nil
+}
+
+// Close closes the listener and frees a waiting Accept.
+func (g *gate) Close() error {
+	g.once.Do(func() { close(g.closed) })
+	return g.Listener.Close()
+}
+
+func (g *gate) leave() {
+	<-g.places
+	if len(g.places) < cap(g.places)/2 && g.tight.CompareAndSwap(true, false) {
+		g.pressure(false)
+	}
+}
+
+// gatedConn is a connection with a place in the gate.
+type gatedConn struct {
+	net.Conn
+	gate *gate
+	once sync.Once
+}
+
+// leave gives the place back; the connection stays open.
+func (c *gatedConn) leave() { c.once.Do(c.gate.leave) }
+
+// Close closes the connection and gives the place back.
+func (c *gatedConn) Close() error {
+	err := c.Conn.Close()
+	c.leave()
+	return err
+}
+
+// unwrap finds the socket below a gated connection.
+func unwrap(conn net.Conn) net.Conn {
+	if c, ok := conn.(*gatedConn); ok {
+		return c.Conn
+	}
+	return conn
+}

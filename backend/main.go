@@ -1,0 +1,83 @@
+// Command backend is the server-sent events service that the soak tests: it
+// holds many idle event streams at the price of a file descriptor and a few
+// hundred bytes each, sends every stream a numbered noop at a fixed interval,
+// and keeps the ledger of what it sent.
+//
+// How it is built: net/http parses and refuses requests; a stream that is
+// accepted is taken away from net/http as a bare descriptor (connect.go) and
+// from then on belongs to one goroutine, the scheduler (hub.go), which alone
+// writes and closes descriptors. A second goroutine waits in epoll for clients
+// that go away (watch_linux.go). Nothing else runs per stream, except under
+// TLS (outlet_tls.go).
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// Exit codes of the backend.
+const (
+	exitOK    = 0
+	exitError = 1  // it could not start or not end cleanly
+	exitUsage = 64 // a setting makes no sense
+)
+
+func main() {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	os.Exit(run(os.Args[1:], os.LookupEnv, signals, os.Stdout, os.Stderr))
+}
+
+// run is main without the process: arguments, environment and signals come in,
+// the exit code goes out. It returns after the first signal once the drain is
+// done, and at once after the second.
+func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
+	raiseFileLimit()
+	cfg, action, err := parseConfig(args, env)
+	if err != nil {
+		fmt.Fprintf(stderr, "backend: %v\n", err)
+		return exitUsage
+	}
+	switch action {
+	case actionHelp:
+		fmt.Fprint(stdout, helpText())
+		return exitOK
+	case actionVersion:
+		fmt.Fprintln(stdout, "backend", buildVersion())
+		return exitOK
+	}
+	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
+	svc, err := startService(cfg, log)
+	if err != nil {
+		log.Error("start failed", "error", err.Error())
+		return exitError
+	}
+	select {
+	case sig := <-signals:
+		log.Info("draining", "signal", fmt.Sprint(sig), "streams", svc.hub.streamsOpen())
+	case err := <-svc.failed:
+		log.Error("server failed", "error", err.Error())
+		svc.abort()
+		return exitError
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		if sig, ok := <-signals; ok {
+			log.Warn("second signal, stopping at once", "signal", fmt.Sprint(sig))
+			cancel()
+		}
+	}()
+	if err := svc.drain(ctx); err != nil {
+		log.Error("drain incomplete", "error", err.Error())
+		return exitError
+	}
+	log.Info("stopped")
+	return exitOK
+}

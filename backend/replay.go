@@ -1,0 +1,87 @@
+package main
+
+import "time"
+
+// Bounds of the messages kept for resumes, over all ids.
+const (
+	maxKeptBytes   = 64 << 20
+	maxKeptEntries = 1 << 18
+)
+
+// replayLog keeps sent messages for RESUME_WINDOW, in case a client returns
+// and asks for them. Each id has its own list; this is the queue over all
+// lists, oldest first, which bounds them by age, bytes and number. Noops are
+// not kept: they can be made anew.
+type replayLog struct {
+	queue []keptEntry
+	bytes int
+}
+
+type keptEntry struct {
+	d   *device
+	seq uint64
+	at  time.Duration
+	msg *keptBody
+}
+
+// keptMessage is a message in the list of its id.
+type keptMessage struct {
+	seq  uint64
+	body *keptBody
+}
+
+// keptBody is a message, shared by all ids of a broadcast.
+type keptBody struct {
+	data []byte
+	refs int
+}
+
+// keep stores the message with the id's latest number.
+func (l *replayLog) keep(d *device, body *keptBody, now time.Duration) {
+	if body.refs++; body.refs == 1 {
+		l.bytes += len(body.data)
+	}
+	d.kept = append(d.kept, keptMessage{d.seq, body})
+	l.queue = append(l.queue, keptEntry{d, d.seq, now, body})
+	for l.bytes > maxKeptBytes || len(l.queue) > maxKeptEntries {
+		l.dropOldest()
+	}
+}
+
+// expire drops what is older than that.
+func (l *replayLog) expire(before time.Duration) {
+	for len(l.queue) > 0 && l.queue[0].at < before {
+		l.dropOldest()
+	}
+	if len(l.queue) == 0 {
+		l.queue = nil
+	}
+}
+
+// dropOldest drops the oldest message. Its id can be replayed from the number
+// after it only.
+func (l *replayLog) dropOldest() {
+	e := l.queue[0]
+	l.queue[0] = keptEntry{}
+	l.queue = l.queue[1:]
+	if len(e.d.kept) > 0 && e.d.kept[0].body == e.msg && e.d.kept[0].seq == e.seq {
+		e.d.kept[0] = keptMessage{}
+		e.d.kept = e.d.kept[1:]
+		e.d.blurred = e.seq
+		l.unref(e.msg)
+	}
+}
+
+// forget drops all messages of an id; their entries in the queue go stale.
+func (l *replayLog) forget(d *device) {
+	for _, m := range d.kept {
+		l.unref(m.body)
+	}
+	d.kept = nil
+}
+
+func (l *replayLog) unref(body *keptBody) {
+	if body.refs--; body.refs == 0 {
+		l.bytes -= len(body.data)
+	}
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// service is the whole backend: listeners, HTTP servers and scheduler.
+type service struct {
+	cfg      *Config
+	clk      clock
+	log      *slog.Logger
+	metrics  *metrics
+	hub      *hub
+	server   *http.Server
+	admin    *http.Server // nil without ADMIN_LISTEN
+	addr     net.Addr
+	adminAt  net.Addr
+	draining atomic.Bool
+	stopping chan struct{} // closed when the drain begins
+	failed   chan error    // a server that ended by itself
+}
+
+// startService listens and serves until drain or abort.
+func startService(cfg *Config, log *slog.Logger) (*service, error) {
+	tlsConfig, err := loadTLS(cfg)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listen(cfg.Listen, cfg.SocketMode)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", cfg.Listen, err)
+	}
+	s := &service{
+		cfg: cfg, clk: newClock(), log: log, addr: l.Addr(),
+		stopping: make(chan struct{}), failed: make(chan error, 2),
+	}
+	s.metrics = newMetrics(cfg, s.clk)
+	if cfg.AdminListen != "" {
+		al, err := listen(cfg.AdminListen, 0o600)
+		if err != nil {
+			l.Close()
+			return nil, fmt.Errorf("listen on %s: %w", cfg.AdminListen, err)
+		}
+		s.adminAt = al.Addr()
+		s.admin = s.newServer(s.adminRoutes())
+		defer func() { go s.serve(s.admin, newGate(al, 64, s.admin.SetKeepAlivesEnabled)) }()
+	}
+	if s.hub, err = newHub(cfg, s.clk, log, s.metrics); err != nil {
+		l.Close()
+		return nil, err
+	}
+	s.metrics.observeHub(s.hub)
+	s.server = s.newServer(s.routes())
+	var gated net.Listener = newGate(l, cfg.httpConnections, func(full bool) { s.server.SetKeepAlivesEnabled(!full) })
+	if tlsConfig != nil {
+		gated = tls.NewListener(gated, tlsConfig)
+	}
+	go s.serve(s.server, gated)
+	log.Info("listening", "addr", s.addr.String(), "noop_interval_s", cfg.NoopInterval.Seconds(),
+		"noop_schedule", cfg.NoopSchedule, "max_connections", cfg.MaxConnections, "tls", tlsConfig != nil,
+		"version", buildVersion(), "faults", len(cfg.Faults))
+	return s, nil
+}
+
+// newServer makes an HTTP/1 server with bounds on everything a client can
+// stretch.
+func (s *service) newServer(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Server{
+		Handler:                      h,
+		Protocols:                    protocols,
+		ReadHeaderTimeout:            s.cfg.HeaderTimeout,
+		ReadTimeout:                  s.cfg.HeaderTimeout + 5*time.Second,
+		WriteTimeout:                 0, // set per response: slow-headers and the ledger take their time
+		IdleTimeout:                  s.cfg.IdleTimeout,
+		MaxHeaderBytes:               4 << 10, // net/http adds 4 KiB
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (s *service) serve(server *http.Server, l net.Listener) {
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		s.failed <- err
+	}
+}
+
+// loadTLS reads certificate, key and client authority; nil without TLS.
+func loadTLS(cfg *Config) (*tls.Config, error) {
+	if cfg.TLSCert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	if err != nil {
+		return nil, fmt.Errorf("load TLS_CERT and TLS_KEY: %w", err)
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}}
+	if cfg.TLSClientCA == "" {
+		return conf, nil
+	}
+	pem, err := os.ReadFile(cfg.TLSClientCA)
+	if err != nil {
+		return nil, fmt.Errorf("load TLS_CLIENT_CA: %w", err)
+	}
+	conf.ClientCAs = x509.NewCertPool()
+	if !conf.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("load TLS_CLIENT_CA: %s holds no PEM certificate", cfg.TLSClientCA)
+	}
+	conf.ClientAuth = tls.RequireAndVerifyClientCert
+	return conf, nil
+}
+
+// drain ends the service in order: not ready, no new streams, every open
+// stream ended, the ledger answered for DRAIN_TIMEOUT and saved, then the
+// listeners. Cancelling ctx skips the waits.
+func (s *service) drain(ctx context.Context) error {
+	s.draining.Store(true)
+	close(s.stopping)
+	s.hub.call(s.hub.drain)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for s.hub.streamsOpen() > 0 && ctx.Err() == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-time.After(s.cfg.DrainTimeout):
+	case <-ctx.Done():
+	}
+	var err error
+	if s.cfg.LedgerFile != "" {
+		err = s.hub.saveLedger(s.cfg.LedgerFile)
+	}
+	grace, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, server := range []*http.Server{s.server, s.admin} {
+		if server != nil && server.Shutdown(grace) != nil {
+			server.Close()
+		}
+	}
+	s.hub.stop()
+	return errors.Join(err, ctx.Err())
+}
+
+// abort ends the service without ceremony.
+func (s *service) abort() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = s.drain(ctx)
+}

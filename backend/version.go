@@ -1,0 +1,24 @@
+package main
+
+import "runtime/debug"
+
+// version is set by the linker: -ldflags "-X main.version=v1.2.3".
+var version string
+
+// buildVersion names this build: the linker's version, else the commit Go
+// stamped into the binary, else "devel".
+func buildVersion() string {
+	if version != "" {
+		return version
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "devel"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel-" + s.Value[:12]
+		}
+	}
+	return "devel"
+}

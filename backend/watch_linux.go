@@ -1,0 +1,88 @@
+package main
+
+import (
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// departure names a watched descriptor whose peer went away. gen tells whether
+// the descriptor is still the one that was watched, or its successor.
+type departure struct {
+	fd  int32
+	gen uint32
+}
+
+// watcher waits in epoll for peers that close, half-close or fail. It only
+// reports: the scheduler decides and closes. One goroutine runs it.
+type watcher struct {
+	epfd int
+	wake int // eventfd that ends run
+	once sync.Once
+	done chan struct{}
+}
+
+func newWatcher() (*watcher, error) {
+	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		_ = unix.Close(epfd)
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	w := &watcher{epfd: epfd, wake: wake, done: make(chan struct{})}
+	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(wake)}
+	if err := unix.EpollCtl(epfd, unix.EPOLL_CTL_ADD, wake, &event); err != nil {
+		_ = unix.Close(epfd)
+		_ = unix.Close(wake)
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	return w, nil
+}
+
+// add watches a descriptor. Closing its last duplicate ends the watch.
+func (w *watcher) add(fd int, gen uint32) error {
+	event := unix.EpollEvent{Events: unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd), Pad: int32(gen)}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
+}
+
+// remove ends the watch of a descriptor that stays open.
+func (w *watcher) remove(fd int) {
+	_ = unix.EpollCtl(w.epfd, unix.EPOLL_CTL_DEL, fd, nil)
+}
+
+// run reports departures in batches until stop. The slice is the callee's.
+func (w *watcher) run(report func([]departure)) {
+	defer close(w.done)
+	events := make([]unix.EpollEvent, 512)
+	for {
+		n, err := unix.EpollWait(w.epfd, events, -1)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return
+		}
+		gone := make([]departure, 0, n)
+		for _, e := range events[:n] {
+			if int(e.Fd) == w.wake {
+				return
+			}
+			gone = append(gone, departure{fd: e.Fd, gen: uint32(e.Pad)})
+		}
+		report(gone)
+	}
+}
+
+// stop ends run, waits for it and closes the watch.
+func (w *watcher) stop() {
+	w.once.Do(func() {
+		_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		<-w.done
+		_ = unix.Close(w.epfd)
+		_ = unix.Close(w.wake)
+	})
+}

@@ -1,0 +1,74 @@
+package main
+
+import "time"
+
+// Buckets of the staggered schedule: at most this many, at least this far
+// apart.
+const (
+	maxBuckets    = 1024
+	leastTickTime = 5 * time.Millisecond
+)
+
+// wheel says which ids get a noop when. Time is cut into ticks; tick t serves
+// bucket t mod len(buckets), so each bucket is served once per interval. The
+// broadcast schedule is a wheel of one bucket. Tick 0 is the start.
+type wheel struct {
+	interval time.Duration
+	buckets  [][]*device
+	next     int // where the search for the emptiest bucket begins
+}
+
+func newWheel(interval time.Duration, schedule string) *wheel {
+	n := 1
+	if schedule == scheduleStaggered {
+		n = max(1, min(maxBuckets, int(interval/leastTickTime)))
+	}
+	return &wheel{interval: interval, buckets: make([][]*device, n)}
+}
+
+// tickAt is the last tick that is due at that elapsed time.
+func (w *wheel) tickAt(elapsed time.Duration) int64 {
+	n := int64(len(w.buckets))
+	rounds, rest := int64(elapsed/w.interval), int64(elapsed%w.interval)
+	return rounds*n + rest*n/int64(w.interval)
+}
+
+// dueAt is when a tick is due, as elapsed time. It is computed from the start
+// each time, so that rounding never adds up.
+func (w *wheel) dueAt(tick int64) time.Duration {
+	n := int64(len(w.buckets))
+	rounds, slot := tick/n, tick%n
+	return time.Duration(rounds)*w.interval + time.Duration((slot*int64(w.interval)+n-1)/n)
+}
+
+// bucketOf is the bucket that a tick serves.
+func (w *wheel) bucketOf(tick int64) int { return int(tick % int64(len(w.buckets))) }
+
+// add puts a device into the emptiest bucket. Ties go to a bucket far from the
+// last choice, so that few ids are spread as evenly as many.
+func (w *wheel) add(d *device) {
+	n := len(w.buckets)
+	best := w.next % n
+	for i := range n {
+		if b := (w.next + i) % n; len(w.buckets[b]) < len(w.buckets[best]) {
+			best = b
+		}
+	}
+	w.next = (best + n*618/1000 + 1) % n
+	d.bucket, d.place = int32(best), int32(len(w.buckets[best]))
+	w.buckets[best] = append(w.buckets[best], d)
+}
+
+// remove takes a device out. The last one of its bucket moves into its place.
+func (w *wheel) remove(d *device) {
+	if d.bucket < 0 {
+		return
+	}
+	b := w.buckets[d.bucket]
+	end := len(b) - 1
+	b[d.place] = b[end]
+	b[d.place].place = d.place
+	b[end] = nil
+	w.buckets[d.bucket] = b[:end]
+	d.bucket = -1
+}
