@@ -1,0 +1,133 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+)
+
+// framing tells where a response's body ends (RFC 9112, section 6.3).
+type framing struct {
+	kind   frameKind
+	remain int64 // of the content length
+	chunk  chunkDecoder
+}
+
+type frameKind uint8
+
+const (
+	untilClose frameKind = iota
+	contentLength
+	chunked
+)
+
+func framingOf(resp *http.Response) framing {
+	switch {
+	case len(resp.TransferEncoding) > 0: // net/http accepts none but chunked
+		return framing{kind: chunked}
+	case resp.ContentLength >= 0:
+		return framing{kind: contentLength, remain: resp.ContentLength}
+	default:
+		return framing{kind: untilClose}
+	}
+}
+
+// body reads a response's body from its connection, without a buffer of its own:
+// chunks are unwrapped in place, in the caller's buffer. For one goroutine.
+type body struct {
+	conn net.Conn
+	left []byte    // read with the head
+	at   time.Time // when the last bytes arrived
+	// idle is how long the server may be silent, 0 for ever. The connection's read
+	// deadline is set once per such period, not once per read.
+	idle time.Duration
+	framing
+	ended bool
+}
+
+var (
+	errHalfBody  = fmt.Errorf("the connection ended before the response's content-length: %w", io.ErrUnexpectedEOF)
+	errHalfChunk = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
+)
+
+// Read returns io.EOF at the end the framing announced, an error wrapping
+// io.ErrUnexpectedEOF where the connection ended before, and errIdle.
+func (b *body) Read(p []byte) (int, error) {
+	if b.kind == contentLength && b.remain == 0 {
+		b.ended = true
+	}
+	for !b.ended {
+		n, err := b.readSome(p)
+		if n > 0 {
+			if n, err = b.unwrap(p[:n]); n > 0 || err != nil {
+				return n, err
+			}
+			continue
+		}
+		if err != nil {
+			return 0, b.cut(err)
+		}
+	}
+	return 0, io.EOF
+}
+
+// readSome takes what came with the head, then reads from the connection.
+func (b *body) readSome(p []byte) (int, error) {
+	if len(b.left) > 0 {
+		n := copy(p, b.left)
+		if b.left = b.left[n:]; len(b.left) == 0 {
+			b.left = nil
+		}
+		return n, nil
+	}
+	for {
+		n, err := b.conn.Read(p)
+		if n > 0 {
+			b.at = time.Now()
+			return n, nil // an error comes again
+		}
+		if b.idle == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return 0, err
+		}
+		if due := b.at.Add(b.idle); time.Now().Before(due) {
+			_ = b.conn.SetReadDeadline(due)
+			continue
+		}
+		return 0, errIdle
+	}
+}
+
+// unwrap turns n raw bytes into bytes of the body, in place.
+func (b *body) unwrap(p []byte) (int, error) {
+	switch b.kind {
+	case chunked:
+		n, done, err := b.chunk.decode(p)
+		b.ended = done
+		return n, err
+	case contentLength:
+		n := int(min(int64(len(p)), b.remain))
+		b.remain -= int64(n)
+		return n, nil
+	default:
+		return len(p), nil
+	}
+}
+
+// cut names the end of a connection before the end of the body.
+func (b *body) cut(err error) error {
+	if !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch b.kind {
+	case chunked:
+		return errHalfChunk
+	case contentLength:
+		return errHalfBody
+	default:
+		return io.EOF
+	}
+}

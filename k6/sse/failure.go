@@ -1,0 +1,106 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// failure says why an attempt came to nothing, or how a stream ended.
+type failure struct {
+	reason     Reason
+	err        error
+	status     int
+	retryAfter time.Duration
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+var errConnectTimeout = errors.New("no complete response header within connectTimeout")
+
+// dialFailure names the failure of a dial, name resolution included.
+func dialFailure(ctx context.Context, err error) *failure {
+	var dns *net.DNSError
+	switch {
+	case timedOut(ctx, err):
+		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w (dial): %w", errConnectTimeout, err)}
+	case errors.As(err, &dns), strings.HasPrefix(err.Error(), "lookup "): // k6's resolver has no type for it
+		return &failure{reason: ReasonDNS, err: err}
+	default:
+		return &failure{reason: ReasonRefused, err: err}
+	}
+}
+
+// phaseFailure names a failure between the dial and the end of the response head;
+// otherwise is its reason where the error itself does not tell.
+func phaseFailure(ctx context.Context, otherwise Reason, doing string, err error) *failure {
+	f := &failure{reason: otherwise, err: fmt.Errorf("%s: %w", doing, err)}
+	switch {
+	case timedOut(ctx, err):
+		f.reason = ReasonConnectTimeout
+		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, doing, err)
+	case errors.Is(err, errHeaderTooLong):
+		f.reason = ReasonTooLong
+	case otherwise == ReasonTLS:
+	case isReset(err):
+		f.reason = ReasonReset
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		f.reason = ReasonTruncated
+	}
+	return f
+}
+
+func timedOut(ctx context.Context, err error) bool {
+	var ne net.Error
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &ne) && ne.Timeout()
+}
+
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ETIMEDOUT) ||
+		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+}
+
+// readFailure names the error that ended a stream.
+func readFailure(err error) *failure {
+	f := &failure{reason: ReasonError, err: fmt.Errorf("read the stream: %w", err)}
+	switch {
+	case errors.Is(err, io.EOF):
+		f.reason, f.err = ReasonServer, nil
+	case errors.Is(err, errIdle):
+		f.reason, f.err = ReasonIdle, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		f.reason = ReasonTruncated
+		if err == io.ErrUnexpectedEOF { //nolint:errorlint // the parser's own says no more
+			f.err = errHalfEvent
+		}
+	case errors.Is(err, eventstream.ErrTooLong):
+		f.reason = ReasonTooLong
+	case isReset(err):
+		f.reason = ReasonReset
+	}
+	return f
+}
+
+var (
+	errIdle      = errors.New("no byte from the server within idleTimeout")
+	errHalfEvent = fmt.Errorf("the stream ended inside an event: %w", io.ErrUnexpectedEOF)
+)
+
+// message says it in words for scripts; never empty.
+func (f *failure) message() string {
+	if f.err == nil {
+		return "the server ended the stream"
+	}
+	return f.err.Error()
+}

@@ -1,0 +1,236 @@
+package sse
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
+	"gopkg.in/guregu/null.v3"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// patience bounds whatever a test waits for.
+const patience = 10 * time.Second
+
+// vu is a VU with the module in it, as a script sees it.
+type vu struct {
+	*modulestest.Runtime
+	t       testing.TB
+	state   *lib.State
+	samples chan metrics.SampleContainer
+}
+
+func newVU(t testing.TB) *vu {
+	t.Helper()
+	rt := modulestest.NewRuntime(t)
+	registry := rt.VU.InitEnvField.Registry
+	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
+	exports := New().NewModuleInstance(rt.VU).Exports()
+	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
+	for name, value := range exports.Named {
+		require.NoError(t, rt.VU.Runtime().Set(name, value))
+	}
+	v := &vu{Runtime: rt, t: t, samples: make(chan metrics.SampleContainer, 100_000)}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	v.state = &lib.State{
+		Dialer: netext.NewDialer(net.Dialer{Timeout: patience},
+			netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4)),
+		Options: lib.Options{
+			SystemTags: metrics.NewSystemTagSet(metrics.TagURL, metrics.TagName, metrics.TagProto,
+				metrics.TagStatus, metrics.TagMethod, metrics.TagIP, metrics.TagTLSVersion),
+			UserAgent: null.StringFrom("test-agent"),
+		},
+		Logger: logger, CookieJar: jar, Samples: v.samples, BuiltinMetrics: rt.BuiltinMetrics,
+		Tags: lib.NewVUStateTags(registry.RootTagSet()),
+	}
+	rt.MoveToVUContext(v.state)
+	v.set("wait", func(ms int) { time.Sleep(time.Duration(ms) * time.Millisecond) })
+	return v
+}
+
+func (v *vu) set(name string, value any) {
+	v.t.Helper()
+	require.NoError(v.t, v.VU.Runtime().Set(name, value))
+}
+
+// run runs a script on the event loop to the end of the iteration, as k6 does: on
+// an error the context is cancelled before the loop is wound down.
+func (v *vu) run(script string) (sobek.Value, error) {
+	v.t.Helper()
+	guard := time.AfterFunc(patience, func() {
+		buf := make([]byte, 1<<20)
+		fmt.Printf("the iteration hangs:\n%s\n%s\n", script, buf[:runtime.Stack(buf, true)])
+		v.CancelContext()
+	})
+	defer guard.Stop()
+	var value sobek.Value
+	err := v.EventLoop.Start(func() (err error) {
+		value, err = v.VU.Runtime().RunString(script)
+		return err
+	})
+	if err != nil {
+		v.CancelContext()
+	}
+	v.EventLoop.WaitOnRegistered()
+	return value, err
+}
+
+func (v *vu) mustRun(script string) sobek.Value {
+	v.t.Helper()
+	value, err := v.run(script)
+	require.NoError(v.t, err)
+	return value
+}
+
+// log runs a script and returns what it pushed to the array `log`, joined by blanks.
+func (v *vu) log(script string) string {
+	v.t.Helper()
+	v.mustRun("var log = []; " + script)
+	return v.str(`log.join(" ")`)
+}
+
+func (v *vu) str(expression string) string {
+	v.t.Helper()
+	value, err := v.VU.Runtime().RunString(expression)
+	require.NoError(v.t, err)
+	return value.String()
+}
+
+// sum adds the values of all samples of a metric whose tags hold the given ones.
+func (v *vu) sum(all []metrics.Sample, metric string, tags ...string) (sum float64, n int) {
+	for _, s := range all {
+		match := s.Metric.Name == metric
+		for i := 0; i+1 < len(tags); i += 2 {
+			got, _ := s.Tags.Get(tags[i])
+			match = match && got == tags[i+1]
+		}
+		if match {
+			sum += s.Value
+			n++
+		}
+	}
+	return sum, n
+}
+
+func (v *vu) drainSamples() (all []metrics.Sample) {
+	for _, c := range metrics.GetBufferedSamples(v.samples) {
+		all = append(all, c.GetSamples()...)
+	}
+	return all
+}
+
+// peer is one connection as a test's server sees it.
+type peer struct {
+	net.Conn
+	req *http.Request
+	n   int // 0 for the first connection to the server
+}
+
+const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+
+func (p *peer) say(s string) { _, _ = io.WriteString(p.Conn, s) }
+
+// chunk says s as one chunk of the chunked coding.
+func (p *peer) chunk(s string) { p.say(fmt.Sprintf("%x\r\n%s\r\n", len(s), s)) }
+
+// reset closes with a TCP RST.
+func (p *peer) reset() {
+	_ = p.Conn.(*net.TCPConn).SetLinger(0)
+	_ = p.Close()
+}
+
+// hold waits until the client has gone.
+func (p *peer) hold() { _, _ = io.Copy(io.Discard, p.Conn) }
+
+// serve starts a server that hands each connection, its request read, to handle and
+// closes it afterwards. It returns the URL and is gone with the test.
+func serve(t testing.TB, handle func(p *peer)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var wg sync.WaitGroup
+	var n atomic.Int32
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer func() { _ = conn.Close() }()
+				req, err := http.ReadRequest(bufio.NewReader(conn))
+				if err == nil {
+					handle(&peer{Conn: conn, req: req, n: int(n.Add(1)) - 1})
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return "http://" + l.Addr().String()
+}
+
+// say is serve for a fixed answer, then a clean end.
+func serveText(t testing.TB, text string) string {
+	return serve(t, func(p *peer) { p.say(text) })
+}
+
+// recorder is an Observer that writes down what it is told.
+type recorder struct {
+	mu    sync.Mutex
+	lines []string
+	last  Close
+	at    time.Time
+}
+
+var _ Observer = (*recorder)(nil)
+
+func (r *recorder) note(at time.Time, format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at.Before(r.at) {
+		r.lines = append(r.lines, "TIME-GOES-BACK")
+	}
+	r.at = at
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+func (r *recorder) Connecting(at time.Time) { r.note(at, "connecting") }
+func (r *recorder) Opened(at time.Time)     { r.note(at, "opened") }
+func (r *recorder) Event(at time.Time, e *eventstream.Event) {
+	r.note(at, "event:%s", e.Data)
+}
+
+func (r *recorder) Closed(at time.Time, c Close) {
+	suffix := ""
+	if c.Retry >= 0 {
+		suffix = "+retry"
+	}
+	r.note(at, "closed:%s%s", c.Reason, suffix)
+	r.last = c
+}
+
+func (r *recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, " ")
+}

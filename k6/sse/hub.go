@@ -1,0 +1,237 @@
+package sse
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// flushEvery is how long a counted event may wait to become part of a sample.
+const flushEvery = time.Second
+
+// hub is what the EventSources of one iteration share: one queue of tasks for the
+// event loop with one registered callback, one watch on the VU's context, one
+// counter of events per set of tags. It lives from the first source of an iteration
+// to the end of the last; a later source gets a new one.
+type hub struct {
+	m       *module
+	vu      modules.VU
+	ctx     context.Context //nolint:containedctx // the iteration's, as the hub is
+	samples chan<- metrics.SampleContainer
+	unwatch func() bool
+	open    int // sources not ended; on the event loop only
+
+	// interrupted says that no JS is to run any more: the context ended or a handler
+	// threw.
+	interrupted atomic.Bool
+
+	mu      sync.Mutex // guards what follows
+	sources map[*source]struct{}
+	queue   []task
+	wake    func(func() error) // the registered callback; nil while a drain is queued
+	late    []metrics.SampleContainer
+	counts  map[*metrics.TagSet][]*eventCounter
+
+	flushing sync.Mutex // held while counters are turned into samples
+	armed    atomic.Bool
+	timer    *time.Timer // touched by whoever armed it
+}
+
+// task runs on the event loop. Its error aborts the iteration.
+type task func() error
+
+// hub returns the running iteration's hub. On the event loop.
+func (m *module) currentHub() *hub {
+	if m.hub != nil {
+		return m.hub
+	}
+	h := &hub{
+		m: m, vu: m.vu, ctx: m.vu.Context(), samples: m.state().Samples,
+		sources: make(map[*source]struct{}),
+		counts:  make(map[*metrics.TagSet][]*eventCounter),
+		wake:    m.vu.RegisterCallback(),
+	}
+	h.unwatch = context.AfterFunc(h.ctx, h.interrupt)
+	m.hub = h
+	return h
+}
+
+// add counts a source in. On the event loop.
+func (h *hub) add(s *source) {
+	h.open++
+	h.mu.Lock()
+	h.sources[s] = struct{}{}
+	h.mu.Unlock()
+	if h.interrupted.Load() {
+		s.stop(ReasonInterrupted)
+	}
+}
+
+// remove counts a source out that has no goroutine or timer left. On the event loop.
+func (h *hub) remove(s *source) {
+	h.open--
+	h.mu.Lock()
+	delete(h.sources, s)
+	h.mu.Unlock()
+}
+
+// interrupt closes every source at once. No JS runs after it.
+func (h *hub) interrupt() {
+	h.interrupted.Store(true)
+	h.mu.Lock()
+	all := make([]*source, 0, len(h.sources))
+	for s := range h.sources {
+		all = append(all, s)
+	}
+	h.mu.Unlock()
+	for _, s := range all {
+		s.stop(ReasonInterrupted)
+	}
+}
+
+// post queues a task for the event loop. From any goroutine, as long as a source is
+// open.
+func (h *hub) post(t task) {
+	h.mu.Lock()
+	h.queue = append(h.queue, t)
+	wake := h.wake
+	h.wake = nil
+	h.mu.Unlock()
+	if wake != nil {
+		wake(h.drain)
+	}
+}
+
+// drain runs the queued tasks in one turn of the event loop.
+func (h *hub) drain() error {
+	h.mu.Lock()
+	queue := h.queue
+	h.queue = nil
+	h.wake = h.vu.RegisterCallback()
+	h.mu.Unlock()
+	for i, t := range queue {
+		queue[i] = nil
+		if err := t(); err != nil {
+			h.mu.Lock()
+			h.queue = append(queue[i+1:len(queue):len(queue)], h.queue...)
+			h.mu.Unlock()
+			h.interrupt()
+			h.post(func() error { return nil }) // the rest runs when k6 winds the loop down
+			return err
+		}
+	}
+	if h.open == 0 {
+		h.finish()
+	}
+	return nil
+}
+
+// finish pushes what has not been and lets the iteration end. On the event loop: k6
+// itself pushes samples there without a look at the context right after, so these
+// are received in any case.
+func (h *hub) finish() {
+	if h.m.hub == h {
+		h.m.hub = nil
+	}
+	h.unwatch()
+	h.flushing.Lock()
+	defer h.flushing.Unlock()
+	h.mu.Lock()
+	wake, late := h.wake, h.late
+	h.wake, h.late = nil, nil
+	h.mu.Unlock()
+	if last := h.collect(); len(last) > 0 {
+		late = append(late, last)
+	}
+	for _, s := range late {
+		h.samples <- s
+	}
+	if wake != nil {
+		wake(func() error { return nil })
+	}
+}
+
+// push hands samples to k6, or keeps them for finish once the context has ended.
+func (h *hub) push(s metrics.SampleContainer) {
+	if !metrics.PushIfNotDone(h.ctx, h.samples, s) {
+		h.mu.Lock()
+		h.late = append(h.late, s)
+		h.mu.Unlock()
+	}
+}
+
+// eventCounter counts the events of all streams with the same tags.
+type eventCounter struct {
+	hub  *hub
+	tags metrics.TagsAndMeta
+	n    atomic.Int64
+}
+
+// counter returns the event counter for a set of tags and metadata.
+func (h *hub) counter(tm metrics.TagsAndMeta) *eventCounter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.counts[tm.Tags] {
+		if sameMetadata(c.tags.Metadata, tm.Metadata) {
+			return c
+		}
+	}
+	c := &eventCounter{hub: h, tags: tm}
+	h.counts[tm.Tags] = append(h.counts[tm.Tags], c)
+	return c
+}
+
+func sameMetadata(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// add counts one event. The first one after a flush arms the next.
+func (c *eventCounter) add() {
+	c.n.Add(1)
+	h := c.hub
+	if !h.armed.Load() && h.armed.CompareAndSwap(false, true) {
+		if h.timer == nil {
+			h.timer = time.AfterFunc(flushEvery, h.flush)
+		} else {
+			h.timer.Reset(flushEvery)
+		}
+	}
+}
+
+// flush pushes one sample per counter that counted. In the timer's goroutine.
+func (h *hub) flush() {
+	h.flushing.Lock()
+	defer h.flushing.Unlock()
+	h.armed.Store(false)
+	if s := h.collect(); len(s) > 0 {
+		h.push(s)
+	}
+}
+
+// collect empties the counters.
+func (h *hub) collect() metrics.Samples {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out metrics.Samples
+	now := time.Now()
+	for _, same := range h.counts {
+		for _, c := range same {
+			if n := c.n.Swap(0); n > 0 {
+				out = append(out, sample(h.m.metrics.event, &c.tags, now, float64(n)))
+			}
+		}
+	}
+	return out
+}

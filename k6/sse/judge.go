@@ -1,0 +1,79 @@
+package sse
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	explainBytes = 1 << 10                // of an error response's body are read
+	explainFor   = 250 * time.Millisecond // at most
+)
+
+// judge returns nil for an event stream, section 9.2.3 of the HTML standard: status
+// 200 and the type text/event-stream. A body in a content coding is no event stream
+// that can be read as it comes.
+func judge(a *answer) *failure {
+	f := &failure{status: a.status}
+	coding := a.header.Get("Content-Encoding")
+	media, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
+	switch {
+	case a.status == http.StatusNoContent:
+		f.reason = ReasonNoContent
+		f.err = errNoContent
+	case a.status != http.StatusOK:
+		f.reason = ReasonStatus
+		f.err = fmt.Errorf("unexpected status %d %s%s", a.status, http.StatusText(a.status), a.explain())
+		f.retryAfter = retryAfter(a.header.Get("Retry-After"), time.Now())
+	case media != "text/event-stream":
+		f.reason = ReasonContentType
+		f.err = fmt.Errorf("the response is %q, not text/event-stream", a.header.Get("Content-Type"))
+	case coding != "" && !strings.EqualFold(coding, "identity"):
+		f.reason = ReasonContentType
+		f.err = fmt.Errorf("the response has the content-encoding %q; only identity can be read as it comes", coding)
+	default:
+		return nil
+	}
+	return f
+}
+
+var errNoContent = errors.New("the server answered 204 No Content: it wants no further connection")
+
+// explain reads a little of an error response for the sentence in it: the detail or
+// title of a problem (RFC 9457), or the first line of a text. It begins with ": ".
+func (a *answer) explain() string {
+	_ = a.conn.SetReadDeadline(time.Now().Add(explainFor))
+	b := body{conn: a.conn, left: a.left, framing: a.frame}
+	text, _ := io.ReadAll(io.LimitReader(&b, explainBytes))
+	var problem struct{ Detail, Title string }
+	if json.Unmarshal(text, &problem) == nil {
+		if problem.Detail == "" {
+			problem.Detail = problem.Title
+		}
+		text = []byte(problem.Detail)
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(text), "�")), "\n")
+	if line == "" || strings.HasPrefix(line, "<") || len(line) > 300 {
+		return ""
+	}
+	return ": " + strings.TrimSpace(line)
+}
+
+// retryAfter reads the header field of RFC 9110, section 10.2.3; 0 where it says nothing.
+func retryAfter(value string, now time.Time) time.Duration {
+	const longest = 24 * time.Hour
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, longest)
+	}
+	if at, err := http.ParseTime(value); err == nil && at.After(now) {
+		return min(at.Sub(now), longest)
+	}
+	return 0
+}

@@ -1,0 +1,40 @@
+package sse
+
+import (
+	"time"
+
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// sseMetrics are the metrics of the module. index.d.ts documents them for users.
+type sseMetrics struct {
+	event      *metrics.Metric // counter: events dispatched
+	connecting *metrics.Metric // trend, time: dial begun to headers complete
+	firstEvent *metrics.Metric // trend, time: headers complete to first event
+	opened     *metrics.Metric // counter: event streams opened
+	closed     *metrics.Metric // counter: attempts and streams ended, by reason
+	builtin    *metrics.BuiltinMetrics
+}
+
+func registerMetrics(vu modules.VU) *sseMetrics {
+	r := vu.InitEnv().Registry
+	return &sseMetrics{
+		event:      r.MustNewMetric("sse_event", metrics.Counter),
+		connecting: r.MustNewMetric("sse_connecting", metrics.Trend, metrics.Time),
+		firstEvent: r.MustNewMetric("sse_first_event", metrics.Trend, metrics.Time),
+		opened:     r.MustNewMetric("sse_connection_opened", metrics.Counter),
+		closed:     r.MustNewMetric("sse_connection_closed", metrics.Counter),
+		builtin:    vu.InitEnv().BuiltinMetrics,
+	}
+}
+
+// sample makes one sample of metric m.
+func sample(m *metrics.Metric, tm *metrics.TagsAndMeta, at time.Time, value float64) metrics.Sample {
+	return metrics.Sample{
+		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tm.Tags},
+		Time:       at,
+		Value:      value,
+		Metadata:   tm.Metadata,
+	}
+}

@@ -1,0 +1,91 @@
+// Package sse is the k6 module k6/x/sse: Server-Sent Events for load tests.
+//
+// It offers the EventSource of the HTML standard (section 9.2) on k6's event loop,
+// many per VU, and the blocking open() of xk6-sse. Both dial with k6's own dialer
+// and read the response over the dialed connection; see load-tests/types/index.d.ts
+// for the API as scripts see it.
+//
+// How a connection lives: one goroutine dials and reads the response head, then
+// hands over to a fresh one that reads the stream with a small stack. Neither ever
+// touches a JS value. What scripts see changes in tasks that a hub, one per
+// iteration, runs on the event loop.
+package sse
+
+import (
+	"crypto/tls"
+	"sync"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
+)
+
+type (
+	rootModule struct{}
+
+	// module is what one VU has of k6/x/sse.
+	module struct {
+		vu      modules.VU
+		metrics *sseMetrics
+		hub     *hub          // of the running iteration; on the event loop only
+		self    *sobek.Symbol // the property under which an EventSource keeps its Go half
+
+		tlsMu   sync.Mutex
+		tlsOf   *lib.State
+		tlsConf map[string]*tls.Config // by server name
+	}
+)
+
+var (
+	_ modules.Module   = (*rootModule)(nil)
+	_ modules.Instance = (*module)(nil)
+)
+
+// New returns the root module.
+func New() modules.Module { return new(rootModule) }
+
+// NewModuleInstance is called by k6 once per VU.
+func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
+	return &module{vu: vu, metrics: registerMetrics(vu), self: sobek.NewSymbol("EventSource")}
+}
+
+// Exports gives open and EventSource by name, and both on the default export, as
+// scripts written for xk6-sse expect it.
+func (m *module) Exports() modules.Exports {
+	named := map[string]any{"open": m.open, "EventSource": m.eventSourceClass()}
+	return modules.Exports{Default: m.vu.Runtime().ToValue(named), Named: named}
+}
+
+// state returns the VU's state and throws in the init context, where there is none.
+func (m *module) state() *lib.State {
+	state := m.vu.State()
+	if state == nil {
+		common.Throw(m.vu.Runtime(), common.NewInitContextError(
+			"k6/x/sse connects only inside a VU: move the call into the default function, setup() or teardown()"))
+	}
+	return state
+}
+
+// tlsConfig returns the VU's TLS configuration for one server name, HTTP/1.1 only.
+// It is shared by all connections of the VU to that server.
+func (m *module) tlsConfig(state *lib.State, serverName string) *tls.Config {
+	m.tlsMu.Lock()
+	defer m.tlsMu.Unlock()
+	if m.tlsOf != state || m.tlsConf == nil {
+		m.tlsOf, m.tlsConf = state, make(map[string]*tls.Config)
+	}
+	conf := m.tlsConf[serverName]
+	if conf == nil {
+		conf = &tls.Config{} //nolint:gosec // k6's options decide
+		if state.TLSConfig != nil {
+			conf = state.TLSConfig.Clone()
+		}
+		conf.NextProtos = []string{"http/1.1"}
+		if conf.ServerName == "" {
+			conf.ServerName = serverName
+		}
+		m.tlsConf[serverName] = conf
+	}
+	return conf
+}

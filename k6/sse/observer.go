@@ -1,0 +1,74 @@
+package sse
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// Observer is told in Go what happens on a connection, by the goroutine that dials
+// and reads it, with times taken there. No JS runs for it.
+//
+// The calls for one EventSource never overlap and come in the order Connecting,
+// then Opened and its Events where the server accepted, then Closed; a reconnect
+// begins with Connecting again. An observer must not block: the next read waits
+// for it. It must not be given to two EventSources at once unless it locks.
+type Observer interface {
+	// Connecting: a dial begins (name resolution included).
+	Connecting(at time.Time)
+	// Opened: the headers of a 200 text/event-stream response are complete.
+	Opened(at time.Time)
+	// Event: one event was dispatched. at is when the read that completed it
+	// returned. e is valid only during the call.
+	Event(at time.Time, e *eventstream.Event)
+	// Closed: the attempt or the stream ended; exactly once per Connecting.
+	Closed(at time.Time, c Close)
+}
+
+// Close says how an attempt or a stream ended.
+type Close struct {
+	Reason Reason
+	// Err tells more in words; nil for client, server, no_content and interrupted.
+	Err error
+	// Status is the HTTP status of the response, 0 where none was read.
+	Status int
+	// Retry is the time until the next attempt; below 0 no attempt follows. One that
+	// was announced does not come if the script closes the source meanwhile.
+	Retry time.Duration
+}
+
+// Reason is why an attempt or a stream ended: the tag `reason` of the metric
+// sse_connection_closed and the property of the error event.
+type Reason string
+
+// The reasons. The first group ends a stream, the second an attempt, the third both.
+const (
+	ReasonServer    Reason = "server"    // the server ended the stream, after a whole block
+	ReasonTruncated Reason = "truncated" // it ended inside an event, a chunk or the header
+	ReasonIdle      Reason = "idle"      // idleTimeout went by without one byte
+	ReasonTooLong   Reason = "too_long"  // an event exceeded maxEventSize, or the header 64 KiB
+
+	ReasonConnectTimeout Reason = "connect_timeout" // no complete header within connectTimeout
+	ReasonRefused        Reason = "refused"         // the dial failed, or k6's options block the host
+	ReasonDNS            Reason = "dns"             // the name does not resolve
+	ReasonTLS            Reason = "tls"             // the handshake failed
+	ReasonStatus         Reason = "status"          // a status other than 200 and 204
+	ReasonContentType    Reason = "content_type"    // not text/event-stream, or compressed
+	ReasonNoContent      Reason = "no_content"      // 204: the server wants no reconnect
+
+	ReasonReset       Reason = "reset"       // the connection broke: a TCP reset or timeout
+	ReasonClient      Reason = "client"      // the script closed it
+	ReasonInterrupted Reason = "interrupted" // the VU's context ended, or a handler threw
+	ReasonTimeout     Reason = "timeout"     // the parameter `timeout` of open() went by
+	ReasonError       Reason = "error"       // anything else, as broken HTTP
+)
+
+// nopObserver stands in where no ledger is given.
+type nopObserver struct{}
+
+var _ Observer = nopObserver{}
+
+func (nopObserver) Connecting(time.Time)                {}
+func (nopObserver) Opened(time.Time)                    {}
+func (nopObserver) Event(time.Time, *eventstream.Event) {}
+func (nopObserver) Closed(at time.Time, c Close)        { _, _ = at, c }

@@ -1,0 +1,165 @@
+package sse
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// sourceOptions are the options of an EventSource, with their defaults filled in.
+type sourceOptions struct {
+	header         http.Header
+	ledger         Observer
+	connectTimeout time.Duration // 0: none
+	idleTimeout    time.Duration // 0: none
+	reconnectDelay time.Duration
+	reconnect      reconnectMode
+	maxRedirects   int
+	maxEventSize   int
+}
+
+// reconnectMode is what an EventSource does when an attempt or a stream ends.
+type reconnectMode int32
+
+const (
+	// reconnectOff: never connect again.
+	reconnectOff reconnectMode = iota
+	// reconnectStandard: as the HTML standard says, after the end of a stream and
+	// after a network error, not after a wrong status or content type.
+	reconnectStandard
+	// reconnectStubborn: also after a status that may be better next time.
+	reconnectStubborn
+)
+
+const (
+	defaultConnectTimeout = 10 * time.Second
+	defaultReconnectDelay = time.Second
+)
+
+// parseOptions reads the second argument of EventSource. Its errors name the option.
+func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions, tm *metrics.TagsAndMeta) error {
+	o.connectTimeout = defaultConnectTimeout
+	o.reconnectDelay = defaultReconnectDelay
+	o.reconnect = reconnectStandard
+	o.maxEventSize = eventstream.DefaultLimit
+	o.ledger = nopObserver{}
+	if common.IsNullish(v) {
+		return nil
+	}
+	obj, ok := v.(*sobek.Object)
+	if !ok {
+		return fmt.Errorf("the options must be an object, not %s", v)
+	}
+	for _, name := range obj.Keys() {
+		v := obj.Get(name)
+		if sobek.IsUndefined(v) {
+			continue
+		}
+		if err := o.set(rt, name, v, tm); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value, tm *metrics.TagsAndMeta) (err error) {
+	switch name {
+	case "headers":
+		o.header, err = parseHeaders(rt, v)
+	case "tags":
+		err = common.ApplyCustomUserTags(rt, tm, v)
+	case "connectTimeout":
+		o.connectTimeout, err = parseDuration(v)
+	case "idleTimeout":
+		o.idleTimeout, err = parseDuration(v)
+	case "reconnectDelay":
+		o.reconnectDelay, err = parseDuration(v)
+	case "reconnect":
+		o.reconnect, err = parseReconnect(v)
+	case "maxRedirects":
+		o.maxRedirects, err = parseInt(v, 0)
+	case "maxEventSize":
+		o.maxEventSize, err = parseInt(v, 1)
+	case "ledger":
+		o.ledger, err = parseLedger(v)
+	default:
+		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
+			"reconnect, reconnectDelay, maxRedirects, maxEventSize and ledger", name)
+	}
+	if err != nil {
+		return fmt.Errorf("option %s: %w", name, err)
+	}
+	return nil
+}
+
+// parseHeaders reads an object of strings.
+func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
+	if common.IsNullish(v) {
+		return nil, nil //nolint:nilnil // no headers is no error
+	}
+	obj, h := v.ToObject(rt), make(http.Header)
+	for _, name := range obj.Keys() {
+		value := obj.Get(name).String()
+		if err := checkHeader(name, value); err != nil {
+			return nil, err
+		}
+		h.Set(name, strings.TrimSpace(value))
+	}
+	return h, nil
+}
+
+// parseDuration accepts a number of milliseconds or a string as "10s", not below 0.
+func parseDuration(v sobek.Value) (time.Duration, error) {
+	x := v.Export()
+	if f, ok := x.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		return 0, fmt.Errorf("%v is not a number of milliseconds", f)
+	}
+	d, err := types.GetDurationValue(x)
+	if err != nil {
+		return 0, fmt.Errorf("%s is neither a number of milliseconds nor a duration as \"10s\"", v)
+	}
+	if d < 0 {
+		return 0, fmt.Errorf("%s is below 0", v)
+	}
+	return d, nil
+}
+
+func parseReconnect(v sobek.Value) (reconnectMode, error) {
+	on, ok := v.Export().(bool)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("%s is neither true nor false", v)
+	case on:
+		return reconnectStubborn, nil
+	default:
+		return reconnectOff, nil
+	}
+}
+
+func parseInt(v sobek.Value, least int64) (int, error) {
+	n, ok := v.Export().(int64)
+	if !ok || n < least || n > math.MaxInt32 {
+		return 0, fmt.Errorf("%s is not a whole number of at least %d", v, least)
+	}
+	return int(n), nil
+}
+
+func parseLedger(v sobek.Value) (Observer, error) {
+	if sobek.IsNull(v) {
+		return nopObserver{}, nil
+	}
+	ledger, ok := v.Export().(Observer)
+	if !ok {
+		return nil, fmt.Errorf("%s is no ledger: give it a Ledger of k6/x/soak", v)
+	}
+	return ledger, nil
+}

@@ -1,0 +1,160 @@
+package sse
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+
+	"go.k6.io/k6/v2/lib"
+)
+
+// request is what is asked of the server, once per dial.
+type request struct {
+	url          *url.URL
+	method       string
+	header       http.Header // the user's; not changed
+	body         string
+	jar          *cookiejar.Jar // may be nil
+	userAgent    string
+	lastEventID  string
+	maxRedirects int
+}
+
+// parseURL accepts an absolute http or https URL with a host.
+func parseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil:
+		var inner *url.Error
+		if errors.As(err, &inner) {
+			err = inner.Err
+		}
+		return nil, fmt.Errorf("invalid URL %q: %w", raw, err)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("invalid URL %q: it must begin with http:// or https://", raw)
+	case u.Hostname() == "":
+		return nil, fmt.Errorf("invalid URL %q: it has no host", raw)
+	}
+	return u, nil
+}
+
+// origin is the URL's ASCII origin, section 7.1.1 of the HTML standard.
+func origin(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	if u.Port() == defaultPort(u.Scheme) {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host
+}
+
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// address is host:port to dial.
+func address(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = defaultPort(u.Scheme)
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// redirectLimit is k6's maxRedirects option, 10 where it is not set.
+func redirectLimit(state *lib.State) int {
+	if state.Options.MaxRedirects.Valid {
+		return int(state.Options.MaxRedirects.Int64)
+	}
+	return 10
+}
+
+// write encodes the request as HTTP/1.1. The user's headers win over ours.
+func (r *request) write(to *bytes.Buffer) error {
+	h := make(http.Header, len(r.header)+5)
+	h.Set("Accept", "text/event-stream")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("User-Agent", r.userAgent) // empty: none is sent
+	if r.lastEventID != "" {
+		h.Set("Last-Event-ID", r.lastEventID)
+	}
+	for name, values := range r.header {
+		h[name] = values
+	}
+	req := &http.Request{
+		Method: r.method, URL: r.url, Host: r.url.Host, Header: h,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}
+	if host := h.Get("Host"); host != "" {
+		req.Host = host
+		h.Del("Host")
+	}
+	if r.body != "" {
+		req.Body = readCloser{strings.NewReader(r.body)}
+		req.ContentLength = int64(len(r.body))
+	}
+	if user := r.url.User; user != nil && h.Get("Authorization") == "" {
+		password, _ := user.Password()
+		req.SetBasicAuth(user.Username(), password)
+	}
+	if r.jar != nil {
+		for _, c := range r.jar.Cookies(r.url) {
+			req.AddCookie(c)
+		}
+	}
+	if err := req.Write(to); err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	return nil
+}
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// redirect returns the request that follows a redirect to location (RFC 9110,
+// section 15.4): 301, 302 and 303 turn a POST into a GET, 307 and 308 do not.
+// Credentials are not carried to another host.
+func (r *request) redirect(status int, location string) (*request, error) {
+	to, err := r.url.Parse(location)
+	if err == nil {
+		to, err = parseURL(to.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("follow the redirect (status %d): %w", status, err)
+	}
+	next := *r
+	next.url = to
+	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect &&
+		r.method != http.MethodHead && r.method != http.MethodGet {
+		next.method, next.body = http.MethodGet, ""
+	}
+	next.header = r.header.Clone()
+	next.header.Del("Host")
+	if !strings.EqualFold(to.Hostname(), r.url.Hostname()) {
+		for _, secret := range []string{"Authorization", "Cookie", "Www-Authenticate"} {
+			next.header.Del(secret)
+		}
+	}
+	return &next, nil
+}
+
+// checkHeader refuses what would not be a header field (RFC 9110, section 5.1): a
+// CR or LF in it could inject further ones (CWE-93).
+func checkHeader(name, value string) error {
+	const token = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if name == "" || strings.Trim(name, token) != "" {
+		return fmt.Errorf("invalid header name %q", name)
+	}
+	if strings.ContainsAny(value, "\r\n\x00") {
+		return fmt.Errorf("invalid value of header %q: it contains a line break or NUL", name)
+	}
+	return nil
+}

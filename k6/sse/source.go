@@ -1,0 +1,159 @@
+package sse
+
+import (
+	"context"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// readyState is section 9.2.2 of the HTML standard.
+type readyState uint8
+
+const (
+	stateConnecting readyState = iota
+	stateOpen
+	stateClosed
+)
+
+// source is the Go half of an EventSource. At any time it is in the hands of one
+// goroutine (dialing or reading) or of a timer (waiting to dial again), until ended
+// has been posted.
+type source struct {
+	hub   *hub
+	state *lib.State
+	obj   *sobek.Object // the JS half; on the event loop only
+	url   string
+	tags  metrics.TagsAndMeta
+	opts  sourceOptions
+
+	// What JS sees. On the event loop only.
+	ready     readyState
+	status    int
+	connectMs float64
+	origin    string
+	listeners listeners
+
+	// wanted holds the types of events that have a listener: written on the event
+	// loop, read by the reader. nil for none.
+	wanted atomic.Pointer[map[string]struct{}]
+	// pending counts tasks posted and not done: these may still add listeners.
+	pending   atomic.Int32
+	reconnect atomic.Int32 // a reconnectMode
+
+	mu      sync.Mutex // guards what follows: how stop reaches the goroutine or timer
+	raw     net.Conn
+	cancel  context.CancelFunc
+	timer   *time.Timer
+	stopped Reason // why it is to end; empty while it is not
+
+	// Of the goroutine that has the source in its hands.
+	parser   eventstream.Parser
+	body     body
+	openTags metrics.TagsAndMeta
+	counter  *eventCounter
+	openedAt time.Time
+	failures int // attempts since the last stream opened
+	opened   bool
+	first    bool // no event yet on this stream
+}
+
+var _ link = (*source)(nil)
+
+// newEventSource is the constructor, section 9.2.2. The dial begins at once; what it
+// brings is told in later turns of the event loop.
+func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
+	rt, state := m.vu.Runtime(), m.state()
+	if len(call.Arguments) == 0 {
+		panic(rt.NewTypeError("EventSource: a URL is required"))
+	}
+	u, err := parseURL(call.Argument(0).String())
+	if err != nil {
+		panic(syntaxError(rt, "EventSource: "+err.Error()))
+	}
+	s := &source{state: state, obj: call.This, url: call.Argument(0).String(), tags: state.Tags.GetCurrentValues()}
+	s.opts.maxRedirects = redirectLimit(state)
+	if err := parseOptions(rt, call.Argument(1), &s.opts, &s.tags); err != nil {
+		panic(rt.NewTypeError("EventSource: " + err.Error()))
+	}
+	describeRequest(&s.tags, state.Options.SystemTags, u, "GET")
+	s.reconnect.Store(int32(s.opts.reconnect))
+	must(rt, s.obj.DefineDataPropertySymbol(m.self, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
+
+	s.hub = m.currentHub()
+	s.hub.add(s)
+	// Until this turn of the loop is over a listener may be added: see wants.
+	s.post(func() error { return nil })
+	go s.connect()
+	return nil
+}
+
+// post queues a task about this source for the event loop.
+func (s *source) post(t task) {
+	s.pending.Add(1)
+	s.hub.post(func() error {
+		defer s.pending.Add(-1)
+		return t()
+	})
+}
+
+// attach implements link: it makes the connection reachable for stop.
+func (s *source) attach(conn net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.raw = conn
+	return s.stopped == ""
+}
+
+// stop ends the source for good, once; only the first reason counts. It does not
+// wait. The connection is closed without TLS's close_notify, which could block.
+func (s *source) stop(why Reason) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped != "" {
+		return
+	}
+	s.stopped = why
+	if s.cancel != nil {
+		s.cancel()
+	}
+	if s.raw != nil {
+		_ = s.raw.Close()
+	}
+	if s.timer != nil && s.timer.Stop() {
+		s.end() // nobody else has the source in its hands
+	}
+}
+
+// end gives the source up: its last task.
+func (s *source) end() {
+	s.post(func() error {
+		s.ready = stateClosed
+		s.hub.remove(s)
+		return nil
+	})
+}
+
+// must throws an error that no script can cause.
+func must(rt *sobek.Runtime, err error) {
+	if err != nil {
+		common.Throw(rt, err)
+	}
+}
+
+// syntaxError makes the error that the standard asks for on a URL it cannot parse.
+func syntaxError(rt *sobek.Runtime, message string) sobek.Value {
+	e, err := rt.New(rt.GlobalObject().Get("SyntaxError"), rt.ToValue(message))
+	if err != nil {
+		return rt.NewTypeError(message)
+	}
+	return e
+}

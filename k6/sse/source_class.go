@@ -1,0 +1,118 @@
+package sse
+
+import (
+	"github.com/grafana/sobek"
+)
+
+// eventSourceClass makes the constructor: the attributes and methods live once per VU
+// on its prototype, not on each source, which is an ordinary object beside.
+func (m *module) eventSourceClass() *sobek.Object {
+	rt := m.vu.Runtime()
+	class := rt.ToValue(m.newEventSource).ToObject(rt)
+	proto := class.Get("prototype").ToObject(rt)
+	for i, name := range []string{"CONNECTING", "OPEN", "CLOSED"} {
+		for _, on := range []*sobek.Object{class, proto} {
+			must(rt, on.DefineDataProperty(name, rt.ToValue(i), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
+		}
+	}
+	must(rt, class.DefineDataProperty("name", rt.ToValue("EventSource"), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
+	m.defineAttributes(rt, proto)
+	m.defineMethods(rt, proto)
+	return class
+}
+
+func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
+	attribute := func(name string, get func(s *source) sobek.Value, set func(s *source, v sobek.Value)) {
+		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return get(m.sourceOf(c.This)) })
+		var setter sobek.Value
+		if set != nil {
+			setter = rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
+				set(m.sourceOf(c.This), c.Argument(0))
+				return sobek.Undefined()
+			})
+		}
+		must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+	}
+	attribute("url", func(s *source) sobek.Value { return rt.ToValue(s.url) }, nil)
+	attribute("withCredentials", func(*source) sobek.Value { return rt.ToValue(false) }, nil)
+	attribute("readyState", func(s *source) sobek.Value { return rt.ToValue(int(s.ready)) }, nil)
+	attribute("status", func(s *source) sobek.Value { return rt.ToValue(s.status) }, nil)
+	attribute("connectMs", func(s *source) sobek.Value { return rt.ToValue(s.connectMs) }, nil)
+	attribute("reconnect",
+		func(s *source) sobek.Value { return rt.ToValue(reconnectMode(s.reconnect.Load()) != reconnectOff) },
+		func(s *source, v sobek.Value) { s.setReconnect(v.ToBoolean()) })
+	for _, kind := range []string{"open", "message", "error"} {
+		attribute("on"+kind,
+			func(s *source) sobek.Value {
+				if fn := s.listeners.handlers[kind]; fn != nil {
+					return fn
+				}
+				return sobek.Null()
+			},
+			func(s *source, v sobek.Value) {
+				fn, _ := v.(*sobek.Object) // Web IDL: anything but an object counts as null
+				s.listeners.setHandler(kind, fn)
+				s.wanted.Store(s.listeners.wanted())
+			})
+	}
+}
+
+func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
+	method := func(name string, do func(s *source, c sobek.FunctionCall)) {
+		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
+			do(m.sourceOf(c.This), c)
+			return sobek.Undefined()
+		})
+		must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
+	}
+	method("close", func(s *source, _ sobek.FunctionCall) { s.close() })
+	method("addEventListener", func(s *source, c sobek.FunctionCall) {
+		kind, l := listenerArguments(rt, c)
+		if l == nil {
+			return
+		}
+		once := false
+		if options, ok := c.Argument(2).(*sobek.Object); ok {
+			if v := options.Get("once"); v != nil {
+				once = v.ToBoolean()
+			}
+		}
+		s.listeners.add(kind, l, once)
+		s.wanted.Store(s.listeners.wanted())
+	})
+	method("removeEventListener", func(s *source, c sobek.FunctionCall) {
+		if kind, l := listenerArguments(rt, c); l != nil {
+			s.removeListener(kind, l)
+		}
+	})
+}
+
+// listenerArguments reads (type, callback); null as a callback is allowed and nothing.
+func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.Object) {
+	v := c.Argument(1)
+	if sobek.IsNull(v) {
+		return "", nil
+	}
+	l, ok := v.(*sobek.Object)
+	if !ok {
+		panic(rt.NewTypeError("EventSource: the listener for %q must be a function", c.Argument(0).String()))
+	}
+	return c.Argument(0).String(), l
+}
+
+func (s *source) removeListener(kind string, l *sobek.Object) {
+	s.listeners.remove(kind, l)
+	s.wanted.Store(s.listeners.wanted())
+}
+
+// sourceOf returns the Go half of an EventSource, or throws.
+func (m *module) sourceOf(this sobek.Value) *source {
+	if obj, ok := this.(*sobek.Object); ok {
+		if v := obj.GetSymbol(m.self); v != nil {
+			if s, ok := v.Export().(*source); ok {
+				return s
+			}
+		}
+	}
+	panic(m.vu.Runtime().NewTypeError("Illegal invocation: this is no EventSource"))
+}

@@ -1,0 +1,140 @@
+package sse
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// longestBackoff bounds the delay that repeated failures lead to.
+const longestBackoff = 30 * time.Second
+
+// closed tells that an attempt or a stream has ended and arranges the next one, if
+// any. a is the answer of an attempt that was refused by its status or type.
+func (s *source) closed(a *answer, f *failure) {
+	now := time.Now()
+	if !s.opened {
+		s.failures++
+	}
+	c := Close{Reason: f.reason, Err: f.err, Status: f.status, Retry: s.retryIn(f)}
+	if why := s.stopReason(); why != "" {
+		c.Retry = -1
+		if errors.Is(f.err, net.ErrClosed) || errors.Is(f.err, context.Canceled) {
+			c.Reason, c.Err = why, nil
+		}
+	}
+	if c.Reason == ReasonNoContent {
+		c.Err = nil
+	}
+	s.opts.ledger.Closed(now, c)
+	s.countClosed(now, a, c.Reason)
+	s.queueError(now, c, f)
+	if c.Retry < 0 || !s.wait(c.Retry) {
+		s.end()
+	}
+}
+
+func (s *source) stopReason() Reason {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped == "" && s.hub.ctx.Err() != nil {
+		s.stopped = ReasonInterrupted // seen here before the hub's watch came round
+	}
+	return s.stopped
+}
+
+func (s *source) countClosed(now time.Time, a *answer, why Reason) {
+	tm := s.openTags
+	if !s.opened {
+		tm = describeResponse(s.tags, s.state, a)
+	}
+	tm.SetTag("reason", string(why))
+	tm.SetTag("opened", strconv.FormatBool(s.opened))
+	s.hub.push(sample(s.hub.m.metrics.closed, &tm, now, 1))
+}
+
+// retryIn decides whether another attempt follows and when; below 0 means no.
+func (s *source) retryIn(f *failure) time.Duration {
+	mode := reconnectMode(s.reconnect.Load())
+	if mode == reconnectOff {
+		return -1
+	}
+	switch f.reason {
+	case ReasonNoContent, ReasonContentType, ReasonTooLong:
+		return -1 // section 9.2.3: fail the connection
+	case ReasonStatus:
+		passing := f.status >= 500 || f.status == http.StatusConflict || f.status == http.StatusTooManyRequests
+		if mode != reconnectStubborn || !passing {
+			return -1
+		}
+	}
+	base, asked := s.parser.ReconnectionTime()
+	if !asked {
+		base = s.opts.reconnectDelay
+	}
+	return delay(base, s.failures, f.retryAfter)
+}
+
+// delay spreads the reconnects of many clients: the reconnection time, doubled for
+// each failed attempt in a row after the first up to 30 s, times a random factor in
+// [0.5, 1.5). A Retry-After is never undercut: times a factor in [1, 1.5).
+func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
+	const leastBackoff = 50 * time.Millisecond // retry: 0 is no leave to spin
+	if failures > 0 {
+		base = max(base, leastBackoff)
+	}
+	for range failures - 1 {
+		if base >= longestBackoff {
+			break
+		}
+		base = min(2*base, longestBackoff)
+	}
+	d := time.Duration(float64(base) * (0.5 + rand.Float64()))
+	if retryAfter > 0 {
+		d = max(d, time.Duration(float64(retryAfter)*(1+rand.Float64()/2)))
+	}
+	return d
+}
+
+// wait lets a timer make the next attempt; there is no goroutine meanwhile. It
+// reports false where the source has been stopped or told not to reconnect.
+func (s *source) wait(d time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped != "" || reconnectMode(s.reconnect.Load()) == reconnectOff {
+		return false
+	}
+	s.raw = nil
+	s.timer = time.AfterFunc(d, s.connect)
+	return true
+}
+
+// setReconnect is the property `reconnect`. On the event loop. Turned off during the
+// wait for another attempt it ends the source.
+func (s *source) setReconnect(on bool) {
+	mode := reconnectOff
+	if on {
+		mode = max(s.opts.reconnect, reconnectStandard)
+	}
+	s.reconnect.Store(int32(mode))
+	if on {
+		return
+	}
+	s.mu.Lock()
+	waiting := s.timer != nil
+	s.mu.Unlock()
+	if waiting {
+		s.close()
+	}
+}
+
+// close is the method close(), section 9.2.2. On the event loop: no event is
+// dispatched after it.
+func (s *source) close() {
+	s.ready = stateClosed
+	s.stop(ReasonClient)
+}

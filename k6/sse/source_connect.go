@@ -1,0 +1,99 @@
+package sse
+
+import (
+	"context"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+)
+
+// connect makes one attempt: dial, handshake, request, response head. It runs in a
+// goroutine of its own, whose stack grows with TLS and the parsing of headers, and
+// hands a stream over to a fresh one.
+func (s *source) connect() {
+	ctx, cancel := s.dialContext()
+	defer cancel()
+	if ctx == nil {
+		s.end()
+		return
+	}
+	begun := time.Now()
+	s.opened = false
+	s.opts.ledger.Connecting(begun)
+	u, err := parseURL(s.url)
+	if err != nil { // it was parsed before
+		s.closed(nil, &failure{reason: ReasonError, err: err})
+		return
+	}
+	d := dialer{m: s.hub.m, state: s.state, link: s}
+	a, fail := d.open(ctx, &request{
+		url: u, method: "GET", header: s.opts.header, jar: s.state.CookieJar,
+		userAgent: s.state.Options.UserAgent.String, maxRedirects: s.opts.maxRedirects,
+		lastEventID: string(s.parser.LastEventID()),
+	})
+	if fail != nil {
+		s.closed(a, fail)
+		return
+	}
+	s.accept(begun, a)
+	go s.read()
+}
+
+// dialContext limits an attempt by connectTimeout and makes it reachable for stop.
+// The context is nil where the source has been stopped already.
+func (s *source) dialContext() (context.Context, context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timer, s.raw = nil, nil
+	if s.stopped != "" {
+		return nil, func() {}
+	}
+	ctx, cancel := contextWithin(s.hub.ctx, s.opts.connectTimeout)
+	s.cancel = cancel
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		s.cancel = nil
+		s.mu.Unlock()
+	}
+}
+
+// contextWithin is a context that ends after d, for 0 only with its parent.
+func contextWithin(parent context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d > 0 {
+		return context.WithTimeout(parent, d)
+	}
+	return context.WithCancel(parent)
+}
+
+// accept tells that an event stream has opened and prepares its reading.
+func (s *source) accept(begun time.Time, a *answer) {
+	deadline := time.Time{}
+	if s.opts.idleTimeout > 0 {
+		deadline = a.at.Add(s.opts.idleTimeout)
+	}
+	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+	_ = a.conn.SetReadDeadline(deadline)
+	s.opened, s.first, s.failures, s.openedAt = true, true, 0, a.at
+	s.opts.ledger.Opened(a.at)
+
+	s.openTags = describeResponse(s.tags, s.state, a)
+	s.counter = s.hub.counter(s.openTags)
+	took := a.at.Sub(begun)
+	m := s.hub.m.metrics
+	s.hub.push(metrics.Samples{
+		sample(m.connecting, &s.openTags, a.at, metrics.D(took)),
+		sample(m.opened, &s.openTags, a.at, 1),
+	})
+	s.body = body{conn: a.conn, left: a.left, at: a.at, idle: s.opts.idleTimeout, framing: a.frame}
+	s.parser.Reset(&s.body, s.opts.maxEventSize)
+
+	status, from := a.status, origin(a.url)
+	s.post(func() error {
+		if s.ready == stateClosed {
+			return nil
+		}
+		s.ready, s.status, s.origin, s.connectMs = stateOpen, status, from, metrics.D(took)
+		return s.fire("open", a.at, nil)
+	})
+}

@@ -1,0 +1,115 @@
+package sse
+
+import (
+	"errors"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// fire calls the handler and the listeners of a type with a new event object. fill
+// adds what the type has beside type, target and timeStamp. An exception ends the
+// iteration. On the event loop; nothing runs once the iteration is interrupted.
+func (s *source) fire(kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
+	handler, added := s.listeners.handlers[kind], s.listeners.added[kind]
+	if handler == nil && len(added) == 0 || s.hub.interrupted.Load() {
+		return nil
+	}
+	rt := s.hub.vu.Runtime()
+	ev := rt.NewObject()
+	must(rt, ev.Set("type", kind))
+	must(rt, ev.Set("target", s.obj))
+	must(rt, ev.Set("timeStamp", epochMs(at)))
+	if fill != nil {
+		fill(rt, ev)
+	}
+	if handler != nil {
+		if err := s.call(handler, ev); err != nil {
+			return err
+		}
+	}
+	for _, l := range added {
+		if !s.listeners.has(kind, l.value) {
+			continue // removed by one before it
+		}
+		if l.once {
+			s.removeListener(kind, l.value)
+		}
+		if err := s.call(l.value, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call calls a listener with the source as this, or its handleEvent.
+func (s *source) call(l, ev *sobek.Object) error {
+	var this sobek.Value = s.obj
+	fn, ok := sobek.AssertFunction(l)
+	if !ok {
+		this = l
+		if fn, ok = sobek.AssertFunction(l.Get("handleEvent")); !ok {
+			return errors.New("EventSource: the listener has no function handleEvent")
+		}
+	}
+	_, err := fn(this, ev)
+	return err
+}
+
+// epochMs is a time as scripts have it: milliseconds since 1970, with a fraction.
+func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
+
+// queueMessage posts the dispatch of one event, copied: e is not valid later.
+func (s *source) queueMessage(post func(task), at time.Time, e *eventstream.Event) {
+	kind := "message"
+	if len(e.Name) > 0 {
+		kind = string(e.Name)
+	}
+	data, id, comment := string(e.Data), string(e.ID), string(e.Comment)
+	post(func() error {
+		if s.ready == stateClosed {
+			return nil
+		}
+		return s.fire(kind, at, func(rt *sobek.Runtime, ev *sobek.Object) {
+			must(rt, ev.Set("data", data))
+			must(rt, ev.Set("lastEventId", id))
+			must(rt, ev.Set("origin", s.origin))
+			must(rt, ev.Set("comment", comment))
+			must(rt, ev.Set("receivedAt", epochMs(at)))
+		})
+	})
+}
+
+// queueError posts the change of state and the error event that follow the end of an
+// attempt or stream (section 9.2.3: reestablish, or fail, the connection). After
+// close() there is neither.
+func (s *source) queueError(at time.Time, c Close, f *failure) {
+	s.post(func() error {
+		if s.ready == stateClosed {
+			return nil
+		}
+		s.ready = stateConnecting
+		if c.Retry < 0 {
+			s.ready = stateClosed
+		}
+		if f.status != 0 {
+			s.status = f.status
+		}
+		return s.fire("error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
+			must(rt, ev.Set("reason", string(c.Reason)))
+			must(rt, ev.Set("message", f.message()))
+			must(rt, ev.Set("status", f.status))
+			must(rt, ev.Set("willReconnect", c.Retry >= 0))
+			must(rt, ev.Set("retryMs", retryMs(rt, c.Retry)))
+		})
+	})
+}
+
+func retryMs(rt *sobek.Runtime, d time.Duration) sobek.Value {
+	if d < 0 {
+		return sobek.Null()
+	}
+	return rt.ToValue(float64(d.Microseconds()) / 1000)
+}

@@ -1,0 +1,64 @@
+package sse
+
+import (
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// read reads a stream to its end. It is all that an open connection runs: keep what
+// it calls shallow, its stack is counted per connection.
+func (s *source) read() {
+	var e eventstream.Event
+	for {
+		if err := s.parser.Next(&e); err != nil {
+			s.finishStream(err)
+			return
+		}
+		s.dispatch(s.body.at, &e)
+	}
+}
+
+// dispatch tells the ledger, counts, and queues a task only where JS listens.
+func (s *source) dispatch(at time.Time, e *eventstream.Event) {
+	s.opts.ledger.Event(at, e)
+	s.counter.add()
+	if s.first {
+		s.first = false
+		s.hub.push(sample(s.hub.m.metrics.firstEvent, &s.openTags, at, metrics.D(at.Sub(s.openedAt))))
+	}
+	switch {
+	case s.wants(e.Name):
+		s.queueMessage(s.post, at, e)
+	case s.pending.Load() > 0:
+		// A task on its way may add a listener, as a script does that sets onmessage
+		// right after the constructor or in onopen.
+		s.queueMessage(s.hub.post, at, e)
+	}
+}
+
+// wants says whether JS listens to events of this name.
+func (s *source) wants(name []byte) bool {
+	wanted := s.wanted.Load()
+	if wanted == nil {
+		return false
+	}
+	if len(name) == 0 {
+		_, ok := (*wanted)["message"]
+		return ok
+	}
+	_, ok := (*wanted)[string(name)]
+	return ok
+}
+
+// finishStream closes the connection and names what ended it.
+func (s *source) finishStream(err error) {
+	hangUp(s.body.conn)
+	s.body = body{}
+	s.parser.Release()
+	f := readFailure(err)
+	f.status = 200
+	s.closed(nil, f)
+}

@@ -1,0 +1,47 @@
+package sse
+
+import (
+	"net"
+	"net/url"
+	"strconv"
+
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// describeRequest sets the tags known before the dial. url and name never hold the
+// query, fragment or credentials of a URL, where ids live. As everywhere in k6, a
+// name given by the user stands in for both.
+func describeRequest(tm *metrics.TagsAndMeta, enabled *metrics.SystemTagSet, u *url.URL, method string) {
+	name, given := tm.Tags.Get(metrics.TagName.String())
+	if !given {
+		bare := *u
+		bare.User, bare.RawQuery, bare.ForceQuery, bare.Fragment, bare.RawFragment = nil, "", false, "", ""
+		name = bare.String()
+		tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagName, name)
+	}
+	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagURL, name)
+	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagMethod, method)
+}
+
+// describeResponse returns tm with the tags known from an answer; a may be nil.
+func describeResponse(tm metrics.TagsAndMeta, state *lib.State, a *answer) metrics.TagsAndMeta {
+	if a == nil {
+		return tm
+	}
+	tm = tm.Clone()
+	enabled := state.Options.SystemTags
+	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagStatus, strconv.Itoa(a.status))
+	tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagProto, a.proto)
+	if enabled.Has(metrics.TagIP) && a.remote != nil {
+		if ip, _, err := net.SplitHostPort(a.remote.String()); err == nil {
+			tm.SetSystemTagOrMeta(metrics.TagIP, ip)
+		}
+	}
+	if a.tls != nil {
+		info, _ := netext.ParseTLSConnState(a.tls)
+		tm.SetSystemTagOrMetaIfEnabled(enabled, metrics.TagTLSVersion, info.Version)
+	}
+	return tm
+}
