@@ -89,10 +89,12 @@ func countHoles(holes []hole) (sum uint64) {
 	return sum
 }
 
+func (n *numbers) lost() uint64 { return n.forgotten + countHoles(n.holes) }
+
 // fill writes the book into a record: open holes become findings, before all others.
 func (n *numbers) fill(r *Record) {
 	r.Last = n.highest
-	r.Lost = n.forgotten + countHoles(n.holes)
+	r.Lost = n.lost()
 	rest := r.Findings
 	r.Findings = nil
 	for _, h := range n.holes {

@@ -1,0 +1,87 @@
+// Command soak proves, or disproves, that a service keeps Server-Sent-Event streams alive
+// without losing a message: it plans a run, starts target and runners, merges what they saw
+// and judges it.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// exitUsage is the exit code for a command that could not be understood (sysexits.h EX_USAGE).
+const exitUsage = 64
+
+// usageError is wrong usage; its sentence says what would be right.
+type usageError struct{ error }
+
+func main() {
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	outcome := verdict.Pass
+	root := &cobra.Command{
+		Use:           "soak",
+		Short:         "Hold SSE connections for hours and account for every message",
+		Long:          "soak holds many Server-Sent-Event streams for a long time and accounts for every noop on each.\n\nExit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(runCommand(&outcome), mergeCommand(&outcome), reportCommand())
+	root.SetArgs(args)
+	err := root.Execute()
+	var usage usageError
+	switch {
+	case err == nil:
+		return outcome.ExitCode()
+	case errors.As(err, &usage), isCobraUsage(err):
+		fmt.Fprintf(os.Stderr, "soak: %v\n`soak --help` lists the commands, `soak run --help` the settings.\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(os.Stderr, "soak: %v\n", err)
+	return verdict.Invalid.ExitCode()
+}
+
+// noArgs and oneArg are cobra's checks as usage errors.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usageError{fmt.Errorf("name one %s", what)}
+		}
+		return nil
+	}
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usageError{fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
+	}
+	return nil
+}
+
+// isCobraUsage recognizes an unknown command, for which cobra has no type.
+func isCobraUsage(err error) bool {
+	const unknown = "unknown command"
+	return len(err.Error()) > len(unknown) && err.Error()[:len(unknown)] == unknown
+}
+
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return info.Main.Version
+}

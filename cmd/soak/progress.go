@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"github.com/sse-soak/sse-soak/fleet"
+	"github.com/sse-soak/sse-soak/plan"
+)
+
+// plainEvery is how often a line appears where there is no terminal to draw on.
+const plainEvery = 30 * time.Second
+
+// showProgress shows one line that is kept up to date on a terminal, or a line now and then
+// elsewhere, until ctx ends.
+func showProgress(ctx context.Context, p plan.Plan, f *fleet.Fleet, m *meter) {
+	started := time.Now()
+	total := time.Duration(p.Seconds) * time.Second
+	line := func() string { return progressLine(p, f, m) }
+	if !term.IsTerminal(int(os.Stderr.Fd())) { //nolint:gosec // a descriptor fits
+		plainProgress(ctx, started, total, line)
+		return
+	}
+	bars := mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(20), mpb.WithRefreshRate(250*time.Millisecond))
+	bar := bars.AddBar(int64(total/time.Second), mpb.BarFillerTrim(),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
+			return clock(time.Since(started)) + "/" + clock(total) + " "
+		})),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + line() })),
+	)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			bar.Abort(false)
+			bars.Wait()
+			return
+		case <-tick.C:
+			bar.SetCurrent(min(int64(time.Since(started)/time.Second), int64(total/time.Second)-1))
+		}
+	}
+}
+
+func plainProgress(ctx context.Context, started time.Time, total time.Duration, line func() string) {
+	tick := time.NewTicker(min(plainEvery, max(total/6, time.Second)))
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			fmt.Fprintf(os.Stderr, "%s/%s %s\n", clock(time.Since(started)), clock(total), line())
+		}
+	}
+}
+
+// progressLine says the most important first: a narrow terminal cuts its end off.
+func progressLine(p plan.Plan, f *fleet.Fleet, m *meter) string {
+	sum, lateness := f.Progress()
+	parts := []string{
+		fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
+		fmt.Sprintf("%d/%d noops", sum.Received, p.Connections*p.NoopsPerConnection()),
+		fmt.Sprintf("%d missed", sum.Missed),
+	}
+	for _, bad := range []struct {
+		count int
+		name  string
+	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnect, "reconnects"}, {int(min(sum.Faults, 1<<30)), "faulty"}} { //nolint:gosec // bounded
+		if bad.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
+		}
+	}
+	if lateness.Count() > 0 {
+		parts = append(parts, fmt.Sprintf("late p99 %.1f ms", float64(lateness.Quantile(.99).Microseconds())/1000))
+	}
+	if b := m.backend(); b != "" {
+		parts = append(parts, b)
+	}
+	return strings.Join(parts, " · ")
+}
+
+func clock(d time.Duration) string {
+	s := int(d / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%02d:%02d", s/60, s%60)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// settings are the flags of `soak run`.
+type settings struct {
+	plan    plan.Plan
+	out     string
+	script  string
+	noNginx bool
+}
+
+// variables are the environment variables behind the flags: the same names as make's.
+var variables = map[string]string{
+	"connections": "CONNECTIONS", "seconds": "SECONDS", "noop-interval": "NOOP_INTERVAL", "runners": "RUNNERS",
+	"connections-per-vu": "CONNECTIONS_PER_VU", "backend-url": "BACKEND_URL", "prefix": "PREFIX", "testid": "TESTID",
+	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "out": "OUT",
+}
+
+func runCommand(outcome *verdict.Outcome) *cobra.Command {
+	s := settings{plan: plan.Default()}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Run a soak and judge it",
+		Long: "run starts the target (backend behind nginx on this machine, unless BACKEND_URL names another) and the\n" +
+			"runners, waits, merges and judges. Each setting is a flag or the environment variable in brackets.\n" +
+			"BACKEND_TOKEN, if the backend wants one, is read from the environment only.\n\n" +
+			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return usageError{err}
+			}
+			if s.plan.TestID == "" {
+				s.plan.TestID = time.Now().UTC().Format("20060102-150405")
+			}
+			if s.plan.Prefix == "" {
+				s.plan.Prefix = "soak-"
+			}
+			if err := s.plan.Check(); err != nil {
+				return usageError{err}
+			}
+			v, err := soak(cmd.Context(), s, cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			*outcome = v
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&s.plan.Connections, "connections", s.plan.Connections, "streams to hold")
+	f.IntVar(&s.plan.Seconds, "seconds", s.plan.Seconds, "length of the run in seconds; streams are ended 5 s before its end")
+	f.Float64Var(&s.plan.NoopInterval, "noop-interval", s.plan.NoopInterval, "seconds between two noops of one stream")
+	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the streams")
+	f.IntVar(&s.plan.ConnectionsPerVU, "connections-per-vu", s.plan.ConnectionsPerVU, "streams that one virtual user holds; more take less memory")
+	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to soak; empty: start backend and nginx here")
+	f.StringVar(&s.plan.Prefix, "prefix", "", "of the device ids (default \"soak-\")")
+	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
+	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "milliseconds above which a noop counts as late")
+	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "late noops that are allowed; -1: any number")
+	f.BoolVar(&s.plan.Reconnect, "reconnect", false, "clients reconnect and resume by Last-Event-ID")
+	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
+	f.StringVar(&s.script, "script", "", "k6 script (default load-tests/sse/connectionTest.js)")
+	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
+	f.VisitAll(func(flag *pflag.Flag) {
+		if name, ok := variables[flag.Name]; ok {
+			flag.Usage += " [" + name + "]"
+		}
+	})
+	return cmd
+}
+
+// fromEnvironment sets each flag that was not given from its variable.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	for name, variable := range variables {
+		value := os.Getenv(variable)
+		if value == "" || flags.Changed(name) {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return fmt.Errorf("%s is %q: it must be %s", variable, value, wanted(flags.Lookup(name).Value.Type()))
+		}
+	}
+	return nil
+}
+
+func wanted(kind string) string {
+	switch kind {
+	case "int":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "1 or 0"
+	}
+	return "of type " + kind
+}
+
+// beside finds a program or a file of this repository: beside the binary (bin/), in the
+// folder above it, or in the working directory.
+func beside(elements ...string) (string, error) {
+	name := filepath.Join(elements...)
+	var places []string
+	if exe, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			exe = real
+		}
+		places = append(places, filepath.Dir(exe), filepath.Dir(filepath.Dir(exe)))
+	}
+	places = append(places, ".", "bin")
+	for _, p := range places {
+		path := filepath.Join(p, name)
+		if info, err := os.Stat(path); err == nil && !info.IsDir() {
+			return filepath.Abs(path)
+		}
+	}
+	return "", fmt.Errorf("%s was not found beside %s: `make build` makes it", name, strconv.Quote(os.Args[0]))
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/fleet"
+	"github.com/sse-soak/sse-soak/preflight"
+	"github.com/sse-soak/sse-soak/report"
+	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/target"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// A session is one `soak run` from its target to its verdict.
+type session struct {
+	settings
+	dir    rundir.Dir
+	run    rundir.Run
+	target *target.Target
+	fleet  *fleet.Fleet
+	stdout io.Writer
+}
+
+// soak runs one soak. An error means that there is no verdict, and that nothing runs any more.
+func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome, error) {
+	if parent == nil {
+		parent = context.Background()
+	}
+	gentle, kill, stop := interrupts(parent)
+	defer stop()
+	ses := &session{settings: s, stdout: stdout, run: rundir.Run{Command: os.Args, Version: version()}}
+	if err := ses.check(); err != nil {
+		return "", err
+	}
+	k6, err := beside("k6")
+	if err != nil {
+		return "", err
+	}
+	if ses.script == "" {
+		if ses.script, err = beside("load-tests", "sse", "connectionTest.js"); err != nil {
+			return "", err
+		}
+	}
+	if ses.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
+		return "", err
+	}
+	if err := ses.startTarget(gentle); err != nil {
+		return "", err
+	}
+	if l := ses.target.Local; l != nil {
+		defer l.Stop(kill)
+	}
+	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+		return "", err
+	}
+	ses.announce()
+	ses.fleet, err = fleet.Start(fleet.Config{K6: k6, Script: ses.script, Plan: ses.plan, Token: ses.target.Token, Dir: string(ses.dir)})
+	if err != nil {
+		return "", err
+	}
+	ses.hold(gentle, kill)
+	return ses.conclude(kill)
+}
+
+// interrupts turns Ctrl-C into two contexts: the first asks everyone to stop in order, the
+// second one ends everything at once.
+func interrupts(parent context.Context) (gentle, kill context.Context, stop func()) {
+	kill, killNow := context.WithCancel(parent)
+	gentle, stopGently := context.WithCancel(kill)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-signals:
+			fmt.Fprintln(os.Stderr, "\nsoak: stopping the runners; what was seen is kept, the verdict will be invalid. Press Ctrl-C again to kill.")
+			stopGently()
+		case <-done:
+			return
+		}
+		select {
+		case <-signals:
+			fmt.Fprintln(os.Stderr, "\nsoak: killing everything.")
+			killNow()
+		case <-done:
+		}
+	}()
+	return gentle, kill, func() {
+		signal.Stop(signals)
+		close(done)
+		stopGently()
+		killNow()
+	}
+}
+
+func (s *session) check() error {
+	errs, warnings := preflight.Check(s.plan, preflight.Look(), s.plan.BackendURL == "")
+	s.run.Warnings = warnings
+	for _, w := range warnings {
+		fmt.Fprintln(os.Stderr, "soak: warning:", w)
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	joined := make([]error, len(errs))
+	for i, e := range errs {
+		joined[i] = errors.New(e)
+	}
+	return errors.Join(joined...)
+}
+
+func (s *session) startTarget(ctx context.Context) error {
+	if s.plan.BackendURL != "" {
+		s.target = target.Remote(s.plan.BackendURL, os.Getenv("BACKEND_TOKEN"))
+		return s.target.Reach(ctx)
+	}
+	backend, err := beside("backend")
+	if err != nil {
+		return err
+	}
+	s.target, err = target.StartLocal(ctx, target.LocalConfig{
+		Backend: backend, Connections: s.plan.Connections, NoopInterval: s.plan.Interval(),
+		LogDir: string(s.dir), NoNginx: s.noNginx,
+	})
+	if err != nil {
+		return err
+	}
+	s.plan.BackendURL = s.target.URL
+	s.run.OneClock, s.run.Nginx = true, s.target.Local.Nginx
+	return nil
+}
+
+func (s *session) announce() {
+	p := s.plan
+	through := ""
+	if l := s.target.Local; l != nil {
+		through = " (backend behind " + l.Nginx + ", started here)"
+		if l.Nginx == "" {
+			through = " (backend started here; nginx is not installed, so without it)"
+			if s.noNginx {
+				through = " (backend started here, without nginx)"
+			}
+		}
+	}
+	fmt.Fprintf(s.stdout, "soak %s: %d connections for %s, a noop every %v s, %d runners\ntarget %s%s\n",
+		p.TestID, p.Connections, time.Duration(p.Seconds)*time.Second, p.NoopInterval, p.Runners, p.BackendURL, through)
+}
+
+// hold waits for the runners while it samples and shows progress.
+func (s *session) hold(gentle, kill context.Context) {
+	watching, stop := context.WithCancel(kill)
+	var watchers sync.WaitGroup
+	meter := newMeter(s.target, s.dir)
+	watchers.Go(func() { meter.run(watching) })
+	watchers.Go(func() { showProgress(watching, s.plan, s.fleet, meter) })
+	unleash := context.AfterFunc(kill, s.fleet.Kill)
+	s.fleet.Wait(gentle)
+	unleash()
+	stop()
+	watchers.Wait()
+	if gentle.Err() != nil {
+		s.run.Problems = append(s.run.Problems, "the run was stopped by a signal before its end")
+	}
+	s.run.Warnings = append(s.run.Warnings, meter.warnings()...)
+}
+
+// conclude collects the books, and judges.
+func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
+	s.run.Problems = append(s.run.Problems, s.fleet.Problems()...)
+	if l := s.target.Local; l != nil {
+		s.run.Failures = l.Deaths()
+	}
+	s.saveLedger(ctx)
+	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
+		return "", err
+	}
+	if err := s.dir.WriteJSON(rundir.PlanFile, s.plan); err != nil {
+		return "", err
+	}
+	v, m, err := s.dir.Judge()
+	if err != nil {
+		return "", err
+	}
+	if err := s.dir.Report(v, m); err != nil {
+		return "", err
+	}
+	fmt.Fprintln(s.stdout)
+	if err := report.Text(s.stdout, v); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(s.stdout, "\nreport  %s\n", rundir.Dir(s.dir.Path("report.md")).Relative())
+	return v.Verdict, nil
+}
+
+// saveLedger asks the target for its own account. Without one the verdict rests on numbers and
+// clock; one that should be there and is not, is a problem.
+func (s *session) saveLedger(ctx context.Context) {
+	kept := false
+	err := s.dir.Write(rundir.LedgerFile, func(w io.Writer) (err error) {
+		kept, err = s.target.Ledger(ctx, s.plan.Prefix, w)
+		return nil
+	})
+	if err == nil && !kept {
+		err = os.Remove(s.dir.Path(rundir.LedgerFile))
+	}
+	switch {
+	case err != nil:
+		s.run.Problems = append(s.run.Problems, err.Error())
+	case !kept && s.target.Local != nil:
+		s.run.Problems = append(s.run.Problems, "the backend did not tell its ledger, so the last noops cannot be checked")
+	}
+}

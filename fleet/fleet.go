@@ -1,0 +1,221 @@
+// Package fleet runs the k6 processes of a soak on this machine and listens to what they say
+// while they run.
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/child"
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// Config is what the runners need.
+type Config struct {
+	K6     string // path of the binary
+	Script string
+	Plan   plan.Plan
+	Token  string
+	Dir    string // results/TESTID: shards and logs go there
+}
+
+// A Fleet is the runners of one soak.
+type Fleet struct {
+	runners []*runner
+}
+
+type runner struct {
+	*child.Child
+	index   int
+	log     string
+	mu      sync.Mutex
+	said    shard.Progress
+	reading sync.WaitGroup
+}
+
+// Segment is the share of runner index of n, as k6 writes it.
+func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
+
+// Sequence is the cut of the whole into n segments.
+func Sequence(n int) string {
+	cuts := make([]string, 0, n+1)
+	for i := range n + 1 {
+		cuts = append(cuts, fraction(i, n))
+	}
+	return strings.Join(cuts, ",")
+}
+
+func fraction(i, n int) string {
+	switch i {
+	case 0:
+		return "0"
+	case n:
+		return "1"
+	}
+	return strconv.Itoa(i) + "/" + strconv.Itoa(n)
+}
+
+// Start starts all runners. After an error none is left.
+func Start(c Config) (*Fleet, error) {
+	f := &Fleet{}
+	for i := 1; i <= c.Plan.Runners; i++ {
+		r, err := startRunner(c, i)
+		if err != nil {
+			f.Kill()
+			return nil, err
+		}
+		f.runners = append(f.runners, r)
+	}
+	return f, nil
+}
+
+func startRunner(c Config, index int) (*runner, error) {
+	listen, speak, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start runner %d: %w", index, err)
+	}
+	defer speak.Close()
+	r := &runner{index: index, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
+	r.Child, err = child.Start(child.Spec{
+		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
+		Args: []string{
+			"run", "--quiet", "--no-color", "--out", "soak=" + filepath.Join(c.Dir, "shards"),
+			"--execution-segment", Segment(index, c.Plan.Runners),
+			"--execution-segment-sequence", Sequence(c.Plan.Runners), c.Script,
+		},
+		Env: environment(c, index), Orphan: syscall.SIGKILL,
+	})
+	if err != nil {
+		_ = listen.Close()
+		return nil, fmt.Errorf("%w; `make build` makes k6", err)
+	}
+	r.reading.Add(1)
+	go r.listen(listen)
+	return r, nil
+}
+
+// environment carries the plan: unlike arguments it is not shown to every user by ps.
+func environment(c Config, index int) []string {
+	p := c.Plan
+	return append(os.Environ(),
+		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",
+		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID,
+		"BACKEND_URL="+p.BackendURL, "BACKEND_TOKEN="+c.Token, "CONNECTIONS="+strconv.Itoa(p.Connections),
+		"CONNECTIONS_PER_VU="+strconv.Itoa(p.ConnectionsPerVU), "SECONDS="+strconv.Itoa(p.Seconds),
+		"NOOP_INTERVAL="+strconv.FormatFloat(p.NoopInterval, 'f', -1, 64), "PREFIX="+p.Prefix,
+		"LATE_MS="+strconv.Itoa(p.LateMS), "RECONNECT="+map[bool]string{true: "1", false: "0"}[p.Reconnect],
+	)
+}
+
+func (r *runner) listen(f *os.File) {
+	defer r.reading.Done()
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var p shard.Progress
+		if json.Unmarshal(lines.Bytes(), &p) == nil {
+			r.mu.Lock()
+			r.said = p
+			r.mu.Unlock()
+		}
+	}
+}
+
+// Progress is what all runners said last, together, and the lateness of all noops so far.
+func (f *Fleet) Progress() (shard.Progress, *shard.Histogram) {
+	var sum shard.Progress
+	all := shard.NewHistogram()
+	for _, r := range f.runners {
+		r.mu.Lock()
+		said := r.said
+		r.mu.Unlock()
+		sum.AddRunner(said)
+		if said.Lateness == nil {
+			continue
+		}
+		if h, err := said.Lateness.Unpack(); err == nil {
+			all.Merge(h)
+		}
+	}
+	return sum, all
+}
+
+// Wait waits until all runners have ended, and asks them to when ctx ends: each then closes
+// its streams and still writes its shard.
+func (f *Fleet) Wait(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		for _, r := range f.runners {
+			r.Signal(syscall.SIGINT)
+		}
+	})
+	defer stop()
+	for _, r := range f.runners {
+		<-r.Done()
+		r.reading.Wait()
+	}
+}
+
+// Kill ends all runners at once.
+func (f *Fleet) Kill() {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range f.runners {
+		r.Stop(gone, syscall.SIGKILL, time.Second)
+	}
+}
+
+// PIDs are the process ids, by runner.
+func (f *Fleet) PIDs() (out []int) {
+	for _, r := range f.runners {
+		out = append(out, r.PID())
+	}
+	return out
+}
+
+// thresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
+// the verdict sees why, so it is no problem of its own.
+const thresholdsFailed = 99
+
+// Problems says which runners did not end in order.
+func (f *Fleet) Problems() (out []string) {
+	for _, r := range f.runners {
+		switch code := r.ExitCode(); {
+		case code == 0 || code == thresholdsFailed:
+		case code < 0:
+			out = append(out, fmt.Sprintf("runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log))
+		default:
+			out = append(out, fmt.Sprintf("runner %d ended with exit code %d: %s", r.index, code, lastError(r.log)))
+		}
+	}
+	return out
+}
+
+// lastError is the last line of a k6 log that tells of an error, for the reader who should
+// not have to open it.
+func lastError(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	last := "see " + path
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if _, message, ok := strings.Cut(lines.Text(), "level=error msg="); ok {
+			last = message
+		}
+	}
+	return last
+}

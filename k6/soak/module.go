@@ -1,0 +1,82 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/js/modules"
+
+	"github.com/sse-soak/sse-soak/plan"
+)
+
+type rootModule struct{ recorder *recorder }
+
+// NewModuleInstance makes the module for one virtual user.
+func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
+	return &module{vu: vu, recorder: m.recorder}
+}
+
+type module struct {
+	vu       modules.VU
+	recorder *recorder
+}
+
+// Exports are the names that a script imports from k6/x/soak; load-tests/types/index.d.ts
+// documents them.
+func (m *module) Exports() modules.Exports {
+	return modules.Exports{Named: map[string]any{
+		"plan":   m.plan,
+		"Ledger": m.newLedger,
+	}}
+}
+
+// scriptPlan is the argument of soak.plan, in the words of JavaScript.
+type scriptPlan struct {
+	TestID           string  `js:"testid"`
+	Connections      int     `js:"connections"`
+	Seconds          int     `js:"seconds"`
+	NoopInterval     float64 `js:"noopInterval"`
+	Runners          int     `js:"runners"`
+	ConnectionsPerVU int     `js:"connectionsPerVU"`
+	BackendURL       string  `js:"backendUrl"`
+	Prefix           string  `js:"prefix"`
+	LateMS           int     `js:"lateMs"`
+	Reconnect        bool    `js:"reconnect"`
+}
+
+func (m *module) plan(v sobek.Value) {
+	rt := m.vu.Runtime()
+	if m.vu.State() != nil {
+		common.Throw(rt, errors.New("soak.plan belongs into the init context, outside of any function"))
+	}
+	var s scriptPlan
+	if err := rt.ExportTo(v, &s); err != nil {
+		common.Throw(rt, fmt.Errorf("soak.plan: %w", err))
+	}
+	p := plan.Default()
+	p.TestID, p.Connections, p.Seconds, p.NoopInterval = s.TestID, s.Connections, s.Seconds, s.NoopInterval
+	p.BackendURL, p.Prefix, p.Reconnect = s.BackendURL, s.Prefix, s.Reconnect
+	p.Runners, p.ConnectionsPerVU, p.LateMS = s.Runners, s.ConnectionsPerVU, s.LateMS
+	if err := m.recorder.setPlan(p); err != nil {
+		common.Throw(rt, err)
+	}
+}
+
+// newLedger is the constructor `new Ledger(id)`.
+func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
+	rt := m.vu.Runtime()
+	if m.vu.State() == nil {
+		common.Throw(rt, common.NewInitContextError("a Ledger accounts for a connection: make it in the default function"))
+	}
+	id := call.Argument(0)
+	if sobek.IsUndefined(id) || id.String() == "" {
+		common.Throw(rt, errors.New("new Ledger(id) needs the device id"))
+	}
+	l, err := m.recorder.newLedger(id.String())
+	if err != nil {
+		common.Throw(rt, err)
+	}
+	return rt.NewDynamicObject(&jsLedger{book: book{ledger: l, recorder: m.recorder}, rt: rt})
+}

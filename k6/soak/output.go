@@ -1,0 +1,205 @@
+package soak
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"go.k6.io/k6/v2/errext"
+	"go.k6.io/k6/v2/metrics"
+	"go.k6.io/k6/v2/output"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// checkpointEvery is how much of a run a killed runner can take with it.
+const checkpointEvery = 30 * time.Second
+
+// An outputSoak writes the shard: at the start, so that a folder that cannot be written is
+// found before the run and not after it, every checkpointEvery, and at the end.
+type outputSoak struct {
+	path     string
+	log      logrus.FieldLogger
+	recorder *recorder
+	runner   shard.Runner
+	progress *os.File // nil: nobody watches
+
+	mu      sync.Mutex
+	sums    *sums
+	sampler *sampler
+
+	stop chan struct{}
+	done chan struct{}
+}
+
+var _ output.WithStopWithTestError = (*outputSoak)(nil)
+
+func newOutput(p output.Params, r *recorder) (output.Output, error) {
+	index := 1
+	if v := p.Environment["RUNNER"]; v != "" {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("RUNNER is %q: it is the number of this runner, counted from 1", v)
+		}
+		index = n
+	}
+	path := p.ConfigArgument
+	if path == "" {
+		return nil, errors.New("the output soak needs a place for its shard: --out soak=FOLDER or --out soak=FOLDER/runner-1.json.gz")
+	}
+	if !strings.HasSuffix(path, ".json.gz") {
+		path = filepath.Join(path, shard.FileName(index))
+	}
+	o := &outputSoak{
+		path: path, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
+		stop: make(chan struct{}), done: make(chan struct{}),
+	}
+	host, _ := os.Hostname() // a name for people; "" is one too
+	o.runner = shard.Runner{
+		TestID: p.Environment["TESTID"], Index: index, Segment: "0:1",
+		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
+		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
+	}
+	r.planIterations(o.runner.Iterations)
+	if s := p.ScriptOptions.ExecutionSegment; s != nil {
+		o.runner.Segment = s.String()
+	}
+	if p.ScriptPath != nil {
+		o.runner.Script = filepath.Base(p.ScriptPath.Path)
+		if source, err := os.ReadFile(p.ScriptPath.Path); err == nil {
+			sum := sha256.Sum256(source)
+			o.runner.ScriptHash = hex.EncodeToString(sum[:])
+		}
+	}
+	if v := p.Environment["PROGRESS_FD"]; v != "" {
+		fd, err := strconv.Atoi(v)
+		if err != nil || fd < 3 {
+			return nil, fmt.Errorf("PROGRESS_FD is %q: it is the number of an open file descriptor above 2", v)
+		}
+		o.progress = os.NewFile(uintptr(fd), "progress")
+	}
+	return o, nil
+}
+
+func k6Version() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "go.k6.io/k6/v2" {
+				return d.Version
+			}
+		}
+	}
+	return ""
+}
+
+// Description is what k6 prints of this output at the start.
+func (o *outputSoak) Description() string { return "soak (" + o.path + ")" }
+
+// Start writes the first checkpoint and begins to write the others.
+func (o *outputSoak) Start() error {
+	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
+		return fmt.Errorf("the shard's folder cannot be made: %w", err)
+	}
+	if err := o.write(); err != nil {
+		return err
+	}
+	go o.tick()
+	return nil
+}
+
+// AddMetricSamples adds k6's samples to the sums; they are cheap enough to do it at once.
+func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sums.add(samples)
+}
+
+// Stop ends a run without error.
+func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
+
+// StopWithTestError writes the last word: how the run ended, and all it saw.
+func (o *outputSoak) StopWithTestError(runErr error) error {
+	close(o.stop)
+	<-o.done
+	o.runner.State, o.runner.Error = ending(runErr)
+	err := o.write()
+	if err != nil {
+		o.log.WithError(err).Error("The shard could not be written, so this run can be no pass; what was seen is lost.")
+	}
+	if o.progress != nil {
+		o.report()
+		err = errors.Join(err, o.progress.Close())
+	}
+	return err
+}
+
+func ending(err error) (shard.RunState, string) {
+	if err == nil {
+		return shard.Finished, ""
+	}
+	var abort errext.HasAbortReason
+	if errors.As(err, &abort) {
+		switch abort.AbortReason() {
+		case errext.AbortedByThresholdsAfterTestEnd:
+			return shard.Finished, ""
+		case errext.AbortedByUser:
+			return shard.Interrupted, err.Error()
+		}
+	}
+	return shard.Aborted, err.Error()
+}
+
+func (o *outputSoak) tick() {
+	defer close(o.done)
+	second := time.NewTicker(time.Second)
+	defer second.Stop()
+	checkpoint := time.NewTicker(checkpointEvery)
+	defer checkpoint.Stop()
+	for {
+		select {
+		case <-o.stop:
+			o.sampleNow()
+			return
+		case now := <-second.C:
+			if o.recorder.bucketOver(now) {
+				o.sampleNow()
+			}
+			if o.progress != nil {
+				o.report()
+			}
+		case <-checkpoint.C:
+			if err := o.write(); err != nil {
+				o.log.WithError(err).Warn("A checkpoint could not be written; the run goes on and tries again.")
+			}
+		}
+	}
+}
+
+func (o *outputSoak) sampleNow() {
+	o.mu.Lock()
+	s := o.sampler.take()
+	o.mu.Unlock()
+	o.recorder.roll(time.Now(), s)
+}
+
+func (o *outputSoak) write() error {
+	s := &shard.Shard{Schema: shard.Schema}
+	o.recorder.fill(s)
+	o.mu.Lock()
+	o.sums.fill(s)
+	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.cpu
+	o.mu.Unlock()
+	o.runner.Checkpoints++
+	o.runner.EndedUS = o.recorder.wall(time.Now()).UnixMicro()
+	s.Runner = o.runner
+	return shard.Write(o.path, s)
+}

@@ -1,0 +1,208 @@
+package soak
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/ledger"
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// A recorder holds what a runner sees: the ledger of each connection, and sums over all of
+// them by time. Its memory grows with connections, and by some hundred bytes for each bucket
+// of five seconds.
+type recorder struct {
+	start time.Time // what instants count from; its monotonic reading is the clock of the run
+
+	mu        sync.Mutex
+	plan      plan.Plan
+	planned   bool
+	config    ledger.Config
+	ledgers   []*ledger.Ledger
+	open      int
+	series    []shard.Bucket
+	bucket    shard.Bucket
+	lateness  *shard.Histogram // of the present bucket
+	total     *shard.Histogram // of all before it
+	connect   *shard.Histogram
+	firstNoop *shard.Histogram
+	latency   *shard.Latency
+}
+
+func newRecorder() *recorder {
+	r := &recorder{
+		start: time.Now(), lateness: shard.NewHistogram(), total: shard.NewHistogram(),
+		connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
+	}
+	r.bucket.Unix = bucketOf(r.start)
+	return r
+}
+
+func bucketOf(t time.Time) int64 {
+	width := int64(shard.BucketWidth / time.Second)
+	return t.Unix() / width * width
+}
+
+// setPlan takes the plan of the script. Each virtual user loads the script anew and says the
+// same; the first counts and a different one is an error.
+func (r *recorder) setPlan(p plan.Plan) error {
+	checked := p
+	if p.Connections == 0 { // as many as the options of the run say; see planIterations
+		checked.Connections = p.ConnectionsPerVU * max(p.Runners, 1)
+	}
+	if err := checked.Check(); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.planned && p.Connections == 0 {
+		p.Connections = r.plan.Connections
+	}
+	if r.planned && r.plan != p {
+		return fmt.Errorf("soak.plan was called with two different plans: %+v and %+v", r.plan, p)
+	}
+	r.plan, r.planned = p, true
+	r.config = ledger.Config{Interval: p.Interval(), Late: p.Late()}
+	return nil
+}
+
+// planIterations fills in the planned connections where only k6's options tell them, as with
+// `k6 run --iterations 600`.
+func (r *recorder) planIterations(n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.planned && r.plan.Connections == 0 {
+		r.plan.Connections = int(n) * r.plan.ConnectionsPerVU
+	}
+}
+
+func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.planned {
+		return nil, fmt.Errorf("a Ledger needs to know the noop interval: call soak.plan in the init context first")
+	}
+	l := ledger.New(id, &r.config)
+	r.ledgers = append(r.ledgers, l)
+	return l, nil
+}
+
+func (r *recorder) instant(t time.Time) ledger.Instant { return t.Sub(r.start) }
+
+func (r *recorder) opened(took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open++
+	r.bucket.Opened++
+	r.connect.Record(took)
+}
+
+func (r *recorder) closed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open--
+	r.bucket.Closed++
+}
+
+// noop adds one arrival to the sums. first is the time since the headers for the first noop
+// of a stream, else negative; latency is receive − send where hasLatency.
+func (r *recorder) noop(a ledger.Arrival, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if a.Counted {
+		r.bucket.Noops++
+	}
+	if faulty {
+		r.bucket.Faults++
+	}
+	r.bucket.Late += a.Late
+	for _, late := range a.Lateness[:a.N] {
+		r.lateness.Record(late)
+	}
+	if first >= 0 {
+		r.firstNoop.Record(first)
+	}
+	if hasLatency {
+		r.addLatency(latency)
+	}
+}
+
+// addLatency chooses the offset at the first noop: none on clocks that agree, else so much
+// that a noop up to a minute faster than the first is still above zero.
+func (r *recorder) addLatency(latency time.Duration) {
+	if r.latency == nil {
+		r.latency = &shard.Latency{MinUS: latency.Microseconds(), Histogram: shard.NewHistogram()}
+		if latency < 0 || latency > time.Minute {
+			r.latency.OffsetUS = (time.Minute - latency).Microseconds()
+		}
+	}
+	r.latency.MinUS = min(r.latency.MinUS, latency.Microseconds())
+	r.latency.Histogram.Record(latency + time.Duration(r.latency.OffsetUS)*time.Microsecond)
+}
+
+// wall is now by the clock as it was at the start: a stepped clock must not tear the series.
+func (r *recorder) wall(now time.Time) time.Time { return r.start.Add(now.Sub(r.start)).Round(0) }
+
+func (r *recorder) bucketOver(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bucketOf(r.wall(now)) != r.bucket.Unix
+}
+
+// roll ends the present bucket.
+func (r *recorder) roll(now time.Time, s sample) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := bucketOf(r.wall(now))
+	r.bucket.Open = r.open
+	r.bucket.RSS, r.bucket.CPUPercent = s.rss, s.cpuPercent
+	r.bucket.Goroutines, r.bucket.GCPauseUS = s.goroutines, s.gcPause.Microseconds()
+	if r.lateness.Count() > 0 {
+		r.bucket.Lateness = r.lateness.Pack()
+		r.total.Merge(r.lateness)
+		r.lateness.Reset()
+	}
+	r.series = append(r.series, r.bucket)
+	r.bucket = shard.Bucket{Unix: next}
+}
+
+// fill copies everything into a shard.
+func (r *recorder) fill(s *shard.Shard) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.Plan = r.plan
+	s.Series = append([]shard.Bucket(nil), r.series...)
+	s.Lateness, s.Connect, s.FirstNoop = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
+	s.Lateness.Merge(r.total)
+	s.Lateness.Merge(r.lateness)
+	s.Connect.Merge(r.connect)
+	s.FirstNoop.Merge(r.firstNoop)
+	if r.latency != nil {
+		l := *r.latency
+		l.Histogram = shard.NewHistogram()
+		l.Histogram.Merge(r.latency.Histogram)
+		s.Latency = &l
+	}
+	s.Connections = make([]ledger.Record, len(r.ledgers))
+	for i, l := range r.ledgers {
+		s.Connections[i] = l.Record()
+	}
+}
+
+// progress sums up the moment for whoever watches.
+func (r *recorder) progress() shard.Progress {
+	r.mu.Lock()
+	p := shard.Progress{Open: r.open}
+	all := shard.NewHistogram()
+	all.Merge(r.total)
+	all.Merge(r.lateness)
+	p.Lateness = all.Pack()
+	ledgers := r.ledgers
+	r.mu.Unlock()
+	for _, l := range ledgers {
+		p.Add(l.Sums())
+	}
+	return p
+}

@@ -1,0 +1,66 @@
+package soak
+
+import (
+	"os"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/shirou/gopsutil/v4/process"
+)
+
+// A sampler measures this very process: a starved generator must not be read as a late server.
+type sampler struct {
+	self    *process.Process
+	at      time.Time
+	cpu     float64 // seconds, in all
+	rssMax  uint64
+	gcSince time.Time
+}
+
+type sample struct {
+	rss        uint64
+	cpuPercent float64 // of one core, since the sample before
+	goroutines int
+	gcPause    time.Duration // the longest since the sample before
+}
+
+func newSampler() *sampler {
+	self, err := process.NewProcess(int32(os.Getpid())) //nolint:gosec // a pid fits
+	if err != nil {
+		self = nil // no /proc: the figures stay 0, and reports say so
+	}
+	return &sampler{self: self, at: time.Now(), gcSince: time.Now()}
+}
+
+func (s *sampler) take() sample {
+	out := sample{goroutines: runtime.NumGoroutine(), gcPause: s.longestPause()}
+	if s.self == nil {
+		return out
+	}
+	if m, err := s.self.MemoryInfo(); err == nil {
+		out.rss = m.RSS
+		s.rssMax = max(s.rssMax, m.RSS)
+	}
+	if t, err := s.self.Times(); err == nil {
+		now, cpu := time.Now(), t.User+t.System
+		if wall := now.Sub(s.at).Seconds(); wall > 0 && s.cpu > 0 {
+			out.cpuPercent = 100 * (cpu - s.cpu) / wall
+		}
+		s.at, s.cpu = now, cpu
+	}
+	return out
+}
+
+func (s *sampler) longestPause() (longest time.Duration) {
+	var stats debug.GCStats
+	debug.ReadGCStats(&stats)
+	for i, end := range stats.PauseEnd {
+		if end.Before(s.gcSince) {
+			break // newest first
+		}
+		longest = max(longest, stats.Pause[i])
+	}
+	s.gcSince = time.Now()
+	return longest
+}

@@ -1,0 +1,34 @@
+package soak
+
+import (
+	"encoding/json"
+
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/executor"
+)
+
+// report writes one line of progress. When nobody reads any more it stops trying.
+func (o *outputSoak) report() {
+	line, err := json.Marshal(o.recorder.progress())
+	if err == nil {
+		_, err = o.progress.Write(append(line, '\n'))
+	}
+	if err != nil {
+		_ = o.progress.Close() // it is broken already, and nothing of the run depends on it
+		o.progress = nil
+	}
+}
+
+// plannedIterations is how many iterations the scenarios plan over all runners, as far as
+// they plan a number.
+func plannedIterations(scenarios lib.ScenarioConfigs) (sum int64) {
+	for _, s := range scenarios {
+		switch c := s.(type) {
+		case executor.SharedIterationsConfig:
+			sum += c.Iterations.Int64
+		case executor.PerVUIterationsConfig:
+			sum += c.VUs.Int64 * c.Iterations.Int64
+		}
+	}
+	return sum
+}

@@ -1,0 +1,114 @@
+// Package plan is what a soak promises to do: one record that the command line makes, the
+// scripts fulfil, the shards repeat and the verdict is held against.
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// DisconnectLead is how many seconds before the end of the run each connection asks the
+// server to end its stream, so that the end is seen within the run.
+const DisconnectLead = 5
+
+// A Plan is one soak. The zero value is not valid; see Check.
+type Plan struct {
+	TestID           string  `json:"testid"`
+	Connections      int     `json:"connections"`
+	Seconds          int     `json:"seconds"` // of the whole run; a stream is held DisconnectLead less
+	NoopInterval     float64 `json:"noop_interval_s"`
+	Runners          int     `json:"runners"`
+	ConnectionsPerVU int     `json:"connections_per_vu"`
+	BackendURL       string  `json:"backend_url"`
+	Prefix           string  `json:"prefix"` // of the device ids: PREFIX0 … PREFIX(connections−1)
+	LateMS           int     `json:"late_ms"`
+	MaxLate          int     `json:"max_late"` // how many late noops are allowed; negative: any
+	Reconnect        bool    `json:"reconnect"`
+}
+
+// Default is the original test: 1200 connections for an hour, one noop every 15 s.
+func Default() Plan {
+	return Plan{
+		Connections: 1200, Seconds: 3600, NoopInterval: 15, Runners: 2,
+		ConnectionsPerVU: 1, LateMS: 1000, MaxLate: -1,
+	}
+}
+
+var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
+
+// Check says in one sentence what is wrong with the plan, nil if nothing is.
+func (p *Plan) Check() error {
+	switch {
+	case p.Connections < 1:
+		return fmt.Errorf("CONNECTIONS is %d: a soak needs at least 1 connection", p.Connections)
+	case p.Seconds <= DisconnectLead:
+		return fmt.Errorf("SECONDS is %d: it must be over %d, because streams are ended %d s before the end",
+			p.Seconds, DisconnectLead, DisconnectLead)
+	case !(p.NoopInterval > 0):
+		return fmt.Errorf("NOOP_INTERVAL is %v: it must be over 0 seconds", p.NoopInterval)
+	case float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
+		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream held for %d s sees less than two noops; lengthen the run or shorten the interval",
+			p.Seconds, p.NoopInterval, p.Seconds-DisconnectLead)
+	case p.Runners < 1:
+		return fmt.Errorf("RUNNERS is %d: it takes at least 1", p.Runners)
+	case p.ConnectionsPerVU < 1:
+		return fmt.Errorf("CONNECTIONS_PER_VU is %d: it must be at least 1", p.ConnectionsPerVU)
+	case p.Iterations() < p.Runners:
+		return fmt.Errorf("RUNNERS is %d, but there are only %d virtual users to share out; lower RUNNERS or CONNECTIONS_PER_VU",
+			p.Runners, p.Iterations())
+	case p.LateMS < 1:
+		return fmt.Errorf("LATE_MS is %d: it must be at least 1 ms", p.LateMS)
+	case !idPart.MatchString(p.Prefix):
+		return fmt.Errorf("PREFIX is %q: device ids may hold only letters, digits, '.', '_' and '-'", p.Prefix)
+	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
+		return fmt.Errorf("PREFIX is %d characters long: with the number behind it a device id may have 64", len(p.Prefix))
+	case !idPart.MatchString(p.TestID):
+		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
+	}
+	return p.checkURL()
+}
+
+func (p *Plan) checkURL() error {
+	if p.BackendURL == "" {
+		return nil
+	}
+	u, err := url.Parse(p.BackendURL)
+	if err != nil {
+		return fmt.Errorf("BACKEND_URL is %q: it is not a URL", p.BackendURL)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("BACKEND_URL is %q: it must begin with http:// or https:// and name a host", p.BackendURL)
+	}
+	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return errors.New("BACKEND_URL must not carry a query, a fragment or a password; the token goes into BACKEND_TOKEN")
+	}
+	return nil
+}
+
+// Iterations is how many virtual users hold the connections.
+func (p *Plan) Iterations() int {
+	return (p.Connections + p.ConnectionsPerVU - 1) / p.ConnectionsPerVU
+}
+
+// Interval is the promised distance between two noops.
+func (p *Plan) Interval() time.Duration {
+	return time.Duration(p.NoopInterval * float64(time.Second))
+}
+
+// Hold is how long each stream is held before its end is asked for.
+func (p *Plan) Hold() time.Duration {
+	return time.Duration(p.Seconds-DisconnectLead) * time.Second
+}
+
+// Late is the lateness above which a noop counts as late.
+func (p *Plan) Late() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
+
+// NoopsPerConnection is floor(held / interval), the original's arithmetic.
+func (p *Plan) NoopsPerConnection() int { return int(p.Hold() / p.Interval()) }
+
+// DeviceID is the id of the nth connection, from 0.
+func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }

@@ -1,0 +1,49 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// Markdown writes a page for a pull request. Whatever comes from outside is escaped.
+func Markdown(w io.Writer, v *verdict.Verdict) error {
+	out := &printer{w: w}
+	out.printf("# Soak %s: **%s**\n\n", escape(v.TestID), v.Verdict)
+	for _, r := range v.Reasons {
+		out.printf("- %s\n", escape(r))
+	}
+	out.printf("\n| | |\n|---|---|\n")
+	for _, row := range facts(v) {
+		out.printf("| %s | %s |\n", row[0], escape(row[1]))
+	}
+	out.printf("\n| | criterion | limit | actual | why |\n|---|---|---|---|---|\n")
+	for _, c := range v.Criteria {
+		sign := map[string]string{"ok": "✓", "XX": "✗", "??": "?"}[mark(c)]
+		out.printf("| %s | %s | %s | %s | %s |\n", sign, escape(c.Name), escape(c.Limit), escape(c.Actual), escape(c.Why))
+	}
+	out.printf("\n| runner | host | segment | state | connections | received | missed | RSS at most | CPU |\n|---|---|---|---|--:|--:|--:|--:|--:|\n")
+	for _, r := range v.Runners {
+		out.printf("| %d | %s | %s | %s | %d | %s | %d | %s | %.1f s |\n", r.Index, escape(r.Host), escape(r.Segment), r.State,
+			r.Connections, thousands(r.Received), r.Missed, bytes(r.RSSMax), r.CPUSeconds)
+	}
+	if len(v.Checks) > 0 {
+		out.printf("\n| check | passes | fails |\n|---|--:|--:|\n")
+		for _, c := range v.Checks {
+			out.printf("| %s | %s | %s |\n", escape(c.Name), thousands(uint64(c.Passes)), thousands(uint64(c.Fails)))
+		}
+	}
+	for _, warning := range v.Warnings {
+		out.printf("\n> warning: %s\n", escape(warning))
+	}
+	return out.err
+}
+
+var escaper = strings.NewReplacer(
+	"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ",
+	"*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "\\", "\\\\",
+)
+
+func escape(s string) string { return escaper.Replace(fmt.Sprint(s)) }

@@ -1,0 +1,172 @@
+// Package report renders a verdict for people: report.txt for a terminal, report.md for a
+// pull request, connections.csv and series.csv for a spreadsheet.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+const textWidth = 80
+
+// Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
+func Text(w io.Writer, v *verdict.Verdict) error {
+	out := &printer{w: w}
+	out.printf("%s  %s\n", strings.ToUpper(string(v.Verdict)), v.TestID)
+	for _, r := range v.Reasons {
+		out.wrapped("  - ", r)
+	}
+	out.printf("\n")
+	for _, row := range facts(v) {
+		out.printf("%-12s %s\n", row[0], row[1])
+	}
+	out.printf("\n")
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\tcriterion\tlimit\tactual")
+	for _, c := range v.Criteria {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", mark(c), c.Name, cut(c.Limit, 20), cut(c.Actual, 24))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, warning := range v.Warnings {
+		out.wrapped("warning: ", warning)
+	}
+	return out.err
+}
+
+func mark(c verdict.Criterion) string {
+	switch {
+	case c.Pass:
+		return "ok"
+	case c.Invalid:
+		return "??"
+	}
+	return "XX"
+}
+
+// facts are the figures of a run in the order in which people ask for them.
+func facts(v *verdict.Verdict) [][2]string {
+	p, c, n := v.Plan, v.Connections, v.Noops
+	rows := [][2]string{
+		{"plan", fmt.Sprintf("%s connections, %s, a noop every %v s, %d runners", thousands(uint64(p.Connections)), seconds(p.Seconds), p.NoopInterval, p.Runners)},
+		{"target", p.BackendURL},
+		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(uint64(c.Opened)), thousands(uint64(c.Completed)), c.Refused, c.Dropped)},
+		{"noops", fmt.Sprintf("%s of %s received, %d missed, %d duplicated,", thousands(n.Received), thousands(n.Expected), n.Missed, n.Duplicated)},
+		{"", fmt.Sprintf("%d reordered, %d corrupted, %d over %d ms late", n.Reordered, n.Corrupted, n.Late, p.LateMS)},
+		{"lateness", quantiles(v.LatenessMS)},
+	}
+	if v.LatencyMS != nil {
+		above := "since the server's timestamp"
+		if v.LatencyMS.Above != "send" {
+			above = "above the fastest noop"
+		}
+		rows = append(rows, [2]string{"latency", quantiles(v.LatencyMS.Quantiles)}, [2]string{"", above})
+	}
+	rows = append(rows, [2]string{"connect", quantiles(v.ConnectMS)})
+	if v.Server.Known {
+		agrees := "which is what arrived"
+		if !v.Server.Agrees {
+			agrees = "which is NOT what arrived"
+		}
+		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", thousands(v.Server.Sent), agrees)})
+	} else {
+		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by numbers and clock"})
+	}
+	r := v.Resources
+	if r.BackendRSSMax > 0 {
+		rows = append(rows, [2]string{"backend", fmt.Sprintf("%.1f %% of a core, %s at most", r.BackendCPUAverage, bytes(r.BackendRSSMax))})
+	}
+	if r.NginxRSSMax > 0 {
+		rows = append(rows, [2]string{"nginx", bytes(r.NginxRSSMax) + " at most"})
+	}
+	rows = append(rows, [2]string{"runners", fmt.Sprintf("%.1f %% of a core together, %s at most each", r.RunnerCPUAverage, bytes(r.RunnerRSSMax))})
+	if c.Reconnected > 0 {
+		rows = append(rows, [2]string{"reconnects", fmt.Sprint(c.Reconnected)})
+	}
+	if v.StartedUnix > 0 {
+		rows = append(rows, [2]string{"from", moment(v.StartedUnix) + " to " + moment(v.EndedUnix)})
+	}
+	return rows
+}
+
+func quantiles(q verdict.Quantiles) string {
+	return fmt.Sprintf("p50 %s  p95 %s  p99 %s  max %s", ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max))
+}
+
+func ms(v float64) string {
+	switch {
+	case v >= 10_000:
+		return fmt.Sprintf("%.1f s", v/1000)
+	case v >= 100:
+		return fmt.Sprintf("%.0f ms", v)
+	}
+	return fmt.Sprintf("%.1f ms", v)
+}
+
+func seconds(s int) string { return (time.Duration(s) * time.Second).String() }
+
+func moment(unix float64) string {
+	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+func bytes(n uint64) string {
+	const mib = 1 << 20
+	if n >= 1024*mib {
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1024*mib))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
+}
+
+func thousands(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func cut(s string, most int) string {
+	r := []rune(s)
+	if len(r) <= most {
+		return s
+	}
+	return string(r[:most-1]) + "…"
+}
+
+// A printer remembers the first error, so that its users need not look at each.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) Write(b []byte) (int, error) {
+	if p.err != nil {
+		return 0, p.err
+	}
+	n, err := p.w.Write(b)
+	p.err = err
+	return n, err
+}
+
+func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+func (p *printer) wrapped(prefix, text string) {
+	line := prefix
+	for _, word := range strings.Fields(text) {
+		if len(line)+1+len(word) > textWidth && strings.TrimSpace(line) != "" {
+			p.printf("%s\n", strings.TrimRight(line, " "))
+			line = strings.Repeat(" ", len(prefix))
+		}
+		if !strings.HasSuffix(line, " ") {
+			line += " "
+		}
+		line += word
+	}
+	p.printf("%s\n", line)
+}

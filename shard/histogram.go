@@ -1,0 +1,130 @@
+package shard
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// The range and precision of every histogram: 1 µs to 2 h, two significant digits, which
+// bounds the error of a value at 0.8 %.
+const (
+	lowestMicros  = 1
+	highestMicros = int64(2 * time.Hour / time.Microsecond)
+	digits        = 2
+)
+
+// A Histogram counts durations in microseconds. Two of them merge by adding counts, so a
+// percentile of a merged one is as exact as that of a single one. It is not safe for
+// concurrent use.
+type Histogram struct {
+	h   *hdrhistogram.Histogram
+	max int64 // exact, where the buckets are 0.8 % wide
+}
+
+// NewHistogram returns an empty histogram; it takes about 26 KB.
+func NewHistogram() *Histogram {
+	return &Histogram{h: hdrhistogram.New(lowestMicros, highestMicros, digits)}
+}
+
+// Record counts one duration; what is out of range counts at the range's end.
+func (h *Histogram) Record(d time.Duration) {
+	us := min(max(d.Microseconds(), 0), highestMicros)
+	h.max = max(h.max, us)
+	_ = h.h.RecordValue(us) // in range by the line above
+}
+
+// Merge adds the counts of other.
+func (h *Histogram) Merge(other *Histogram) {
+	if other == nil {
+		return
+	}
+	h.h.Merge(other.h)
+	h.max = max(h.max, other.max)
+}
+
+// MergeShifted adds the counts of other, each value moved by d and clamped to the range.
+func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
+	for _, bar := range other.h.Distribution() {
+		if bar.Count > 0 {
+			us := min(max(bar.To+d.Microseconds(), 0), highestMicros)
+			_ = h.h.RecordValues(us, bar.Count)
+		}
+	}
+	if other.Count() > 0 {
+		h.max = max(h.max, other.max+d.Microseconds())
+	}
+}
+
+// Reset empties the histogram.
+func (h *Histogram) Reset() { h.h.Reset(); h.max = 0 }
+
+// Count is how many durations were recorded.
+func (h *Histogram) Count() int64 { return h.h.TotalCount() }
+
+// Max is the longest duration, exactly.
+func (h *Histogram) Max() time.Duration { return time.Duration(h.max) * time.Microsecond }
+
+// Quantile is the duration that the share q (0 to 1) of all does not exceed, 0 when empty.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	if h.Count() == 0 {
+		return 0
+	}
+	return min(time.Duration(h.h.ValueAtQuantile(q*100))*time.Microsecond, h.Max())
+}
+
+// Packed is a histogram at rest: some hundred bytes instead of 26 KB. Counts lists index,
+// count pairs of the buckets that are not empty, in HdrHistogram's own numbering of buckets.
+type Packed struct {
+	Highest int64   `json:"highest_us"`
+	Digits  int64   `json:"digits"`
+	Max     int64   `json:"max_us"`
+	Counts  []int64 `json:"counts"`
+}
+
+// Pack returns the histogram in its stored form.
+func (h *Histogram) Pack() *Packed {
+	p := &Packed{Highest: highestMicros, Digits: digits, Max: h.max, Counts: []int64{}}
+	for i, n := range h.h.Export().Counts {
+		if n != 0 {
+			p.Counts = append(p.Counts, int64(i), n)
+		}
+	}
+	return p
+}
+
+// Unpack refuses a histogram of another range or precision: it could not be merged.
+func (p *Packed) Unpack() (*Histogram, error) {
+	if p.Highest != highestMicros || p.Digits != digits || len(p.Counts)%2 != 0 || p.Max < 0 || p.Max > highestMicros {
+		return nil, fmt.Errorf("histogram of range %d µs and %d digits: this version merges only %d µs and %d digits",
+			p.Highest, p.Digits, highestMicros, digits)
+	}
+	snapshot := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
+	for i := 0; i < len(p.Counts); i += 2 {
+		index, n := p.Counts[i], p.Counts[i+1]
+		if index < 0 || index >= int64(len(snapshot.Counts)) || n < 0 {
+			return nil, fmt.Errorf("histogram with a bucket %d of count %d, which cannot be", index, n)
+		}
+		snapshot.Counts[index] = n
+	}
+	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
+}
+
+// MarshalJSON stores the packed form.
+func (h *Histogram) MarshalJSON() ([]byte, error) { return json.Marshal(h.Pack()) }
+
+// UnmarshalJSON reads the packed form.
+func (h *Histogram) UnmarshalJSON(b []byte) error {
+	var p Packed
+	if err := json.Unmarshal(b, &p); err != nil {
+		return err
+	}
+	unpacked, err := p.Unpack()
+	if err != nil {
+		return err
+	}
+	*h = *unpacked
+	return nil
+}

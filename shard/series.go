@@ -1,0 +1,60 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+)
+
+// bucketSum is a bucket of several runners while it is being added up.
+type bucketSum struct {
+	Bucket
+	lateness *Histogram
+}
+
+func (m *Merged) addSeries(sums map[int64]*bucketSum, s *Shard) {
+	for _, b := range s.Series {
+		sum := sums[b.Unix]
+		if sum == nil {
+			sum = &bucketSum{Bucket: Bucket{Unix: b.Unix}}
+			sums[b.Unix] = sum
+		}
+		sum.add(b)
+		if b.Lateness == nil {
+			continue
+		}
+		h, err := b.Lateness.Unpack()
+		if err != nil {
+			m.problem("the series of runner %d cannot be read: %v", s.Runner.Index, err)
+			continue
+		}
+		if sum.lateness == nil {
+			sum.lateness = NewHistogram()
+		}
+		sum.lateness.Merge(h)
+	}
+}
+
+func (s *bucketSum) add(b Bucket) {
+	s.Open += b.Open
+	s.Opened += b.Opened
+	s.Closed += b.Closed
+	s.Noops += b.Noops
+	s.Late += b.Late
+	s.Faults += b.Faults
+	s.RSS += b.RSS
+	s.CPUPercent += b.CPUPercent
+	s.Goroutines += b.Goroutines
+	s.GCPauseUS = max(s.GCPauseUS, b.GCPauseUS)
+}
+
+func sortedBuckets(sums map[int64]*bucketSum) []Bucket {
+	out := make([]Bucket, 0, len(sums))
+	for _, s := range sums {
+		if s.lateness != nil {
+			s.Bucket.Lateness = s.lateness.Pack()
+		}
+		out = append(out, s.Bucket)
+	}
+	slices.SortFunc(out, func(a, b Bucket) int { return cmp.Compare(a.Unix, b.Unix) })
+	return out
+}

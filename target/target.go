@@ -1,0 +1,103 @@
+// Package target is the service that a soak is run against: the local backend behind nginx,
+// started here, or one that is somewhere else.
+package target
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// A Target can be soaked, and asked for its own account.
+type Target struct {
+	URL   string
+	Token string
+	Local *Local // nil: it is not ours
+
+	client *http.Client
+	base   string
+}
+
+// Remote is a target that runs elsewhere.
+func Remote(url, token string) *Target {
+	url = strings.TrimSuffix(url, "/")
+	return &Target{URL: url, Token: token, base: url, client: &http.Client{Timeout: time.Minute}}
+}
+
+// direct is a client that asks the backend itself, past nginx.
+func direct(network, address string) *http.Client {
+	return &http.Client{
+		Timeout: time.Minute,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, address)
+		}},
+	}
+}
+
+func (t *Target) get(ctx context.Context, path string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if t.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+t.Token)
+	}
+	return t.client.Do(req)
+}
+
+// Reach says whether anything answers at the target's address, in a sentence if not. A
+// foreign service need not know any path but its own, so every HTTP answer is one.
+func (t *Target) Reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	resp, err := t.get(ctx, "/healthz")
+	if err != nil {
+		if u, parseErr := url.Parse(t.URL); parseErr == nil {
+			return fmt.Errorf("nothing answers at %s (%w); is the service up, and is BACKEND_URL right?", u.Host, err)
+		}
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// Ledger copies the server's own account of the ids that begin with prefix to w. It reports
+// false where the service keeps none, with a sentence if it has one but does not show it.
+func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
+	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))
+	if err != nil {
+		return false, fmt.Errorf("ask the backend for its ledger: %w", err)
+	}
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
+		return false, fmt.Errorf("the backend has a ledger but does not show it (%s): set BACKEND_TOKEN", resp.Status)
+	case resp.StatusCode != http.StatusOK || !strings.HasPrefix(resp.Header.Get("Content-Type"), "application/x-ndjson"):
+		return false, nil // a foreign service
+	}
+	if n := resp.Header.Get("X-Ledger-Evicted"); n != "" && n != "0" {
+		err = fmt.Errorf("the backend has forgotten %s closed ids: raise its LEDGER_KEEP", n)
+	}
+	if _, copyErr := io.Copy(w, resp.Body); copyErr != nil {
+		return false, fmt.Errorf("read the backend's ledger: %w", copyErr)
+	}
+	return true, err
+}
+
+// Metrics is the backend's metrics page. ok is false where there is none.
+func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
+	resp, err := t.get(ctx, "/metrics")
+	if err != nil {
+		return nil, false
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, false
+	}
+	return resp.Body, true
+}

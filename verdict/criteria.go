@@ -1,0 +1,176 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// criteria writes the list that report and exit code read.
+func (j *judge) criteria() {
+	v, p := j.v, j.m.Plan
+	problems := append(append([]string(nil), j.m.Problems...), j.facts.Problems...)
+	j.add(Criterion{
+		Name: "complete account", Limit: "every runner and connection", Actual: first(problems, "complete"),
+		Pass: len(problems) == 0, Invalid: true,
+		Why: "what was not observed proves nothing",
+	}, problems...)
+	j.add(Criterion{
+		Name: "connections opened", Limit: fmt.Sprint(v.Connections.Planned), Actual: fmt.Sprint(v.Connections.Opened),
+		Pass: v.Connections.Opened == v.Connections.Planned,
+		Why:  "every client gets in",
+	}, j.sentences("refused")...)
+	j.add(Criterion{
+		Name: "connections held to the end", Limit: fmt.Sprint(v.Connections.Planned), Actual: fmt.Sprint(v.Connections.Completed),
+		Pass: v.Connections.Completed == v.Connections.Planned,
+		Why:  "no client is cut off, and each stream ends when asked to",
+	}, j.unheld()...)
+	for _, n := range []struct {
+		name, why string
+		count     uint64
+		kinds     []string
+	}{
+		{"noops missed", "a message that never came", v.Noops.Missed, []string{"lost", "unsent", "tail", "restarted"}},
+		{"noops duplicated", "a message that came twice", v.Noops.Duplicated, []string{"duplicated"}},
+		{"noops reordered", "a message that was overtaken", v.Noops.Reordered, []string{"reordered"}},
+		{"noops corrupted", "a message that came as another one", v.Noops.Corrupted, []string{"corrupted"}},
+	} {
+		j.add(Criterion{Name: n.name, Limit: "0", Actual: fmt.Sprint(n.count), Pass: n.count == 0, Why: n.why}, j.sentences(n.kinds...)...)
+	}
+	j.add(Criterion{
+		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(j.short, "none below"),
+		Pass: len(j.short) == 0, Why: "a second opinion that needs no numbers",
+	}, j.short...)
+	late := "any"
+	if p.MaxLate >= 0 {
+		late = fmt.Sprint(p.MaxLate)
+	}
+	j.add(Criterion{
+		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(v.Noops.Late),
+		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate),
+		Why:  "a message that came, but not in time",
+	}, j.sentences("late")...)
+	j.serverCriterion()
+	j.checkCriterion()
+	if len(j.facts.Failures) > 0 {
+		j.add(Criterion{
+			Name: "the target stayed up", Limit: "no restart", Actual: j.facts.Failures[0], Pass: p.Reconnect,
+			Why: "a restart cuts every client off",
+		}, j.facts.Failures...)
+	}
+}
+
+func (j *judge) serverCriterion() {
+	if j.server == nil {
+		return
+	}
+	j.add(Criterion{
+		Name: "the server's own count", Limit: "agrees", Actual: first(j.disagree, "agrees"),
+		Pass: j.v.Server.Agrees || j.v.Noops.Missed+j.v.Noops.Duplicated > 0,
+		Why:  "what it says it sent is what arrived",
+	}, j.disagree...)
+}
+
+func (j *judge) checkCriterion() {
+	var failed []string
+	var total int64
+	for _, c := range j.m.Checks {
+		total += c.Passes + c.Fails
+		if c.Fails > 0 {
+			failed = append(failed, fmt.Sprintf("the check %q failed %d of %d times", c.Name, c.Fails, c.Passes+c.Fails))
+		}
+	}
+	complete := missingChecks(j.m)
+	failed = append(failed, complete...)
+	j.add(Criterion{
+		Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
+		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count",
+	}, failed...)
+}
+
+// missingChecks finds checks that were not made for every connection: one that was never
+// made cannot have failed.
+func missingChecks(m *shard.Merged) (out []string) {
+	for _, c := range m.Checks {
+		if made := c.Passes + c.Fails; made != int64(m.Plan.Connections) {
+			out = append(out, fmt.Sprintf("the check %q was made %d times for %d connections", c.Name, made, m.Plan.Connections))
+		}
+	}
+	if len(m.Checks) == 0 {
+		out = append(out, "the script made no check at all")
+	}
+	return out
+}
+
+func (j *judge) add(c Criterion, reasons ...string) {
+	j.v.Criteria = append(j.v.Criteria, c)
+	if c.Pass {
+		return
+	}
+	if len(reasons) == 0 {
+		reasons = []string{fmt.Sprintf("%s: %s, the limit is %s", c.Name, c.Actual, c.Limit)}
+	}
+	const most = 10
+	if len(reasons) > most {
+		reasons = append(reasons[:most:most], fmt.Sprintf("… and %d more of this kind (%s: %s)", len(reasons)-most, c.Name, c.Actual))
+	}
+	j.v.Reasons = append(j.v.Reasons, reasons...)
+}
+
+// sentences are the findings of some kinds.
+func (j *judge) sentences(kinds ...string) (out []string) {
+	for _, f := range j.v.Findings {
+		for _, k := range kinds {
+			if f.Kind == k {
+				out = append(out, f.Text)
+			}
+		}
+	}
+	return out
+}
+
+func (j *judge) unheld() []string {
+	out := j.sentences("dropped")
+	c := j.v.Connections
+	if c.Unfinished > 0 {
+		out = append(out, fmt.Sprintf("%d connections did not come to their end: the server did not end the stream in time, or the run was stopped", c.Unfinished))
+	}
+	if len(out) == 0 && c.Refused > 0 {
+		out = append(out, fmt.Sprintf("%d connections were refused, so they were not held", c.Refused))
+	}
+	return out
+}
+
+// conclude makes the one word. Invalid outranks fail: a run that is not whole can neither
+// accuse nor acquit, though what it saw is listed.
+func (j *judge) conclude() {
+	j.v.Verdict = Pass
+	for _, c := range j.v.Criteria {
+		switch {
+		case c.Pass:
+		case c.Invalid:
+			j.v.Verdict = Invalid
+		case j.v.Verdict == Pass:
+			j.v.Verdict = Fail
+		}
+	}
+	if j.v.Verdict == Pass && j.v.Noops.Received == 0 {
+		j.v.Verdict = Invalid
+		j.v.Reasons = append(j.v.Reasons, "not one noop was received, so nothing was tested")
+	}
+	if len(j.v.Reasons) == 0 {
+		j.v.Reasons = []string{fmt.Sprintf("%d connections held to the end, %d of %d noops received",
+			j.v.Connections.Completed, j.v.Noops.Received, j.v.Noops.Expected)}
+	}
+}
+
+func first(list []string, otherwise string) string {
+	switch len(list) {
+	case 0:
+		return otherwise
+	case 1:
+		return list[0]
+	}
+	return fmt.Sprintf("%s (and %d more)", strings.TrimSuffix(list[0], "."), len(list)-1)
+}

@@ -1,0 +1,200 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/ledger"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// Facts are what the run knew beside the shards.
+type Facts struct {
+	OneClock  bool      // backend and runners share a host, so their clocks are one
+	Resources Resources // of backend and nginx; the runners' are in the shards
+	Problems  []string  // why the run is incomplete, beyond what the shards say
+	Failures  []string  // what went wrong in a complete run: a backend that died, say
+	Warnings  []string
+}
+
+// maxFindings bounds the listed findings of each kind, so that many of one kind, lateness
+// above all, do not crowd out a single one of another. connections.csv has them all.
+const maxFindings = 50
+
+// Judge holds a run against its plan. It is a pure function of what was written down.
+func Judge(m *shard.Merged, server ServerLedger, facts Facts) *Verdict {
+	j := &judge{m: m, server: server, facts: facts, listed: map[ledger.Kind]int{}, v: &Verdict{
+		Schema: 1, TestID: m.Plan.TestID, Plan: Planned{m.Plan}, Resources: facts.Resources,
+		Warnings: facts.Warnings,
+	}}
+	j.connections()
+	j.times()
+	j.runners()
+	j.criteria()
+	j.conclude()
+	return j.v
+}
+
+type judge struct {
+	m      *shard.Merged
+	server ServerLedger
+	facts  Facts
+	v      *Verdict
+
+	listed   map[ledger.Kind]int
+	short    []string // ids that received fewer than floor(held / interval)
+	disagree []string // sentences
+}
+
+func (j *judge) connections() {
+	c := &j.v.Connections
+	c.Planned = j.m.Plan.Connections
+	j.v.Server.Known = j.server != nil
+	j.v.Server.Agrees = true
+	j.v.Runners = make([]Runner, len(j.m.Runners))
+	for i := range j.m.Connections {
+		j.connection(&j.m.Connections[i])
+	}
+	c.Unobserved = max(c.Planned-len(j.m.Connections), 0)
+	n := &j.v.Noops
+	n.Expected = n.Received + n.Missed + n.Corrupted
+	n.Floor = uint64(c.Planned) * uint64(j.m.Plan.NoopsPerConnection())
+	j.v.Server.Agrees = len(j.disagree) == 0
+}
+
+func (j *judge) connection(r *shard.Connection) {
+	j.countState(r)
+	lostAtEnd := j.compare(r)
+	if lostAtEnd > 0 { // stored with the connection, so that every later reader sees the same
+		r.Tail += lostAtEnd
+		r.Findings = append(r.Findings, ledger.Finding{
+			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lostAtEnd, Count: lostAtEnd, At: r.ClosedAt,
+			Note: "the server says it sent them",
+		})
+	}
+	n := &j.v.Noops
+	n.Received += r.Received
+	n.Missed += r.Missed()
+	n.Duplicated += r.Duplicated
+	n.Reordered += r.Reordered
+	n.Corrupted += r.Corrupted
+	n.Late += r.Late
+	runner := &j.v.Runners[r.Runner]
+	runner.Connections++
+	runner.Received += r.Received
+	runner.Missed += r.Missed()
+	j.checkFloor(r)
+	for _, f := range r.Findings {
+		if j.listed[f.Kind]++; j.listed[f.Kind] <= maxFindings {
+			at := j.m.Runners[r.Runner].At(f.At)
+			j.v.Findings = append(j.v.Findings, Finding{
+				Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: Sentence(r.Record, f, at),
+			})
+		}
+	}
+}
+
+func (j *judge) countState(r *shard.Connection) {
+	c := &j.v.Connections
+	if r.Streams > 0 {
+		c.Opened++
+		c.Reconnected += r.Streams - 1
+	}
+	switch r.State {
+	case ledger.Completed:
+		c.Completed++
+	case ledger.Refused:
+		c.Refused++
+	case ledger.Dropped, ledger.Waiting:
+		c.Dropped++
+	case ledger.Planned, ledger.Connecting, ledger.Open, ledger.Unfinished:
+		c.Unfinished++
+	}
+}
+
+// compare holds a connection against the server's entry and returns how many noops the server
+// sent after the last one that arrived, beyond those that the clock already found missing.
+func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
+	if j.server == nil || !r.Numbered && r.Received > 0 {
+		return 0
+	}
+	e, ok := j.server[r.ID]
+	if !ok {
+		if r.Streams > 0 {
+			j.disagree = append(j.disagree, fmt.Sprintf("the server has no entry for %s, which held a stream", r.ID))
+		}
+		return 0
+	}
+	j.v.Server.Sent += e.Sent
+	switch {
+	case e.Last > r.Last:
+		if after := e.Last - r.Last; after > r.Tail {
+			lostAtEnd = after - r.Tail
+		}
+	case e.Last < r.Last:
+		j.disagree = append(j.disagree, fmt.Sprintf("%s received number %d, the server says the last it sent was %d", r.ID, r.Last, e.Last))
+		return 0
+	}
+	if arrived := r.Received + r.Corrupted; e.First <= 1 && e.Sent != arrived {
+		j.disagree = append(j.disagree, fmt.Sprintf("the server says it sent %d noops to %s, %d arrived", e.Sent, r.ID, arrived))
+	}
+	return lostAtEnd
+}
+
+// checkFloor is the original's arithmetic as a second opinion: a stream that was held that
+// long owes at least that many noops, however they were numbered.
+func (j *judge) checkFloor(r *shard.Connection) {
+	if r.State != ledger.Completed || r.Streams != 1 {
+		return
+	}
+	interval := j.m.Plan.Interval()
+	tolerance := min(j.m.Plan.Late(), interval/2)
+	owed := max(r.Held-tolerance, 0) / interval
+	if r.Expected() < uint64(owed) {
+		j.short = append(j.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
+			r.ID, r.Held.Round(time.Millisecond), r.Expected(), owed))
+	}
+}
+
+func (j *judge) times() {
+	j.v.LatenessMS = quantiles(j.m.Lateness)
+	j.v.ConnectMS = quantiles(j.m.Connect)
+	l := j.m.Latency
+	if l == nil {
+		return
+	}
+	h, above := l.Histogram, "fastest"
+	if j.facts.OneClock && l.MinUS >= 0 {
+		shifted := shard.NewHistogram()
+		shifted.MergeShifted(h, time.Duration(l.MinUS)*time.Microsecond)
+		h, above = shifted, "send"
+	}
+	j.v.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
+}
+
+func quantiles(h *shard.Histogram) Quantiles {
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}
+}
+
+func (j *judge) runners() {
+	for i, r := range j.m.Runners {
+		out := &j.v.Runners[i]
+		out.Index, out.Host, out.Segment, out.State = r.Index, r.Host, r.Segment, string(r.State)
+		out.K6Version, out.RSSMax, out.CPUSeconds = r.K6Version, r.RSSMax, r.CPUSeconds
+		j.v.Resources.RunnerRSSMax = max(j.v.Resources.RunnerRSSMax, r.RSSMax)
+		if wall := float64(r.EndedUS-r.StartedUS) / 1e6; wall > 0 {
+			j.v.Resources.RunnerCPUAverage += 100 * r.CPUSeconds / wall
+		}
+		started, ended := float64(r.StartedUS)/1e6, float64(r.EndedUS)/1e6
+		if i == 0 || started < j.v.StartedUnix {
+			j.v.StartedUnix = started
+		}
+		j.v.EndedUnix = max(j.v.EndedUnix, ended)
+	}
+	for _, c := range j.m.Checks {
+		j.v.Checks = append(j.v.Checks, Check(c))
+	}
+}
+
+func unix(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }

@@ -1,0 +1,46 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/ledger"
+)
+
+// Sentence says what a finding is, on which device and when, for people.
+func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
+	when := at.UTC().Format("15:04:05.000") + " UTC"
+	switch f.Kind {
+	case ledger.KindLost:
+		if f.Note != "" {
+			return fmt.Sprintf("%s missed %s: %s, and nothing came before the stream ended at %s", r.ID, noops(f.From, f.To), f.Note, when)
+		}
+		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, noops(f.From, f.To), when)
+	case ledger.KindUnsent:
+		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s", r.ID, f.Count, when)
+	case ledger.KindTail:
+		return fmt.Sprintf("%s missed %d: the stream was silent from noop %d to its end at %s", r.ID, f.Count, f.From, when)
+	case ledger.KindDuplicated:
+		return fmt.Sprintf("%s received noop %d twice, again at %s", r.ID, f.From, when)
+	case ledger.KindReordered:
+		return fmt.Sprintf("%s received noop %d out of order, at %s", r.ID, f.From, when)
+	case ledger.KindCorrupted:
+		return fmt.Sprintf("%s received noop %d corrupted at %s: %q instead of \"0\"", r.ID, f.From, when, f.Note)
+	case ledger.KindLate:
+		return fmt.Sprintf("%s received noop %d late by %s, at %s", r.ID, f.From, f.Lateness.Round(time.Millisecond), when)
+	case ledger.KindDropped:
+		return fmt.Sprintf("%s was dropped at %s (%s) after %d noops", r.ID, when, f.Note, r.Received)
+	case ledger.KindRefused:
+		return fmt.Sprintf("%s was refused at %s (%s)", r.ID, when, f.Note)
+	case ledger.KindRestarted:
+		return fmt.Sprintf("%s was numbered anew from 1 after noop %d, at %s", r.ID, f.From, when)
+	}
+	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
+}
+
+func noops(from, to uint64) string {
+	if from == to {
+		return fmt.Sprintf("noop %d", from)
+	}
+	return fmt.Sprintf("noops %d to %d", from, to)
+}

@@ -1,0 +1,59 @@
+package verdict
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// ServerEntry is what the server says it did for one id: a line of GET /event/ledger.
+type ServerEntry struct {
+	ID    string `json:"id"`
+	First uint64 `json:"first"` // number of the first noop it put on a stream
+	Last  uint64 `json:"last"`  // and of the last; it closes the book
+	Sent  uint64 `json:"sent"`
+	Slow  bool   `json:"slow"`
+}
+
+// ServerLedger is the server's own account by id; nil where the server keeps none.
+type ServerLedger map[string]ServerEntry
+
+// ReadServerLedger reads the NDJSON file that the run saved; no file is no ledger.
+func ReadServerLedger(path string) (ServerLedger, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the server's ledger: %w", err)
+	}
+	defer f.Close()
+	l, err := parseServerLedger(f)
+	if err != nil {
+		return nil, fmt.Errorf("read the server's ledger %s: %w", path, err)
+	}
+	return l, nil
+}
+
+func parseServerLedger(r io.Reader) (ServerLedger, error) {
+	l := ServerLedger{}
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		if len(lines.Bytes()) == 0 {
+			continue
+		}
+		var e ServerEntry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if e.ID == "" {
+			return nil, fmt.Errorf("line %d has no id", n)
+		}
+		l[e.ID] = e
+	}
+	return l, lines.Err()
+}

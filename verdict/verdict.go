@@ -1,0 +1,149 @@
+// Package verdict turns what the runners and the server wrote down into pass, fail or
+// invalid. It reads only files of a run, so a verdict can be made again at any time.
+package verdict
+
+import (
+	"github.com/sse-soak/sse-soak/plan"
+)
+
+// Outcome is the one word of a verdict.
+type Outcome string
+
+// Invalid says that the run proves nothing, neither way: it is never a pass.
+const (
+	Pass    Outcome = "pass"
+	Fail    Outcome = "fail"
+	Invalid Outcome = "invalid"
+)
+
+// ExitCode is what the command line ends with.
+func (o Outcome) ExitCode() int {
+	switch o {
+	case Pass:
+		return 0
+	case Fail:
+		return 1
+	case Invalid:
+	}
+	return 2
+}
+
+// Verdict is verdict.json. Fields are only ever added within a schema.
+type Verdict struct {
+	Schema      int         `json:"schema"`
+	TestID      string      `json:"testid"`
+	Verdict     Outcome     `json:"verdict"`
+	Reasons     []string    `json:"reasons"`
+	Plan        Planned     `json:"plan"`
+	Connections Connections `json:"connections"`
+	Noops       Noops       `json:"noops"`
+	LatenessMS  Quantiles   `json:"lateness_ms"`
+	ConnectMS   Quantiles   `json:"connect_ms"`
+	LatencyMS   *Latency    `json:"latency_ms,omitempty"`
+	Server      Server      `json:"server"`
+	Resources   Resources   `json:"resources"`
+	Criteria    []Criterion `json:"criteria"`
+	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
+	Checks      []Check     `json:"checks"`
+	Runners     []Runner    `json:"runners"`
+	StartedUnix float64     `json:"started_unix_s"`
+	EndedUnix   float64     `json:"ended_unix_s"`
+	Warnings    []string    `json:"warnings,omitempty"`
+}
+
+// Planned is the plan, in the contract's names and with the rest beside them.
+type Planned struct{ plan.Plan }
+
+// Connections counts device ids, not streams: a connection that came back counts once.
+type Connections struct {
+	Planned     int `json:"planned"`
+	Opened      int `json:"opened"`
+	Completed   int `json:"completed"` // held to the wanted end
+	Refused     int `json:"refused"`
+	Dropped     int `json:"dropped"`
+	Unfinished  int `json:"unfinished"` // the server did not end them when asked, or the run was stopped
+	Unobserved  int `json:"unobserved"`
+	Reconnected int `json:"reconnected"` // how often, over all
+}
+
+// Noops adds up all connections. Expected = received + missed + corrupted.
+type Noops struct {
+	Expected   uint64 `json:"expected"`
+	Received   uint64 `json:"received"`
+	Missed     uint64 `json:"missed"`
+	Duplicated uint64 `json:"duplicated"`
+	Reordered  uint64 `json:"reordered"`
+	Corrupted  uint64 `json:"corrupted"`
+	Late       uint64 `json:"late"`
+	// Floor is connections × floor(held / interval), the original's arithmetic, for comparison.
+	Floor uint64 `json:"floor"`
+}
+
+// Quantiles are of a merged histogram, in milliseconds.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Latency is receive − send by the server's timestamps.
+type Latency struct {
+	Quantiles
+	Above string `json:"above"` // "send": one clock; "fastest": above the fastest noop of each runner
+}
+
+// Server is the server's own account beside ours.
+type Server struct {
+	Known  bool   `json:"known"` // it keeps a ledger, and we have it
+	Sent   uint64 `json:"sent"`
+	Agrees bool   `json:"agrees"` // every noop it says it sent arrived, and none it does not know of
+}
+
+// Resources are the most and the average that the processes took.
+type Resources struct {
+	BackendRSSMax     uint64  `json:"backend_rss_max_bytes"`
+	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // of one core
+	RunnerRSSMax      uint64  `json:"runner_rss_max_bytes"`    // of the largest runner
+	RunnerCPUAverage  float64 `json:"runner_cpu_avg_percent"`  // of all runners together, of one core
+	NginxRSSMax       uint64  `json:"nginx_rss_max_bytes"`
+}
+
+// A Criterion is one thing a run must fulfil. Report and exit code read the same list.
+type Criterion struct {
+	Name    string `json:"name"`
+	Limit   string `json:"limit"`
+	Actual  string `json:"actual"`
+	Pass    bool   `json:"pass"`
+	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
+	Why     string `json:"why"`               // what it means for whoever runs the service
+}
+
+// A Finding is one fault of one connection, in a sentence.
+type Finding struct {
+	Kind string  `json:"kind"`
+	ID   string  `json:"id"`
+	Unix float64 `json:"unix_s"`
+	Text string  `json:"text"`
+}
+
+// Check is a k6 check over all runners.
+type Check struct {
+	Name   string `json:"name"`
+	Passes int64  `json:"passes"`
+	Fails  int64  `json:"fails"`
+}
+
+// Runner is one runner's line.
+type Runner struct {
+	Index       int     `json:"index"`
+	Host        string  `json:"host"`
+	Segment     string  `json:"execution_segment"`
+	State       string  `json:"state"`
+	K6Version   string  `json:"k6_version"`
+	Connections int     `json:"connections"`
+	Received    uint64  `json:"received"`
+	Missed      uint64  `json:"missed"`
+	RSSMax      uint64  `json:"rss_max_bytes"`
+	CPUSeconds  float64 `json:"cpu_seconds"`
+}
