@@ -39,6 +39,7 @@ type Local struct {
 	listen string // of the backend
 	token  string
 	port   string // where the runners go
+	client *http.Client
 
 	mu       sync.Mutex
 	backend  *child.Child
@@ -87,6 +88,7 @@ func (l *Local) start(ctx context.Context, t *Target) error {
 	if err := l.startBackend(l.config.Env); err != nil {
 		return err
 	}
+	l.client = t.client
 	if err := l.ready(ctx, t.client, "http://backend/readyz", func() *child.Child { return l.backend }); err != nil {
 		return err
 	}
@@ -156,6 +158,26 @@ func (l *Local) Deaths() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.deaths...)
+}
+
+// Ready waits until the backend answers, which after a death takes a moment.
+func (l *Local) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	for {
+		l.mu.Lock()
+		b := l.backend
+		l.mu.Unlock()
+		err := l.ready(ctx, l.client, "http://backend/readyz", func() *child.Child { return b })
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select { // it died; watch starts another
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // ready waits until url answers 200, the process dies or ctx ends.

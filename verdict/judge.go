@@ -69,7 +69,7 @@ func (j *judge) connection(r *shard.Connection) {
 		r.Tail += lostAtEnd
 		r.Findings = append(r.Findings, ledger.Finding{
 			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lostAtEnd, Count: lostAtEnd, At: r.ClosedAt,
-			Note: "the server says it sent them",
+			Note: "sent, by the server's ledger",
 		})
 	}
 	n := &j.v.Noops

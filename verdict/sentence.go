@@ -13,7 +13,7 @@ func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
 	switch f.Kind {
 	case ledger.KindLost:
 		if f.Note != "" {
-			return fmt.Sprintf("%s missed %s: %s, and nothing came before the stream ended at %s", r.ID, noops(f.From, f.To), f.Note, when)
+			return fmt.Sprintf("%s missed %s: %s, but nothing came before the stream ended at %s", r.ID, noops(f.From, f.To), f.Note, when)
 		}
 		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, noops(f.From, f.To), when)
 	case ledger.KindUnsent:

@@ -176,6 +176,9 @@ func (s *session) hold(gentle, kill context.Context) {
 func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	s.run.Problems = append(s.run.Problems, s.fleet.Problems()...)
 	if l := s.target.Local; l != nil {
+		if err := l.Ready(ctx); err != nil {
+			s.run.Problems = append(s.run.Problems, err.Error())
+		}
 		s.run.Failures = l.Deaths()
 	}
 	s.saveLedger(ctx)
