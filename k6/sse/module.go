@@ -15,7 +15,6 @@ import (
 	"crypto/tls"
 	"sync"
 
-	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
@@ -28,8 +27,7 @@ type (
 	module struct {
 		vu      modules.VU
 		metrics *sseMetrics
-		hub     *hub          // of the running iteration; on the event loop only
-		self    *sobek.Symbol // the property under which an EventSource keeps its Go half
+		hub     *hub // of the running iteration; on the event loop only
 
 		tlsMu   sync.Mutex
 		tlsOf   *lib.State
@@ -47,7 +45,7 @@ func New() modules.Module { return new(rootModule) }
 
 // NewModuleInstance is called by k6 once per VU.
 func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
-	return &module{vu: vu, metrics: registerMetrics(vu), self: sobek.NewSymbol("EventSource")}
+	return &module{vu: vu, metrics: registerMetrics(vu)}
 }
 
 // Exports gives open and EventSource by name, and both on the default export, as

@@ -41,6 +41,7 @@ type source struct {
 	connectMs float64
 	origin    string
 	listeners listeners
+	own       []property
 
 	// wanted holds the types of events that have a listener: written on the event
 	// loop, read by the reader. nil for none.
@@ -79,21 +80,22 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	if err != nil {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
-	s := &source{state: state, obj: call.This, url: call.Argument(0).String(), tags: state.Tags.GetCurrentValues()}
+	s := &source{state: state, url: call.Argument(0).String(), tags: state.Tags.GetCurrentValues()}
 	s.opts.maxRedirects = redirectLimit(state)
 	if err := parseOptions(rt, call.Argument(1), &s.opts, &s.tags); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
 	describeRequest(&s.tags, state.Options.SystemTags, u, "GET")
 	s.reconnect.Store(int32(s.opts.reconnect))
-	must(rt, s.obj.DefineDataPropertySymbol(m.self, rt.ToValue(s), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_FALSE))
+	s.obj = rt.NewDynamicObject(s)
+	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, where a class extends ours
 
 	s.hub = m.currentHub()
 	s.hub.add(s)
 	// Until this turn of the loop is over a listener may be added: see wants.
 	s.post(func() error { return nil })
 	go s.connect()
-	return nil
+	return s.obj
 }
 
 // post queues a task about this source for the event loop.

@@ -5,7 +5,7 @@ import (
 )
 
 // eventSourceClass makes the constructor: the attributes and methods live once per VU
-// on its prototype, not on each source, which is an ordinary object beside.
+// on its prototype, not on each source.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	class := rt.ToValue(m.newEventSource).ToObject(rt)
@@ -108,10 +108,8 @@ func (s *source) removeListener(kind string, l *sobek.Object) {
 // sourceOf returns the Go half of an EventSource, or throws.
 func (m *module) sourceOf(this sobek.Value) *source {
 	if obj, ok := this.(*sobek.Object); ok {
-		if v := obj.GetSymbol(m.self); v != nil {
-			if s, ok := v.Export().(*source); ok {
-				return s
-			}
+		if s, ok := obj.Export().(*source); ok {
+			return s
 		}
 	}
 	panic(m.vu.Runtime().NewTypeError("Illegal invocation: this is no EventSource"))

@@ -1,0 +1,333 @@
+/**
+ * The modules compiled into `bin/k6`, as scripts see them. This file is their
+ * documentation: units, errors, examples, and the section of the standard behind each
+ * member. "HTML" is the HTML Living Standard, section 9.2 Server-sent events,
+ * https://html.spec.whatwg.org/multipage/server-sent-events.html.
+ *
+ * All times are milliseconds unless a name says otherwise.
+ */
+
+/**
+ * **Server-Sent Events for k6.**
+ *
+ * - {@link EventSource}: the browser's, on k6's event loop. One VU holds thousands.
+ *   `setTimeout`, `fetch`-like calls and other sources go on beside it.
+ * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse.
+ *
+ * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
+ * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
+ * HTTP/1.1 only; no proxy; no compressed responses.
+ *
+ * **Metrics**
+ *
+ * | metric | kind | meaning |
+ * |---|---|---|
+ * | `sse_connecting` | trend, ms | dial begun (name resolution included) to headers complete, of streams that opened |
+ * | `sse_first_event` | trend, ms | headers complete to the first event |
+ * | `sse_event` | counter | events dispatched (comment-only blocks are none) |
+ * | `sse_connection_opened` | counter | event streams opened |
+ * | `sse_connection_closed` | counter | attempts and streams ended, tag `reason` ({@link Reason}), tag `opened` (`true` for a stream, `false` for an attempt that never became one) |
+ *
+ * Streams held now = `sse_connection_opened` − `sse_connection_closed{opened:true}`.
+ * Tags: those of the VU, your `tags`, and the enabled system tags `url`, `name`,
+ * `method`, `status`, `proto`, `ip`, `tls_version`. `url` and `name` are the URL
+ * without query, fragment and credentials, so no id gets into a tag; ids in the path
+ * are hidden with `tags: { name: "…" }`, which stands in for both.
+ *
+ * EventSource adds its events up and pushes them as one `sse_event` sample per second
+ * and set of tags, and the rest when the iteration's last source has ended. `open`
+ * pushes one sample per event, and `http_reqs` and `http_req_duration` for the whole
+ * stream, as xk6-sse does (its `http_req_sending` is `sse_connecting` here).
+ * k6 metrics are for looking at; what must be exact is counted by a `ledger`.
+ */
+declare module "k6/x/sse" {
+    /** A number of milliseconds, or a string such as `"10s"`, `"1m30s"`, `"500ms"`. */
+    export type Duration = number | string;
+
+    /**
+     * Why a stream or an attempt ended.
+     *
+     * A stream: `server` (the server ended it after a whole block), `truncated` (it ended
+     * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
+     * one byte), `too_long` (an event over `maxEventSize`).
+     *
+     * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
+     * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
+     * `text/event-stream`, or compressed), `no_content` (204).
+     *
+     * Either: `reset` (the connection broke), `client` (the script closed it),
+     * `interrupted` (k6 ended the iteration, or a handler threw), `timeout` (`timeout` of
+     * {@link open}), `error` (anything else, such as broken HTTP). `truncated` and
+     * `too_long` are also told of response headers.
+     */
+    export type Reason =
+        | "server" | "truncated" | "idle" | "too_long"
+        | "connect_timeout" | "refused" | "dns" | "tls" | "status" | "content_type" | "no_content"
+        | "reset" | "client" | "interrupted" | "timeout" | "error";
+
+    /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
+    export interface EventSourceOptions {
+        /**
+         * Request headers. They win over ours: `Accept: text/event-stream`,
+         * `Cache-Control: no-cache`, k6's `User-Agent`, `Last-Event-ID`.
+         * @example { Authorization: `Bearer ${__ENV.TOKEN}` }
+         */
+        headers?: Record<string, string>;
+        /** Tags for all samples of this source. `name` stands in for the tags name and url. */
+        tags?: Record<string, string | number | boolean>;
+        /** From the dial, redirects included, until the headers are complete. Default `"10s"`; 0 for none. */
+        connectTimeout?: Duration;
+        /**
+         * How long the server may send no byte at all (a comment is enough) before the stream
+         * is closed with reason `idle`, while it happens. Default 0: for ever.
+         * @example "38s" // 2.5 noop intervals of 15 s
+         */
+        idleTimeout?: Duration;
+        /**
+         * Left out: the standard (HTML 9.2.3). After the end of a stream, whatever its cause,
+         * and after a network error the source connects again with `Last-Event-ID`; a wrong
+         * status or content type, and 204, end it for good.
+         *
+         * `false`: it never connects again.
+         *
+         * `true`: beyond the standard, also after 409, 429 and 5xx, not before their
+         * `Retry-After`. For servers that answer so while they start, drain or still hold the
+         * former stream of the same id.
+         *
+         * An event over `maxEventSize` ends the source in any case.
+         */
+        reconnect?: boolean;
+        /**
+         * The reconnection time until the server sets one by `retry:`. Default 1000.
+         *
+         * The wait is this time times a random factor in [0.5, 1.5), so that thousands of
+         * clients do not come back as one; from the second failed attempt in a row on it
+         * doubles up to 30 s.
+         */
+        reconnectDelay?: Duration;
+        /** Redirects (301, 302, 303, 307, 308) followed per attempt. Default: k6's `maxRedirects`, 10. */
+        maxRedirects?: number;
+        /** Bytes of one line, and of the data of one event. Default 1048576. */
+        maxEventSize?: number;
+        /**
+         * A `Ledger` of `k6/x/soak`, or any other extension's value whose Go type satisfies
+         * `sse.Observer`. It sees every event in Go, with the time of the read. With a ledger
+         * and no listener for an event no JavaScript runs for it and nothing is allocated.
+         * One ledger for one source.
+         */
+        ledger?: object;
+    }
+
+    /** What all events have. */
+    export interface SSEEvent {
+        readonly type: string;
+        readonly target: EventSource;
+        /** When the connection saw it, ms since 1970 with a fraction; not when the handler ran. */
+        readonly timeStamp: number;
+    }
+
+    /** HTML 9.2.6: one dispatched event. Invalid UTF-8 is replaced by U+FFFD. */
+    export interface MessageEvent extends SSEEvent {
+        /** The values of its data lines, joined by a line feed. */
+        readonly data: string;
+        /** Its id or, where it has none, the latest before it, also over a reconnect. */
+        readonly lastEventId: string;
+        /** Of the URL after redirects, e.g. `"https://example.com:8443"`. */
+        readonly origin: string;
+        /** The comment lines inside its block, joined by a line feed; `""` for none. Not in the standard. */
+        readonly comment: string;
+        /** When the read that completed it returned, ms since 1970 with a fraction. Not in the standard. */
+        readonly receivedAt: number;
+    }
+
+    /** A stream or an attempt ended. `readyState` is CONNECTING if another follows, CLOSED otherwise. */
+    export interface ErrorEvent extends SSEEvent {
+        readonly type: "error";
+        readonly reason: Reason;
+        /** In words; for an error status with the server's own sentence where it sent one. */
+        readonly message: string;
+        /** HTTP status of the response, 0 where there was none. */
+        readonly status: number;
+        readonly willReconnect: boolean;
+        /** Until the next attempt; null where none follows. */
+        readonly retryMs: number | null;
+    }
+
+    export type Listener<E> = ((this: EventSource, event: E) => void) | { handleEvent(event: E): void };
+
+    /**
+     * HTML 9.2.2, on k6's event loop. The iteration goes on as long as a source is not
+     * closed.
+     *
+     * Handlers run between other tasks of the VU, never during one: `readyState` and
+     * `status` change only there. An exception in a handler ends the iteration, as in
+     * `k6/websockets`: all its sources are closed with reason `interrupted`. When k6 ends
+     * the iteration (`gracefulStop`, Ctrl-C) sockets are closed at once and no handler runs.
+     *
+     * Own symbol properties cannot be set on a source; other own properties can.
+     *
+     * @example
+     * import { EventSource } from "k6/x/sse";
+     *
+     * export default function () {
+     *   const source = new EventSource("http://localhost:8080/event/connect?id=a1", {
+     *     idleTimeout: "40s",
+     *     reconnect: false,
+     *   });
+     *   let noops = 0;
+     *   source.onmessage = () => { noops++; };
+     *   source.onerror = (e) => console.error(`${e.reason}: ${e.message} after ${noops} noops`);
+     *   setTimeout(() => source.close(), 60_000);
+     * }
+     */
+    export class EventSource {
+        static readonly CONNECTING: 0;
+        static readonly OPEN: 1;
+        static readonly CLOSED: 2;
+        readonly CONNECTING: 0;
+        readonly OPEN: 1;
+        readonly CLOSED: 2;
+
+        /**
+         * Begins to connect at once. What comes of it is told in later turns of the event
+         * loop: handlers set right after the constructor, or in `onopen`, miss nothing.
+         * @throws SyntaxError a URL that is not absolute, not http(s), or malformed
+         * @throws TypeError an unknown option, or a wrong value; the message names it
+         * @throws in the init context
+         */
+        constructor(url: string, options?: EventSourceOptions);
+
+        /** As given to the constructor. */
+        readonly url: string;
+        /** Always false: k6 has no origin of its own. Cookies of the VU are sent. */
+        readonly withCredentials: false;
+        readonly readyState: 0 | 1 | 2;
+        /** HTTP status of the last response, 0 before one. Not in the standard. */
+        readonly status: number;
+        /** Dial to headers of the latest stream, 0 before one. Not in the standard. */
+        readonly connectMs: number;
+        /**
+         * Whether the source connects again after the next end. May be changed at any time:
+         * set it to false before you ask the server to end the stream. Set to false during
+         * the wait for another attempt it closes the source. Not in the standard.
+         */
+        reconnect: boolean;
+
+        onopen: ((this: EventSource, event: SSEEvent) => void) | null;
+        /** Events without a name, and those named `message`. */
+        onmessage: ((this: EventSource, event: MessageEvent) => void) | null;
+        onerror: ((this: EventSource, event: ErrorEvent) => void) | null;
+
+        /**
+         * Listens to `open`, `error`, `message` or the name an event field gives. The on…
+         * handler runs first, then listeners in the order added.
+         * @example source.addEventListener("stock", (e) => console.log(e.data));
+         */
+        addEventListener(type: "open", listener: Listener<SSEEvent> | null, options?: { once?: boolean }): void;
+        addEventListener(type: "error", listener: Listener<ErrorEvent> | null, options?: { once?: boolean }): void;
+        addEventListener(type: string, listener: Listener<MessageEvent> | null, options?: { once?: boolean }): void;
+        removeEventListener(type: string, listener: Listener<any> | null): void;
+
+        /** Closes the connection at once, without waiting; no event follows. */
+        close(): void;
+    }
+
+    /** Parameters of {@link open}. Unknown names are ignored. */
+    export interface OpenParams {
+        /** Default `GET`. */
+        method?: string;
+        body?: string;
+        headers?: Record<string, string>;
+        tags?: Record<string, string | number | boolean>;
+        /** A `CookieJar` of `k6/http` in place of the VU's. */
+        jar?: object;
+        /** The **whole request**: the stream is ended, with an error, after this time. Default: none. */
+        timeout?: Duration;
+        /** From the dial until the headers are complete. Default: none beyond k6's 30 s for a dial. */
+        connectTimeout?: Duration;
+        /** As in {@link EventSourceOptions.idleTimeout}. */
+        idleTimeout?: Duration;
+    }
+
+    /** One event of {@link open}. */
+    export interface OpenEvent {
+        /** The id of this very event, `""` where it has none. */
+        id: string;
+        /** `""` where it has none. */
+        name: string;
+        data: string;
+        comment: string;
+        /** ms since 1970 with a fraction. */
+        receivedAt: number;
+    }
+
+    export interface OpenError {
+        /** The message, as a Go error has it. */
+        error(): string;
+        message: string;
+        reason: Reason;
+        /** HTTP status of the response, 0 where there was none. */
+        status: number;
+    }
+
+    /** What {@link open} hands to its function. */
+    export interface Client {
+        /** A 200 response of `text/event-stream` has begun. */
+        on(event: "open", handler: () => void): void;
+        on(event: "event", handler: (event: OpenEvent) => void): void;
+        /**
+         * No connection, no event stream, or one that broke. Never after `close()` or where
+         * the server ended the stream after a whole block.
+         */
+        on(event: "error", handler: (error: OpenError) => void): void;
+        /** Ends the stream; `open` returns after the running handler. */
+        close(): void;
+        /**
+         * Runs once after `ms` > 0. The event loop and with it the global setTimeout stand
+         * still during `open`; these do not.
+         * @example client.setTimeout(() => client.close(), 60_000);
+         */
+        setTimeout(fn: () => void, ms: number): void;
+        /** Runs every `ms` > 0 until `open` returns. */
+        setInterval(fn: () => void, ms: number): void;
+    }
+
+    export interface OpenResponse {
+        url: string;
+        /** 0 where there was no response. */
+        status: number;
+        headers: Record<string, string>;
+        /** `""` where the stream was closed by the script or ended by the server after a whole block. */
+        error: string;
+    }
+
+    /**
+     * Opens a stream and blocks the VU until it ends. `fn` runs first, before the dial, and
+     * registers the handlers.
+     *
+     * Returns in every case: after `client.close()`, the end of the stream, a reset, a cut,
+     * a status other than 200, a refused connection, a malformed URL. With k6's option
+     * `throw` a request that got no response throws instead; a status never does.
+     * An exception in `fn` or in a handler closes the stream and is thrown by `open`.
+     *
+     * @throws in the init context; for wrong arguments and parameters
+     *
+     * @example
+     * import sse from "k6/x/sse";
+     * import { check } from "k6";
+     *
+     * export default function () {
+     *   const res = sse.open("http://localhost:8080/event/connect?id=a1", { idleTimeout: "40s" }, (client) => {
+     *     let n = 0;
+     *     client.on("event", () => { if (++n === 3) client.close(); });
+     *     client.on("error", (e) => console.error(e.error()));
+     *   });
+     *   check(res, { "status is 200": (r) => r.status === 200 });
+     * }
+     */
+    export function open(url: string, fn: (client: Client) => void): OpenResponse;
+    export function open(url: string, params: OpenParams | null, fn: (client: Client) => void): OpenResponse;
+
+    const sse: { open: typeof open; EventSource: typeof EventSource };
+    export default sse;
+}
