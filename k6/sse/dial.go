@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -140,16 +139,21 @@ func hangUp(conn net.Conn) {
 type headReader struct {
 	r    io.Reader
 	left int
+	err  error // the first one, which parsers hide behind their own
 }
 
 var errHeaderTooLong = fmt.Errorf("the response header exceeds %d bytes", maxHeaderBytes)
 
 func (h *headReader) Read(p []byte) (int, error) {
 	if h.left <= 0 {
-		return 0, errHeaderTooLong
+		h.err = errHeaderTooLong
+		return 0, h.err
 	}
 	n, err := h.r.Read(p[:min(len(p), h.left)])
 	h.left -= n
+	if err != nil && h.err == nil {
+		h.err = err
+	}
 	return n, err
 }
 
@@ -159,7 +163,8 @@ var headReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, he
 // The Body of the response must not be used.
 func (a *answer) readHead(method string) (*http.Response, error) {
 	br := headReaders.Get().(*bufio.Reader) //nolint:forcetypeassert // only these are put there
-	br.Reset(&headReader{r: a.conn, left: maxHeaderBytes})
+	hr := &headReader{r: a.conn, left: maxHeaderBytes}
+	br.Reset(hr)
 	defer func() {
 		br.Reset(nil)
 		headReaders.Put(br)
@@ -167,8 +172,8 @@ func (a *answer) readHead(method string) (*http.Response, error) {
 	for range maxInterim {
 		resp, err := http.ReadResponse(br, &http.Request{Method: method})
 		if err != nil {
-			if errors.Is(err, errHeaderTooLong) {
-				err = errHeaderTooLong
+			if hr.err != nil {
+				err = hr.err
 			}
 			return nil, err
 		}

@@ -96,6 +96,14 @@ func (v *vu) run(script string) (sobek.Value, error) {
 	return value, err
 }
 
+// block makes k6's dialer refuse a range of addresses, as --blacklist-ip does.
+func (v *vu) block(cidr string) {
+	v.t.Helper()
+	ipnet, err := lib.ParseCIDR(cidr)
+	require.NoError(v.t, err)
+	v.state.Dialer.(*netext.Dialer).Blacklist = []*lib.IPNet{ipnet}
+}
+
 func (v *vu) mustRun(script string) sobek.Value {
 	v.t.Helper()
 	value, err := v.run(script)

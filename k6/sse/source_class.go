@@ -1,6 +1,8 @@
 package sse
 
 import (
+	"reflect"
+
 	"github.com/grafana/sobek"
 )
 
@@ -105,9 +107,13 @@ func (s *source) removeListener(kind string, l *sobek.Object) {
 	s.wanted.Store(s.listeners.wanted())
 }
 
+var sourceType = reflect.TypeFor[*source]()
+
 // sourceOf returns the Go half of an EventSource, or throws.
 func (m *module) sourceOf(this sobek.Value) *source {
-	if obj, ok := this.(*sobek.Object); ok {
+	// The type first: the export of an ordinary object would read its attributes, and
+	// with the prototype's come back here.
+	if obj, ok := this.(*sobek.Object); ok && obj.ExportType() == sourceType {
 		if s, ok := obj.Export().(*source); ok {
 			return s
 		}

@@ -1,22 +1,499 @@
 package sse
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestEventSourceReadsAStream(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"id: 1\ndata: a\n\nevent: x\ndata: b\n\n"))
+	v.set("url", serveText(t, streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
+	before := time.Now()
 	got := v.log(`
 		const s = new EventSource(url + "/e?id=dev1", { reconnect: false });
-		log.push(s.readyState, s.url === url + "/e?id=dev1", s.withCredentials);
-		s.onopen = (e) => log.push(e.type, s.readyState, s.status, e.target === s);
-		s.onmessage = (e) => log.push(e.data, e.lastEventId, e.origin === url);
-		s.addEventListener("x", (e) => log.push(e.type, e.data, e.lastEventId));
-		s.onerror = (e) => log.push(e.type, e.reason, e.willReconnect, s.readyState);
+		log.push(s.readyState, s.url === url + "/e?id=dev1", s.withCredentials, s.status, s.connectMs);
+		s.onopen = (e) => log.push(e.type, s.readyState, s.status, e.target === s, s.connectMs > 0);
+		s.onmessage = (e) => log.push(e.type, e.data, e.lastEventId, e.origin === url, e.comment === "");
+		var at;
+		s.addEventListener("x", (e) => { at = e.receivedAt; log.push(e.type, JSON.stringify(e.data), e.lastEventId, e.comment) });
+		s.onerror = (e) => log.push(e.type, e.reason, e.status, e.willReconnect, e.retryMs, s.readyState, e.message);
 	`)
-	require.Equal(t, "0 true false open 1 200 true a 1 true x b 1 error server false 2", got)
+	require.Equal(t, "0 true false 0 0 open 1 200 true true message a 1 true true "+
+		`x "b\n" 1 c error server 200 false  2 the server ended the stream`, got)
+	at := v.VU.Runtime().Get("at").ToFloat()
+	require.InDelta(t, float64(before.UnixMilli()), at, float64(patience.Milliseconds()))
+	require.Equal(t, "0 1 2 0 1 2", v.str(`[EventSource.CONNECTING, EventSource.OPEN, EventSource.CLOSED,
+		s.CONNECTING, s.OPEN, s.CLOSED].join(" ")`))
+}
+
+// Every way a stream or an attempt can end, with its reason, and what follows by the
+// standard (no option), with reconnect: true and with reconnect: false.
+func TestEventSourceEnds(t *testing.T) {
+	t.Parallel()
+	const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+	const lengthHead = "HTTP/1.1 200 OK\r\nContent-Type: TEXT/Event-Stream\r\nContent-Length: 18\r\n\r\n"
+	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
+	status := func(line, more string) func(*peer) {
+		return say("HTTP/1.1 " + line + "\r\nContent-Length: " + fmt.Sprint(len(more)) + "\r\n\r\n" + more)
+	}
+	tests := []struct {
+		name     string
+		handle   func(p *peer)
+		options  string // beside reconnect
+		opened   bool
+		reason   Reason
+		message  string // a part of it
+		standard bool   // connects again by the standard
+		stubborn bool   // with reconnect: true
+	}{
+		{"clean end", say(streamHead + "data: 0\n\n"), "", true, ReasonServer, "ended the stream", true, true},
+		{"clean end, no event", say(streamHead), "", true, ReasonServer, "", true, true},
+		{"clean end, chunked", say(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, ReasonServer, "", true, true},
+		{"clean end, content-length", say(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, ReasonServer, "", true, true},
+		{"half an event at a clean end", say(streamHead + "data: 0\n\ndata: 1\n"), "", true, ReasonTruncated, "inside an event", true, true},
+		{"half an event, chunked", say(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, ReasonTruncated, "inside an event", true, true},
+		{"no last chunk", say(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, ReasonTruncated, "last chunk", true, true},
+		{"inside a chunk", say(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, ReasonTruncated, "last chunk", true, true},
+		{"before its content-length", say(lengthHead + "data: 0\n\n"), "", true, ReasonTruncated, "content-length", true, true},
+		{"broken chunks", say(chunkedHead + "zz\r\n"), "", true, ReasonError, "malformed chunked", true, true},
+		{"reset", func(p *peer) { p.say(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, ReasonReset, "reset", true, true},
+		{"silent", func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, ReasonIdle, "idleTimeout", true, true},
+		{"silent from the start", func(p *peer) { p.say(streamHead); p.hold() }, "idleTimeout: '60ms'", true, ReasonIdle, "idleTimeout", true, true},
+		{"long event", say(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, ReasonTooLong, "1000 bytes", false, false},
+		{"204", status("204 No Content", ""), "", false, ReasonNoContent, "204", false, false},
+		{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, ReasonStatus, "404 Not Found: no such device", false, false},
+		{"409", status("409 Conflict", "this id has a stream\nmore"), "", false, ReasonStatus, "409 Conflict: this id has a stream", false, true},
+		{"429", status("429 Too Many Requests", ""), "", false, ReasonStatus, "429", false, true},
+		{"500", status("500 Internal Server Error", "<html>"), "", false, ReasonStatus, "500 Internal Server Error", false, true},
+		{"503", status("503 Service Unavailable", ""), "", false, ReasonStatus, "503", false, true},
+		{"text/plain", say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `"text/plain"`, false, false},
+		{"no type", say("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `""`, false, false},
+		{"gzip", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, ReasonContentType, `content-encoding "gzip"`, false, false},
+		{"no response", func(*peer) {}, "", false, ReasonTruncated, "read the response header", true, true},
+		{"half a header", say("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, ReasonTruncated, "", true, true},
+		{"no HTTP", say("SSH-2.0-OpenSSH\r\n"), "", false, ReasonError, "malformed HTTP", true, true},
+		{"reset before the header", func(p *peer) { p.reset() }, "", false, ReasonReset, "", true, true},
+		{"endless header", say("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, ReasonTooLong, "65536", false, false},
+		{"header never ends", func(p *peer) { p.say("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, ReasonConnectTimeout, "connectTimeout", true, true},
+		{"1xx first", say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, ReasonServer, "", true, true},
+	}
+	for _, tt := range tests {
+		for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
+			t.Run(tt.name+" "+mode, func(t *testing.T) {
+				t.Parallel()
+				v, rec := newVU(t), &recorder{}
+				v.set("url", serve(t, tt.handle))
+				v.set("ledger", rec)
+				got := v.log(`
+					const s = new EventSource(url, {` + mode + tt.options + (map[bool]string{true: ",", false: ""})[tt.options != ""] + ` ledger });
+					s.onopen = () => log.push("open");
+					s.onerror = (e) => {
+						log.push(e.reason, e.willReconnect, s.readyState, typeof e.retryMs);
+						globalThis.message = e.message;
+						s.close();
+						log.push(s.readyState);
+					};
+				`)
+				want := fmt.Sprintf("%s false 2 object 2", tt.reason)
+				if again {
+					want = fmt.Sprintf("%s true 0 number 2", tt.reason)
+				}
+				closed := "closed:" + string(tt.reason)
+				if again {
+					closed += "+retry"
+				}
+				if tt.opened {
+					want = "open " + want
+					assert.Regexp(t, "^connecting opened (event:[^ ]+ )*"+strings.ReplaceAll(closed, "+", `\+`)+"$", rec.String())
+				} else {
+					assert.Equal(t, "connecting "+closed, rec.String())
+				}
+				assert.Equal(t, want, got)
+				assert.Contains(t, v.str("message"), tt.message)
+				all := v.drainSamples()
+				n, _ := v.sum(all, "sse_connection_closed", "reason", string(tt.reason), "opened", fmt.Sprint(tt.opened))
+				assert.Equal(t, 1.0, n)
+				opened, _ := v.sum(all, "sse_connection_opened")
+				assert.Equal(t, tt.opened, opened == 1)
+			})
+		}
+	}
+}
+
+func TestEventSourceCannotConnect(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, url, options string
+		reason             Reason
+	}{
+		{"refused", "http://127.0.0.1:1/", "", ReasonRefused},
+		{"no such name", "http://no-such-host.invalid/", "", ReasonDNS},
+		{"blocked address", "http://192.0.2.1/", "", ReasonRefused},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			v.block("192.0.2.0/24")
+			v.set("url", tt.url)
+			require.Equal(t, string(tt.reason)+" true 0", v.log(`
+				const s = new EventSource(url);
+				s.onopen = () => log.push("open");
+				s.onerror = (e) => { log.push(e.reason, e.willReconnect, e.status); s.close(); };
+			`))
+		})
+	}
+}
+
+func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
+	t.Parallel()
+	v, rec := newVU(t), &recorder{}
+	v.set("ledger", rec)
+	v.set("url", serve(t, func(p *peer) {
+		id := p.req.Header.Get("Last-Event-ID")
+		switch p.n {
+		case 0:
+			p.say(streamHead + "retry: 2\n\nid: 7\ndata: first" + id + "\n\nid: 8\n\n")
+		case 1:
+			p.say(streamHead + "data: after" + id + "\n\nid: 9\ndata: half")
+		default:
+			p.say(streamHead + "data: then" + id + "\n\n")
+			p.hold()
+		}
+	}))
+	require.Equal(t, "first 7 server after8 8 truncated then8 8", v.log(`
+		const s = new EventSource(url, { ledger, reconnectDelay: "1h" });
+		s.onmessage = (e) => {
+			log.push(e.data, e.lastEventId);
+			if (e.data.startsWith("then")) s.close();
+		};
+		s.onerror = (e) => { log.push(e.reason); if (!(e.retryMs >= 1 && e.retryMs < 3)) log.push(e.retryMs); };
+	`))
+	require.Equal(t, "connecting opened event:first closed:server+retry connecting opened event:after8 "+
+		"closed:truncated+retry connecting opened event:then8 closed:client", rec.String())
+	require.NoError(t, rec.last.Err)
+}
+
+func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serve(t, func(p *peer) {
+		switch p.n {
+		case 0:
+			p.say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+		default:
+			p.say(streamHead + "data: 0\n\n")
+			p.hold()
+		}
+	}))
+	require.Equal(t, "status true true 0", v.log(`
+		const s = new EventSource(url, { reconnect: true, reconnectDelay: 1 });
+		const begun = Date.now();
+		s.onerror = (e) => log.push(e.reason, e.retryMs >= 1000 && e.retryMs < 1500);
+		s.onmessage = (e) => { log.push(Date.now() - begun >= 1000, e.data); s.close(); };
+	`))
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	for _, tt := range []struct {
+		base       time.Duration
+		failures   int
+		retryAfter time.Duration
+		least      time.Duration
+		most       time.Duration
+	}{
+		{s, 0, 0, s / 2, 3 * s / 2},
+		{s, 1, 0, s / 2, 3 * s / 2},
+		{s, 3, 0, 2 * s, 6 * s},
+		{s, 60, 0, 15 * s, 45 * s},
+		{time.Hour, 60, 0, time.Hour / 2, 3 * time.Hour / 2},
+		{0, 0, 0, 0, 0},
+		{0, 1, 0, 25 * time.Millisecond, 75 * time.Millisecond},
+		{s, 1, 20 * s, 20 * s, 30 * s},
+	} {
+		lowest, highest := time.Duration(1<<62), time.Duration(0)
+		for range 1000 {
+			d := delay(tt.base, tt.failures, tt.retryAfter)
+			lowest, highest = min(lowest, d), max(highest, d)
+		}
+		assert.GreaterOrEqual(t, lowest, tt.least, tt)
+		assert.LessOrEqual(t, highest, tt.most, tt)
+		assert.Greater(t, highest-lowest, (tt.most-tt.least)*9/10-1, "spread of %v", tt)
+	}
+}
+
+func TestEventSourceReconnectProperty(t *testing.T) {
+	t.Parallel()
+	t.Run("off before the end", func(t *testing.T) {
+		t.Parallel()
+		v, rec := newVU(t), &recorder{}
+		v.set("ledger", rec)
+		end := make(chan struct{})
+		v.set("endStream", func() { close(end) })
+		v.set("url", serve(t, func(p *peer) { p.say(streamHead); <-end }))
+		require.Equal(t, "true false server false 2", v.log(`
+			const s = new EventSource(url, { ledger });
+			s.onopen = () => { log.push(s.reconnect); s.reconnect = false; log.push(s.reconnect); endStream(); };
+			s.onerror = (e) => log.push(e.reason, e.willReconnect, s.readyState);
+		`))
+		require.Equal(t, "connecting opened closed:server", rec.String())
+	})
+	t.Run("off during the wait ends it", func(t *testing.T) {
+		t.Parallel()
+		v := newVU(t)
+		v.set("url", serveText(t, streamHead))
+		require.Equal(t, "true 0 2", v.log(`
+			const s = new EventSource(url, { reconnectDelay: "1h" });
+			s.onerror = (e) => {
+				log.push(e.willReconnect);
+				setTimeout(() => { log.push(s.readyState); s.reconnect = false; log.push(s.readyState); }, 20);
+			};
+		`))
+	})
+	t.Run("on again", func(t *testing.T) {
+		t.Parallel()
+		v := newVU(t)
+		v.set("url", serveText(t, streamHead))
+		require.Equal(t, "true", v.log(`
+			const s = new EventSource(url, { reconnect: false });
+			s.reconnect = true;
+			s.onerror = (e) => { log.push(e.willReconnect); s.close(); };
+		`))
+	})
+}
+
+func TestEventSourceListeners(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serveText(t, streamHead+"data: 1\n\nevent: x\ndata: 2\n\nevent: message\ndata: 3\n\nevent: open\ndata: 4\n\n"))
+	require.Equal(t, "true a1 b1 x2 o2 a3 open4 null", v.log(`
+		const s = new EventSource(url, { reconnect: false });
+		s.onopen = function (e) {
+			log.push(this === s);
+			s.onopen = null;
+			s.onmessage = (e) => log.push("a" + e.data); // set late: nothing is missed
+			const b = (e) => { log.push("b" + e.data); s.removeEventListener("message", b); };
+			s.addEventListener("message", b);
+			s.addEventListener("message", b);
+			s.addEventListener("x", (e) => log.push("x" + e.data), { once: true });
+			s.addEventListener("x", { handleEvent(e) { log.push("o" + e.data); } });
+			s.addEventListener("y", null);
+			s.addEventListener("open", (e) => log.push("open" + e.data));
+			s.onerror = (e) => log.push(String(s.onopen));
+		};
+	`))
+	for _, script := range []string{
+		`s.addEventListener("x", 1)`, `s.addEventListener("x")`, `EventSource.prototype.close.call({})`, `EventSource.prototype.readyState`,
+	} {
+		_, err := v.VU.Runtime().RunString(script)
+		require.ErrorContains(t, err, "TypeError", script)
+	}
+}
+
+func TestEventSourceObject(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serveText(t, streamHead+"data: 1\n\n"))
+	require.Equal(t, `5 true false true true ["device","n"] EventSource 1`, v.log(`
+		class Device extends EventSource {
+			constructor(url) { super(url, { reconnect: false }); this.n = 5; this.device = "d"; delete this.device; this.device = "e"; }
+			double() { return this.n * 2; }
+		}
+		const s = new Device(url);
+		s.readyState = 9; s.url = "x";
+		log.push(s.n, "n" in s, "m" in s, s instanceof EventSource, s.double() === 10 && s.readyState === 0,
+			JSON.stringify(Object.keys(s).sort()), EventSource.name);
+		s.onmessage = (e) => log.push(e.data);
+	`))
+}
+
+func TestEventSourceArguments(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("notALedger", v)
+	for script, want := range map[string]string{
+		`new EventSource()`:                                            "TypeError: EventSource: a URL is required",
+		`new EventSource("")`:                                          "SyntaxError: EventSource: invalid URL",
+		`new EventSource("/relative")`:                                 "SyntaxError: EventSource: invalid URL \"/relative\": it must begin with",
+		`new EventSource("ws://h/")`:                                   "SyntaxError",
+		`new EventSource("http://")`:                                   "it has no host",
+		`new EventSource("http://[::1")`:                               "SyntaxError",
+		`new EventSource("http://h/%zz")`:                              "SyntaxError",
+		`new EventSource("http://h/", 5)`:                              "TypeError: EventSource: the options must be an object",
+		`new EventSource("http://h/", {idletimeout: 1})`:               `TypeError: EventSource: unknown option "idletimeout"`,
+		`new EventSource("http://h/", {idleTimeout: -1})`:              "option idleTimeout: -1 is below 0",
+		`new EventSource("http://h/", {idleTimeout: NaN})`:             "option idleTimeout: NaN",
+		`new EventSource("http://h/", {connectTimeout: "soon"})`:       `option connectTimeout: soon is neither`,
+		`new EventSource("http://h/", {reconnect: 1})`:                 "option reconnect: 1 is neither true nor false",
+		`new EventSource("http://h/", {maxRedirects: -1})`:             "option maxRedirects: -1 is not a whole number",
+		`new EventSource("http://h/", {maxEventSize: 0})`:              "option maxEventSize: 0",
+		`new EventSource("http://h/", {ledger: {}})`:                   "option ledger: [object Object] is no ledger",
+		`new EventSource("http://h/", {ledger: notALedger})`:           "is no ledger",
+		`new EventSource("http://h/", {headers: {"a b": "c"}})`:        `option headers: invalid header name "a b"`,
+		`new EventSource("http://h/", {headers: {a: "x\r\nEvil: 1"}})`: "line break",
+		`new EventSource("http://h/", {tags: {a: {}}})`:                "option tags: invalid value for metric tag 'a'",
+	} {
+		_, err := v.VU.Runtime().RunString(script)
+		require.ErrorContains(t, err, want, script)
+	}
+	init := newVU(t)
+	init.VU.StateField = nil
+	_, err := init.VU.Runtime().RunString(`new EventSource("http://h/")`)
+	require.ErrorContains(t, err, "only inside a VU")
+	_, err = init.VU.Runtime().RunString(`sse.open("http://h/", () => {})`)
+	require.ErrorContains(t, err, "only inside a VU")
+}
+
+func TestEventSourceCloses(t *testing.T) {
+	t.Parallel()
+	hold := func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
+	silent := func(p *peer) { p.hold() }
+	for _, tt := range []struct {
+		name, script, want, observed string
+		handle                       func(p *peer)
+	}{
+		{"at once", `s.close(); log.push(s.readyState);`, "2", "", hold},
+		{"in onopen", `s.onopen = () => s.close();`, "", "", hold},
+		{"in onmessage, no event follows", `s.onmessage = (e) => { log.push(e.data); s.close(); s.close(); };`, "1", "", hold},
+		{"by a timer", `setTimeout(() => s.close(), 30);`, "", "connecting opened event:1 event:2 closed:client", hold},
+		{"while connecting", `setTimeout(() => s.close(), 30);`, "", "connecting closed:client", silent},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v, rec := newVU(t), &recorder{}
+			v.set("ledger", rec)
+			v.set("url", serve(t, tt.handle))
+			got := v.log(`
+				const s = new EventSource(url, { ledger });
+				s.onerror = (e) => log.push("error", e.reason);
+			` + tt.script)
+			require.Equal(t, tt.want, got)
+			if tt.observed != "" {
+				require.Equal(t, tt.observed, rec.String())
+			}
+			if rec.String() != "" { // closed before its goroutine began
+				require.Equal(t, ReasonClient, rec.last.Reason)
+				require.Less(t, rec.last.Retry, time.Duration(0))
+			}
+		})
+	}
+}
+
+func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]func(p *peer){
+		"open":       func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() },
+		"connecting": func(p *peer) { p.hold() },
+		"waiting":    func(p *peer) { p.say(streamHead) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, rec := newVU(t), &recorder{}
+			v.set("ledger", rec)
+			v.set("cancel", v.CancelContext)
+			v.set("status", map[string]int{"open": 200, "connecting": 0, "waiting": 200}[name])
+			v.set("url", serve(t, handle))
+			require.Equal(t, "cancelled", v.log(`
+				const s = new EventSource(url, { ledger, reconnectDelay: "1h" });
+				const more = [];
+				for (let i = 0; i < 20; i++) more.push(new EventSource(url, { reconnectDelay: "1h" }));
+				const poll = setInterval(() => {
+					if (![s, ...more].every((s) => s.status === status)) return;
+					clearInterval(poll);
+					setTimeout(() => {
+						s.onerror = s.onmessage = s.onopen = () => log.push("JS ran");
+						log.push("cancelled");
+						cancel();
+					}, 50);
+				}, 5);
+			`))
+			if name == "waiting" {
+				require.Equal(t, ReasonServer, rec.last.Reason)
+			} else {
+				require.Equal(t, ReasonInterrupted, rec.last.Reason)
+			}
+			all := v.drainSamples()
+			closed, _ := v.sum(all, "sse_connection_closed")
+			require.Equal(t, 21.0, closed, "no sample is lost at the end of the context")
+			if name == "open" {
+				events, _ := v.sum(all, "sse_event")
+				require.Equal(t, 21.0, events)
+			}
+			require.Equal(t, "2", v.str("s.readyState"))
+		})
+	}
+}
+
+func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
+	t.Parallel()
+	v, rec, other := newVU(t), &recorder{}, &recorder{}
+	v.set("ledger", rec)
+	v.set("other", other)
+	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }))
+	_, err := v.run(`
+		var n = 0;
+		const b = new EventSource(url, { ledger: other });
+		b.onopen = () => {
+			const s = new EventSource(url, { ledger });
+			s.onmessage = () => { n++; throw new Error("no more"); };
+		};
+	`)
+	require.ErrorContains(t, err, "no more")
+	require.Equal(t, "1", v.str("n"))
+	require.Equal(t, ReasonInterrupted, rec.last.Reason)
+	require.Equal(t, ReasonInterrupted, other.last.Reason)
+}
+
+// With a ledger and no listener no JS runs: the loop is never woken for events.
+func TestEventSourceLedgerWithoutListener(t *testing.T) {
+	t.Parallel()
+	v, rec := newVU(t), &recorder{}
+	const n = 500
+	v.set("ledger", rec)
+	v.set("url", serve(t, func(p *peer) {
+		p.say(streamHead)
+		time.Sleep(50 * time.Millisecond) // let the open task pass
+		for range n {
+			p.say("data: 0\n\n")
+		}
+	}))
+	var tasks int
+	register := v.VU.RegisterCallbackField
+	v.VU.RegisterCallbackField = func() func(func() error) { tasks++; return register() }
+	v.mustRun(`new EventSource(url, { ledger, reconnect: false })`)
+	require.Equal(t, n, strings.Count(rec.String(), "event:0"))
+	require.LessOrEqual(t, tasks, 6)
+	all := v.drainSamples()
+	events, samples := v.sum(all, "sse_event")
+	require.Equal(t, float64(n), events)
+	require.LessOrEqual(t, samples, 2)
+}
+
+func TestEventSourceHubSurvivesIterations(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serveText(t, streamHead+"data: 1\n\n"))
+	for range 3 {
+		require.Equal(t, "1", v.log(`
+			(() => { const s = new EventSource(url, { reconnect: false }); s.onmessage = (e) => log.push(e.data); })()
+		`))
+	}
+	events, _ := v.sum(v.drainSamples(), "sse_event")
+	require.Equal(t, 3.0, events)
+}
+
+func TestReadFailureNamesUnknownErrors(t *testing.T) {
+	t.Parallel()
+	f := readFailure(errors.New("boom"))
+	require.Equal(t, ReasonError, f.reason)
+	require.Equal(t, "read the stream: boom", f.message())
 }

@@ -36,7 +36,8 @@ type Parser struct {
 	data       []byte
 	name       []byte
 	comment    []byte
-	id         []byte // "last event ID buffer"
+	id         []byte // "last event ID string"
+	nextID     []byte // "last event ID buffer", where hasID says that it differs
 	reconnect  time.Duration
 	retry      time.Duration
 	small      uint8 // reads in a row that would have fitted the small buffer
@@ -66,13 +67,14 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 		limit = DefaultLimit
 	}
 	*p = Parser{
-		r: r, limit: limit, buf: p.buf, id: p.id, reconnect: p.reconnect,
+		r: r, limit: limit, buf: p.buf, id: p.id, nextID: p.nextID, reconnect: p.reconnect,
 		data: p.data[:0], name: p.name[:0], comment: p.comment[:0], line: p.line[:0],
 	}
 }
 
-// LastEventID returns the last event ID buffer, valid until the next call of Next.
-// It is also set by a block that dispatched no event.
+// LastEventID returns the last event ID string, what a reconnect sends, valid until the
+// next call of Next. A block that dispatched no event sets it too, one that the end of
+// the stream cut off does not.
 func (p *Parser) LastEventID() []byte { return p.id }
 
 // ReconnectionTime returns the latest valid retry field, 0 and false before one.
@@ -184,7 +186,7 @@ func (p *Parser) field(line []byte) error {
 		return p.join(&p.data, &p.hasData, value, "data")
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
-			p.id = append(p.id[:0], value...)
+			p.nextID = append(p.nextID[:0], value...)
 			p.hasID = true
 		}
 	case "event":
@@ -236,6 +238,9 @@ func (p *Parser) setRetry(value []byte) {
 // dispatch ends a block. It fills e and reports true unless the block had no data
 // field; the id and the retry time of such a block stay in force.
 func (p *Parser) dispatch(e *Event) bool {
+	if p.hasID {
+		p.id, p.nextID = p.nextID, p.id
+	}
 	fire := p.hasData
 	if fire {
 		*e = Event{

@@ -183,7 +183,7 @@ func (f *failOnce) Read([]byte) (int, error) {
 
 func TestParserResetKeepsIDAndReconnectionTime(t *testing.T) {
 	t.Parallel()
-	p := New(strings.NewReader("retry: 20\nid: 4\n\ndata: half"))
+	p := New(strings.NewReader("retry: 20\nid: 4\n\nid: 5\ndata: half"))
 	_, known := p.ReconnectionTime()
 	require.False(t, known)
 	_, err := parseAll(p)
