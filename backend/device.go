@@ -44,6 +44,7 @@ type device struct {
 	gen     uint32        // tells this use of the descriptor from others
 	bucket  int32         // place in the wheel, -1 when its noops are not counted
 	place   int32
+	gone    uint64 // which eviction from the ledger this id was; 0 for none
 	streams uint32 // streams this id has had
 	lapse   uint32 // tells entries in hub.held and hub.ended from stale ones
 
@@ -58,7 +59,6 @@ type device struct {
 	slow      bool        // a frame once had to wait for this client
 	stalled   bool        // a fault: nothing is written any more
 	queued    bool        // listed in hub.lagging
-	forgotten bool        // evicted from the ledger
 }
 
 // item is a piece of a stream on its way to the kernel, and what it counts for

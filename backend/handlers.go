@@ -121,7 +121,7 @@ func (s *service) ledger(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Ledger-Evicted", strconv.FormatUint(evicted, 10))
 	out := bufio.NewWriterSize(&deadlineWriter{w, http.NewResponseController(w)}, 32<<10)
-	if s.hub.writeLedger(out, list, prefix) != nil || out.Flush() != nil {
+	if s.hub.writeLedger(out, list, evicted, prefix) != nil || out.Flush() != nil {
 		panic(http.ErrAbortHandler) // a ledger cut short must not look complete
 	}
 }

@@ -127,7 +127,7 @@ func (h *hub) run() {
 		h.expireHeld()
 		h.releaseMemory()
 		h.tally.publish(h.metrics)
-		if more {
+		if more || h.stopping {
 			continue
 		}
 		timer.Reset(h.untilNext())

@@ -97,8 +97,8 @@ func (h *hub) evict(d *device) {
 		return
 	}
 	delete(h.devices, d.id)
-	d.forgotten = true
 	h.evicted++
+	d.gone = h.evicted
 	h.dropOrder()
 }
 
@@ -110,7 +110,7 @@ func (h *hub) dropOrder() {
 	}
 	kept := make([]*device, 0, len(h.order)-h.forgotten+1024)
 	for _, d := range h.order {
-		if !d.forgotten {
+		if d.gone == 0 {
 			kept = append(kept, d)
 		}
 	}

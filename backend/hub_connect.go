@@ -63,7 +63,7 @@ func (h *hub) release(r *reservation) {
 	case d.open, d.held, d.ended:
 	case d.streams == 0:
 		delete(h.devices, d.id)
-		d.forgotten = true
+		d.gone = 1 // any number: without a stream it is not in the ledger anyway
 		h.dropOrder()
 	default:
 		h.finish(d)

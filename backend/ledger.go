@@ -46,9 +46,10 @@ func (h *hub) ledgerIDs() (list []*device, evicted uint64, ok bool) {
 	return list, evicted, ok
 }
 
-// writeLedger writes a line for each id with that prefix. The scheduler is
+// writeLedger writes a line for each id with that prefix, but for those that
+// were evicted before the list was taken. The scheduler is
 // asked page by page, so that a ledger of any size delays no noop.
-func (h *hub) writeLedger(w io.Writer, list []*device, prefix string) error {
+func (h *hub) writeLedger(w io.Writer, list []*device, evicted uint64, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)
 	for len(list) > 0 {
@@ -57,7 +58,7 @@ func (h *hub) writeLedger(w io.Writer, list []*device, prefix string) error {
 		rows = rows[:0]
 		if !h.call(func() {
 			for _, d := range page {
-				if d.streams > 0 && strings.HasPrefix(d.id, prefix) {
+				if d.streams > 0 && (d.gone == 0 || d.gone > evicted) && strings.HasPrefix(d.id, prefix) {
 					rows = append(rows, d.row())
 				}
 			}
@@ -76,7 +77,7 @@ func (h *hub) writeLedger(w io.Writer, list []*device, prefix string) error {
 // saveLedger writes the whole ledger to a file, which appears complete or not
 // at all.
 func (h *hub) saveLedger(path string) error {
-	list, _, ok := h.ledgerIDs()
+	list, evicted, ok := h.ledgerIDs()
 	if !ok {
 		return fmt.Errorf("write ledger %s: the scheduler has ended", path)
 	}
@@ -85,7 +86,7 @@ func (h *hub) saveLedger(path string) error {
 		return fmt.Errorf("write ledger: %w", err)
 	}
 	defer os.Remove(f.Name())
-	err = h.writeLedger(f, list, "")
+	err = h.writeLedger(f, list, evicted, "")
 	if err == nil {
 		err = f.Sync()
 	}

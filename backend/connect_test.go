@@ -1,0 +1,262 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWireFormat pins the bytes that go over the wire, both for HTTP/1.1 and
+// for HTTP/1.0.
+func TestWireFormat(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	read := func(version, id string) string {
+		conn := dial(t, s.addr)
+		fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/%s\r\nHost: test\r\n\r\n", id, version)
+		eventually(t, "a noop was sent", func() bool { return s.rows(id)[id].Last >= 1 })
+		s.disconnect(id)
+		data, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		all := regexp.MustCompile(`Date: [^\r]+ GMT`).ReplaceAllString(string(data), "Date: D")
+		all = regexp.MustCompile(`sent=\d{16}\n`).ReplaceAllString(all, "sent=S\n")
+		// Later noops may have come meanwhile: keep the first and the end.
+		second := strings.Index(all, "id: 2")
+		if second > 0 {
+			end := strings.LastIndex(all, "data: 0\n\n") + len("data: 0\n\n")
+			all = strings.TrimSuffix(all[:second], "27\r\n") + strings.TrimPrefix(all[end:], "\r\n")
+		}
+		return all
+	}
+	require.Equal(t, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+
+		"Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\nDate: D\r\n"+
+		"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"+
+		"27\r\nid: 1\n: sent=S\ndata: 0\n\n\r\n0\r\n\r\n", read("1.1", "chunked"))
+	require.Equal(t, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"+
+		"Cache-Control: no-cache, no-transform\r\nX-Accel-Buffering: no\r\nDate: D\r\n"+
+		"Connection: close\r\n\r\nid: 1\n: sent=S\ndata: 0\n\n", read("1.0", "identity"))
+}
+
+// TestHeadersAtOnce makes the interval so long that only headers can come.
+func TestHeadersAtOnce(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h")
+	began := time.Now()
+	s.open("a")
+	require.Less(t, time.Since(began), time.Second)
+}
+
+func TestTimestampsOff(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-timestamps=off")
+	e := s.open("a").next()
+	require.Zero(t, e.sent)
+	require.Equal(t, "0", e.data)
+}
+
+// TestRefusals checks status, problem document and that the detail is there.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	s.open("taken")
+	long := strings.Repeat("x", 65)
+	cases := []struct {
+		method, path string
+		status       int
+		headers      []string
+	}{
+		{"GET", "/event/connect?id=taken", 409, nil},
+		{"GET", "/event/connect", 400, nil},
+		{"GET", "/event/connect?id=", 400, nil},
+		{"GET", "/event/connect?id=" + long, 400, nil},
+		{"GET", "/event/connect?id=a%2Fb", 400, nil},
+		{"GET", "/event/connect?id=a%00", 400, nil},
+		{"GET", "/event/connect?id=../etc", 400, nil},
+		{"GET", "/event/connect?id=%C3%A4", 400, nil},
+		{"GET", "/event/connect?id=a&id=b", 400, nil},
+		{"GET", "/event/connect?id=a;b", 400, nil},
+		{"GET", "/event/connect?id=%zz", 400, nil},
+		{"GET", "/event/connect?id=a", 400, []string{"Last-Event-ID: x"}},
+		{"GET", "/event/connect?id=a", 400, []string{"Last-Event-ID: -1"}},
+		{"GET", "/event/connect?id=a", 400, []string{"Last-Event-ID: +1"}},
+		{"GET", "/event/connect?id=a", 400, []string{"Last-Event-ID: 1", "Last-Event-ID: 2"}},
+		{"GET", "/event/connect?id=a", 400, []string{"Last-Event-ID: 99999999999999999999"}},
+		{"DELETE", "/event/forcedisconnect?id=nobody", 404, nil},
+		{"DELETE", "/event/forcedisconnect", 400, nil},
+		{"POST", "/event/send?id=nobody", 404, nil},
+		{"POST", "/event/send?id=taken&event=a%0Ab", 400, nil},
+		{"POST", "/event/connect?id=a", 405, nil},
+		{"HEAD", "/event/connect?id=a", 405, nil},
+		{"GET", "/event/forcedisconnect?id=taken", 405, nil},
+		{"OPTIONS", "/healthz", 405, nil},
+		{"GET", "/", 404, nil},
+		{"GET", "/fault", 404, nil},
+		{"GET", "//event/ledger", 404, nil},
+		{"GET", "/event/../event/ledger", 404, nil},
+		{"GET", "/event/ledger/", 404, nil},
+		{"GET", "/event%2fledger", 404, nil},
+		{"GET", "/%65vent/ledger", 404, nil},
+		{"GET", "/event/ledger?prefix=%2e%2e%2f", 400, nil},
+	}
+	for _, c := range cases {
+		status, header, body := s.request(c.method, c.path, "", c.headers...)
+		require.Equal(t, c.status, status, "%s %s: %s", c.method, c.path, body)
+		require.Equal(t, "application/problem+json", header.Get("Content-Type"), c.path)
+		if c.status == 405 {
+			require.NotEmpty(t, header.Get("Allow"))
+		}
+		if c.method == "HEAD" {
+			continue
+		}
+		var p problem
+		require.NoError(t, json.Unmarshal([]byte(body), &p))
+		require.Equal(t, c.status, p.Status)
+		require.Equal(t, "about:blank", p.Type)
+		require.NotEmpty(t, p.Title)
+		require.Greater(t, len(p.Detail), 20, "%s %s", c.method, c.path)
+	}
+	require.Equal(t, 1, s.hub.streamsOpen())
+	status, _, _ := s.request("GET", "/event/connect?id=a", "body")
+	require.Equal(t, 400, status)
+}
+
+// TestFull checks the limit, and that an ended stream makes room.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--max-connections=2")
+	s.open("a")
+	s.open("b")
+	status, header, _ := s.request("GET", "/event/connect?id=c", "")
+	require.Equal(t, 503, status)
+	require.NotEmpty(t, header.Get("Retry-After"))
+	s.disconnect("a")
+	s.open("c")
+}
+
+// TestToken checks each protected route without, with a wrong and with the
+// right token; the others stay open.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--backend-token=s3cret", "--admin-listen=127.0.0.1:0")
+	s.open("a")
+	admin := s.adminAt.String()
+	cases := []struct{ addr, method, path, body string }{
+		{s.addr, "GET", "/event/ledger", ""},
+		{s.addr, "POST", "/event/send?id=a", "x"},
+		{s.addr, "POST", "/event/broadcast", "x"},
+		{s.addr, "DELETE", "/event/forcedisconnect?id=a", ""},
+		{admin, "GET", "/fault", ""},
+		{admin, "POST", "/fault", "drop:id=z"},
+		{admin, "DELETE", "/fault", ""},
+	}
+	for _, c := range cases {
+		for _, header := range []string{"X-Nothing: 1", "Authorization: Bearer wrong", "Authorization: Basic s3cret", "Authorization: Bearer"} {
+			status, got, body := request(t, c.addr, c.method, c.path, c.body, header)
+			require.Equal(t, 401, status, c.path)
+			require.Contains(t, got.Get("WWW-Authenticate"), "Bearer")
+			require.Contains(t, body, `"status":401`)
+		}
+		status, _, _ := request(t, c.addr, c.method, c.path, c.body, "Authorization: Bearer s3cret")
+		require.Less(t, status, 300, c.path)
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		status, _, _ := s.request("GET", path, "")
+		require.Equal(t, 200, status)
+	}
+}
+
+// TestHealthAndMetrics checks the documents others read.
+func TestHealthAndMetrics(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=0.1")
+	s.open("secret-id").numbers(2)
+	_, _, body := s.request("GET", "/healthz", "")
+	var health map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &health))
+	require.Equal(t, "ok", health["status"])
+	require.Equal(t, 0.1, health["noop_interval_s"])
+	require.Equal(t, "broadcast", health["noop_schedule"])
+	require.Equal(t, 1.0, health["streams"])
+	require.Contains(t, health, "version")
+	require.Contains(t, health, "uptime_s")
+	_, _, text := s.request("GET", "/metrics", "")
+	for _, line := range []string{"backend_streams_open 1\n", "backend_streams_opened_total 1\n",
+		`backend_streams_closed_total{reason="slow"} 0`, "backend_noop_interval_seconds 0.1\n",
+		"backend_ledger_entries 1\n", "backend_broadcast_duration_seconds_count ", "process_resident_memory_bytes ",
+		"go_goroutines ", "backend_build_info{", `backend_refused_total{reason="full"} 0`} {
+		require.Contains(t, text, line)
+	}
+	require.NotContains(t, text, "secret-id")
+}
+
+// TestUnixSocket serves the protocol on a unix socket, over a stale socket
+// file, and removes the file at the end.
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/backend.sock"
+	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	stale.SetUnlinkOnClose(false)
+	stale.Close()
+	s := startTest(t, "--listen=unix:"+path)
+	s.addr = path
+	c := s.open("u")
+	require.Equal(t, []uint64{1, 2}, c.numbers(2))
+	_, err = listen("unix:"+path, 0o600)
+	require.ErrorContains(t, err, "another process listens")
+	row := s.disconnect("u")
+	events, err := c.rest()
+	require.NoError(t, err)
+	require.Equal(t, row.Last, uint64(2+len(events)))
+	s.abort()
+	require.NoFileExists(t, path)
+}
+
+// TestDisconnectsAreNoticed: a client that closes is gone at once, long before
+// its next noop.
+func TestDisconnectsAreNoticed(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h")
+	c := s.open("a")
+	c.conn.Close()
+	eventually(t, "the stream is gone", func() bool { return s.hub.streamsOpen() == 0 })
+	row := s.rows("a")["a"]
+	require.Equal(t, "client", row.Closed)
+	require.False(t, row.Open)
+	require.NotZero(t, row.ClosedAt)
+	status, _, _ := s.request("DELETE", "/event/forcedisconnect?id=a", "")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+// TestConnectOvertakenByDelete: a forcedisconnect that overtakes the connect
+// ends the stream as soon as it is attached.
+func TestConnectOvertakenByDelete(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--backend-fault=slow-headers=100ms")
+	got := make(chan *stream)
+	go func() {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			panic(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		got <- openOn(t, conn, "a")
+	}()
+	eventually(t, "the connect is on its way", func() bool {
+		status, _, _ := s.request("DELETE", "/event/forcedisconnect?id=a", "")
+		return status == 200
+	})
+	c := <-got
+	events, err := c.rest()
+	require.NoError(t, err)
+	require.Empty(t, events)
+	require.Equal(t, "forcedisconnect", s.rows("a")["a"].Closed)
+}

@@ -1,0 +1,312 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// childVariable makes the test binary be the backend itself, for tests that
+// stop or kill a process.
+const childVariable = "BACKEND_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		main()
+		return
+	}
+	raiseFileLimit()
+	os.Exit(m.Run())
+}
+
+// Patience of every wait in the tests; none takes that long when all is well.
+const patience = 10 * time.Second
+
+// testService is a backend inside the test, on a free port.
+type testService struct {
+	*service
+	t    *testing.T
+	addr string
+}
+
+// noEnv keeps the tests independent of the environment they run in.
+func noEnv(string) (string, bool) { return "", false }
+
+// startTest starts a backend with a short interval; flags are as on the
+// command line and win.
+func startTest(t *testing.T, flags ...string) *testService {
+	t.Helper()
+	cfg, _, err := parseConfig(append([]string{"--listen=127.0.0.1:0", "--noop-interval=100ms",
+		"--max-connections=2000"}, flags...), noEnv)
+	require.NoError(t, err)
+	svc, err := startService(cfg, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	s := &testService{service: svc, t: t, addr: svc.addr.String()}
+	t.Cleanup(func() {
+		if !s.draining.Load() {
+			s.abort()
+		}
+	})
+	return s
+}
+
+// request sends one plain request and returns status, headers and body.
+func (s *testService) request(method, path, body string, headers ...string) (int, http.Header, string) {
+	return request(s.t, s.addr, method, path, body, headers...)
+}
+
+func request(t *testing.T, addr, method, path, body string, headers ...string) (int, http.Header, string) {
+	t.Helper()
+	conn := dial(t, addr)
+	defer conn.Close()
+	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: test\r\nConnection: close\r\n%sContent-Length: %d\r\n\r\n%s",
+		method, path, headerLines(headers), len(body), body)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
+	require.NoError(t, err)
+	data, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, resp.Header, string(data)
+}
+
+func headerLines(headers []string) string {
+	var b strings.Builder
+	for _, h := range headers {
+		b.WriteString(h + "\r\n")
+	}
+	return b.String()
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	network := "tcp"
+	if strings.HasPrefix(addr, "/") {
+		network = "unix"
+	}
+	conn, err := net.DialTimeout(network, addr, patience)
+	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(3*patience)))
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// event is one event as a client sees it.
+type event struct {
+	id   uint64
+	sent int64
+	name string
+	data string
+	at   time.Time
+}
+
+// stream is a client of one event stream.
+type stream struct {
+	t      *testing.T
+	id     string
+	conn   net.Conn
+	resp   *http.Response
+	reader *bufio.Reader
+}
+
+// open connects a stream and insists on 200.
+func (s *testService) open(id string, headers ...string) *stream {
+	s.t.Helper()
+	c := openOn(s.t, dial(s.t, s.addr), id, headers...)
+	require.Equal(s.t, http.StatusOK, c.resp.StatusCode)
+	return c
+}
+
+func openOn(t *testing.T, conn net.Conn, id string, headers ...string) *stream {
+	t.Helper()
+	fmt.Fprintf(conn, "GET /event/connect?id=%s HTTP/1.1\r\nHost: test\r\n%s\r\n", id, headerLines(headers))
+	raw := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(raw, nil)
+	require.NoError(t, err)
+	return &stream{t: t, id: id, conn: conn, resp: resp, reader: bufio.NewReader(resp.Body)}
+}
+
+// resumeAfter is the header of a client that saw that number last.
+func resumeAfter(n uint64) string { return "Last-Event-ID: " + strconv.FormatUint(n, 10) }
+
+// read returns the next event; io.EOF after the terminator.
+func (c *stream) read() (event, error) {
+	var e event
+	var data []string
+	for {
+		line, err := c.reader.ReadString('\n')
+		if err != nil {
+			return e, err
+		}
+		field, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		switch {
+		case line == "\n":
+			e.data, e.at = strings.Join(data, "\n"), time.Now()
+			return e, nil
+		case field == "id":
+			e.id, err = strconv.ParseUint(value, 10, 64)
+			require.NoError(c.t, err)
+		case field == "event":
+			e.name = value
+		case field == "data":
+			data = append(data, value)
+		case strings.HasPrefix(line, ": sent="):
+			e.sent, err = strconv.ParseInt(strings.TrimPrefix(value, "sent="), 10, 64)
+			require.NoError(c.t, err)
+		default:
+			require.Fail(c.t, "unexpected line", "%q", line)
+		}
+	}
+}
+
+// next is read that insists on an event.
+func (c *stream) next() event {
+	c.t.Helper()
+	e, err := c.read()
+	require.NoError(c.t, err)
+	return e
+}
+
+// numbers reads n events and returns their numbers.
+func (c *stream) numbers(n int) []uint64 {
+	c.t.Helper()
+	list := make([]uint64, n)
+	for i := range list {
+		list[i] = c.next().id
+	}
+	return list
+}
+
+// rest reads to the end of the stream and returns what ended it; nil is the
+// terminator.
+func (c *stream) rest() (events []event, err error) {
+	for {
+		e, err := c.read()
+		if err == io.EOF {
+			return events, nil
+		}
+		if err != nil {
+			return events, err
+		}
+		events = append(events, e)
+	}
+}
+
+// disconnect ends a stream by the protocol and returns its ledger row.
+func (s *testService) disconnect(id string) ledgerRow {
+	s.t.Helper()
+	status, _, body := s.request("DELETE", "/event/forcedisconnect?id="+id, "")
+	require.Equal(s.t, http.StatusOK, status, body)
+	var row ledgerRow
+	require.NoError(s.t, json.Unmarshal([]byte(body), &row))
+	return row
+}
+
+// rows reads the ledger over HTTP.
+func (s *testService) rows(prefix string) map[string]ledgerRow {
+	s.t.Helper()
+	status, _, body := s.request("GET", "/event/ledger?prefix="+prefix, "")
+	require.Equal(s.t, http.StatusOK, status)
+	return parseRows(s.t, body)
+}
+
+func parseRows(t *testing.T, body string) map[string]ledgerRow {
+	t.Helper()
+	rows := map[string]ledgerRow{}
+	for line := range strings.Lines(body) {
+		var row ledgerRow
+		if err := json.Unmarshal([]byte(line), &row); err != nil {
+			require.NoError(t, err, line)
+		}
+		if _, twice := rows[row.ID]; twice {
+			require.Fail(t, "an id is in the ledger twice", row.ID)
+		}
+		rows[row.ID] = row
+	}
+	return rows
+}
+
+// eventually waits until the condition holds.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	require.Eventually(t, cond, patience, 5*time.Millisecond, what)
+}
+
+// upTo is the numbers from first to last.
+func upTo(first, last uint64) []uint64 {
+	var list []uint64
+	for n := first; n <= last; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+func numbersOf(events []event) []uint64 {
+	var list []uint64
+	for _, e := range events {
+		list = append(list, e.id)
+	}
+	return list
+}
+
+// child is a backend in a process of its own.
+type child struct {
+	cmd  *exec.Cmd
+	addr string
+	log  *logBuffer
+}
+
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// startChild starts the backend as a process and waits until it listens.
+func startChild(t testing.TB, flags ...string) *child {
+	t.Helper()
+	c := &child{log: &logBuffer{}}
+	c.cmd = exec.Command(os.Args[0], append([]string{"--listen=127.0.0.1:0"}, flags...)...)
+	c.cmd.Env = append(os.Environ(), childVariable+"=1")
+	c.cmd.Stderr = c.log
+	require.NoError(t, c.cmd.Start())
+	t.Cleanup(func() {
+		_ = c.cmd.Process.Kill()
+		_ = c.cmd.Wait()
+	})
+	deadline := time.Now().Add(patience)
+	for c.addr == "" {
+		require.True(t, time.Now().Before(deadline), "the backend does not listen: %s", c.log)
+		time.Sleep(5 * time.Millisecond)
+		for line := range strings.Lines(c.log.String()) {
+			var entry struct{ Msg, Addr string }
+			if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "listening" {
+				c.addr = entry.Addr
+			}
+		}
+	}
+	return c
+}

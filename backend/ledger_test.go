@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestLedgerLine pins the document others read.
+func TestLedgerLine(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	s.open("a-1").numbers(2)
+	s.open("b-1")
+	row := s.disconnect("a-1")
+	status, header, body := s.request("GET", "/event/ledger?prefix=a-", "")
+	require.Equal(t, 200, status)
+	require.Equal(t, "application/x-ndjson", header.Get("Content-Type"))
+	require.Equal(t, "0", header.Get("X-Ledger-Evicted"))
+	require.Equal(t, fmt.Sprintf(`{"id":"a-1","first":1,"last":%d,"sent":%d,"streams":1,"open":false,"closed":"forcedisconnect",`+
+		`"opened_unix_us":%d,"closed_unix_us":%d,"slow":false}`+"\n", row.Last, row.Sent, row.Opened, row.ClosedAt), body)
+	all := s.rows("")
+	require.Len(t, all, 2)
+	require.True(t, all["b-1"].Open)
+	require.Empty(t, all["b-1"].Closed)
+	require.Zero(t, all["b-1"].ClosedAt)
+	require.InDelta(t, time.Now().UnixMicro(), row.ClosedAt, 5e6)
+}
+
+// TestLedgerKeep: closed ids are remembered up to LEDGER_KEEP, the oldest go
+// first, and the ledger says how many went.
+func TestLedgerKeep(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--ledger-keep=3", "--noop-interval=1h")
+	s.open("open")
+	for i := range 5 {
+		id := fmt.Sprintf("x-%d", i)
+		s.open(id)
+		s.disconnect(id)
+	}
+	s.open("x-2") // an id that is back is not evicted
+	s.open("y")
+	s.disconnect("y")
+	s.open("z")
+	s.disconnect("z")
+	_, header, body := s.request("GET", "/event/ledger", "")
+	rows := parseRows(t, body)
+	require.Len(t, rows, 5)
+	for _, id := range []string{"open", "x-2", "x-4", "y", "z"} {
+		require.Contains(t, rows, id)
+	}
+	require.Equal(t, "3", header.Get("X-Ledger-Evicted"))
+}
+
+// TestLedgerBookkeeping: ids that come and go by the thousand leave nothing
+// behind but the ledger's lines.
+func TestLedgerBookkeeping(t *testing.T) {
+	t.Parallel()
+	cfg, _, err := parseConfig([]string{"--ledger-keep=10", "--max-connections=5", "--noop-interval=1h"}, noEnv)
+	require.NoError(t, err)
+	h := &hub{cfg: cfg, clk: newClock(), devices: map[string]*device{}, wheel: newWheel(time.Hour, scheduleBroadcast)}
+	for i := range 20000 {
+		d := &device{id: fmt.Sprint(i), fd: -1, bucket: -1}
+		h.devices[d.id], h.order = d, append(h.order, d)
+		h.wheel.add(d)
+		d.streams++
+		d.held = true
+		h.held.push(d, time.Hour)
+		for h.held.live > cfg.MaxConnections {
+			h.finish(h.held.front())
+		}
+	}
+	require.Len(t, h.devices, 15)
+	require.Len(t, h.wheel.buckets[0], 5)
+	require.Less(t, len(h.order), 5000)
+	require.Less(t, len(h.held.queue)+len(h.ended.queue), 5000)
+	require.Equal(t, uint64(20000-15), h.evicted)
+}
+
+// TestLargeLedger: reading a ledger of 20,000 ids over and over does not
+// disturb the noops.
+func TestLargeLedger(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=100ms")
+	c := s.open("a")
+	s.hub.call(func() {
+		for i := range 20000 {
+			d := &device{id: fmt.Sprintf("old-%d", i), fd: -1, bucket: -1, streams: 1, ended: true}
+			s.hub.devices[d.id], s.hub.order = d, append(s.hub.order, d)
+			s.hub.ended.push(d, 0)
+		}
+	})
+	first := c.next()
+	for range 3 {
+		require.Len(t, s.rows("old-"), 20000)
+	}
+	for n := first.id + 1; n < first.id+10; n++ {
+		e := c.next()
+		require.Equal(t, n, e.id)
+		late := time.Duration(e.sent-s.clk.unix) * time.Microsecond % (100 * time.Millisecond)
+		require.Less(t, late, 90*time.Millisecond)
+	}
+}
+
+// TestLedgerFile is written whole or not at all.
+func TestLedgerFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := startTest(t, "--ledger-file="+dir+"/ledger.ndjson")
+	s.open("a").numbers(1)
+	require.NoError(t, s.drain(t.Context()))
+	data, err := os.ReadFile(dir + "/ledger.ndjson")
+	require.NoError(t, err)
+	require.Equal(t, "drain", parseRows(t, string(data))["a"].Closed)
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEventBody: no data can break out of its event.
+func TestEventBody(t *testing.T) {
+	t.Parallel()
+	cases := []struct{ name, data, want string }{
+		{"", "", "data: \n\n"},
+		{"", "x", "data: x\n\n"},
+		{"note", "x", "event: note\ndata: x\n\n"},
+		{"", "a\nb", "data: a\ndata: b\n\n"},
+		{"", "a\r\nb\rc", "data: a\ndata: b\ndata: c\n\n"},
+		{"", "\n\nid: 9", "data: \ndata: \ndata: id: 9\n\n"},
+		{"", "end\n", "data: end\ndata: \n\n"},
+	}
+	for _, c := range cases {
+		require.Equal(t, c.want, string(eventBody(c.name, []byte(c.data))))
+	}
+}
+
+// TestMessages: messages take their numbers from the same sequence as noops.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h")
+	a, b := s.open("a"), s.open("b")
+	status, _, body := s.request("POST", "/event/send?id=a&event=note", "one\ntwo")
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"id":"a","number":1,"delivered":1,"kept":0}`, body)
+	status, _, body = s.request("POST", "/event/broadcast", "all")
+	require.Equal(t, 200, status)
+	require.JSONEq(t, `{"delivered":2,"kept":0}`, body)
+	e := a.next()
+	require.Equal(t, event{id: 1, name: "note", data: "one\ntwo", sent: e.sent, at: e.at}, e)
+	e = a.next()
+	require.Equal(t, uint64(2), e.id)
+	require.Equal(t, "all", e.data)
+	e = b.next()
+	require.Equal(t, uint64(1), e.id)
+	require.Equal(t, "all", e.data)
+	require.Equal(t, uint64(2), s.disconnect("a").Sent)
+	status, _, _ = s.request("POST", "/event/send?id=a", "x")
+	require.Equal(t, 404, status)
+}
+
+// TestMessageLimits: size and encoding.
+func TestMessageLimits(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h")
+	c := s.open("a")
+	status, _, _ := s.request("POST", "/event/send?id=a", strings.Repeat("x", maxBody))
+	require.Equal(t, 200, status)
+	require.Len(t, c.next().data, maxBody)
+	status, _, _ = s.request("POST", "/event/send?id=a", strings.Repeat("x", maxBody+1))
+	require.Equal(t, 413, status)
+	status, _, _ = s.request("POST", "/event/broadcast", "\xff")
+	require.Equal(t, 400, status)
+	require.Equal(t, uint64(1), s.disconnect("a").Last)
+}

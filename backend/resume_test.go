@@ -1,0 +1,178 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestResumeReplays: after a cut, everything since the last number the client
+// saw comes at once, noops and messages, in order, then the stream goes on.
+func TestResumeReplays(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=50ms")
+	c := s.open("a")
+	require.Equal(t, []uint64{1, 2}, c.numbers(2))
+	c.conn.Close()
+	eventually(t, "the stream is gone", func() bool { return s.hub.streamsOpen() == 0 })
+	status, _, body := s.request("POST", "/event/send?id=a&event=note", "kept")
+	require.Equal(t, 202, status)
+	require.Contains(t, body, `"kept":1`)
+	var seq uint64
+	eventually(t, "the numbering goes on", func() bool {
+		s.hub.call(func() { seq = s.hub.devices["a"].seq })
+		return seq >= 7
+	})
+	c = s.open("a", resumeAfter(2))
+	messages := 0
+	for n := uint64(3); n <= seq+3; n++ {
+		e := c.next()
+		require.Equal(t, n, e.id)
+		if e.name == "note" {
+			require.Equal(t, "kept", e.data)
+			messages++
+		} else {
+			require.Equal(t, "0", e.data)
+		}
+	}
+	require.Equal(t, 1, messages)
+	row := s.disconnect("a")
+	require.Equal(t, uint32(2), row.Streams)
+	require.Equal(t, uint64(1), row.First)
+	require.Equal(t, row.Last, row.Sent, "a replay counts once")
+	rest, err := c.rest()
+	require.NoError(t, err)
+	require.Equal(t, row.Last, seq+3+uint64(len(rest)))
+}
+
+// TestReplayedTwice: a client that resumes from before what it already got is
+// sent the same numbers again, and the ledger counts them once.
+func TestReplayedTwice(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=50ms")
+	s.open("a").numbers(4)
+	c := s.open("a", resumeAfter(1))
+	require.Equal(t, []uint64{2, 3, 4, 5, 6}, c.numbers(5))
+	row := s.disconnect("a")
+	require.Equal(t, row.Last, row.Sent)
+}
+
+// TestTakeover: a connect with Last-Event-ID replaces a stream that the server
+// still believes in; without it the id is taken.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	old := s.open("a")
+	require.Equal(t, []uint64{1, 2}, old.numbers(2))
+	status, _, _ := s.request("GET", "/event/connect?id=a", "")
+	require.Equal(t, 409, status)
+	c := s.open("a", resumeAfter(2))
+	_, _ = old.rest()
+	require.Equal(t, []uint64{3, 4}, c.numbers(2))
+	require.Equal(t, 1, s.hub.streamsOpen())
+	_, _, text := s.request("GET", "/metrics", "")
+	require.Contains(t, text, `backend_streams_closed_total{reason="replaced"} 1`)
+	require.Contains(t, text, "backend_resumed_total 1\n")
+}
+
+// TestNumbering is the table of where a numbering begins.
+func TestNumbering(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name   string
+		flags  []string
+		before func(*testService) // what happened to the id first
+		header string
+		first  uint64 // of the stream then opened
+	}{
+		{name: "fresh", first: 1},
+		{name: "empty header is fresh", header: "Last-Event-ID:", first: 1},
+		{name: "server was restarted", header: resumeAfter(41), first: 42},
+		{name: "nothing seen yet", header: resumeAfter(0), first: 1},
+		{name: "beyond what was numbered", before: func(s *testService) { s.open("a").numbers(2) }, header: resumeAfter(100), first: 101},
+		{name: "fresh after forcedisconnect", before: func(s *testService) { s.open("a").numbers(2); s.disconnect("a") }, first: 1},
+		{name: "fresh within the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, first: 1},
+		{name: "resumed in the window", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(1), first: 2},
+		{name: "from the start", before: func(s *testService) { s.open("a").numbers(2); s.drop("a") }, header: resumeAfter(0), first: 1},
+		{name: "window off", flags: []string{"--resume-window=0"}, header: resumeAfter(1), first: 3,
+			before: func(s *testService) {
+				s.open("a").numbers(1)
+				s.hub.call(func() { s.hub.devices["a"].seq = 2 })
+				s.drop("a")
+			}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startTest(t, append([]string{"--noop-interval=50ms"}, c.flags...)...)
+			s.t = t
+			if c.before != nil {
+				c.before(s)
+			}
+			var headers []string
+			if c.header != "" {
+				headers = []string{c.header}
+			}
+			require.Equal(t, c.first, s.open("a", headers...).next().id)
+		})
+	}
+}
+
+// drop breaks the stream of an id as a client that goes away does.
+func (s *testService) drop(id string) {
+	s.t.Helper()
+	s.hub.call(func() { s.hub.shut(s.hub.devices[id], closedByClient) })
+	require.Zero(s.t, s.hub.streamsOpen())
+}
+
+// TestWindowExpires: when RESUME_WINDOW is over the numbering ends; who comes
+// later goes on after it and sees the gap.
+func TestWindowExpires(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=50ms", "--resume-window=200ms")
+	s.open("a").numbers(2)
+	s.drop("a")
+	var seq uint64
+	eventually(t, "the numbering ended", func() bool {
+		var held bool
+		s.hub.call(func() { held, seq = s.hub.devices["a"].held, s.hub.devices["a"].seq })
+		return !held
+	})
+	require.GreaterOrEqual(t, seq, uint64(4))
+	require.Equal(t, seq+1, s.open("a", resumeAfter(2)).next().id)
+}
+
+// TestLongReplay: more frames than a client may leave pending do not make a
+// resume slow, and the length of a replay is bounded.
+func TestLongReplay(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h", "--max-pending=4")
+	s.open("a")
+	s.drop("a")
+	s.hub.call(func() { s.hub.devices["a"].seq = 5000 })
+	c := s.open("a", resumeAfter(10))
+	require.Equal(t, upTo(5000-maxReplay+1, 5000), c.numbers(maxReplay))
+	require.Equal(t, uint64(maxReplay), s.disconnect("a").Sent)
+}
+
+// TestReplayBounds: what is kept for resumes is bounded, and a number whose
+// message is gone is never replayed as something else.
+func TestReplayBounds(t *testing.T) {
+	t.Parallel()
+	var l replayLog
+	d := &device{}
+	for range 100 {
+		d.seq++
+		l.keep(d, &keptBody{data: make([]byte, 1<<20)}, time.Duration(d.seq))
+	}
+	require.LessOrEqual(t, l.bytes, maxKeptBytes)
+	require.Equal(t, uint64(36), d.blurred)
+	require.Equal(t, uint64(37), d.kept[0].seq)
+	l.expire(91)
+	require.Equal(t, uint64(90), d.blurred)
+	l.forget(d)
+	require.Zero(t, l.bytes)
+	l.expire(1000)
+	require.Empty(t, l.queue)
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWheelTicks: tickAt and dueAt are inverse, and slots do not drift.
+func TestWheelTicks(t *testing.T) {
+	t.Parallel()
+	for _, interval := range []time.Duration{time.Millisecond, 100 * time.Millisecond, 15 * time.Second, 7*time.Second + 1} {
+		for _, schedule := range []string{scheduleBroadcast, scheduleStaggered} {
+			w := newWheel(interval, schedule)
+			n := int64(len(w.buckets))
+			for tick := range 3 * n {
+				require.Equal(t, tick, w.tickAt(w.dueAt(tick)))
+				if tick > 0 {
+					require.Equal(t, tick-1, w.tickAt(w.dueAt(tick)-1))
+				}
+			}
+			require.Equal(t, 1000*interval, w.dueAt(1000*n))
+		}
+	}
+	require.Len(t, newWheel(time.Second, scheduleBroadcast).buckets, 1)
+	require.Len(t, newWheel(15*time.Second, scheduleStaggered).buckets, maxBuckets)
+}
+
+// TestWheelSpread: buckets never differ by more than one, whatever comes and
+// goes in order.
+func TestWheelSpread(t *testing.T) {
+	t.Parallel()
+	w := newWheel(100*time.Millisecond, scheduleStaggered)
+	var list []*device
+	for range 333 {
+		d := &device{bucket: -1}
+		w.add(d)
+		list = append(list, d)
+	}
+	for i, b := range w.buckets {
+		require.InDelta(t, 333/len(w.buckets), len(b), 1)
+		for place, d := range b {
+			require.Equal(t, [2]int32{int32(i), int32(place)}, [2]int32{d.bucket, d.place})
+		}
+	}
+	for _, d := range list {
+		w.remove(d)
+	}
+	for _, b := range w.buckets {
+		require.Empty(t, b)
+	}
+}
+
+// TestBroadcastSlots: all ids get their noops at the same slots, start + k
+// intervals, whenever they connected.
+func TestBroadcastSlots(t *testing.T) {
+	t.Parallel()
+	const interval = 100 * time.Millisecond
+	s := startTest(t, "--noop-interval=100ms")
+	var list []*stream
+	for i := range 5 {
+		list = append(list, s.open(fmt.Sprintf("d-%d", i)))
+		time.Sleep(interval / 4) // the point: they connect at different times
+	}
+	for _, c := range list {
+		for n := uint64(1); n <= 4; n++ {
+			e := c.next()
+			require.Equal(t, n, e.id)
+			require.Equal(t, "0", e.data)
+			after := time.Duration(e.sent-s.clk.unix) * time.Microsecond % interval
+			require.Less(t, after, interval/2, "a noop belongs to the start of its slot")
+		}
+	}
+}
+
+// TestStaggeredSlots: ids are spread over the interval, each gets exactly one
+// noop per interval.
+func TestStaggeredSlots(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=200ms", "--noop-schedule=staggered")
+	const ids, noops = 20, 4
+	var list []*stream
+	for i := range ids {
+		list = append(list, s.open(fmt.Sprintf("d-%d", i)))
+	}
+	quarters := [4]int{}
+	for _, c := range list {
+		var first int64
+		for n := uint64(1); n <= noops; n++ {
+			e := c.next()
+			require.Equal(t, n, e.id)
+			if n == 1 {
+				first = e.sent
+				quarters[(e.sent-s.clk.unix)%200_000/50_000]++
+			}
+			require.InDelta(t, first+int64(n-1)*200_000, e.sent, 100_000)
+		}
+	}
+	for _, n := range quarters {
+		require.InDelta(t, ids/4, n, 3, "%v", quarters)
+	}
+}
+
+// TestPauseIsCaughtUp stops the process for several intervals: the missed
+// slots are served late, none is skipped.
+func TestPauseIsCaughtUp(t *testing.T) {
+	t.Parallel()
+	p := startChild(t, "--noop-interval=50ms")
+	c := openOn(t, dial(t, p.addr), "a")
+	first := c.next()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	time.Sleep(500 * time.Millisecond) // the pause itself
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
+	var last event
+	for range 30 {
+		last = c.next()
+	}
+	require.Equal(t, uint64(31), last.id)
+	mean := time.Duration(last.sent-first.sent) * time.Microsecond / 30
+	require.InDelta(t, 50*time.Millisecond, mean, float64(8*time.Millisecond))
+}
+
+// TestManyStreams holds a thousand streams and compares every one with the
+// ledger: what was received is what was sent.
+func TestManyStreams(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=200ms")
+	const ids = 500
+	list := make([]*stream, ids)
+	for i := range list {
+		list[i] = s.open(fmt.Sprintf("m-%d", i))
+	}
+	list[ids-1].numbers(3)
+	for i := range list {
+		s.hub.call(func() { s.hub.forceDisconnect(fmt.Sprintf("m-%d", i)) })
+	}
+	rows := s.rows("m-")
+	require.Len(t, rows, ids)
+	for i, c := range list {
+		events, err := c.rest()
+		require.NoError(t, err)
+		row := rows[fmt.Sprintf("m-%d", i)]
+		got := numbersOf(events)
+		if i == ids-1 {
+			got = append(upTo(1, 3), got...)
+		}
+		require.Equal(t, upTo(1, row.Last), got)
+		require.Equal(t, uint64(len(got)), row.Sent)
+		require.Equal(t, uint64(1), row.First)
+		require.Equal(t, "forcedisconnect", row.Closed)
+		require.False(t, row.Slow)
+	}
+}
