@@ -204,11 +204,12 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 }
 
 // saveLedger asks the target for its own account. Without one the verdict rests on numbers and
-// clock; one that should be there and is not, is a problem.
+// clock, which is said; our own backend has to have one.
 func (s *session) saveLedger(ctx context.Context) {
-	kept := false
-	err := s.dir.Write(rundir.LedgerFile, func(w io.Writer) (err error) {
-		kept, err = s.target.Ledger(ctx, s.plan.Prefix, w)
+	var kept bool
+	var asked error
+	err := s.dir.Write(rundir.LedgerFile, func(w io.Writer) error {
+		kept, asked = s.target.Ledger(ctx, s.plan.Prefix, w)
 		return nil
 	})
 	if err == nil && !kept {
@@ -218,6 +219,8 @@ func (s *session) saveLedger(ctx context.Context) {
 	case err != nil:
 		s.run.Problems = append(s.run.Problems, err.Error())
 	case !kept && s.target.Local != nil:
-		s.run.Problems = append(s.run.Problems, "the backend did not tell its ledger, so the last noops cannot be checked")
+		s.run.Problems = append(s.run.Problems, fmt.Sprintf("the backend did not tell its ledger, so the last noops cannot be checked (%v)", asked))
+	case asked != nil:
+		s.run.Warnings = append(s.run.Warnings, asked.Error())
 	}
 }

@@ -116,7 +116,7 @@ function sleep(ms) {
   /** @type {Promise<void>} */
   const done = new Promise((resolve) => {
     finish = resolve;
-    timer = setTimeout(resolve, ms);
+    timer = setTimeout(() => resolve(), ms);
   });
   return {
     done,

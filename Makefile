@@ -1,0 +1,92 @@
+# The front door. `make help` lists every target.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# Settings of a soak, also environment variables. They reach soak as flags: a shell must not
+# see SECONDS, which is a variable of bash's own.
+CONNECTIONS ?= 1200
+SECONDS ?= 3600
+NOOP_INTERVAL ?= 15
+RUNNERS ?= 2
+BACKEND_URL ?=
+PREFIX ?=
+OUT ?= results
+unexport SECONDS
+
+SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interval '$(NOOP_INTERVAL)' \
+	--runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
+
+GO ?= go
+STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 10s
+
+.PHONY: help
+help: ## list the targets
+	@echo 'sse-soak: hold SSE connections for hours, account for every message'
+	@echo
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-14s %s\n' "$$t" "$$d"; done
+	@echo
+	@echo 'Settings: CONNECTIONS=$(CONNECTIONS) SECONDS=$(SECONDS) NOOP_INTERVAL=$(NOOP_INTERVAL) RUNNERS=$(RUNNERS) BACKEND_URL=$(BACKEND_URL) PREFIX=$(PREFIX) OUT=$(OUT)'
+
+.PHONY: soak
+soak: build ## the main job: 1200 connections for an hour, every noop accounted for
+	@bin/soak run $(SOAK_FLAGS)
+
+.PHONY: smoke
+smoke: build ## the same with 100 connections for 30 s, a noop every second
+	@bin/soak run --connections 100 --seconds 30 --noop-interval 1 --runners '$(RUNNERS)' \
+		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
+
+.PHONY: build
+build: ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
+	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
+	@mkdir -p bin
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak ./backend ./bench
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./k6
+
+.PHONY: k6-upstream
+k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portable.js
+	@mkdir -p bin
+	@$(GO) run go.k6.io/xk6@v1.2.4 build v1.3.0 --with github.com/phymbert/xk6-sse@v0.1.12 --output bin/k6-upstream \
+		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
+
+.PHONY: test
+test: build lint unit fuzz e2e ## everything that CI runs
+
+.PHONY: lint
+lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
+	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
+	@$(GO) vet -tags e2e ./...
+	@$(STATICCHECK) -tags e2e ./...
+	@npx tsc --project tsconfig.json
+	@npx eslint --max-warnings 0 .
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run; else echo 'lint: shellcheck is not installed, .ci/run is not checked'; fi
+
+node_modules: package.json package-lock.json
+	@npm ci --no-fund --no-audit --loglevel=error
+	@touch node_modules
+
+.PHONY: unit
+unit: ## unit tests with the race detector
+	$(GO) test -race ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for FUZZTIME (10s)
+	@$(GO) list ./... | while read -r package; do \
+		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
+			echo "$$package $$target"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' "$$package" || exit 1; \
+		done; \
+	done
+
+.PHONY: e2e
+e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
+	$(GO) test -count=1 -tags e2e -timeout 30m ./e2e
+
+.PHONY: bench
+bench: build ## measure memory and CPU per connection, beside the peers' figures
+	@bin/bench
+
+.PHONY: clean
+clean: ## remove what build and lint made; results stay
+	rm -rf bin node_modules

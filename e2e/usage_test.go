@@ -1,0 +1,78 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		args []string
+		says string
+	}{
+		"seconds":    {[]string{"run", "--seconds", "5"}, "SECONDS is 5: it must be over 5"},
+		"interval":   {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL is 0: it must be over 0"},
+		"url":        {[]string{"run", "--backend-url", "host:80"}, "must begin with http://"},
+		"prefix":     {[]string{"run", "--prefix", "a b"}, "PREFIX is \"a b\""},
+		"flag":       {[]string{"run", "--nonsense"}, "unknown flag"},
+		"argument":   {[]string{"run", "now"}, "unexpected argument"},
+		"command":    {[]string{"walk"}, "unknown command"},
+		"no folder":  {[]string{"merge"}, "name one folder"},
+		"not number": {[]string{"run", "--connections", "many"}, "many"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := t.TempDir()
+			cmd := exec.Command(filepath.Join(root, "bin", "soak"), c.args...)
+			cmd.Env = append(cmd.Environ(), "OUT="+out)
+			text, err := cmd.CombinedOutput()
+			exit, ok := err.(*exec.ExitError)
+			require.True(t, ok, string(text))
+			require.Equal(t, 64, exit.ExitCode(), string(text))
+			require.Contains(t, string(text), c.says)
+			entries, err := filepath.Glob(filepath.Join(out, "*"))
+			require.NoError(t, err)
+			require.Empty(t, entries, "nothing half done")
+		})
+	}
+}
+
+func TestNothingAnswersIsInvalid(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "--backend-url", "http://127.0.0.1:1", "--connections", "5", "--seconds", "8", "--noop-interval", "1")
+	require.Equal(t, 2, r.end())
+	require.Contains(t, r.out.String(), "nothing answers at 127.0.0.1:1")
+}
+
+func TestTheScriptRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	for says, env := range map[string][]string{
+		"BACKEND_URL is missing":             {"BACKEND_URL="},
+		"SECONDS is 5: it must be over 5":    {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=5"},
+		"NOOP_INTERVAL is 0":                 {"BACKEND_URL=http://127.0.0.1:1", "NOOP_INTERVAL=0"},
+		"SECONDS is \\\"x\\\"":               {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=x"},
+		"it must begin with http://":         {"BACKEND_URL=ftp://127.0.0.1"},
+		"sees less than two noops; lengthen": {"BACKEND_URL=http://127.0.0.1:1", "SECONDS=10"},
+		"PREFIX is":                          {"BACKEND_URL=http://127.0.0.1:1", "PREFIX=a/b"},
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			args := []string{"run", "--quiet", filepath.Join(root, "load-tests/sse/connectionTest.js")}
+			for _, e := range env {
+				args = append(args, "--env", e)
+			}
+			text, err := exec.Command(filepath.Join(root, "bin", "k6"), args...).CombinedOutput()
+			require.Error(t, err)
+			require.Contains(t, string(text), says)
+			require.NotContains(t, strings.ToLower(string(text)), "panic")
+		})
+	}
+}

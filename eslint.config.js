@@ -1,0 +1,35 @@
+// @ts-check
+import js from '@eslint/js';
+import globals from 'globals';
+
+export default [
+  { ignores: ['node_modules/', 'bin/', 'results/'] },
+  js.configs.recommended,
+  {
+    files: ['load-tests/**/*.js', 'bench/**/*.js'],
+    languageOptions: {
+      ecmaVersion: 2022,
+      globals: {
+        __ENV: 'readonly',
+        __VU: 'readonly',
+        __ITER: 'readonly',
+        console: 'readonly',
+        setTimeout: 'readonly',
+        clearTimeout: 'readonly',
+      },
+    },
+    rules: {
+      'no-console': 'error',
+      'prefer-const': 'error',
+      eqeqeq: 'error',
+      curly: 'error',
+      'no-var': 'error',
+      'no-shadow': 'error',
+      'no-restricted-imports': [
+        'error',
+        { patterns: [{ regex: '^https?:', message: 'Remote imports cannot be had offline.' }] },
+      ],
+    },
+  },
+  { files: ['*.config.js'], languageOptions: { globals: globals.node } },
+];

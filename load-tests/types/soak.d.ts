@@ -1,0 +1,109 @@
+/**
+ * The accounting of a soak, in Go. A {@link Ledger} is given to an `EventSource` of
+ * `k6/x/sse`, which enters every noop in it while it reads; no JavaScript runs per noop.
+ *
+ * @example
+ * import { Ledger, plan } from 'k6/x/soak';
+ * import { EventSource } from 'k6/x/sse';
+ *
+ * plan({ connections: 100, seconds: 60, noopInterval: 1, backendUrl: __ENV.BACKEND_URL,
+ *        prefix: 'a-', testid: '', runners: 1, connectionsPerVU: 1, lateMs: 1000, reconnect: false });
+ *
+ * export default function () {
+ *   const ledger = new Ledger(`a-${__VU}`);
+ *   const source = new EventSource(`${__ENV.BACKEND_URL}/event/connect?id=${ledger.id}`, { ledger });
+ *   setTimeout(() => source.close(), 10_000);
+ * }
+ */
+declare module 'k6/x/soak' {
+  /** What a run promises to do. The verdict is held against it. */
+  export interface Plan {
+    /** Streams over all runners; 0: as many as iterations × `connectionsPerVU` of the run's options. */
+    connections: number;
+    /** Length of the run in seconds, over 5. Streams are ended 5 s before its end. */
+    seconds: number;
+    /** Seconds between two noops of one stream, over 0. */
+    noopInterval: number;
+    /** The service, `http://` or `https://`. */
+    backendUrl: string;
+    /** Of the device ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
+    prefix: string;
+    /** Name of the run, '' for none. */
+    testid: string;
+    /** How many runners share the connections, at least 1. */
+    runners: number;
+    /** Streams that one virtual user holds, at least 1. */
+    connectionsPerVU: number;
+    /** Milliseconds above which a noop counts as late, at least 1. */
+    lateMs: number;
+    /** Clients reconnect and resume by `Last-Event-ID`. */
+    reconnect: boolean;
+  }
+
+  /**
+   * States the plan. Belongs into the init context; every virtual user states the same one.
+   *
+   * @throws with one sentence if the plan is nonsense, differs from an earlier one, or if it is
+   * called outside of the init context.
+   */
+  export function plan(plan: Plan): void;
+
+  /** Where a connection is in its life. `completed` is the only good end. */
+  export type State =
+    | 'planned'
+    | 'connecting'
+    | 'open'
+    /** A stream was lost, a reconnect follows. */
+    | 'waiting'
+    /** The server ended the stream because it was asked to. */
+    | 'completed'
+    /** The stream ended before anyone asked for it. */
+    | 'dropped'
+    /** No stream was ever opened. */
+    | 'refused'
+    /** The client gave up: interrupted, or no end after the request for it. */
+    | 'unfinished';
+
+  /**
+   * The account of one device id over all its streams. All properties are read-only and show
+   * the moment. Counts are of noops.
+   *
+   * A noop with a decimal `id:` (1, 2, 3 … per device) is accounted for by its number; any other
+   * by the clock: every `noopInterval` owes one.
+   */
+  export class Ledger {
+    /** @throws outside of a virtual user's code, without an id, or before {@link plan}. */
+    constructor(id: string);
+    readonly id: string;
+    readonly state: State;
+    /** Why the last stream or attempt ended: a `reason` of `k6/x/sse`, with the status behind `status`. */
+    readonly reason: string;
+    /** How many streams were opened; more than 1 after a reconnect. */
+    readonly streams: number;
+    /** First dial to first headers, in milliseconds. */
+    readonly connectMs: number;
+    /** Headers to the end, summed over streams that ended, in milliseconds. */
+    readonly heldMs: number;
+    /** received + missed + corrupted */
+    readonly expected: number;
+    /** Distinct noops whose data was exactly `0`. */
+    readonly received: number;
+    /** Owed by number or clock, and not come. The last ones are known when the stream has ended. */
+    readonly missed: number;
+    readonly duplicated: number;
+    readonly reordered: number;
+    /** Came, but their data was not exactly `0`. */
+    readonly corrupted: number;
+    /** Came more than `lateMs` after their interval. */
+    readonly late: number;
+    /** `completed`, with every noop received once, in order and intact; lateness is no fault here. */
+    readonly faultless: boolean;
+    /**
+     * Notes that the server is now being asked to end the stream: its end is then what was
+     * wanted, and no further noop is owed.
+     */
+    askToEnd(): void;
+    /** All counts in one line, for a log. */
+    toString(): string;
+  }
+}
