@@ -1,0 +1,262 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Latest a noop may come while the backend is under attack.
+const attackLateness = 250 * time.Millisecond
+
+// underAttack holds streams while attack runs, and insists that none of them
+// noticed: no number missing, no noop late, no stream closed. Tests that use it
+// do not run in parallel: the other tests' hunger for CPU is not the attack.
+func underAttack(t *testing.T, s *testService, attack func()) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range 10 {
+		c := s.open(fmt.Sprintf("held-%d", i))
+		wg.Go(func() {
+			last := uint64(0)
+			for {
+				e, err := c.read()
+				if err == io.EOF {
+					return
+				}
+				if err != nil || e.id != last+1 {
+					t.Errorf("%s: number %d after %d: %v", c.id, e.id, last, err)
+					return
+				}
+				last = e.id
+				slot := time.Duration(e.sent-s.clk.unix) * time.Microsecond / s.cfg.NoopInterval
+				due := s.clk.start.Add(slot * s.cfg.NoopInterval)
+				if late := e.at.Sub(due); late > attackLateness {
+					t.Errorf("%s: noop %d is %v late", c.id, e.id, late)
+				}
+			}
+		})
+	}
+	attack()
+	for i := range 10 {
+		s.disconnect(fmt.Sprintf("held-%d", i))
+	}
+	wg.Wait()
+}
+
+// rssOf is the resident memory of a process in bytes.
+func rssOf(t testing.TB, pid int) int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	require.NoError(t, err)
+	pages, err := strconv.Atoi(strings.Fields(string(data))[1])
+	require.NoError(t, err)
+	return pages * os.Getpagesize()
+}
+
+// TestSlowloris: connections that never finish their headers are closed in
+// time, and a crowd that fills the gate keeps nobody out for longer.
+func TestSlowloris(t *testing.T) {
+	s := startTest(t, "--noop-interval=200ms", "--header-timeout=500ms")
+	underAttack(t, s, func() {
+		var list []net.Conn
+		for range s.cfg.httpConnections/8 + 50 {
+			conn := dial(t, s.addr)
+			_, _ = io.WriteString(conn, "GET /event/connect?id=x HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+			list = append(list, conn)
+		}
+		s.open("punctual").numbers(2)
+		for _, conn := range list {
+			_, err := io.ReadAll(conn) // to the end: the server closes
+			if err != nil {
+				require.NotErrorIs(t, err, os.ErrDeadlineExceeded)
+			}
+		}
+	})
+}
+
+// TestGateIsFull: with every place for plain requests taken by idle ones, a
+// connect still gets in, because idle connections make room.
+func TestGateIsFull(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	freed := make(chan net.Conn, 2)
+	var g *gate
+	g = newGate(l, 2, func(full bool) {
+		if full {
+			(<-freed).Close()
+		}
+	})
+	defer g.Close()
+	for range 3 {
+		dial(t, l.Addr().String())
+		conn, err := g.Accept()
+		require.NoError(t, err)
+		if len(freed) < cap(freed) {
+			freed <- conn
+		}
+	}
+	waiting := make(chan error)
+	go func() {
+		_, err := g.Accept()
+		waiting <- err
+	}()
+	g.Close()
+	require.ErrorIs(t, <-waiting, net.ErrClosed)
+}
+
+// TestFlood: connects over the limit are refused with Retry-After.
+func TestFlood(t *testing.T) {
+	s := startTest(t, "--noop-interval=200ms", "--max-connections=30")
+	underAttack(t, s, func() {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		status := map[int]int{}
+		for i := range 200 {
+			wg.Go(func() {
+				conn, err := net.Dial("tcp", s.addr)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				t.Cleanup(func() { conn.Close() })
+				_ = conn.SetDeadline(time.Now().Add(patience))
+				c := openOn(t, conn, fmt.Sprintf("flood-%d", i))
+				mu.Lock()
+				defer mu.Unlock()
+				status[c.resp.StatusCode]++
+				if c.resp.StatusCode == 503 && c.resp.Header.Get("Retry-After") == "" {
+					t.Error("no Retry-After")
+				}
+			})
+		}
+		wg.Wait()
+		require.Equal(t, map[int]int{200: 20, 503: 180}, status)
+	})
+}
+
+// TestHugeHeaders are refused, and memory stays where it was.
+func TestHugeHeaders(t *testing.T) {
+	s := startTest(t, "--noop-interval=200ms")
+	huge := "X-Huge: " + strings.Repeat("x", 64<<10)
+	underAttack(t, s, func() {
+		for range 50 {
+			conn := dial(t, s.addr)
+			fmt.Fprintf(conn, "GET /event/connect?id=x HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", huge)
+			data, _ := io.ReadAll(io.LimitReader(conn, 12))
+			if len(data) == 12 { // else a reset came first
+				require.Equal(t, "HTTP/1.1 431", string(data))
+			}
+			conn.Close()
+		}
+		conn := dial(t, s.addr)
+		fmt.Fprintf(conn, "GET /%s HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("a/", 32<<10))
+		data, _ := io.ReadAll(io.LimitReader(conn, 12))
+		require.NotContains(t, string(data), "200")
+	})
+}
+
+// TestForeignDeletes: thousands of DELETEs for ids that are not there.
+func TestForeignDeletes(t *testing.T) {
+	s := startTest(t, "--noop-interval=200ms")
+	underAttack(t, s, func() {
+		conn := dial(t, s.addr)
+		const n = 3000
+		go func() {
+			for i := range n {
+				if _, err := fmt.Fprintf(conn, "DELETE /event/forcedisconnect?id=foreign-%d HTTP/1.1\r\nHost: x\r\n\r\n", i); err != nil {
+					return
+				}
+			}
+		}()
+		seen := 0
+		for scan := bufio.NewScanner(conn); seen < n && scan.Scan(); {
+			if strings.HasPrefix(scan.Text(), "HTTP/1.1 ") {
+				require.Contains(t, scan.Text(), "404")
+				seen++
+			}
+		}
+		require.Equal(t, n, seen)
+	})
+	require.Len(t, s.rows(""), 10, "a foreign id leaves no trace")
+}
+
+// TestNeverReads: a client that never reads is cut off as slow, the others do
+// not notice, and what waits for it is bounded.
+func TestNeverReads(t *testing.T) {
+	s := startTest(t, "--noop-interval=200ms", "--write-timeout=400ms", "--max-pending=1000")
+	underAttack(t, s, func() {
+		c := s.open("deaf")
+		s.fill("deaf")
+		var most int
+		eventually(t, "it is cut off", func() bool {
+			var open bool
+			s.hub.call(func() {
+				d := s.hub.devices["deaf"]
+				if open = d.open; d.queue != nil {
+					most = max(most, d.queue.bytes)
+				} else if open { // the kernel found room after all
+					s.hub.send("deaf", eventBody("", make([]byte, maxBody)))
+				}
+			})
+			return !open
+		})
+		require.LessOrEqual(t, most, maxBacklogBytes)
+		row := s.rows("deaf")["deaf"]
+		require.Equal(t, "slow", row.Closed)
+		require.True(t, row.Slow)
+		// What the ledger calls sent is what the kernel had for the client.
+		events, _ := c.rest()
+		require.Equal(t, row.Sent, uint64(len(events)))
+	})
+	_, _, text := s.request("GET", "/metrics", "")
+	require.Contains(t, text, "backend_slow_consumers_total 1\n")
+}
+
+// TestPendingLimit: too many frames or bytes for one client end its stream at
+// once.
+func TestPendingLimit(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=1h", "--max-pending=3")
+	s.open("a")
+	s.fill("a")
+	for range 4 {
+		s.hub.call(func() { s.hub.send("a", []byte("data: x\n\n")) })
+	}
+	require.Equal(t, "slow", s.rows("a")["a"].Closed)
+
+	s = startTest(t, "--noop-interval=1h", "--max-pending=60000")
+	s.open("a")
+	for range 400 {
+		s.request("POST", "/event/broadcast", strings.Repeat("x", 32<<10))
+	}
+	require.Equal(t, "slow", s.rows("a")["a"].Closed)
+	require.LessOrEqual(t, s.hub.replay.bytes, maxKeptBytes)
+}
+
+// TestSlowReaderLosesNothing: a client that reads late, but within the write
+// timeout, gets every frame.
+func TestSlowReaderLosesNothing(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=100ms", "--max-pending=1000")
+	c := s.open("late")
+	s.fill("late")
+	row := s.rows("late")["late"]
+	require.True(t, row.Slow)
+	c.numbers(int(row.Last) + 2)
+	final := s.disconnect("late")
+	_, err := c.rest()
+	require.NoError(t, err)
+	require.Equal(t, "forcedisconnect", s.rows("late")["late"].Closed)
+	require.GreaterOrEqual(t, final.Last, row.Last+2)
+}

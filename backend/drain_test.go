@@ -1,0 +1,178 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestDrain: the signal ends every stream with the terminator, nothing new is
+// let in, the ledger is complete and still answered, the exit code is 0.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/ledger.ndjson"
+	p := startChild(t, "--noop-interval=50ms", "--drain-timeout=300ms", "--ledger-file="+file)
+	s := &testService{t: t, addr: p.addr}
+	var list []*stream
+	for _, id := range []string{"a", "b", "c"} {
+		list = append(list, s.open(id))
+	}
+	list[0].numbers(3)
+	keep := dial(t, p.addr) // connected before the drain
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	received := map[string]uint64{"a": 3}
+	for _, c := range list {
+		events, err := c.rest()
+		require.NoError(t, err, "the stream ends with the terminator")
+		received[c.id] += uint64(len(events))
+	}
+	status, _, _ := s.request("GET", "/readyz", "")
+	require.Equal(t, 503, status)
+	status, header, _ := s.request("GET", "/event/connect?id=new", "")
+	require.Equal(t, 503, status)
+	require.NotEmpty(t, header.Get("Retry-After"))
+	rows := s.rows("")
+	require.Len(t, rows, 3)
+	for id, n := range received {
+		require.Equal(t, n, rows[id].Sent)
+		require.Equal(t, "drain", rows[id].Closed)
+	}
+	keep.Close()
+	require.NoError(t, p.cmd.Wait())
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, rows, parseRows(t, string(data)))
+}
+
+// TestDrainIsQuick: without DRAIN_TIMEOUT the process ends with its streams.
+func TestDrainIsQuick(t *testing.T) {
+	t.Parallel()
+	p := startChild(t)
+	c := openOn(t, dial(t, p.addr), "a")
+	began := time.Now()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGINT))
+	_, err := c.rest()
+	require.NoError(t, err)
+	require.NoError(t, p.cmd.Wait())
+	require.Less(t, time.Since(began), 2*time.Second)
+}
+
+// TestSecondSignal ends a drain at once.
+func TestSecondSignal(t *testing.T) {
+	t.Parallel()
+	p := startChild(t, "--drain-timeout=1h")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	eventually(t, "draining", func() bool { return strings.Contains(p.log.String(), "draining") })
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.Error(t, p.cmd.Wait())
+	require.Equal(t, exitError, p.cmd.ProcessState.ExitCode())
+}
+
+// TestDrainCutsSlowClients: a client that never reads holds a drain for
+// WRITE_TIMEOUT at most.
+func TestDrainCutsSlowClients(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--write-timeout=300ms", "--noop-interval=1h", "--max-pending=1000")
+	s.open("a")
+	s.fill("a")
+	require.NoError(t, s.drain(t.Context()))
+	require.Zero(t, s.hub.streamsOpen())
+}
+
+// fill sends messages to a client that does not read until its socket buffers,
+// which the kernel may first enlarge, take no more.
+func (s *testService) fill(id string) {
+	s.t.Helper()
+	body := eventBody("", bytes.Repeat([]byte("x"), maxBody))
+	eventually(s.t, "the socket buffer is full", func() (full bool) {
+		s.hub.call(func() {
+			q := s.hub.devices[id].queue
+			if q == nil {
+				s.hub.send(id, body)
+				return
+			}
+			full = s.hub.clk.elapsed()-q.items[0].since > 4*retryPace
+		})
+		return full
+	})
+}
+
+// TestUsage: nonsense is refused with one sentence and exit code 64.
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	cases := map[string]string{
+		"--noop-interval=0":          "between",
+		"--noop-interval=-1":         "between",
+		"--noop-interval=soon":       "write seconds",
+		"--noop-interval=NaN":        "out of range",
+		"--noop-schedule=random":     "broadcast or staggered",
+		"--max-connections=-1":       "whole number",
+		"--max-connections=16000000": "file descriptors",
+		"--listen=nowhere":           "HOST:PORT",
+		"--listen=127.0.0.1:http":    "HOST:PORT",
+		"--listen=127.0.0.1:70000":   "HOST:PORT",
+		"--tls-cert=x":               "belong together",
+		"--tls-client-ca=x":          "needs TLS_CERT",
+		"--backend-token=two words":  "printable",
+		"--backend-fault=explode":    "unknown kind",
+		"--admin-listen=0.0.0.0:1":   "loopback",
+		"--socket-mode=999":          "octal",
+		"--log-level=loud":           "choose debug",
+		"--noop-timestamps=maybe":    "on or off",
+		"--write-timeout=0":          "between",
+		"--resume-window=-1s":        "between",
+		"--unknown":                  "--help",
+		"argument":                   "unexpected argument",
+		"--max-pending=0":            "whole number",
+	}
+	for flag, want := range cases {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, exitUsage, run([]string{flag}, noEnv, nil, &stdout, &stderr), flag)
+		require.Contains(t, stderr.String(), want, flag)
+		require.Equal(t, 1, strings.Count(stderr.String(), "\n"), flag)
+		require.NotContains(t, stderr.String(), "two words", "a token is not shown")
+		require.Empty(t, stdout.String())
+	}
+}
+
+// TestSettings: the environment fills in, the flag wins, --help lists all.
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"NOOP_INTERVAL": "0.5", "LISTEN": "unix:/x", "NOOP_TIMESTAMPS": "off", "RESUME_WINDOW": ""}
+	cfg, _, err := parseConfig([]string{"--listen", "127.0.0.1:1"}, func(k string) (string, bool) { v, ok := env[k]; return v, ok })
+	require.NoError(t, err)
+	require.Equal(t, 500*time.Millisecond, cfg.NoopInterval)
+	require.Equal(t, "127.0.0.1:1", cfg.Listen)
+	require.False(t, cfg.NoopTimestamps)
+	require.Equal(t, time.Minute, cfg.ResumeWindow)
+	require.Positive(t, cfg.MaxConnections)
+	for text, want := range map[string]time.Duration{"15": 15 * time.Second, "15s": 15 * time.Second, "0.5": 500 * time.Millisecond, "500ms": 500 * time.Millisecond} {
+		d, err := parseDuration(text)
+		require.NoError(t, err)
+		require.Equal(t, want, d)
+	}
+	var out bytes.Buffer
+	require.Equal(t, exitOK, run([]string{"--help"}, noEnv, nil, &out, &out))
+	for _, s := range settings {
+		require.Contains(t, out.String(), "--"+s.flag)
+		require.Contains(t, out.String(), s.env())
+	}
+	require.Equal(t, exitOK, run([]string{"--version"}, noEnv, nil, &out, &out))
+}
+
+// TestPortTaken is an error with a sentence, not a usage error.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	s := startTest(t)
+	var out, log bytes.Buffer
+	require.Equal(t, exitError, run([]string{"--listen=" + s.addr}, noEnv, nil, &out, &log))
+	var entry map[string]any
+	require.NoError(t, json.Unmarshal(log.Bytes(), &entry))
+	require.Contains(t, entry["error"], "choose a free address")
+}

@@ -1,0 +1,99 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	cases := map[string][]Fault{
+		"":                       nil,
+		"drop":                   {{Kind: Drop, Noop: 3, Count: 1}},
+		"drop:id=a-1,noop=7":     {{Kind: Drop, ID: "a-1", Noop: 7, Count: 1}},
+		"delay=2s:count=4":       {{Kind: Delay, Wait: 2 * time.Second, Noop: 3, Count: 4}},
+		"slow-headers":           {{Kind: SlowHeaders, Wait: 30 * time.Second, Count: 1}},
+		"slow-headers=1m:id=b":   {{Kind: SlowHeaders, Wait: time.Minute, ID: "b", Count: 1}},
+		"refuse:count=3 ; reset": {{Kind: Refuse, Count: 3}, {Kind: Reset, Noop: 3, Count: 1}},
+	}
+	for text, want := range cases {
+		got, err := Parse(text)
+		require.NoError(t, err, text)
+		require.Equal(t, want, got, text)
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	cases := map[string]string{
+		"explode":                   "unknown kind",
+		"drop=1":                    "takes no value",
+		"delay":                     "needs a time",
+		"delay=":                    "write a time",
+		"delay=-1s":                 "write a time",
+		"delay=5":                   "write a time",
+		"drop:":                     "unknown key",
+		"drop:noop=0":               "from 1 on",
+		"drop:noop=x":               "from 1 on",
+		"drop:count=0":              "count is",
+		"drop:count=10001":          "count is",
+		"drop:id=":                  "an id has",
+		"drop:id=a/b":               "an id has",
+		"drop:noop=1,noop=2":        "twice",
+		"refuse:noop=1":             "takes no noop",
+		"drop;;drop":                "unknown kind",
+		strings.Repeat("drop;", 65): "more than 64",
+	}
+	for text, want := range cases {
+		_, err := Parse(text)
+		require.ErrorContains(t, err, want, text)
+	}
+}
+
+func TestSetStrikes(t *testing.T) {
+	t.Parallel()
+	var s Set
+	require.True(t, s.Empty())
+	faults, err := Parse("drop:count=2;refuse;corrupt:id=b,noop=5")
+	require.NoError(t, err)
+	s.Add(faults...)
+	require.Nil(t, s.AtNoop("a", 2, 1))
+	require.Equal(t, Drop, s.AtNoop("a", 3, 2).Kind)
+	require.Nil(t, s.AtNoop("b", 4, 3), "a fault that counts noops stays with its id")
+	require.Equal(t, Drop, s.AtNoop("a", 4, 4).Kind)
+	require.Nil(t, s.AtNoop("a", 5, 5))
+	require.Equal(t, Corrupt, s.AtNoop("b", 6, 6).Kind)
+	require.Equal(t, Refuse, s.AtConnect("c", 7).Kind)
+	require.Nil(t, s.AtConnect("c", 8))
+	require.True(t, s.Empty())
+	require.Equal(t, []Fired{{"a", 3, 2}, {"a", 4, 4}}, s.Status()[0].Fired)
+}
+
+// FuzzParse: what is accepted is written and read back the same, and within
+// the limits.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"drop", "delay=2s:id=a,noop=4,count=2", "slow-headers;refuse:count=3", "a:b=c", ";", "drop:id=%00"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		faults, err := Parse(text)
+		if err != nil {
+			if faults != nil || strings.ContainsAny(err.Error(), "\n\r") {
+				t.Fatalf("bad refusal of %q: %v", text, err)
+			}
+			return
+		}
+		for _, fault := range faults {
+			again, err := Parse(fault.String())
+			if err != nil || len(again) != 1 || again[0] != fault {
+				t.Fatalf("%q became %q became %v, %v", text, fault, again, err)
+			}
+			if fault.Count < 1 || fault.Count > maxCount || !fault.AtConnect() && fault.Noop == 0 {
+				t.Fatalf("%q is out of limits", text)
+			}
+		}
+	})
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/backend/fault"
+)
+
+// faulty starts a backend with one fault and opens the stream "a".
+func faulty(t *testing.T, spec string) (*testService, *stream) {
+	t.Helper()
+	s := startTest(t, "--noop-interval=50ms", "--backend-fault="+spec)
+	return s, s.open("a")
+}
+
+// fired reads which faults struck.
+func (s *testService) fired() []fault.Fired {
+	var list []fault.Fired
+	s.hub.call(func() {
+		for _, f := range s.hub.faults.Status() {
+			list = append(list, f.Fired...)
+		}
+	})
+	return list
+}
+
+// TestNoopFaults: what a client receives around each fault, and that the ledger
+// tells the lie it has to tell: everything was sent.
+func TestNoopFaults(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		spec    string
+		numbers []uint64 // as received
+		fired   []uint64
+	}{
+		{"drop", []uint64{1, 2, 4, 5, 6}, []uint64{3}},
+		{"drop:noop=2,count=3", []uint64{1, 5, 6}, []uint64{2, 3, 4}},
+		{"drop:noop=1;drop:noop=4", []uint64{2, 3, 5, 6}, []uint64{1, 4}},
+		{"duplicate", []uint64{1, 2, 3, 3, 4, 5}, []uint64{3}},
+		{"reorder", []uint64{1, 2, 4, 3, 5, 6}, []uint64{3}},
+		{"reorder:count=2,noop=1", []uint64{2, 1, 4, 3, 5, 6}, []uint64{1, 3}},
+		{"drop:id=other", []uint64{1, 2, 3, 4, 5}, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.spec, func(t *testing.T) {
+			t.Parallel()
+			s, client := faulty(t, c.spec)
+			require.Equal(t, c.numbers, client.numbers(len(c.numbers)))
+			row := s.disconnect("a")
+			require.Equal(t, row.Last, row.Sent)
+			require.Equal(t, uint64(1), row.First)
+			require.False(t, row.Slow)
+			rest, err := client.rest()
+			require.NoError(t, err)
+			require.Equal(t, row.Last, c.numbers[len(c.numbers)-1]+uint64(len(rest)))
+			var numbers []uint64
+			for _, f := range s.fired() {
+				require.Equal(t, "a", f.ID)
+				require.NotZero(t, f.At)
+				numbers = append(numbers, f.Number)
+			}
+			require.Equal(t, c.fired, numbers)
+		})
+	}
+}
+
+// TestFaultStrikesOneStream: without an id, one stream is struck and no other.
+func TestFaultStrikesOneStream(t *testing.T) {
+	t.Parallel()
+	s, a := faulty(t, "drop:noop=5")
+	b := s.open("b")
+	got := [2][]uint64{a.numbers(6), b.numbers(6)}
+	lost := 0
+	for _, numbers := range got {
+		if numbers[5] == 7 {
+			lost++
+		} else {
+			require.Equal(t, upTo(1, 6), numbers)
+		}
+	}
+	require.Equal(t, 1, lost)
+	require.Len(t, s.fired(), 1)
+}
+
+func TestFaultCorrupt(t *testing.T) {
+	t.Parallel()
+	_, c := faulty(t, "corrupt")
+	for n := uint64(1); n <= 5; n++ {
+		e := c.next()
+		require.Equal(t, n, e.id)
+		if n == 3 {
+			require.Equal(t, "x", e.data)
+		} else {
+			require.Equal(t, "0", e.data)
+		}
+	}
+}
+
+// TestFaultDelay: that noop and all behind it wait, nothing is lost, and other
+// streams do not notice.
+func TestFaultDelay(t *testing.T) {
+	t.Parallel()
+	s, a := faulty(t, "delay=400ms:id=a")
+	b := s.open("b")
+	before := a.numbers(2)
+	require.Equal(t, []uint64{1, 2}, before)
+	third := a.next()
+	require.Equal(t, uint64(3), third.id)
+	wait := third.at.Sub(time.UnixMicro(third.sent))
+	require.GreaterOrEqual(t, wait, 390*time.Millisecond)
+	require.Equal(t, upTo(4, 12), a.numbers(9))
+	for n := uint64(1); n <= 8; n++ {
+		require.Equal(t, n, b.next().id)
+	}
+	row := s.disconnect("a")
+	require.Equal(t, row.Last, row.Sent)
+	require.False(t, row.Slow)
+}
+
+func TestFaultTruncate(t *testing.T) {
+	t.Parallel()
+	s, c := faulty(t, "truncate")
+	require.Equal(t, []uint64{1, 2}, c.numbers(2))
+	events, err := c.rest()
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.Empty(t, events)
+	row := s.rows("a")["a"]
+	require.Equal(t, "fault", row.Closed)
+	require.Equal(t, uint64(3), row.Last)
+	require.Equal(t, uint64(3), row.Sent)
+	require.Equal(t, uint64(3), s.open("a", resumeAfter(2)).next().id)
+}
+
+func TestFaultReset(t *testing.T) {
+	t.Parallel()
+	s, c := faulty(t, "reset")
+	_, err := c.rest()
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+	row := s.rows("a")["a"]
+	require.Equal(t, "fault", row.Closed)
+	require.Equal(t, uint64(2), row.Sent)
+	require.Equal(t, []uint64{3, 4}, s.open("a", resumeAfter(2)).numbers(2), "one connection only")
+}
+
+// TestFaultResetTwice: count is connections, whichever they are.
+func TestFaultResetTwice(t *testing.T) {
+	t.Parallel()
+	s, a := faulty(t, "reset:count=2")
+	list := []*stream{a, s.open("b"), s.open("c")}
+	ok := 0
+	for _, c := range list {
+		broken := false
+		for n := uint64(1); n <= 6 && !broken; n++ {
+			_, err := c.read()
+			broken = err != nil
+		}
+		if !broken {
+			ok++
+		}
+	}
+	require.Equal(t, 1, ok)
+}
+
+func TestFaultStall(t *testing.T) {
+	t.Parallel()
+	s, c := faulty(t, "stall")
+	require.Equal(t, []uint64{1, 2}, c.numbers(2))
+	eventually(t, "the ledger goes on", func() bool { return s.rows("a")["a"].Last >= 8 })
+	require.True(t, s.rows("a")["a"].Open)
+	row := s.disconnect("a")
+	require.Equal(t, row.Last, row.Sent)
+	events, err := c.rest()
+	require.NoError(t, err)
+	require.Empty(t, events)
+}
+
+func TestConnectFaults(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--backend-fault=refuse:id=a;wrong-type:id=a,count=2;slow-headers=300ms:id=b")
+	status, header, _ := s.request("GET", "/event/connect?id=a", "")
+	require.Equal(t, 503, status)
+	require.NotEmpty(t, header.Get("Retry-After"))
+	for range 2 {
+		status, header, body := s.request("GET", "/event/connect?id=a", "")
+		require.Equal(t, 200, status)
+		require.Contains(t, header.Get("Content-Type"), "text/html")
+		require.Contains(t, body, "not an event stream")
+	}
+	s.open("a").numbers(1)
+	began := time.Now()
+	b := s.open("b")
+	require.GreaterOrEqual(t, time.Since(began), 300*time.Millisecond)
+	require.Equal(t, uint64(1), b.next().id)
+	require.Len(t, s.fired(), 4)
+}
+
+// TestFaultDie: the process is gone, as by kill -9, before that noop is out.
+func TestFaultDie(t *testing.T) {
+	t.Parallel()
+	p := startChild(t, "--noop-interval=50ms", "--backend-fault=die:noop=4")
+	c := openOn(t, dial(t, p.addr), "a")
+	events, err := c.rest()
+	require.Error(t, err)
+	require.Equal(t, upTo(1, 3), numbersOf(events))
+	var exit interface{ ExitCode() int }
+	require.True(t, errors.As(p.cmd.Wait(), &exit))
+	require.Equal(t, syscall.SIGKILL, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+
+	p = startChild(t, "--noop-interval=50ms")
+	c = openOn(t, dial(t, p.addr), "a", resumeAfter(3))
+	require.Equal(t, []uint64{4, 5}, c.numbers(2), "the numbering survives the restart")
+}
+
+// TestFaultAdmin: the admin listener arms, shows and clears; it is off by
+// default and never reachable from elsewhere.
+func TestFaultAdmin(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--admin-listen=127.0.0.1:0", "--noop-interval=50ms")
+	admin := s.adminAt.String()
+	c := s.open("a")
+	before := c.numbers(5)[4]
+	status, _, body := request(t, admin, "POST", "/fault", "drop:id=a")
+	require.Equal(t, 201, status, body)
+	for {
+		e := c.next()
+		if e.id == before+2 {
+			break
+		}
+		require.Equal(t, before+1, e.id)
+		before = e.id
+	}
+	status, _, body = request(t, admin, "GET", "/fault", "")
+	require.Equal(t, 200, status)
+	var list []fault.Status
+	require.NoError(t, json.Unmarshal([]byte(body), &list))
+	require.Len(t, list, 1)
+	require.Equal(t, "drop:id=a,noop=3,count=1", list[0].Fault)
+	require.Zero(t, list[0].Remaining)
+	require.Equal(t, "a", list[0].Fired[0].ID)
+	require.Equal(t, before+1, list[0].Fired[0].Number)
+	for _, bad := range []string{"", "nonsense", "drop:noop=0"} {
+		status, header, _ := request(t, admin, "POST", "/fault", bad)
+		require.Equal(t, 400, status)
+		require.Equal(t, "application/problem+json", header.Get("Content-Type"))
+	}
+	status, _, _ = request(t, admin, "DELETE", "/fault", "")
+	require.Equal(t, http.StatusNoContent, status)
+	_, _, body = request(t, admin, "GET", "/fault", "")
+	require.JSONEq(t, "[]", body)
+	for _, addr := range []string{"0.0.0.0:0", "192.0.2.1:80", ":8081", "[::]:1", "example.org:80"} {
+		_, _, err := parseConfig([]string{"--admin-listen=" + addr}, noEnv)
+		require.ErrorContains(t, err, "loopback", addr)
+	}
+}
+
+// TestFaultUnderHTTP10 keeps chunk framing out of identity bodies.
+func TestFaultUnderHTTP10(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--noop-interval=50ms", "--backend-fault=corrupt:noop=1;duplicate:noop=2")
+	conn := dial(t, s.addr)
+	_, err := io.WriteString(conn, "GET /event/connect?id=a HTTP/1.0\r\n\r\n")
+	require.NoError(t, err)
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	c := &stream{t: t, reader: bufio.NewReader(resp.Body)}
+	require.Equal(t, "x", c.next().data)
+	require.Equal(t, []uint64{2, 2, 3}, c.numbers(3))
+}
