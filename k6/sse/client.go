@@ -2,8 +2,6 @@ package sse
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -11,8 +9,6 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
-
-	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // Client is what open hands to its function. Its exported methods are the API; they
@@ -24,7 +20,8 @@ type Client struct {
 	ctx      context.Context //nolint:containedctx // the iteration's; a client lives within open
 	params   *openParams
 	handlers map[string][]sobek.Callable
-	answer   *answer   // nil before a response
+	answer   *answer // nil before a response
+	begun    time.Time
 	openedAt time.Time // zero before an event stream
 	events   int
 	tags     metrics.TagsAndMeta // of the request, with the response's once there is one
@@ -43,7 +40,6 @@ type Client struct {
 // message is what the reader tells: an answer, an event or the end.
 type message struct {
 	answer *answer
-	begun  time.Time
 	event  *Event
 	at     time.Time // of the event
 	end    *failure
@@ -81,54 +77,6 @@ func (c *Client) On(event string, handler sobek.Value) {
 // Close ends the stream; open returns after the running handler.
 func (c *Client) Close() { c.hangUp() }
 
-// SetTimeout runs fn once after ms milliseconds, between events: the event loop, and
-// with it the global setTimeout, stands still during open.
-func (c *Client) SetTimeout(fn sobek.Callable, ms float64) error {
-	d, err := timerDelay("setTimeout", fn, ms)
-	if err == nil {
-		time.AfterFunc(d, func() { c.schedule(fn) })
-	}
-	return err
-}
-
-// SetInterval runs fn every ms milliseconds until open returns.
-func (c *Client) SetInterval(fn sobek.Callable, ms float64) error {
-	d, err := timerDelay("setInterval", fn, ms)
-	if err != nil {
-		return err
-	}
-	go func() {
-		ticker := time.NewTicker(d)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				c.schedule(fn)
-			case <-c.done:
-				return
-			}
-		}
-	}()
-	return nil
-}
-
-func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, error) {
-	if fn == nil {
-		return 0, fmt.Errorf("%s requires a function", name)
-	}
-	if !(ms > 0) {
-		return 0, fmt.Errorf("%s requires a delay above 0 ms, received %v", name, ms)
-	}
-	return time.Duration(ms * float64(time.Millisecond)), nil
-}
-
-func (c *Client) schedule(fn sobek.Callable) {
-	select {
-	case c.scheduled <- fn:
-	case <-c.done:
-	}
-}
-
 // attach implements link.
 func (c *Client) attach(conn net.Conn) bool {
 	c.mu.Lock()
@@ -161,139 +109,6 @@ func (c *Client) shutDown() {
 	c.hangUp()
 	close(c.done)
 	c.reader.Wait()
-}
-
-// read makes the request and reads the stream, in a goroutine of its own.
-func (c *Client) read(ctx context.Context) {
-	defer c.reader.Done()
-	begun := time.Now()
-	req, err := c.params.request(c.state)
-	if err != nil {
-		c.tell(message{begun: begun, end: &failure{reason: ReasonError, err: err}})
-		return
-	}
-	dialCtx, cancel := contextWithin(ctx, c.params.connectTimeout)
-	defer cancel()
-	d := dialer{m: c.m, state: c.state, link: c}
-	a, fail := d.open(dialCtx, req)
-	if fail != nil {
-		c.tell(message{answer: a, begun: begun, end: fail})
-		return
-	}
-	if !c.tell(message{answer: a, begun: begun}) {
-		return
-	}
-	_ = a.conn.SetDeadline(time.Time{})
-	b := &body{conn: a.conn, left: a.left, at: a.at, idle: c.params.idleTimeout, framing: a.frame}
-	if b.idle > 0 {
-		_ = a.conn.SetReadDeadline(a.at.Add(b.idle))
-	}
-	c.stream(b)
-}
-
-func (c *Client) stream(b *body) {
-	p := eventstream.New(b)
-	var e eventstream.Event
-	for {
-		if err := p.Next(&e); err != nil {
-			c.tell(message{end: readFailure(err)})
-			return
-		}
-		ev := &Event{Name: string(e.Name), Data: string(e.Data), Comment: string(e.Comment), ReceivedAt: epochMs(b.at)}
-		if e.HasID {
-			ev.ID = string(e.ID)
-		}
-		if !c.tell(message{event: ev, at: b.at}) {
-			return
-		}
-	}
-}
-
-// tell hands a message to open's loop; false once that has gone.
-func (c *Client) tell(msg message) bool {
-	select {
-	case c.messages <- msg:
-		return true
-	case <-c.done:
-		return false
-	}
-}
-
-// run reads until the stream has ended and calls the handlers. It returns how it
-// ended, nil after Close, and the exception of a handler.
-func (c *Client) run() (*failure, error) {
-	ctx, cancel := c.params.limit(c.ctx)
-	c.mu.Lock()
-	c.cancel = cancel
-	c.mu.Unlock()
-	defer cancel()
-	unwatch := context.AfterFunc(ctx, c.hangUp)
-	defer unwatch()
-	c.reader.Add(1)
-	go c.read(ctx)
-	for {
-		select {
-		case msg := <-c.messages:
-			done, fail, err := c.handle(ctx, msg)
-			if done || err != nil {
-				return fail, err
-			}
-		case fn := <-c.scheduled:
-			if _, err := fn(sobek.Undefined()); err != nil {
-				return nil, err
-			}
-		case <-c.ctx.Done():
-			return nil, nil //nolint:nilnil // k6 is ending the VU; no more JS
-		}
-	}
-}
-
-// handle tells the script of one message. done says that it was the last.
-func (c *Client) handle(ctx context.Context, msg message) (done bool, fail *failure, err error) {
-	if msg.answer != nil {
-		c.answer = msg.answer
-		c.tags = describeResponse(c.params.tags, c.state, msg.answer)
-	}
-	switch {
-	case msg.answer != nil && msg.end == nil:
-		c.countOpened(msg.begun)
-		err = c.call("open", sobek.Undefined())
-	case msg.event != nil:
-		if c.isClosed() {
-			return false, nil, nil // the end follows
-		}
-		c.countEvent(msg.at)
-		err = c.call("event", c.rt.ToValue(msg.event))
-	case msg.end != nil:
-		return c.finish(ctx, msg.end)
-	}
-	return false, nil, err
-}
-
-// finish tells how the stream ended, unless the script has closed it.
-func (c *Client) finish(ctx context.Context, end *failure) (done bool, fail *failure, err error) {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		end = &failure{
-			reason: ReasonTimeout, status: end.status,
-			err: fmt.Errorf("%w of %v (Client.Timeout exceeded)", errTimeout, c.params.timeout),
-		}
-	} else if c.isClosed() || c.ctx.Err() != nil {
-		return true, nil, nil
-	}
-	if end.reason == ReasonServer {
-		return true, end, nil
-	}
-	return true, end, c.call("error", c.rt.ToValue(newOpenError(end)))
-}
-
-// call calls the handlers of an event.
-func (c *Client) call(event string, arg sobek.Value) error {
-	for _, fn := range c.handlers[event] {
-		if _, err := fn(sobek.Undefined(), arg); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // OpenError is the argument of an error handler: error() as upstream's Go errors

@@ -11,11 +11,11 @@ import (
 // without a look at the context right after: none is lost.
 func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
 
-func (c *Client) countOpened(begun time.Time) {
+func (c *Client) countOpened() {
 	c.openedAt = c.answer.at
 	m := c.m.metrics
 	c.push(metrics.Samples{
-		sample(m.connecting, &c.tags, c.openedAt, metrics.D(c.openedAt.Sub(begun))),
+		sample(m.connecting, &c.tags, c.openedAt, metrics.D(c.openedAt.Sub(c.begun))),
 		sample(m.opened, &c.tags, c.openedAt, 1),
 	})
 }
@@ -31,7 +31,7 @@ func (c *Client) countEvent(at time.Time) {
 // countClosed pushes how it ended, and the http_reqs and http_req_duration that
 // upstream emits for the whole stream. Upstream's http_req_sending, which was the
 // time to connect, is sse_connecting here.
-func (c *Client) countClosed(begun time.Time, fail *failure, thrown error) {
+func (c *Client) countClosed(fail *failure, thrown error) {
 	now := time.Now()
 	why := ReasonClient
 	switch {
@@ -47,6 +47,6 @@ func (c *Client) countClosed(begun time.Time, fail *failure, thrown error) {
 	c.push(metrics.Samples{
 		sample(c.m.metrics.closed, &tm, now, 1),
 		sample(b.HTTPReqs, &c.tags, now, 1),
-		sample(b.HTTPReqDuration, &c.tags, now, metrics.D(now.Sub(begun))),
+		sample(b.HTTPReqDuration, &c.tags, now, metrics.D(now.Sub(c.begun))),
 	})
 }

@@ -159,9 +159,6 @@ const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 
 func (p *peer) say(s string) { _, _ = io.WriteString(p.Conn, s) }
 
-// chunk says s as one chunk of the chunked coding.
-func (p *peer) chunk(s string) { p.say(fmt.Sprintf("%x\r\n%s\r\n", len(s), s)) }
-
 // reset closes with a TCP RST.
 func (p *peer) reset() {
 	_ = p.Conn.(*net.TCPConn).SetLinger(0)
@@ -241,4 +238,13 @@ func (r *recorder) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return strings.Join(r.lines, " ")
+}
+
+// stuckServer accepts connections and never says a word. It returns its address.
+func stuckServer(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l.Addr().String()
 }

@@ -1,0 +1,66 @@
+package sse
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// headReader reads a response head and refuses to read on past a bound.
+type headReader struct {
+	r    io.Reader
+	left int
+	err  error // the first one, which parsers hide behind their own
+}
+
+var errHeaderTooLong = fmt.Errorf("the response header exceeds %d bytes", maxHeaderBytes)
+
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.left <= 0 {
+		h.err = errHeaderTooLong
+		return 0, h.err
+	}
+	n, err := h.r.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	if err != nil && h.err == nil {
+		h.err = err
+	}
+	return n, err
+}
+
+var headReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, headBuffer) }}
+
+// readHead reads the final response head. What was read beyond it goes to a.left.
+// The Body of the response must not be used.
+func (a *answer) readHead(method string) (*http.Response, error) {
+	br := headReaders.Get().(*bufio.Reader) //nolint:forcetypeassert // only these are put there
+	hr := &headReader{r: a.conn, left: maxHeaderBytes}
+	br.Reset(hr)
+	defer func() {
+		br.Reset(nil)
+		headReaders.Put(br)
+	}()
+	for range maxInterim {
+		resp, err := http.ReadResponse(br, &http.Request{Method: method})
+		if err != nil {
+			if hr.err != nil {
+				err = hr.err
+			}
+			return nil, err
+		}
+		if resp.StatusCode < 200 && resp.StatusCode != http.StatusSwitchingProtocols {
+			continue
+		}
+		left, _ := br.Peek(br.Buffered())
+		a.at = time.Now()
+		a.left = bytes.Clone(left)
+		a.status, a.proto, a.header = resp.StatusCode, resp.Proto, resp.Header
+		a.frame = framingOf(resp)
+		return resp, nil
+	}
+	return nil, fmt.Errorf("more than %d interim (1xx) responses", maxInterim)
+}

@@ -1,0 +1,89 @@
+package sse
+
+import (
+	"sync/atomic"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+)
+
+// push hands samples to k6, or keeps them for finish once the context has ended.
+func (h *hub) push(s metrics.SampleContainer) {
+	if !metrics.PushIfNotDone(h.ctx, h.samples, s) {
+		h.mu.Lock()
+		h.late = append(h.late, s)
+		h.mu.Unlock()
+	}
+}
+
+// eventCounter counts the events of all streams with the same tags.
+type eventCounter struct {
+	hub  *hub
+	tags metrics.TagsAndMeta
+	n    atomic.Int64
+}
+
+// counter returns the event counter for a set of tags and metadata.
+func (h *hub) counter(tm metrics.TagsAndMeta) *eventCounter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.counts[tm.Tags] {
+		if sameMetadata(c.tags.Metadata, tm.Metadata) {
+			return c
+		}
+	}
+	c := &eventCounter{hub: h, tags: tm}
+	h.counts[tm.Tags] = append(h.counts[tm.Tags], c)
+	return c
+}
+
+func sameMetadata(a, b map[string]string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for k, v := range a {
+		if w, ok := b[k]; !ok || v != w {
+			return false
+		}
+	}
+	return true
+}
+
+// add counts one event. The first one after a flush arms the next.
+func (c *eventCounter) add() {
+	c.n.Add(1)
+	h := c.hub
+	if !h.armed.Load() && h.armed.CompareAndSwap(false, true) {
+		if h.timer == nil {
+			h.timer = time.AfterFunc(flushEvery, h.flush)
+		} else {
+			h.timer.Reset(flushEvery)
+		}
+	}
+}
+
+// flush pushes one sample per counter that counted. In the timer's goroutine.
+func (h *hub) flush() {
+	h.flushing.Lock()
+	defer h.flushing.Unlock()
+	h.armed.Store(false)
+	if s := h.collect(); len(s) > 0 {
+		h.push(s)
+	}
+}
+
+// collect empties the counters.
+func (h *hub) collect() metrics.Samples {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out metrics.Samples
+	now := time.Now()
+	for _, same := range h.counts {
+		for _, c := range same {
+			if n := c.n.Swap(0); n > 0 {
+				out = append(out, sample(h.m.metrics.event, &c.tags, now, float64(n)))
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,308 @@
+package sse
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/metrics"
+	"gopkg.in/guregu/null.v3"
+)
+
+// stream answers with the given events and ends.
+func stream(w http.ResponseWriter, events string) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = w.Write([]byte(events))
+}
+
+func httpServer(t testing.TB, handler http.HandlerFunc) *httptest.Server {
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func TestRequestOnTheWire(t *testing.T) {
+	t.Parallel()
+	got := make(chan *http.Request, 1)
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) { got <- r; stream(w, "") })
+	v := newVU(t)
+	u, err := url.Parse(srv.URL)
+	require.NoError(t, err)
+	v.state.CookieJar.SetCookies(u, []*http.Cookie{{Name: "k", Value: "v"}})
+	v.set("url", strings.Replace(srv.URL, "//", "//us%20er:pw@", 1)+"/a%2Fb?id=ü&x=1#frag")
+	v.mustRun(`new EventSource(url, { reconnect: false, headers: { "x-one": 1, "X-Two": " two " } })`)
+	r := <-got
+	assert.Equal(t, "GET /a%2Fb?id=ü&x=1 HTTP/1.1", r.Method+" "+r.RequestURI+" "+r.Proto)
+	assert.Equal(t, u.Host, r.Host)
+	want := http.Header{
+		"Accept": {"text/event-stream"}, "Cache-Control": {"no-cache"}, "User-Agent": {"test-agent"},
+		"X-One": {"1"}, "X-Two": {"two"}, "Cookie": {"k=v"},
+		"Authorization": {"Basic " + base64.StdEncoding.EncodeToString([]byte("us er:pw"))},
+	}
+	assert.Equal(t, want, r.Header)
+
+	v.set("url", srv.URL)
+	v.mustRun(`new EventSource(url, { reconnect: false, headers: {
+		accept: "*/*", "user-agent": "", HOST: "other.test", "Last-Event-ID": "5" } })`)
+	r = <-got
+	assert.Equal(t, "other.test", r.Host)
+	assert.Equal(t, http.Header{
+		"Accept": {"*/*"}, "Cache-Control": {"no-cache"}, "Cookie": {"k=v"}, "Last-Event-Id": {"5"},
+	}, r.Header)
+}
+
+func TestCookiesAreKept(t *testing.T) {
+	t.Parallel()
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		http.SetCookie(w, &http.Cookie{Name: "seen", Value: "1"})
+		if _, err := r.Cookie("seen"); err == nil {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		stream(w, "retry: 1\n\n")
+	})
+	v := newVU(t)
+	v.set("url", srv.URL)
+	require.Equal(t, "server no_content", v.log(`new EventSource(url).onerror = (e) => log.push(e.reason)`))
+}
+
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	foreign := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		stream(w, "data: foreign"+r.Header.Get("Authorization")+"/"+r.Header.Get("X")+"\n\n")
+	})
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/foreign":
+			http.Redirect(w, r, strings.Replace(foreign.URL, "127.0.0.1", "localhost", 1), http.StatusMovedPermanently)
+		case "/broken":
+			w.Header().Set("Location", "ftp://x/")
+			w.WriteHeader(http.StatusSeeOther)
+		case "/nowhere":
+			w.WriteHeader(http.StatusFound)
+		case "/end":
+			stream(w, "data: "+r.Method+r.Header.Get("Authorization")+"\n\n")
+		default: // /307/2 goes to /307/1, then to /end
+			code := map[string]int{"301": 301, "302": 302, "303": 303, "307": 307, "308": 308}[r.URL.Path[1:4]]
+			to := r.URL.Path[:5] + "1"
+			if strings.HasSuffix(r.URL.Path, "/1") {
+				to = "/end"
+			}
+			http.Redirect(w, r, to, code)
+		}
+	})
+	for _, tt := range []struct{ path, options, want string }{
+		{"/301/2", "", "GETsecret server"},
+		{"/302/2", "", "GETsecret server"},
+		{"/303/2", "", "GETsecret server"},
+		{"/307/2", "", "GETsecret server"},
+		{"/308/2", "maxRedirects: 2,", "GETsecret server"},
+		{"/308/2", "maxRedirects: 1,", "status 308"},
+		{"/302/2", "maxRedirects: 0,", "status 302"},
+		{"/loop", "", "status 302"},
+		{"/nowhere", "", "status 302"},
+		{"/broken", "", "status 303"},
+		{"/foreign", "", "foreign/kept server"},
+	} {
+		t.Run(tt.path+" "+tt.options, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			v.set("url", srv.URL+tt.path)
+			require.Equal(t, tt.want, v.log(`
+				const s = new EventSource(url, { reconnect: false, `+tt.options+` headers: { Authorization: "secret", X: "kept" } });
+				s.onmessage = (e) => log.push(e.data);
+				s.onerror = (e) => { log.push(e.reason); if (e.reason === "status") log.push(e.status); };
+			`))
+		})
+	}
+	t.Run("k6's option", func(t *testing.T) {
+		t.Parallel()
+		v := newVU(t)
+		v.state.Options.MaxRedirects = null.IntFrom(0)
+		v.set("url", srv.URL+"/302/2")
+		require.Equal(t, "status", v.log(`new EventSource(url).onerror = (e) => log.push(e.reason)`))
+	})
+	t.Run("POST", func(t *testing.T) {
+		t.Parallel()
+		v := newVU(t)
+		v.set("url", srv.URL)
+		require.Equal(t, "GET GET GET POST POST", v.log(`
+			for (const code of [301, 302, 303, 307, 308]) {
+				sse.open(url + "/" + code + "/2", { method: "post", body: "x" }, (c) => c.on("event", (e) => log.push(e.data)));
+			}
+		`))
+	})
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stream(w, "data: "+r.Proto+" "+r.TLS.ServerName+"\n\n")
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	named := strings.Replace(srv.URL, "127.0.0.1", "localhost", 1)
+
+	v := newVU(t)
+	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+	v.set("url", named)
+	require.Equal(t, "HTTP/1.1 localhost server", v.log(`
+		const s = new EventSource(url, { reconnect: false });
+		s.onmessage = (e) => log.push(e.data);
+		s.onerror = (e) => log.push(e.reason);
+	`))
+	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the VU's own configuration is not touched")
+	n, _ := v.sum(v.drainSamples(), "sse_event", "tls_version", "tls1.3")
+	require.Equal(t, 1.0, n)
+
+	strict := newVU(t)
+	strict.state.TLSConfig = &tls.Config{}
+	strict.set("url", srv.URL)
+	strict.set("plain", serve(t, func(p *peer) { p.say("nonsense") }))
+	require.Equal(t, "tls tls", strict.log(`
+		const none = (e) => log.push(e.reason);
+		new EventSource(url, { reconnect: false }).onerror = none;
+		new EventSource(plain.replace("http:", "https:"), { reconnect: false }).onerror = none;
+	`))
+}
+
+// A TLS handshake that never ends is cut by connectTimeout and by the VU's end; a TLS
+// stream by idleTimeout.
+func TestTLSTimeouts(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	mute := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stream(w, "data: 1\n\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	mute.StartTLS()
+	t.Cleanup(mute.Close)
+	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+	stuck := stuckServer(t)
+	v.set("stuck", "https://"+stuck)
+	v.set("mute", mute.URL)
+	require.Equal(t, "connect_timeout idle", v.log(`
+		const a = new EventSource(stuck, { reconnect: false, connectTimeout: 50 });
+		a.onerror = (e) => {
+			log.push(e.reason);
+			new EventSource(mute, { reconnect: false, idleTimeout: 50 }).onerror = (e) => log.push(e.reason);
+		};
+	`))
+}
+
+func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
+	t.Parallel()
+	v, rec := newVU(t), &recorder{}
+	v.set("ledger", rec)
+	v.set("url", serve(t, func(p *peer) {
+		p.say(streamHead)
+		for range 8 { // three times the timeout in all; a comment is enough
+			time.Sleep(60 * time.Millisecond)
+			p.say(":")
+		}
+		p.say("\n\ndata: 0\n\n")
+		p.hold()
+	}))
+	begun := time.Now()
+	require.Equal(t, "idle", v.log(`
+		new EventSource(url, { ledger, reconnect: false, idleTimeout: 160 }).onerror = (e) => log.push(e.reason)`))
+	require.Equal(t, "connecting opened event:0 closed:idle", rec.String())
+	require.GreaterOrEqual(t, time.Since(begun), 640*time.Millisecond)
+	require.ErrorIs(t, rec.last.Err, errIdle)
+	require.Equal(t, 200, rec.last.Status)
+}
+
+func TestTags(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.state.Tags.Modify(func(tm *metrics.TagsAndMeta) { tm.SetTag("scenario", "soak"); tm.SetMetadata("vu", "7") })
+	srv := serveText(t, streamHead+"data: 0\n\n")
+	v.set("url", strings.Replace(srv, "//", "//u:p@", 1)+"/event/connect?id=device-1#f")
+	v.mustRun(`
+		new EventSource(url, { reconnect: false, tags: { kind: "a", n: 1 } });
+		new EventSource(url, { reconnect: false, tags: { name: "connect" } });
+	`)
+	all := v.drainSamples()
+	for _, s := range all {
+		for name, value := range s.Tags.Map() {
+			assert.NotContains(t, value, "device-1", name)
+			assert.NotContains(t, value, "u:p", name)
+		}
+		assert.Equal(t, map[string]string{"vu": "7"}, s.Metadata)
+	}
+	for _, metric := range []string{"sse_event", "sse_connecting", "sse_first_event", "sse_connection_opened", "sse_connection_closed"} {
+		_, n := v.sum(all, metric, "url", srv+"/event/connect", "name", srv+"/event/connect", "kind", "a", "n", "1",
+			"scenario", "soak", "status", "200", "method", "GET", "proto", "HTTP/1.1", "ip", "127.0.0.1")
+		assert.Equal(t, 1, n, metric)
+		_, n = v.sum(all, metric, "url", "connect", "name", "connect")
+		assert.Equal(t, 1, n, metric)
+	}
+}
+
+// Counted at the end of the context too, and never one sample per event.
+func TestEventsAreCountedExactly(t *testing.T) {
+	t.Parallel()
+	const connections, events = 40, 250
+	v := newVU(t)
+	v.set("n", connections)
+	v.set("url", serve(t, func(p *peer) {
+		p.say(streamHead + strings.Repeat("data: 0\n\n", events))
+		p.hold()
+	}))
+	var seen atomic.Int64
+	v.set("ledger", func() any {
+		return &countingLedger{opened: func() {}, event: func() { seen.Add(1) }}
+	})
+	v.set("cancel", v.CancelContext)
+	v.set("counted", seen.Load)
+	v.mustRun(`
+		const all = [];
+		for (let i = 0; i < n; i++) all.push(new EventSource(url, { ledger: ledger() }));
+		const poll = setInterval(() => { if (counted() === n * 250) { clearInterval(poll); cancel(); } }, 5);
+	`)
+	all := v.drainSamples()
+	sum, n := v.sum(all, "sse_event")
+	require.Equal(t, float64(connections*events), sum)
+	require.Less(t, n, 10)
+	closed, _ := v.sum(all, "sse_connection_closed", "reason", "interrupted", "opened", "true")
+	require.Equal(t, float64(connections), closed)
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"": 0, "x": 0, "-1": 0, "0": 0, "120": 2 * time.Minute, "99999999": 24 * time.Hour,
+		"Fri, 02 Jan 2026 03:04:35 GMT": 30 * time.Second,
+		"Fri, 02 Jan 2026 03:04:00 GMT": 0,
+	} {
+		assert.Equal(t, want, retryAfter(value, now), value)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"http://Example.com/x?y":     "http://example.com",
+		"http://example.com:80/":     "http://example.com",
+		"https://example.com:443":    "https://example.com",
+		"https://u:p@example.com:80": "https://example.com:80",
+		"http://[::1]:8080/":         "http://[::1]:8080",
+	} {
+		u, err := parseURL(in)
+		require.NoError(t, err)
+		assert.Equal(t, want, origin(u))
+	}
+}

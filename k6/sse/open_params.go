@@ -1,0 +1,109 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+)
+
+// openParams are the arguments of open.
+type openParams struct {
+	url            string
+	setup          sobek.Callable
+	header         http.Header
+	method         string
+	body           string
+	jar            *cookiejar.Jar
+	timeout        time.Duration // of the whole request, as upstream
+	connectTimeout time.Duration
+	idleTimeout    time.Duration
+	tags           metrics.TagsAndMeta
+}
+
+// parseOpen reads the arguments. Its errors are thrown.
+func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.Value) (*openParams, error) {
+	if len(args) < 1 || len(args) > 2 {
+		return nil, errors.New("invalid number of arguments to sse.open")
+	}
+	setup, ok := sobek.AssertFunction(args[len(args)-1])
+	if !ok {
+		return nil, errors.New("last argument to sse.open must be a function")
+	}
+	p := &openParams{
+		url: rawURL, setup: setup, method: http.MethodGet,
+		jar: state.CookieJar, tags: state.Tags.GetCurrentValues(),
+	}
+	if len(args) == 2 && !common.IsNullish(args[0]) {
+		obj := args[0].ToObject(rt)
+		for _, name := range obj.Keys() {
+			if v := obj.Get(name); !common.IsNullish(v) {
+				if err := p.set(rt, name, v); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return p, nil
+}
+
+// set reads one parameter. Unknown ones are ignored, as upstream does.
+func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) (err error) {
+	switch name {
+	case "headers":
+		p.header, err = parseHeaders(rt, v)
+	case "tags":
+		if err := common.ApplyCustomUserTags(rt, &p.tags, v); err != nil {
+			return fmt.Errorf("invalid sse.open() metric tags: %w", err)
+		}
+	case "jar":
+		if jar, ok := v.Export().(*httpModule.CookieJar); ok {
+			p.jar = jar.Jar
+		}
+	case "method":
+		p.method = strings.ToUpper(strings.TrimSpace(v.String()))
+		err = checkHeader(p.method, "")
+	case "body":
+		p.body = strings.TrimSpace(v.String())
+	case "timeout":
+		p.timeout, err = parseDuration(v)
+	case "connectTimeout":
+		p.connectTimeout, err = parseDuration(v)
+	case "idleTimeout":
+		p.idleTimeout, err = parseDuration(v)
+	}
+	if err != nil {
+		return fmt.Errorf("invalid sse.open() %s: %w", name, err)
+	}
+	return nil
+}
+
+// request makes the request, or says what is wrong with the URL.
+func (p *openParams) request(state *lib.State) (*request, error) {
+	u, err := parseURL(p.url)
+	if err != nil {
+		return nil, err
+	}
+	return &request{
+		url: u, method: p.method, header: p.header, body: p.body, jar: p.jar,
+		userAgent: state.Options.UserAgent.String, maxRedirects: redirectLimit(state),
+	}, nil
+}
+
+// describe sets the tags known from the parameters, whatever the URL.
+func (p *openParams) describe(state *lib.State) {
+	u, err := parseURL(p.url)
+	if err != nil {
+		u = &url.URL{}
+	}
+	describeRequest(&p.tags, state.Options.SystemTags, u, p.method)
+}

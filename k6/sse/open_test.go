@@ -1,0 +1,226 @@
+package sse
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
+	"gopkg.in/guregu/null.v3"
+)
+
+// logging is the function of open that writes down all it is told.
+const logging = `function (client) {
+	client.on("open", () => log.push("open"));
+	client.on("event", (e) => log.push("event:" + [e.id, e.name, e.data, e.comment].join("|")));
+	client.on("error", (e) => { globalThis.error = e; log.push("error:" + e.reason, e.error() === e.message && e.message !== ""); });
+}`
+
+func TestOpenReadsAStream(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serveText(t, strings.Replace(streamHead, "\r\n\r\n", "\r\nX-A: 1\r\nX-A: 2\r\n\r\n", 1)+
+		"retry: 10000\n: hello\nid: ABCD\ndata: {\"ping\": \"pong\"}\ndata: {\"hello\": \"sse\"}\n\n"+
+		": a comment-only block is no event\n\nevent: EFGH\r\ndata: x\r\n\r\n"))
+	require.Equal(t, `open event:ABCD||{"ping": "pong"}`+"\n"+`{"hello": "sse"}|hello event:|EFGH|x| 200 true 1, 2 `,
+		v.log(`const res = sse.open(url + "/?id=1", `+logging+`);
+			log.push(res.status, res.url === url + "/?id=1", res.headers["X-A"], res.error);`))
+	all := v.drainSamples()
+	bare := v.str("url") + "/"
+	for metric, want := range map[string]float64{
+		"sse_event": 2, "sse_connection_opened": 1, "http_reqs": 1,
+	} {
+		got, _ := v.sum(all, metric, "url", bare, "status", "200", "method", "GET")
+		assert.Equal(t, want, got, metric)
+	}
+	for _, metric := range []string{"sse_connecting", "sse_first_event", "http_req_duration"} {
+		_, n := v.sum(all, metric)
+		assert.Equal(t, 1, n, metric)
+	}
+	got, _ := v.sum(all, "sse_connection_closed", "reason", "server", "opened", "true")
+	assert.Equal(t, 1.0, got)
+}
+
+// Each fault of xk6-sse that is told in the tracker or was measured: open returns, the
+// error handler runs, and nothing opens that is no event stream.
+func TestOpenReturns(t *testing.T) {
+	t.Parallel()
+	const chunked = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+	hold := func(s string) func(*peer) { return func(p *peer) { p.say(s); p.hold() } }
+	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
+	event := " event:||0|"
+	for _, tt := range []struct {
+		name, params, want string
+		status             int
+		handle             func(p *peer)
+	}{
+		{"silent server", `{idleTimeout: "60ms"}`, "open" + event + " error:idle", 200, hold(streamHead + "data: 0\n\n")},
+		{"TCP reset", `{}`, "open" + event + " error:reset", 200, func(p *peer) {
+			p.say(streamHead + "data: 0\n\n")
+			time.Sleep(20 * time.Millisecond)
+			p.reset()
+		}},
+		{"early EOF", `{}`, "open" + event + " error:truncated", 200, say(chunked + "9\r\ndata: 0\n\n\r\n")},
+		{"half an event", `null`, "open" + event + " error:truncated", 200, say(streamHead + "data: 0\n\ndata:")},
+		{"comments only", `undefined`, "open", 200, say(streamHead + ": 1\n\n:\n\n")},
+		{"500", `{}`, "error:status", 500, say("HTTP/1.1 500 Oops\r\nContent-Type: text/event-stream\r\n\r\ndata: 0\n\n")},
+		{"404", `{}`, "error:status", 404, say("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")},
+		{"204", `{}`, "error:no_content", 204, say("HTTP/1.1 204 No Content\r\n\r\n")},
+		{"text/plain", `{}`, "error:content_type", 200, say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n")},
+		{"no header in time", `{connectTimeout: 60}`, "error:connect_timeout", 0, hold("")},
+		{"timeout is for the whole request", `{timeout: "120ms"}`, "open" + event + " error:timeout", 200, hold(streamHead + "data: 0\n\n")},
+		{"timeout before the header", `{timeout: 60}`, "error:timeout", 0, hold("")},
+		{"no answer", `{}`, "error:truncated", 0, say("")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, throw := range []bool{false, true} {
+				v := newVU(t)
+				v.state.Options.Throw = null.BoolFrom(throw)
+				v.set("url", serve(t, tt.handle))
+				got := v.log(`
+					var res = {}, thrown = "";
+					try { res = sse.open(url, ` + tt.params + `, ` + logging + `); } catch (e) { thrown = e.message || String(e); }
+				`)
+				want := tt.want
+				failed := strings.Contains(want, "error:")
+				if failed {
+					want += " true"
+				}
+				require.Equal(t, want, got)
+				if throw && tt.status == 0 {
+					require.NotEmpty(t, v.str("thrown"))
+					continue
+				}
+				require.Empty(t, v.str("thrown"))
+				require.Equal(t, fmt.Sprint(tt.status), v.str("res.status"))
+				require.Equal(t, failed, v.str("res.error") != "")
+			}
+		})
+	}
+}
+
+func TestOpenWithoutConnection(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ url, reason, message string }{
+		"refused":   {"http://127.0.0.1:1/", "refused", "connection refused"},
+		"no name":   {"http://no-such-host.invalid/", "dns", "no such host"},
+		"malformed": {"INVALID", "error", "invalid URL"},
+		"empty":     {"", "error", "invalid URL"},
+		"escape":    {"http://h/%zz", "error", "invalid URL"},
+		"control":   {"http://h\x7f/", "error", "invalid URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			v.set("url", tt.url)
+			require.Equal(t, "error:"+tt.reason+" true 0", v.log(`var res = sse.open(url, `+logging+`); log.push(res.status)`))
+			require.Contains(t, v.str("res.error"), tt.message)
+			require.Contains(t, v.str("error.error()"), tt.message)
+			require.Contains(t, v.str("String(error)"), tt.message)
+
+			v.state.Options.Throw = null.BoolFrom(true)
+			v.set("log", []any{})
+			_, err := v.run(`sse.open(url, ` + logging + `)`)
+			require.ErrorContains(t, err, tt.message)
+		})
+	}
+}
+
+func TestOpenCloses(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	url := serve(t, func(p *peer) { p.say(streamHead + strings.Repeat("data: 0\n\n", 100)); p.hold() })
+	v.set("url", url)
+	for name, script := range map[string]string{
+		"by its function":    `sse.open(url, (c) => { c.on("error", () => log.push("error")); c.close(); log.push("ok"); })`,
+		"in the first event": `sse.open(url, (c) => { c.on("error", () => log.push("error")); c.on("event", () => { log.push("ok"); c.close(); }); })`,
+		"in open":            `sse.open(url, (c) => { c.on("event", () => log.push("event")); c.on("open", () => { log.push("ok"); c.close(); }); })`,
+		"by a watchdog":      `sse.open(url, (c) => c.setTimeout(() => { log.push("ok"); c.close(); }, 20))`,
+		"by a ticker": `sse.open(url, (c) => { let n = 0; c.setInterval(() => {
+			if (++n === 3) { log.push("ok"); c.close(); } }, 5); })`,
+	} {
+		v.drainSamples()
+		require.Equal(t, "ok", v.log(script), name)
+		closed, n := v.sum(v.drainSamples(), "sse_connection_closed")
+		if name != "by its function" {
+			require.Equal(t, 1.0, closed, name)
+			require.Equal(t, 1, n, name)
+		}
+	}
+}
+
+func TestOpenExceptions(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }))
+	for _, script := range []string{
+		`sse.open(url, () => { throw new Error("mine"); })`,
+		`sse.open(url, (c) => c.on("open", () => { throw new Error("mine"); }))`,
+		`sse.open(url, (c) => c.on("event", () => { throw new Error("mine"); }))`,
+		`sse.open(url, (c) => c.setTimeout(() => { throw new Error("mine"); }, 1))`,
+		`sse.open("http://127.0.0.1:1", (c) => c.on("error", (e) => { throw new Error("mine"); }))`,
+	} {
+		require.Equal(t, "mine", v.log(`try { `+script+` } catch (e) { log.push(e.message); }`), script)
+	}
+	for script, want := range map[string]string{
+		`sse.open(url)`:                                     "invalid number of arguments to sse.open",
+		`sse.open(url, {}, 1)`:                              "last argument to sse.open must be a function",
+		`sse.open(url, {}, () => {}, 1)`:                    "invalid number of arguments",
+		`sse.open(url, {timeout: "invalid"}, () => {})`:     "invalid sse.open() timeout",
+		`sse.open(url, {method: "G T"}, () => {})`:          "invalid sse.open() method",
+		`sse.open(url, {headers: {a: "\n"}}, () => {})`:     "invalid sse.open() headers",
+		`sse.open(url, {tags: {a: {}}}, () => {})`:          "invalid sse.open() metric tags",
+		`sse.open(url, (c) => c.setTimeout(() => {}, 0))`:   "setTimeout requires a delay above 0 ms",
+		`sse.open(url, (c) => c.setInterval(() => {}, -1))`: "setInterval requires a delay above 0 ms",
+		`sse.open(url, (c) => c.setInterval(undefined, 1))`: "setInterval requires a function",
+	} {
+		_, err := v.VU.Runtime().RunString(script)
+		require.ErrorContains(t, err, want, script)
+	}
+}
+
+func TestOpenIsInterruptedWithTheVU(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("cancel", v.CancelContext)
+	v.set("url", serve(t, func(p *peer) { p.say(streamHead); p.hold() }))
+	require.Equal(t, "200", v.log(`
+		const res = sse.open(url, (c) => { c.on("open", cancel); c.on("error", () => log.push("error")); });
+		log.push(res.status);
+	`))
+	closed, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "interrupted")
+	require.Equal(t, 1.0, closed)
+}
+
+func TestOpenRequest(t *testing.T) {
+	t.Parallel()
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		body := make([]byte, r.ContentLength)
+		_, _ = r.Body.Read(body)
+		cookie := "none"
+		if c, err := r.Cookie("k"); err == nil {
+			cookie = c.Value
+		}
+		stream(w, "data: "+strings.Join([]string{r.Method, string(body), r.Header.Get("Content-Type"), r.UserAgent(), cookie}, ",")+"\n\n")
+	})
+	v := newVU(t)
+	v.state.CookieJar, _ = cookiejar.New(nil)
+	v.VU.InitEnvField, v.VU.StateField = nil, v.state
+	v.set("http", httpModule.New().NewModuleInstance(v.VU).Exports().Default)
+	v.set("url", srv.URL)
+	require.Equal(t, "GET,,,test-agent,none POST,{},application/json,test-agent,default PUT,x,,,custom", v.log(`
+		const show = (c) => c.on("event", (e) => log.push(e.data));
+		sse.open(url, show);
+		http.cookieJar().set(url, "k", "default");
+		sse.open(url, { method: "POST", body: " {} ", headers: { "content-type": "application/json" }, unknown: 1 }, show);
+		const jar = new http.CookieJar();
+		jar.set(url, "k", "custom");
+		sse.open(url, { method: "PUT", body: "x", jar, headers: { "User-Agent": "" } }, show);
+	`))
+}
