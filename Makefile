@@ -81,7 +81,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
-	$(GO) test -count=1 -tags e2e -timeout 30m ./e2e
+	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./e2e
 
 .PHONY: bench
 bench: build ## measure memory and CPU per connection, beside the peers' figures
