@@ -18,7 +18,7 @@ func Connections(w io.Writer, m *shard.Merged) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{ // csv.Writer keeps its error for Error
 		"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams",
-		"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late", "max_gap_ms", "max_lateness_ms", "findings",
+		"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late", "max_gap_ms", "max_lateness_ms", "reconnects", "findings",
 	})
 	for _, c := range m.Connections {
 		runner := m.Runners[c.Runner]
@@ -35,11 +35,20 @@ func Connections(w io.Writer, m *shard.Merged) error {
 			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), strconv.Itoa(c.Streams),
 			number(c.Expected()), number(c.Received), number(c.Missed()), number(c.Duplicated), number(c.Reordered),
 			number(c.Corrupted), number(c.Late), decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
-			strings.Join(findings, "; "),
+			outages(c, runner), strings.Join(findings, "; "),
 		})
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// outages lists when a client was cut off and for how long.
+func outages(c shard.Connection, r shard.Runner) string {
+	var out []string
+	for _, o := range c.Outages {
+		out = append(out, fmt.Sprintf("%s for %s", r.At(o.From).UTC().Format("15:04:05.000"), (o.To-o.From).Round(time.Millisecond)))
+	}
+	return strings.Join(out, "; ")
 }
 
 // Series writes a row for each bucket of five seconds: what the clients saw, and what the
@@ -48,7 +57,7 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{
 		"unix_s", "open", "opened", "closed", "noops", "late", "faults", "lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms",
-		"runner_rss_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us",
+		"runner_rss_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
 	})
@@ -71,6 +80,7 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		row = append(row, lateness(b)...)
 		_ = out.Write(append(row,
 			number(b.RSS), percent(b.CPUPercent), strconv.Itoa(b.Goroutines), strconv.FormatInt(b.GCPauseUS, 10),
+			strconv.FormatInt(b.RunDelayMS, 10), strconv.FormatInt(b.StallMS, 10),
 			number(now.BackendRSS), rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), strconv.Itoa(now.Streams),
 			strconv.Itoa(now.Goroutines), strconv.Itoa(now.Files),
 			number(now.NginxRSS), rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),

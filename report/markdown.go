@@ -21,7 +21,7 @@ func Markdown(w io.Writer, v *verdict.Verdict) error {
 	}
 	out.printf("\n| | criterion | limit | actual | why |\n|---|---|---|---|---|\n")
 	for _, c := range v.Criteria {
-		sign := map[string]string{"ok": "✓", "XX": "✗", "??": "?"}[mark(c)]
+		sign := map[string]string{"ok": "✓", "XX": "✗", "??": "?", "!!": "!"}[mark(c)]
 		out.printf("| %s | %s | %s | %s | %s |\n", sign, escape(c.Name), escape(c.Limit), escape(c.Actual), escape(c.Why))
 	}
 	out.printf("\n| runner | host | segment | state | connections | received | missed | RSS at most | CPU |\n|---|---|---|---|--:|--:|--:|--:|--:|\n")

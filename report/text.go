@@ -44,6 +44,8 @@ func mark(c verdict.Criterion) string {
 	switch {
 	case c.Pass:
 		return "ok"
+	case c.Advisory:
+		return "!!"
 	case c.Invalid:
 		return "??"
 	}
@@ -86,8 +88,8 @@ func facts(v *verdict.Verdict) [][2]string {
 		rows = append(rows, [2]string{"nginx", bytes(r.NginxRSSMax) + " at most"})
 	}
 	rows = append(rows, [2]string{"runners", fmt.Sprintf("%.1f %% of a core together, %s at most each", r.RunnerCPUAverage, bytes(r.RunnerRSSMax))})
-	if c.Reconnected > 0 {
-		rows = append(rows, [2]string{"reconnects", fmt.Sprint(c.Reconnected)})
+	if v.Reconnect != nil {
+		rows = append(rows, [2]string{"reconnects", fmt.Sprintf("%d; out for %s", c.Reconnected, quantiles(v.Reconnect.Quantiles))})
 	}
 	if v.StartedUnix > 0 {
 		rows = append(rows, [2]string{"from", moment(v.StartedUnix) + " to " + moment(v.EndedUnix)})

@@ -34,22 +34,25 @@ type Shard struct {
 
 // Runner identifies a k6 process.
 type Runner struct {
-	TestID      string   `json:"testid"`
-	Index       int      `json:"index"`              // from 1
-	Segment     string   `json:"execution_segment"`  // as k6 writes it, e.g. "0:1/2"
-	Iterations  int64    `json:"iterations_planned"` // over all runners
-	Script      string   `json:"script"`             // file name
-	ScriptHash  string   `json:"script_sha256"`
-	K6Version   string   `json:"k6_version"`
-	Host        string   `json:"host"`
-	PID         int      `json:"pid"`
-	StartedUS   int64    `json:"started_unix_us"` // what the instants of the ledgers count from
-	EndedUS     int64    `json:"ended_unix_us"`   // of this checkpoint
-	State       RunState `json:"state"`
-	Error       string   `json:"error,omitempty"`
-	RSSMax      uint64   `json:"rss_max_bytes"`
-	CPUSeconds  float64  `json:"cpu_seconds"`
-	Checkpoints int      `json:"checkpoints"`
+	TestID          string   `json:"testid"`
+	Index           int      `json:"index"`              // from 1
+	Segment         string   `json:"execution_segment"`  // as k6 writes it, e.g. "0:1/2"
+	Iterations      int64    `json:"iterations_planned"` // over all runners
+	Script          string   `json:"script"`             // file name
+	ScriptHash      string   `json:"script_sha256"`
+	K6Version       string   `json:"k6_version"`
+	Host            string   `json:"host"`
+	PID             int      `json:"pid"`
+	StartedUS       int64    `json:"started_unix_us"` // what the instants of the ledgers count from
+	EndedUS         int64    `json:"ended_unix_us"`   // of this checkpoint
+	State           RunState `json:"state"`
+	Error           string   `json:"error,omitempty"`
+	RSSMax          uint64   `json:"rss_max_bytes"`
+	CPUSeconds      float64  `json:"cpu_seconds"`
+	RunDelaySeconds float64  `json:"run_delay_seconds"` // threads ready to run, waiting for a core, summed
+	StallMaxUS      int64    `json:"stall_max_us"`      // longest time by which the process woke up late
+	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
+	Checkpoints     int      `json:"checkpoints"`
 }
 
 // Started is the wall time that instants count from.
@@ -82,7 +85,9 @@ type Bucket struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	CPUPercent float64 `json:"cpu_percent"` // of one core
 	Goroutines int     `json:"goroutines,omitempty"`
-	GCPauseUS  int64   `json:"gc_pause_us,omitempty"` // longest stop of all goroutines in this bucket
+	GCPauseUS  int64   `json:"gc_pause_us,omitempty"`  // longest stop of all goroutines in this bucket
+	RunDelayMS int64   `json:"run_delay_ms,omitempty"` // threads ready to run, waiting for a core, summed
+	StallMS    int64   `json:"stall_ms,omitempty"`     // longest time by which the process woke up late
 }
 
 // Latency is receive − send by two clocks that may differ: Histogram holds each difference

@@ -48,9 +48,10 @@ func (j *judge) criteria() {
 	}
 	j.add(Criterion{
 		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(v.Noops.Late),
-		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate),
-		Why:  "a message that came, but not in time",
+		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate), Invalid: v.Generator.Starved,
+		Why: "a message that came, but not in time",
 	}, j.sentences("late")...)
+	j.generatorCriterion()
 	j.serverCriterion()
 	j.checkCriterion()
 	if len(j.facts.Failures) > 0 {
@@ -115,6 +116,10 @@ func (j *judge) add(c Criterion, reasons ...string) {
 	if len(reasons) > most {
 		reasons = append(reasons[:most:most], fmt.Sprintf("… and %d more of this kind (%s: %s)", len(reasons)-most, c.Name, c.Actual))
 	}
+	if c.Advisory {
+		j.v.Warnings = append(j.v.Warnings, reasons...)
+		return
+	}
 	j.v.Reasons = append(j.v.Reasons, reasons...)
 }
 
@@ -148,7 +153,7 @@ func (j *judge) conclude() {
 	j.v.Verdict = Pass
 	for _, c := range j.v.Criteria {
 		switch {
-		case c.Pass:
+		case c.Pass, c.Advisory:
 		case c.Invalid:
 			j.v.Verdict = Invalid
 		case j.v.Verdict == Pass:

@@ -30,6 +30,8 @@ func Judge(m *shard.Merged, server ServerLedger, facts Facts) *Verdict {
 	j.connections()
 	j.times()
 	j.runners()
+	j.generator()
+	j.reconnects()
 	j.criteria()
 	j.conclude()
 	return j.v

@@ -40,7 +40,9 @@ type Verdict struct {
 	LatenessMS  Quantiles   `json:"lateness_ms"`
 	ConnectMS   Quantiles   `json:"connect_ms"`
 	LatencyMS   *Latency    `json:"latency_ms,omitempty"`
+	Reconnect   *Reconnects `json:"reconnect_ms,omitempty"`
 	Server      Server      `json:"server"`
+	Generator   Generator   `json:"generator"`
 	Resources   Resources   `json:"resources"`
 	Criteria    []Criterion `json:"criteria"`
 	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
@@ -93,6 +95,23 @@ type Latency struct {
 	Above string `json:"above"` // "send": one clock; "fastest": above the fastest noop of each runner
 }
 
+// Reconnects are the outages that clients came back from: a lost stream to the headers of the
+// next, in milliseconds.
+type Reconnects struct {
+	Quantiles
+	Count int `json:"count"`
+}
+
+// Generator is how the runners themselves fared: a starved client must not be read as a late
+// server. CPU and waiting are of all runners together.
+type Generator struct {
+	CPUSeconds      float64 `json:"cpu_seconds"`
+	RunDelaySeconds float64 `json:"run_delay_seconds"` // threads ready to run, waiting for a core
+	StallMaxMS      float64 `json:"stall_max_ms"`      // longest time by which a runner woke up late
+	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
+	Starved         bool    `json:"starved"`
+}
+
 // Server is the server's own account beside ours.
 type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
@@ -116,7 +135,9 @@ type Criterion struct {
 	Actual  string `json:"actual"`
 	Pass    bool   `json:"pass"`
 	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
-	Why     string `json:"why"`               // what it means for whoever runs the service
+	// Advisory says that it does not decide: not met, it is something to know when reading the rest.
+	Advisory bool   `json:"advisory,omitempty"`
+	Why      string `json:"why"` // what it means for whoever runs the service
 }
 
 // A Finding is one fault of one connection, in a sentence.

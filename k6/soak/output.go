@@ -37,8 +37,9 @@ type outputSoak struct {
 	sums    *sums
 	sampler *sampler
 
-	stop chan struct{}
-	done chan struct{}
+	probe stallProbe
+	stop  chan struct{}
+	done  chan struct{}
 }
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
@@ -112,6 +113,7 @@ func (o *outputSoak) Start() error {
 	if err := o.write(); err != nil {
 		return err
 	}
+	go o.probe.run(o.stop)
 	go o.tick()
 	return nil
 }
@@ -187,6 +189,9 @@ func (o *outputSoak) tick() {
 func (o *outputSoak) sampleNow() {
 	o.mu.Lock()
 	s := o.sampler.take()
+	s.stall = o.probe.take()
+	o.runner.StallMaxUS = max(o.runner.StallMaxUS, s.stall.Microseconds())
+	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.gcPause.Microseconds())
 	o.mu.Unlock()
 	o.recorder.roll(time.Now(), s)
 }
@@ -197,6 +202,7 @@ func (o *outputSoak) write() error {
 	o.mu.Lock()
 	o.sums.fill(s)
 	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.cpu
+	o.runner.RunDelaySeconds = o.sampler.runDelay.Seconds()
 	o.mu.Unlock()
 	o.runner.Checkpoints++
 	o.runner.EndedUS = o.recorder.wall(time.Now()).UnixMicro()

@@ -159,6 +159,7 @@ func (r *recorder) roll(now time.Time, s sample) {
 	r.bucket.Open = r.open
 	r.bucket.RSS, r.bucket.CPUPercent = s.rss, s.cpuPercent
 	r.bucket.Goroutines, r.bucket.GCPauseUS = s.goroutines, s.gcPause.Microseconds()
+	r.bucket.RunDelayMS, r.bucket.StallMS = s.runDelay.Milliseconds(), s.stall.Milliseconds()
 	if r.lateness.Count() > 0 {
 		r.bucket.Lateness = r.lateness.Pack()
 		r.total.Merge(r.lateness)

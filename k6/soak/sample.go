@@ -1,9 +1,12 @@
 package soak
 
 import (
+	"bytes"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
@@ -11,11 +14,12 @@ import (
 
 // A sampler measures this very process: a starved generator must not be read as a late server.
 type sampler struct {
-	self    *process.Process
-	at      time.Time
-	cpu     float64 // seconds, in all
-	rssMax  uint64
-	gcSince time.Time
+	self     *process.Process
+	at       time.Time
+	cpu      float64       // seconds, in all
+	runDelay time.Duration // in all
+	rssMax   uint64
+	gcSince  time.Time
 }
 
 type sample struct {
@@ -23,6 +27,8 @@ type sample struct {
 	cpuPercent float64 // of one core, since the sample before
 	goroutines int
 	gcPause    time.Duration // the longest since the sample before
+	runDelay   time.Duration // runnable, but waiting for a core, over all threads; since the sample before
+	stall      time.Duration // the longest time by which this process woke up late
 }
 
 func newSampler() *sampler {
@@ -37,6 +43,10 @@ func (s *sampler) take() sample {
 	out := sample{goroutines: runtime.NumGoroutine(), gcPause: s.longestPause()}
 	if s.self == nil {
 		return out
+	}
+	if delay := runDelay(); delay >= s.runDelay { // a thread that ended takes its share with it
+		out.runDelay = delay - s.runDelay
+		s.runDelay = delay
 	}
 	if m, err := s.self.MemoryInfo(); err == nil {
 		out.rss = m.RSS
@@ -63,4 +73,25 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	}
 	s.gcSince = time.Now()
 	return longest
+}
+
+// runDelay is how long the threads of this process were ready to run and had to wait for a
+// core, in all: the second figure of /proc/PID/task/TID/schedstat. It is 0 on other kernels.
+func runDelay() (sum time.Duration) {
+	paths, err := filepath.Glob("/proc/self/task/*/schedstat")
+	if err != nil {
+		return 0
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			continue // the thread has just ended
+		}
+		if fields := bytes.Fields(text); len(fields) == 3 {
+			if ns, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
+				sum += time.Duration(ns)
+			}
+		}
+	}
+	return sum
 }

@@ -1,0 +1,39 @@
+package soak
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// probeEvery is how often the process asks itself whether it still runs on time.
+const probeEvery = 50 * time.Millisecond
+
+// A stallProbe measures how late this very process is: a timer is set, and what it fires too
+// late is time in which no noop could have been read either, whatever the server did. It sees
+// a starved machine, a stopped process and the pauses of the garbage collector.
+type stallProbe struct {
+	longest atomic.Int64 // nanoseconds, since it was last taken
+}
+
+// run probes until stop is closed.
+func (p *stallProbe) run(stop <-chan struct{}) {
+	timer := time.NewTimer(probeEvery)
+	defer timer.Stop()
+	due := time.Now().Add(probeEvery)
+	for {
+		select {
+		case <-stop:
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		if late := int64(now.Sub(due)); late > p.longest.Load() {
+			p.longest.Store(late)
+		}
+		due = now.Add(probeEvery)
+		timer.Reset(probeEvery)
+	}
+}
+
+// take is the longest stall since the last call.
+func (p *stallProbe) take() time.Duration { return time.Duration(p.longest.Swap(0)) }

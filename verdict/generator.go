@@ -1,0 +1,52 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// When the generator counts as starved: its threads waited for a core for more than this share
+// of the run's time, and longer than they computed; or it once stood still for half of LATE_MS.
+const starvedShare = 0.05
+
+func (j *judge) generator() {
+	g := &j.v.Generator
+	var wall float64
+	for _, r := range j.m.Runners {
+		g.CPUSeconds += r.CPUSeconds
+		g.RunDelaySeconds += r.RunDelaySeconds
+		g.StallMaxMS = max(g.StallMaxMS, float64(r.StallMaxUS)/1000)
+		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
+		wall += float64(r.EndedUS-r.StartedUS) / 1e6
+	}
+	waited := wall > 0 && g.RunDelaySeconds > starvedShare*wall && g.RunDelaySeconds > g.CPUSeconds
+	stood := g.StallMaxMS > float64(j.m.Plan.LateMS)/2
+	g.Starved = waited || stood
+}
+
+// generatorCriterion is advisory: nothing is lost by a client that reads late, so accounts
+// stand; but how late a noop was, such a client cannot say.
+func (j *judge) generatorCriterion() {
+	g := j.v.Generator
+	j.add(Criterion{
+		Name: "the generator kept up", Limit: fmt.Sprintf("stall under %d ms", j.m.Plan.LateMS/2),
+		Actual: fmt.Sprintf("stall %.0f ms, waited %.1f s for CPU", g.StallMaxMS, g.RunDelaySeconds),
+		Pass:   !g.Starved, Advisory: true, Why: "a starved client must not be read as a late server",
+	}, fmt.Sprintf("the generator was starved, so lateness is not the server's: the runners computed for %.1f s, waited %.1f s for a core and once stood still for %s",
+		g.CPUSeconds, g.RunDelaySeconds, time.Duration(g.StallMaxMS*float64(time.Millisecond)).Round(time.Millisecond)))
+}
+
+// reconnects sums up the outages that clients came back from.
+func (j *judge) reconnects() {
+	h := shard.NewHistogram()
+	for _, c := range j.m.Connections {
+		for _, o := range c.Outages {
+			h.Record(o.To - o.From)
+		}
+	}
+	if h.Count() > 0 {
+		j.v.Reconnect = &Reconnects{Quantiles: quantiles(h), Count: int(h.Count())}
+	}
+}
