@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"net"
@@ -108,11 +107,7 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *http.Re
 		cs := conn.ConnectionState()
 		a.conn, a.tls = conn, &cs
 	}
-	var buf bytes.Buffer
-	if err := req.write(&buf); err != nil {
-		return fail(&failure{reason: ReasonError, err: err})
-	}
-	if _, err := a.conn.Write(buf.Bytes()); err != nil {
+	if err := req.send(a.conn); err != nil {
 		return fail(phaseFailure(ctx, ReasonError, "send the request", err))
 	}
 	resp, err := a.readHead(req.method)

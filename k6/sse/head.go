@@ -32,6 +32,9 @@ func (h *headReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// getRequest tells ReadResponse which method was used; it reads nothing else of it.
+var getRequest = &http.Request{Method: http.MethodGet}
+
 var headReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, headBuffer) }}
 
 // readHead reads the final response head. What was read beyond it goes to a.left.
@@ -44,8 +47,12 @@ func (a *answer) readHead(method string) (*http.Response, error) {
 		br.Reset(nil)
 		headReaders.Put(br)
 	}()
+	asked := getRequest
+	if method != http.MethodGet {
+		asked = &http.Request{Method: method}
+	}
 	for range maxInterim {
-		resp, err := http.ReadResponse(br, &http.Request{Method: method})
+		resp, err := http.ReadResponse(br, asked)
 		if err != nil {
 			if hr.err != nil {
 				err = hr.err

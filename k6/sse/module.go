@@ -27,6 +27,7 @@ type (
 	module struct {
 		vu      modules.VU
 		metrics *sseMetrics
+		exports modules.Exports
 		hub     *hub // of the running iteration; on the event loop only
 
 		tlsMu   sync.Mutex
@@ -49,10 +50,15 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 }
 
 // Exports gives open and EventSource by name, and both on the default export, as
-// scripts written for xk6-sse expect it.
+// scripts written for xk6-sse expect it. k6 asks for them at each use of an imported
+// name: they are made once.
 func (m *module) Exports() modules.Exports {
-	named := map[string]any{"open": m.open, "EventSource": m.eventSourceClass()}
-	return modules.Exports{Default: m.vu.Runtime().ToValue(named), Named: named}
+	if m.exports.Named == nil {
+		rt := m.vu.Runtime()
+		named := map[string]any{"open": rt.ToValue(m.open), "EventSource": m.eventSourceClass()}
+		m.exports = modules.Exports{Default: rt.ToValue(named), Named: named}
+	}
+	return m.exports
 }
 
 // state returns the VU's state and throws in the init context, where there is none.

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"sync"
 
 	"go.k6.io/k6/v2/lib"
 )
@@ -76,31 +78,36 @@ func redirectLimit(state *lib.State) int {
 	return 10
 }
 
-// write encodes the request as HTTP/1.1. The user's headers win over ours.
-func (r *request) write(to *bytes.Buffer) error {
-	h := make(http.Header, len(r.header)+5)
-	h.Set("Accept", "text/event-stream")
-	h.Set("Cache-Control", "no-cache")
-	h.Set("User-Agent", r.userAgent) // empty: none is sent
-	if r.lastEventID != "" {
-		h.Set("Last-Event-ID", r.lastEventID)
-	}
-	for name, values := range r.header {
-		h[name] = values
-	}
+// requestEncoder is what encoding a request needs; used again, as thousands are
+// encoded in a ramp.
+type requestEncoder struct {
+	buf    bytes.Buffer
+	header http.Header
+}
+
+var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header: make(http.Header)} }}
+
+// send writes the request to a connection as HTTP/1.1, in one piece. The user's
+// headers win over ours.
+func (r *request) send(to io.Writer) error {
+	e := requestEncoders.Get().(*requestEncoder) //nolint:forcetypeassert // only these are put there
+	defer requestEncoders.Put(e)
+	e.buf.Reset()
+	clear(e.header)
+	r.fill(e.header)
 	req := &http.Request{
-		Method: r.method, URL: r.url, Host: r.url.Host, Header: h,
+		Method: r.method, URL: r.url, Host: r.url.Host, Header: e.header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}
-	if host := h.Get("Host"); host != "" {
+	if host := e.header.Get("Host"); host != "" {
 		req.Host = host
-		h.Del("Host")
+		e.header.Del("Host")
 	}
 	if r.body != "" {
 		req.Body = readCloser{strings.NewReader(r.body)}
 		req.ContentLength = int64(len(r.body))
 	}
-	if user := r.url.User; user != nil && h.Get("Authorization") == "" {
+	if user := r.url.User; user != nil && e.header.Get("Authorization") == "" {
 		password, _ := user.Password()
 		req.SetBasicAuth(user.Username(), password)
 	}
@@ -109,11 +116,31 @@ func (r *request) write(to *bytes.Buffer) error {
 			req.AddCookie(c)
 		}
 	}
-	if err := req.Write(to); err != nil {
+	if err := req.Write(&e.buf); err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
-	return nil
+	_, err := to.Write(e.buf.Bytes())
+	return err
 }
+
+// fill sets the header fields that do not depend on the URL.
+func (r *request) fill(h http.Header) {
+	h["Accept"] = acceptValue
+	h["Cache-Control"] = cacheValue
+	h.Set("User-Agent", r.userAgent) // empty: none is sent
+	if r.lastEventID != "" {
+		h.Set("Last-Event-ID", r.lastEventID)
+	}
+	for name, values := range r.header {
+		h[name] = values
+	}
+}
+
+// Shared by all requests and never changed.
+var (
+	acceptValue = []string{"text/event-stream"}
+	cacheValue  = []string{"no-cache"}
+)
 
 type readCloser struct{ *strings.Reader }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
 )
 
 func TestEventSourceReadsAStream(t *testing.T) {
@@ -351,6 +352,18 @@ func TestEventSourceArguments(t *testing.T) {
 	require.ErrorContains(t, err, "only inside a VU")
 	_, err = init.VU.Runtime().RunString(`sse.open("http://h/", () => {})`)
 	require.ErrorContains(t, err, "only inside a VU")
+}
+
+// k6 asks for the exports at each use of an imported name.
+func TestExportsAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	rt := modulestest.NewRuntime(t)
+	instance := New().NewModuleInstance(rt.VU)
+	first, second := instance.Exports(), instance.Exports()
+	for name := range first.Named {
+		require.Same(t, first.Named[name], second.Named[name])
+	}
+	require.Same(t, first.Default, second.Default)
 }
 
 func TestEventSourceCloses(t *testing.T) {
