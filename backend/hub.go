@@ -11,7 +11,8 @@ import (
 )
 
 // hub is the scheduler: one goroutine that owns every device id and every
-// stream, alone writes to them and alone closes them. Whoever wants something
+// stream and alone closes them; what is written, it writes, or has written
+// while it waits (batch). Whoever wants something
 // of it hands it a function (post, call). It never blocks on a client.
 type hub struct {
 	cfg     *Config
@@ -29,7 +30,8 @@ type hub struct {
 	done    chan struct{} // closed when the scheduler has ended
 
 	// All below belongs to the scheduler.
-	batch     []func() // taken from inbox, in work
+	work      []func() // taken from inbox
+	batch     *batch
 	devices   map[string]*device
 	order     []*device // ids in the order they came, for the ledger
 	forgotten int       // how many of order are evicted
@@ -63,6 +65,7 @@ func newHub(cfg *Config, clk clock, log *slog.Logger, m *metrics) (*hub, error) 
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		devices: make(map[string]*device),
 		wheel:   newWheel(cfg.NoopInterval, cfg.NoopSchedule),
+		batch:   newBatch(),
 	}
 	h.faults.Add(cfg.Faults...)
 	go watch.run(func(gone []departure) { h.post(func() { h.depart(gone) }) })
@@ -112,7 +115,7 @@ func (h *hub) stop() {
 // how many streams a pass serves before it looks at the inbox.
 const (
 	inboxShare = 64
-	passShare  = 256
+	passShare  = 512
 )
 
 // run is the scheduler.
@@ -138,6 +141,7 @@ func (h *hub) run() {
 	}
 	h.finishInbox()
 	h.closeAll()
+	h.batch.stop()
 	h.tally.publish(h.metrics)
 }
 
@@ -153,21 +157,21 @@ func (h *hub) finishInbox() {
 // handleInbox runs up to n functions and reports whether more are waiting.
 func (h *hub) handleInbox(n int) bool {
 	for ; n > 0; n-- {
-		if len(h.batch) == 0 {
+		if len(h.work) == 0 {
 			if !h.waiting.Load() {
 				return false
 			}
 			h.mu.Lock()
-			h.batch, h.inbox = h.inbox, nil
+			h.work, h.inbox = h.inbox, nil
 			h.waiting.Store(false)
 			h.mu.Unlock()
 		}
-		f := h.batch[0]
-		h.batch[0] = nil
-		h.batch = h.batch[1:]
+		f := h.work[0]
+		h.work[0] = nil
+		h.work = h.work[1:]
 		f()
 	}
-	return len(h.batch) > 0 || h.waiting.Load()
+	return len(h.work) > 0 || h.waiting.Load()
 }
 
 // untilNext is how long the scheduler may sleep.

@@ -21,6 +21,7 @@ func (h *hub) send(id string, body []byte) (delivery, bool) {
 	frames.begin(body, h.timestamp())
 	out := delivery{ID: id}
 	h.message(d, &frames, &keptBody{data: body}, &out)
+	h.flushBatch()
 	out.Number = d.seq
 	return out, true
 }
@@ -39,6 +40,7 @@ func (h *hub) broadcast(body []byte) delivery {
 			}
 		}
 	}
+	h.flushBatch()
 	if out.Delivered > 0 {
 		h.metrics.broadcastSeconds.Observe(time.Since(began).Seconds())
 	}
@@ -61,7 +63,7 @@ func (h *hub) message(d *device, frames *frameCache, body *keptBody, out *delive
 		return
 	}
 	out.Delivered++
-	h.push(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, message: true})
+	h.deliver(d, item{wire: frames.get(d.seq).bytes(d.chunked), seq: d.seq, count: 1, message: true})
 }
 
 // Most numbers that one resume replays. A client that was away longer than

@@ -39,10 +39,12 @@ func (h *hub) pass(tick int64) {
 			wrote++
 		}
 		if wrote%passShare == passShare-1 && h.waiting.Load() {
+			h.flushBatch()
 			h.handleInbox(inboxShare)
 			h.frames.begin([]byte(noopData), h.timestamp())
 		}
 	}
+	h.flushBatch()
 	if wrote > 0 {
 		h.metrics.broadcastSeconds.Observe(time.Since(began).Seconds())
 	}
@@ -57,7 +59,7 @@ func (h *hub) noop(d *device) {
 			return
 		}
 	}
-	h.push(d, it)
+	h.deliver(d, it)
 }
 
 // timestamp is what `sent=` says of the frames made now; 0 leaves it out.

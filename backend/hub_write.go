@@ -41,6 +41,11 @@ func (h *hub) write(d *device, it item) {
 	if len(it.wire) > 0 {
 		n, err = d.take(it.wire)
 	}
+	h.wrote(d, it, n, err)
+}
+
+// wrote acts on the result of a write: n bytes of the item were taken.
+func (h *hub) wrote(d *device, it item, n int, err error) {
 	switch err {
 	case nil:
 		h.book(d, it)

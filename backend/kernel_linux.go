@@ -6,6 +6,7 @@ import (
 	"os"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -68,21 +69,23 @@ func setUserTimeout(fd int, d time.Duration) {
 	}
 }
 
-// sendNow hands bytes to the kernel and never waits. It returns how many were
-// taken; errNoRoom when not all were.
+// sendNow hands bytes (at least one) to the kernel and never waits. It returns
+// how many were taken; errNoRoom when not all were. The raw system call spares
+// the Go scheduler's bookkeeping for calls that may block, which this cannot.
 func sendNow(fd int, p []byte) (int, error) {
 	for {
-		n, err := unix.SendmsgN(fd, p, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))),
+			uintptr(len(p)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch {
-		case err == unix.EINTR:
-		case err == unix.EAGAIN:
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN:
 			return 0, errNoRoom
-		case err != nil:
-			return 0, err
-		case n < len(p):
-			return n, errNoRoom
+		case errno != 0:
+			return 0, errno
+		case int(n) < len(p):
+			return int(n), errNoRoom
 		default:
-			return n, nil
+			return len(p), nil
 		}
 	}
 }

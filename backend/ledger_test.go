@@ -61,7 +61,7 @@ func TestLedgerBookkeeping(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := parseConfig([]string{"--ledger-keep=10", "--max-connections=5", "--noop-interval=1h"}, noEnv)
 	require.NoError(t, err)
-	h := &hub{cfg: cfg, clk: newClock(), devices: map[string]*device{}, wheel: newWheel(time.Hour, scheduleBroadcast)}
+	h := &hub{cfg: cfg, batch: newBatch(), clk: newClock(), devices: map[string]*device{}, wheel: newWheel(time.Hour, scheduleBroadcast)}
 	for i := range 20000 {
 		d := &device{id: fmt.Sprint(i), fd: -1, bucket: -1}
 		h.devices[d.id], h.order = d, append(h.order, d)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Writes per batch, writes a goroutine takes at a time, and the size from
+// which on a batch is shared.
+const (
+	batchSize  = 1024
+	batchShare = 16
+	batchLeast = 64
+	maxHelpers = 3
+)
+
+// batch writes to many streams at once: on this path nearly all the time is
+// the kernel's, delivering to the receiver, and a second core halves it. The
+// scheduler fills the batch, helpers write along with it, and it waits for them
+// before it looks at a result. So nobody but the scheduler opens, closes or
+// judges a descriptor, and no descriptor is closed or reused while a helper may
+// write to it.
+type batch struct {
+	writes []batchWrite
+	next   atomic.Int64
+	start  chan struct{}
+	busy   sync.WaitGroup // helpers at work on this batch
+	ended  sync.WaitGroup // helpers alive
+	count  int            // of helpers
+}
+
+// batchWrite is one write. A device is in a batch once at most.
+type batchWrite struct {
+	d    *device
+	item item
+	n    int
+	err  error
+}
+
+// newBatch starts the helpers: one for each further core, within reason.
+func newBatch() *batch {
+	b := &batch{writes: make([]batchWrite, 0, batchSize), count: min(maxHelpers, runtime.GOMAXPROCS(0)-1)}
+	b.start = make(chan struct{}, b.count)
+	for range b.count {
+		b.ended.Go(func() {
+			for range b.start {
+				b.work()
+				b.busy.Done()
+			}
+		})
+	}
+	return b
+}
+
+// stop ends the helpers and waits for them.
+func (b *batch) stop() {
+	close(b.start)
+	b.ended.Wait()
+}
+
+// work writes shares until none is left.
+func (b *batch) work() {
+	for {
+		end := int(b.next.Add(batchShare))
+		from := end - batchShare
+		if from >= len(b.writes) {
+			return
+		}
+		for i := from; i < min(end, len(b.writes)); i++ {
+			w := &b.writes[i]
+			w.n, w.err = sendNow(int(w.d.fd), w.item.wire)
+		}
+	}
+}
+
+// deliver puts an item on a stream: in the batch if nothing stands in its way,
+// else by itself. Batched items are out after flushBatch.
+func (h *hub) deliver(d *device, it item) {
+	if d.queue != nil || d.tls != nil || d.stalled || d.swapped != nil {
+		h.push(d, it)
+		return
+	}
+	h.batch.writes = append(h.batch.writes, batchWrite{d: d, item: it})
+	if len(h.batch.writes) == batchSize {
+		h.flushBatch()
+	}
+}
+
+// flushBatch writes the batch and books the results. Streams may be closed
+// afterwards.
+func (h *hub) flushBatch() {
+	b := h.batch
+	b.next.Store(0)
+	if len(b.writes) >= batchLeast {
+		b.busy.Add(b.count)
+		for range b.count {
+			b.start <- struct{}{}
+		}
+	}
+	b.work()
+	b.busy.Wait()
+	for i := range b.writes {
+		w := &b.writes[i]
+		h.wrote(w.d, w.item, w.n, w.err)
+		*w = batchWrite{}
+	}
+	b.writes = b.writes[:0]
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FuzzDeviceID: an accepted id is what the query says and cannot break out of
+// anything.
+func FuzzDeviceID(f *testing.F) {
+	for _, seed := range []string{"id=a-1", "id=", "id=a&id=b", "id=%2e%2e%2f", "id=a;b", "id=a%00", "ID=a", "id=a+b", "&&&id=x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		id, err := parseDeviceID(raw)
+		if err != nil {
+			if id != "" {
+				t.Fatalf("refused %q and returned %q", raw, id)
+			}
+			return
+		}
+		if len(id) == 0 || len(id) > 64 || strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "" {
+			t.Fatalf("accepted %q", id)
+		}
+		if q, err := url.ParseQuery(raw); err != nil || len(q["id"]) != 1 || q["id"][0] != id {
+			t.Fatalf("%q is not what %q says", id, raw)
+		}
+	})
+}
+
+// FuzzLastEventID: accepted is a plain number within bounds, or nothing.
+func FuzzLastEventID(f *testing.F) {
+	for _, seed := range []string{"", "0", "17", "-1", "+1", " 1", "1e3", "007", "9223372036854775807", "99999999999999999999", "1_0"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		last, err := parseLastEventID([]string{value})
+		digits := value != "" && strings.Trim(value, "0123456789") == ""
+		switch {
+		case err == nil && value == "" && !last.given:
+		case err == nil && digits && last.given && last.number <= maxEventNumber:
+		case err != nil && (!digits || len(strings.TrimLeft(value, "0")) >= 19):
+		default:
+			t.Fatalf("%q gave %+v, %v", value, last, err)
+		}
+	})
+}
+
+// FuzzEventBody: whatever the data, a client that follows the standard gets it
+// back as one event, with line ends as LF.
+func FuzzEventBody(f *testing.F) {
+	f.Add("a\r\nb\rc\n")
+	f.Add("\n\nid: 3\nevent: x")
+	f.Add("\x00\ufeff")
+	f.Fuzz(func(t *testing.T, data string) {
+		wire := string(newFrame(append(appendHead(nil, 7, 0), eventBody("n", []byte(data))...)).bytes(false))
+		lines := strings.Split(strings.TrimSuffix(wire, "\n\n"), "\n")
+		if !strings.HasSuffix(wire, "\n\n") || lines[0] != "id: 7" || lines[1] != "event: n" {
+			t.Fatalf("bad frame %q", wire)
+		}
+		var got []string
+		for _, line := range lines[2:] {
+			value, ok := strings.CutPrefix(line, "data: ")
+			if !ok || strings.Contains(value, "\r") {
+				t.Fatalf("injected line %q", line)
+			}
+			got = append(got, value)
+		}
+		want := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(data)
+		if strings.Join(got, "\n") != want {
+			t.Fatalf("%q became %q", data, got)
+		}
+	})
+}
+
+// FuzzRequestLine sends any first line through the real parser and the routes:
+// nothing panics, nothing but the exact paths answers 2xx, and every refusal
+// of ours is a problem document.
+func FuzzRequestLine(f *testing.F) {
+	for _, seed := range []string{"GET /healthz HTTP/1.1", "GET //healthz HTTP/1.1", "GET /event/connect?id=a HTTP/1.1",
+		"DELETE /event/forcedisconnect?id=../x HTTP/1.1", "OPTIONS * HTTP/1.1", "GET http://x/healthz HTTP/1.0",
+		"CONNECT x:1 HTTP/1.1", "PRI * HTTP/2.0", "GET /event%2fledger HTTP/1.1", "POST /event/send?id=a&event=%0a HTTP/1.1"} {
+		f.Add(seed)
+	}
+	cfg, _, err := parseConfig([]string{"--listen=127.0.0.1:0", "--max-connections=10", "--noop-interval=1h"}, noEnv)
+	if err != nil {
+		f.Fatal(err)
+	}
+	svc, err := startService(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(svc.abort)
+	f.Fuzz(func(t *testing.T, line string) {
+		conn, err := net.Dial("tcp", svc.addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(conn, line+"\r\nHost: x\r\nConnection: close\r\n\r\n")
+		_ = conn.(*net.TCPConn).CloseWrite()
+		data, _ := io.ReadAll(conn)
+		head, body, _ := bytes.Cut(data, []byte("\r\n\r\n"))
+		status := string(data[:min(12, len(data))])
+		if strings.HasPrefix(status, "HTTP/1.1 2") || strings.HasPrefix(status, "HTTP/1.0 2") {
+			known := false
+			for _, path := range []string{"/event/connect?", "/event/ledger", "/event/broadcast", "/healthz", "/readyz", "/metrics"} {
+				known = known || strings.Contains(line, path)
+			}
+			if !known {
+				t.Fatalf("%q answered %q", line, head)
+			}
+		}
+		if bytes.Contains(head, []byte("application/problem+json")) && len(body) > 0 && !bytes.Contains(body, []byte(`"detail":"`)) {
+			t.Fatalf("%q answered %q", line, data)
+		}
+	})
+}
+
+// FuzzRoutes sends any method and path past net/http's parser to the routes.
+func FuzzRoutes(f *testing.F) {
+	f.Add("GET", "/event/ledger")
+	f.Add("get", "/event/../healthz")
+	f.Add("GET", "/EVENT/ledger")
+	cfg, _, err := parseConfig([]string{"--listen=127.0.0.1:0", "--max-connections=10", "--backend-token=t"}, noEnv)
+	if err != nil {
+		f.Fatal(err)
+	}
+	svc, err := startService(cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(svc.abort)
+	routes := svc.routes()
+	open := map[string]bool{"/healthz": true, "/readyz": true, "/metrics": true}
+	f.Fuzz(func(t *testing.T, method, path string) {
+		r := &http.Request{Method: method, URL: &url.URL{Path: path}, Header: http.Header{}, Body: http.NoBody, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+		if path == "/event/connect" {
+			return // needs a real connection
+		}
+		w := httptest.NewRecorder()
+		routes.ServeHTTP(w, r)
+		if w.Code < 300 && !open[path] {
+			t.Fatalf("%s %q answered %d without the token", method, path, w.Code)
+		}
+	})
+}
