@@ -2,13 +2,12 @@ package target
 
 import "strings"
 
-// lastWord of "nginx version: nginx/1.22.1" is what people call it.
-func lastWord(s string) string {
-	fields := strings.Fields(s)
-	for _, f := range fields {
+// versionOf makes "nginx version: nginx/1.22.1" what people call it.
+func versionOf(s string) string {
+	for _, f := range strings.Fields(s) {
 		if strings.HasPrefix(f, "nginx/") {
 			return f
 		}
 	}
-	return ""
+	return "nginx"
 }

@@ -17,6 +17,7 @@ import (
 type meter struct {
 	target *target.Target
 	path   string
+	start  time.Time // samples are timed by the monotonic clock from here: a stepped one does not tear them
 
 	mu      sync.Mutex
 	last    resources.Sample
@@ -25,7 +26,7 @@ type meter struct {
 }
 
 func newMeter(t *target.Target, d rundir.Dir) *meter {
-	return &meter{target: t, path: d.Path(rundir.ResourcesFile)}
+	return &meter{target: t, path: d.Path(rundir.ResourcesFile), start: time.Now()}
 }
 
 func (m *meter) run(ctx context.Context) {
@@ -56,7 +57,7 @@ func (m *meter) run(ctx context.Context) {
 func (m *meter) sample(ctx context.Context) (s resources.Sample, ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, resources.Every)
 	defer cancel()
-	s.Unix = time.Now().Unix()
+	s.Unix = m.start.Add(time.Since(m.start)).Unix()
 	page, ok := m.target.Metrics(ctx)
 	if ok {
 		err := s.FromMetrics(page)

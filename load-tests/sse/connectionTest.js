@@ -90,6 +90,7 @@ async function hold(id) {
     return http.asyncRequest('DELETE', `${config.backendUrl}/event/forcedisconnect?id=${id}`, null, {
       headers: config.headers,
       tags: { name: 'DELETE /event/forcedisconnect' },
+      timeout: '10s',
     });
   });
   const patience = sleep(END_TIMEOUT);
