@@ -51,8 +51,13 @@ type soakRun struct {
 // begin starts bin/soak run. args are further flags, env is NAME=value.
 func begin(t *testing.T, env []string, args ...string) *soakRun {
 	t.Helper()
+	return beginIn(t, t.TempDir(), env, args...)
+}
+
+// beginIn puts the results into out.
+func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	out := t.TempDir()
 	r := &soakRun{t: t, dir: rundir.Dir(filepath.Join(out, "t")), cancel: cancel}
 	args = append([]string{"run", "--out", out, "--testid", "t"}, args...)
 	r.cmd = exec.CommandContext(ctx, filepath.Join(root, "bin", "soak"), args...)
