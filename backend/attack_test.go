@@ -91,8 +91,7 @@ func TestGateIsFull(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	freed := make(chan net.Conn, 2)
-	var g *gate
-	g = newGate(l, 2, func(full bool) {
+	g := newGate(l, 2, func(full bool) {
 		if full {
 			(<-freed).Close()
 		}

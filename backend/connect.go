@@ -78,6 +78,8 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 		_, _ = w.Write([]byte("<!doctype html><title>injected fault</title><p>This is not an event stream.\n"))
 		return true
 	case fault.SlowHeaders:
+		// The deadline of reading the request would end the wait.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		wait := time.NewTimer(f.Wait)
 		defer wait.Stop()
 		select {

@@ -107,25 +107,31 @@ func TestRefusals(t *testing.T) {
 		{"GET", "/event/ledger?prefix=%2e%2e%2f", 400, nil},
 	}
 	for _, c := range cases {
-		status, header, body := s.request(c.method, c.path, "", c.headers...)
-		require.Equal(t, c.status, status, "%s %s: %s", c.method, c.path, body)
-		require.Equal(t, "application/problem+json", header.Get("Content-Type"), c.path)
-		if c.status == 405 {
-			require.NotEmpty(t, header.Get("Allow"))
-		}
-		if c.method == "HEAD" {
-			continue
-		}
-		var p problem
-		require.NoError(t, json.Unmarshal([]byte(body), &p))
-		require.Equal(t, c.status, p.Status)
-		require.Equal(t, "about:blank", p.Type)
-		require.NotEmpty(t, p.Title)
-		require.Greater(t, len(p.Detail), 20, "%s %s", c.method, c.path)
+		s.refuses(c.method, c.path, c.status, c.headers...)
 	}
 	require.Equal(t, 1, s.hub.streamsOpen())
 	status, _, _ := s.request("GET", "/event/connect?id=a", "body")
 	require.Equal(t, 400, status)
+}
+
+// refuses insists on a problem document of that status.
+func (s *testService) refuses(method, path string, want int, headers ...string) {
+	s.t.Helper()
+	status, header, body := s.request(method, path, "", headers...)
+	require.Equal(s.t, want, status, "%s %s: %s", method, path, body)
+	require.Equal(s.t, "application/problem+json", header.Get("Content-Type"), path)
+	if want == http.StatusMethodNotAllowed {
+		require.NotEmpty(s.t, header.Get("Allow"))
+	}
+	if method == http.MethodHead {
+		return
+	}
+	var p problem
+	require.NoError(s.t, json.Unmarshal([]byte(body), &p))
+	require.Equal(s.t, want, p.Status)
+	require.Equal(s.t, "about:blank", p.Type)
+	require.NotEmpty(s.t, p.Title)
+	require.Greater(s.t, len(p.Detail), 20, "%s %s", method, path)
 }
 
 // TestFull checks the limit, and that an ended stream makes room.

@@ -36,6 +36,5 @@ type watcher struct{}
 
 func newWatcher() (*watcher, error)           { return nil, errNeedsLinux }
 func (*watcher) add(int, uint32) error        { return errNeedsLinux }
-func (*watcher) remove(int)                   {}
 func (*watcher) run(report func([]departure)) {}
 func (*watcher) stop()                        {}

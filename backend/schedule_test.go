@@ -55,25 +55,29 @@ func TestWheelSpread(t *testing.T) {
 }
 
 // TestBroadcastSlots: all ids get their noops at the same slots, start + k
-// intervals, whenever they connected.
+// intervals, whenever they connected: the passes that served them are as few as
+// the slots, and belong to the slots.
 func TestBroadcastSlots(t *testing.T) {
 	t.Parallel()
-	const interval = 100 * time.Millisecond
-	s := startTest(t, "--noop-interval=100ms")
+	const interval = 200 * time.Millisecond
+	s := startTest(t, "--noop-interval=200ms")
 	var list []*stream
 	for i := range 5 {
 		list = append(list, s.open(fmt.Sprintf("d-%d", i)))
-		time.Sleep(interval / 4) // the point: they connect at different times
+		time.Sleep(interval / 5) // the point: they connect at different times
 	}
+	passes := map[int64]bool{}
 	for _, c := range list {
 		for n := uint64(1); n <= 4; n++ {
 			e := c.next()
 			require.Equal(t, n, e.id)
 			require.Equal(t, "0", e.data)
+			passes[e.sent] = true
 			after := time.Duration(e.sent-s.clk.unix) * time.Microsecond % interval
-			require.Less(t, after, interval/2, "a noop belongs to the start of its slot")
+			require.Less(t, after, interval*3/4, "a noop belongs to the start of its slot")
 		}
 	}
+	require.LessOrEqual(t, len(passes), 6, "20 noops in 4 to 6 slots")
 }
 
 // TestStaggeredSlots: ids are spread over the interval, each gets exactly one
@@ -112,15 +116,16 @@ func TestPauseIsCaughtUp(t *testing.T) {
 	c := openOn(t, dial(t, p.addr), "a")
 	first := c.next()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
-	time.Sleep(500 * time.Millisecond) // the pause itself
+	time.Sleep(time.Second) // the pause itself
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
 	var last event
 	for range 30 {
 		last = c.next()
 	}
 	require.Equal(t, uint64(31), last.id)
+	// With skipped slots the mean would be over 80 ms.
 	mean := time.Duration(last.sent-first.sent) * time.Microsecond / 30
-	require.InDelta(t, 50*time.Millisecond, mean, float64(8*time.Millisecond))
+	require.InDelta(t, 50*time.Millisecond, mean, float64(15*time.Millisecond))
 }
 
 // TestManyStreams holds a thousand streams and compares every one with the

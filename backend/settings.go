@@ -62,7 +62,7 @@ var settings = []setting{
 		func(c *Config, v string) error { return setInt(&c.MaxPending, v, 1, 1<<16) }},
 	{"resume-window", "60", "seconds or 500ms", "how long the numbering of a broken stream goes on for Last-Event-ID; 0 is off",
 		func(c *Config, v string) error { return setDuration(&c.ResumeWindow, v, 0, 24*time.Hour) }},
-	{"header-timeout", "5", "seconds or 500ms", "a request whose headers take longer is closed",
+	{"header-timeout", "10", "seconds or 500ms", "a request whose headers take longer is closed",
 		func(c *Config, v string) error { return setDuration(&c.HeaderTimeout, v, time.Millisecond, time.Hour) }},
 	{"idle-timeout", "75", "seconds or 500ms", "a kept-alive connection without a request is closed",
 		func(c *Config, v string) error { return setDuration(&c.IdleTimeout, v, time.Millisecond, time.Hour) }},

@@ -49,11 +49,6 @@ func (w *watcher) add(fd int, gen uint32) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
 }
 
-// remove ends the watch of a descriptor that stays open.
-func (w *watcher) remove(fd int) {
-	_ = unix.EpollCtl(w.epfd, unix.EPOLL_CTL_DEL, fd, nil)
-}
-
 // run reports departures in batches until stop. The slice is the callee's.
 func (w *watcher) run(report func([]departure)) {
 	defer close(w.done)

@@ -50,6 +50,7 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several joined by ";
   keys:         id=ID      only this device id (default: the first stream that qualifies)
                 noop=N     the first noop numbered N or higher (default 3; kinds at a noop only)
                 count=N    how many noops or connections (default 1)
+  die comes back with every start while BACKEND_FAULT holds it: restart without
   example:      drop:id=a-7,noop=5;delay=2s:count=3
 `
 
