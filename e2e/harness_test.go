@@ -57,10 +57,17 @@ func begin(t *testing.T, env []string, args ...string) *soakRun {
 // beginIn puts the results into out.
 func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
 	t.Helper()
+	return beginWith(t, out, nil, env, args...)
+}
+
+// beginWith puts a command before bin/soak, such as one that enters a namespace.
+func beginWith(t *testing.T, out string, before, env []string, args ...string) *soakRun {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	r := &soakRun{t: t, dir: rundir.Dir(filepath.Join(out, "t")), cancel: cancel}
-	args = append([]string{"run", "--out", out, "--testid", "t"}, args...)
-	r.cmd = exec.CommandContext(ctx, filepath.Join(root, "bin", "soak"), args...)
+	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
+	line = append(line, args...)
+	r.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
 	r.cmd.Env = append(os.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

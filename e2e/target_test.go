@@ -22,15 +22,7 @@ func backend(t *testing.T, env ...string) string {
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
-	cmd := exec.Command(filepath.Join(root, "bin", "backend"))
-	cmd.Env = append(append(os.Environ(), "LISTEN="+address, "LOG_LEVEL=error"), env...)
-	cmd.Stderr = os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-	})
+	startBackend(t, nil, append(env, "LISTEN="+address)...)
 	client := http.Client{Timeout: time.Second}
 	await(t, "the backend is ready", func() bool {
 		resp, err := client.Get("http://" + address + "/readyz")
@@ -41,4 +33,29 @@ func backend(t *testing.T, env ...string) string {
 		return resp.StatusCode == http.StatusOK
 	})
 	return "http://" + address
+}
+
+// backend starts one on the server's side of the wire.
+func (w *wire) backend(t *testing.T) string {
+	t.Helper()
+	startBackend(t, []string{"ip", "netns", "exec", w.server}, "LISTEN="+serverAddress+":8080", "NOOP_INTERVAL=1")
+	await(t, "the backend is ready", func() bool {
+		text, err := exec.Command("ip", "netns", "exec", w.server, "ss", "-Hltn", "sport", "=", "8080").Output()
+		return err == nil && len(text) > 0
+	})
+	return "http://" + serverAddress + ":8080"
+}
+
+func startBackend(t *testing.T, before []string, env ...string) {
+	t.Helper()
+	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "backend"))
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = append(append(os.Environ(), "LOG_LEVEL=error"), env...)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+	})
 }

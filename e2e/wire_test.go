@@ -1,0 +1,147 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A wire joins two network namespaces by a TUN device in each and a relay between them, which
+// can lose, delay and silently swallow packets. It does what `tc netem` does, on kernels that
+// do not have it too.
+type wire struct {
+	client, server string        // names of the namespaces
+	loss           atomic.Uint64 // share of packets, in millionths
+	delay          atomic.Int64  // nanoseconds each way
+	cut            atomic.Bool   // swallow everything, tell nobody
+}
+
+const (
+	clientAddress = "10.77.0.1"
+	serverAddress = "10.77.0.2"
+)
+
+var wires atomic.Int32
+
+// newWire needs root, network namespaces and /dev/net/tun; without them the test is skipped,
+// saying so.
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	n := wires.Add(1)
+	w := &wire{client: fmt.Sprintf("soak-c%d-%d", os.Getpid(), n), server: fmt.Sprintf("soak-s%d-%d", os.Getpid(), n)}
+	for _, name := range []string{w.client, w.server} {
+		if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+			t.Skipf("network namespaces cannot be made here: %s", text)
+		}
+		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	}
+	a, b := tun(t, w.client), tun(t, w.server)
+	run(t, "ip", "-n", w.client, "addr", "add", clientAddress+"/30", "dev", "soak0")
+	run(t, "ip", "-n", w.server, "addr", "add", serverAddress+"/30", "dev", "soak0")
+	for _, name := range []string{w.client, w.server} {
+		run(t, "ip", "-n", name, "link", "set", "soak0", "up")
+		run(t, "ip", "-n", name, "link", "set", "lo", "up")
+	}
+	var relays sync.WaitGroup
+	relays.Go(func() { w.relay(a, b) })
+	relays.Go(func() { w.relay(b, a) })
+	t.Cleanup(func() {
+		require.NoError(t, a.Close())
+		require.NoError(t, b.Close())
+		relays.Wait()
+	})
+	return w
+}
+
+func run(t *testing.T, name string, args ...string) {
+	t.Helper()
+	text, err := exec.Command(name, args...).CombinedOutput()
+	require.NoError(t, err, "%s %s: %s", name, strings.Join(args, " "), text)
+}
+
+// tun makes the device soak0 in a namespace and returns its packets as a file.
+func tun(t *testing.T, namespace string) *os.File {
+	t.Helper()
+	type result struct {
+		file *os.File
+		err  error
+	}
+	made := make(chan result)
+	go func() {
+		runtime.LockOSThread() // the thread changes its namespace and dies with this goroutine
+		file, err := openTun(namespace)
+		made <- result{file, err}
+	}()
+	r := <-made
+	if r.err != nil {
+		t.Skipf("a TUN device cannot be made here: %v", r.err)
+	}
+	return r.file
+}
+
+func openTun(namespace string) (*os.File, error) {
+	ns, err := os.Open("/run/netns/" + namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer ns.Close()
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, err
+	}
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	request, err := unix.NewIfreq("soak0")
+	if err != nil {
+		return nil, err
+	}
+	request.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, request); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "tun"), nil
+}
+
+// relay carries packets from one end to the other until the file is closed.
+func (w *wire) relay(from, to *os.File) {
+	packet := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(packet)
+		if err != nil {
+			return
+		}
+		if w.cut.Load() || rand.Uint64N(1_000_000) < w.loss.Load() {
+			continue
+		}
+		if delay := time.Duration(w.delay.Load()); delay > 0 {
+			late := append([]byte(nil), packet[:n]...)
+			time.AfterFunc(delay, func() { _, _ = to.Write(late) }) // a packet lost at the end is a packet lost
+			continue
+		}
+		_, _ = to.Write(packet[:n])
+	}
+}
+
+// begin starts a soak on the client's side against a backend on the server's.
+func (w *wire) begin(t *testing.T, args ...string) *soakRun {
+	t.Helper()
+	url := w.backend(t)
+	return beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", w.client}, nil,
+		append([]string{"--backend-url", url, "--connections", "30", "--noop-interval", "1"}, args...)...)
+}
