@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/report"
@@ -46,6 +47,17 @@ type Dir string
 
 // Path is the path of a file in it.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
+
+// NewTestID is the time, with a number behind it where that folder exists already.
+func NewTestID(out string, now time.Time) string {
+	id := now.UTC().Format("20060102-150405")
+	for n, try := 2, id; ; n++ {
+		if _, err := os.Stat(filepath.Join(out, try)); err != nil {
+			return try
+		}
+		try = fmt.Sprintf("%s-%d", id, n)
+	}
+}
 
 // Create makes the folder of a new run and points `latest` beside it to it.
 func Create(out, testid string) (Dir, error) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -22,28 +23,33 @@ const plainEvery = 30 * time.Second
 // elsewhere, until ctx ends.
 func showProgress(ctx context.Context, p plan.Plan, f *fleet.Fleet, m *meter) {
 	started := time.Now()
-	total := time.Duration(p.Seconds) * time.Second
+	total := p.Hold()
 	line := func() string { return progressLine(p, f, m) }
 	if !term.IsTerminal(int(os.Stderr.Fd())) { //nolint:gosec // a descriptor fits
 		plainProgress(ctx, started, total, line)
 		return
 	}
-	bars := mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(20), mpb.WithRefreshRate(250*time.Millisecond))
+	var text atomic.Pointer[string]
+	update := func() { now := line(); text.Store(&now) }
+	update()
+	bars := mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(20), mpb.WithRefreshRate(time.Second))
 	bar := bars.AddBar(int64(total/time.Second), mpb.BarFillerTrim(),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
-			return clock(time.Since(started)) + "/" + clock(total) + " "
+			return clock(min(time.Since(started), total)) + "/" + clock(total) + " "
 		})),
-		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + line() })),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *text.Load() })),
 	)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			update()
 			bar.Abort(false)
 			bars.Wait()
 			return
 		case <-tick.C:
+			update()
 			bar.SetCurrent(min(int64(time.Since(started)/time.Second), int64(total/time.Second)-1))
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -44,7 +45,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 				return usageError{err}
 			}
 			if s.plan.TestID == "" {
-				s.plan.TestID = time.Now().UTC().Format("20060102-150405")
+				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
 			}
 			if s.plan.Prefix == "" {
 				s.plan.Prefix = "soak-"
