@@ -87,10 +87,10 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	}
 	describeRequest(&s.tags, state.Options.SystemTags, u, "GET")
 	s.reconnect.Store(int32(s.opts.reconnect))
+	s.hub = m.currentHub()
 	s.obj = rt.NewDynamicObject(s)
 	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, where a class extends ours
 
-	s.hub = m.currentHub()
 	s.hub.add(s)
 	// Until this turn of the loop is over a listener may be added: see wants.
 	s.post(func() error { return nil })

@@ -6,8 +6,8 @@ import (
 	"github.com/grafana/sobek"
 )
 
-// eventSourceClass makes the constructor: the attributes and methods live once per VU
-// on its prototype, not on each source.
+// eventSourceClass makes the constructor, once per VU. The methods are on its
+// prototype; the attributes are the source's own, see Get.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
 	class := rt.ToValue(m.newEventSource).ToObject(rt)
@@ -18,45 +18,8 @@ func (m *module) eventSourceClass() *sobek.Object {
 		}
 	}
 	must(rt, class.DefineDataProperty("name", rt.ToValue("EventSource"), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
-	m.defineAttributes(rt, proto)
 	m.defineMethods(rt, proto)
 	return class
-}
-
-func (m *module) defineAttributes(rt *sobek.Runtime, proto *sobek.Object) {
-	attribute := func(name string, get func(s *source) sobek.Value, set func(s *source, v sobek.Value)) {
-		getter := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return get(m.sourceOf(c.This)) })
-		var setter sobek.Value
-		if set != nil {
-			setter = rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
-				set(m.sourceOf(c.This), c.Argument(0))
-				return sobek.Undefined()
-			})
-		}
-		must(rt, proto.DefineAccessorProperty(name, getter, setter, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
-	}
-	attribute("url", func(s *source) sobek.Value { return rt.ToValue(s.url) }, nil)
-	attribute("withCredentials", func(*source) sobek.Value { return rt.ToValue(false) }, nil)
-	attribute("readyState", func(s *source) sobek.Value { return rt.ToValue(int(s.ready)) }, nil)
-	attribute("status", func(s *source) sobek.Value { return rt.ToValue(s.status) }, nil)
-	attribute("connectMs", func(s *source) sobek.Value { return rt.ToValue(s.connectMs) }, nil)
-	attribute("reconnect",
-		func(s *source) sobek.Value { return rt.ToValue(reconnectMode(s.reconnect.Load()) != reconnectOff) },
-		func(s *source, v sobek.Value) { s.setReconnect(v.ToBoolean()) })
-	for _, kind := range []string{"open", "message", "error"} {
-		attribute("on"+kind,
-			func(s *source) sobek.Value {
-				if fn := s.listeners.handlers[kind]; fn != nil {
-					return fn
-				}
-				return sobek.Null()
-			},
-			func(s *source, v sobek.Value) {
-				fn, _ := v.(*sobek.Object) // Web IDL: anything but an object counts as null
-				s.listeners.setHandler(kind, fn)
-				s.wanted.Store(s.listeners.wanted())
-			})
-	}
 }
 
 func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {

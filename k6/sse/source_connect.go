@@ -76,6 +76,7 @@ func (s *source) accept(begun time.Time, a *answer) {
 	_ = a.conn.SetReadDeadline(deadline)
 	s.opened, s.first, s.failures, s.openedAt = true, true, 0, a.at
 	s.opts.ledger.Opened(a.at)
+	processRamp.opened()
 
 	s.openTags = describeResponse(s.tags, s.state, a)
 	s.counter = s.hub.counter(s.openTags)

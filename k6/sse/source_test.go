@@ -293,7 +293,8 @@ func TestEventSourceListeners(t *testing.T) {
 		};
 	`))
 	for _, script := range []string{
-		`s.addEventListener("x", 1)`, `s.addEventListener("x")`, `EventSource.prototype.close.call({})`, `EventSource.prototype.readyState`,
+		`s.addEventListener("x", 1)`, `s.addEventListener("x")`, `EventSource.prototype.close.call({})`, `EventSource.prototype.close()`,
+		`"use strict"; s.readyState = 1`, `"use strict"; delete s.url`,
 	} {
 		_, err := v.VU.Runtime().RunString(script)
 		require.ErrorContains(t, err, "TypeError", script)
@@ -311,7 +312,7 @@ func TestEventSourceObject(t *testing.T) {
 		}
 		const s = new Device(url);
 		s.readyState = 9; s.url = "x";
-		log.push(s.n, "n" in s, "m" in s, s instanceof EventSource, s.double() === 10 && s.readyState === 0,
+		log.push(s.n, "n" in s && "status" in s && "close" in s, "m" in s, s instanceof EventSource, s.double() === 10 && s.readyState === 0,
 			JSON.stringify(Object.keys(s).sort()), EventSource.name);
 		s.onmessage = (e) => log.push(e.data);
 	`))
