@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // A Noop is what the wire said of one noop.
 type Noop struct {
@@ -24,8 +27,10 @@ type Arrival struct {
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.rec.Received+l.rec.Corrupted == 0 {
-		l.rec.Numbered = l.plausible(n)
+	if !l.anyNoop() {
+		if l.rec.Numbered = l.plausible(n.At, n.Number); !l.rec.Numbered {
+			l.numbers, l.skipped = numbers{}, 0 // of messages before it
+		}
 	}
 	var a Arrival
 	if l.rec.Numbered {
@@ -41,7 +46,10 @@ func (l *Ledger) Noop(n Noop) Arrival {
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.rec.Numbered || number == 0 {
+	if number == 0 || !l.rec.Numbered && (l.anyNoop() || !l.plausible(at, number)) {
+		return
+	}
+	if number > l.numbers.highest+maxJump {
 		return
 	}
 	switch s, grew := l.numbers.see(number, at); s {
@@ -56,15 +64,25 @@ func (l *Ledger) Message(at Instant, number uint64) {
 	}
 }
 
+func (l *Ledger) anyNoop() bool { return l.rec.Received+l.rec.Corrupted > 0 }
+
 // plausible says whether the first number can be one of a numbering per device that began at
 // 1. A server with ids of another kind (global, random) is judged by the clock alone.
-func (l *Ledger) plausible(n Noop) bool {
-	return n.Number > 0 && n.Number <= 2+whole(n.At-l.openedAt, l.cfg.Interval)
+func (l *Ledger) plausible(at Instant, number uint64) bool {
+	return number > 0 && number <= l.numbers.highest+2+whole(at-l.openedAt, l.cfg.Interval)
 }
 
+// maxJump is how far numbers may skip at once. What lies beyond is no number of this
+// numbering, and would drown every sum it is added to.
+const maxJump = 1 << 32
+
 func (l *Ledger) numbered(n Noop) (a Arrival) {
-	if n.Number == 0 { // it has to have one: give it the one it should have had
-		n.Number, n.Intact, n.Data = l.numbers.highest+1, false, "a noop without number"
+	switch next := l.numbers.highest + 1; { // it has to have a number: give it the one it should have had
+	case n.Number == 0:
+		n.Number, n.Intact, n.Data = next, false, "a noop without number"
+	case n.Number > next+maxJump:
+		n.Data = fmt.Sprintf("a noop with the number %d after %d", n.Number, l.numbers.highest)
+		n.Number, n.Intact = next, false
 	}
 	if !l.sawNoop && l.rec.Streams > 1 && n.Number == 1 && l.numbers.highest > 1 {
 		l.restart(n.At)
@@ -97,20 +115,30 @@ func (l *Ledger) bookNumbered(at Instant, grew int64) {
 	resumed := l.rec.Streams > 1 && !l.sawNoop && l.numbers.known
 	l.numbers.known = true
 	if resumed { // the numbers cover the outage, whatever the clock says of it
-		l.slots.start(at)
+		l.slots.resume(at, l.resumedSlots(at), grew)
 		return
 	}
 	passed := l.passed(at)
-	if !l.sawNoop {
-		passed = max(passed, grew) // the phase is unknown yet: the numbers know better
+	switch {
+	case !l.sawNoop && grew > passed: // the phase is unknown yet: the numbers know better
+		l.headStart = grew - passed
+		passed = grew
+	case grew == 0 && l.headStart > 0: // one of them is here after all
+		l.headStart--
+		grew = 1
 	}
-	l.unsent(at, l.slots.book(passed, grew))
+	l.unsent(at, l.slots.book(at, passed, grew))
 }
 
 func (l *Ledger) unnumbered(n Noop) (a Arrival) {
 	gap := n.At - l.lastAt
-	slotsPassed := l.passed(n.At)
+	if before := l.early.before; l.early.at > 0 && n.At-before < l.cfg.Interval+(l.early.at-before)/2 {
+		l.convict() // the slot that the early one took is that of this one
+	}
+	l.early = early{}
+	before := l.slots.anchor
 	doubt := l.slots.balance > 0
+	slotsPassed := l.passed(n.At)
 	ordinal := l.rec.Received + l.rec.Corrupted + 1
 	if slotsPassed == 0 && !doubt {
 		if !l.phaseUnknown(n.At, gap) {
@@ -130,17 +158,46 @@ func (l *Ledger) unnumbered(n Noop) (a Arrival) {
 		}
 		l.pendingGap = 0
 	}
-	l.unsent(l.lastAt, l.slots.book(slotsPassed, 1))
+	l.unsent(l.lastAt, l.slots.book(n.At, slotsPassed, 1))
 	if slotsPassed > 1 {
 		l.pendingGap, l.pendingSlot = gap, slotsPassed
 	} else {
 		a.late(l, ordinal, n.At, gap-l.cfg.Interval)
+	}
+	if since := n.At - before; l.sawNoop && !doubt && since >= l.cfg.Interval/4 && since < l.cfg.Interval*3/4 {
+		l.early = early{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
 	}
 	l.gapClock(n.At, gap)
 	a.Counted = true
 	l.count(n)
 	return a
 }
+
+// An early arrival of a noop without number is the next one, if the one before was late, or
+// the same again. What comes after it tells.
+type early struct {
+	before  Instant // the anchor before it
+	at      Instant // 0: there is none
+	intact  bool
+	ordinal uint64
+}
+
+// convict finds that the early arrival was a noop that came again.
+func (l *Ledger) convict() {
+	if l.early.intact {
+		l.rec.Received--
+	} else {
+		l.rec.Corrupted--
+		l.rec.withdraw(KindCorrupted, l.early.at)
+	}
+	l.rec.Duplicated++
+	l.rec.find(Finding{Kind: KindDuplicated, From: l.early.ordinal - 1, At: l.early.at})
+	l.slots.anchor = l.early.before
+}
+
+// knownPhase is after how many noops an early arrival that nothing follows is taken for one
+// that came again.
+const knownPhase = 8
 
 // passed is how many slots the arrival is past the last one. The first noop of a stream has
 // no phase yet: up to 1.5 intervals after the headers it is the first slot.
@@ -150,13 +207,27 @@ func (l *Ledger) passed(at Instant) int64 {
 		return l.slots.advance(at, interval)
 	}
 	if l.rec.Streams > 1 && l.slots.anchor > 0 { // not resumed by number: the outage counts too
-		l.rec.Unsent += l.slots.settle() + l.slots.owed(l.openedAt, interval, l.cfg.tolerance())
+		l.unsent(l.openedAt, l.slots.settle()+l.slots.owed(l.openedAt, interval, 0)) // nothing is on its way any more
 	}
 	l.slots.start(at)
-	if head := at - l.openedAt; head > interval*3/2 {
-		return int64(head / interval)
+	return l.headSlots(at)
+}
+
+// headSlots is how many slots the first noop of a stream closes. The first is due within an
+// interval; rounding tells a noop that comes in place of a lost one, also a moment early.
+func (l *Ledger) headSlots(at Instant) int64 {
+	if head := at - l.openedAt; head > l.cfg.Interval*3/2 {
+		return int64((head + l.cfg.Interval/2) / l.cfg.Interval)
 	}
 	return 1
+}
+
+// resumedSlots is headSlots of a stream that may begin with replays, which take no slot.
+func (l *Ledger) resumedSlots(at Instant) int64 {
+	if at-l.openedAt < l.cfg.Interval/4 {
+		return 0
+	}
+	return l.headSlots(at)
 }
 
 // phaseUnknown says that an arrival before the next slot may still be right: the first noop
@@ -226,6 +297,9 @@ func (l *Ledger) closeSlots(end Instant) {
 	if !l.sawNoop && l.rec.Streams <= 1 {
 		l.tail(end, whole(end-l.openedAt-tolerance, interval))
 		return
+	}
+	if l.early.at > 0 && l.early.ordinal > knownPhase {
+		l.convict()
 	}
 	l.unsent(l.lastAt, l.slots.settle())
 	l.tail(end, l.slots.owed(end, interval, tolerance))

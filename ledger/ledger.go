@@ -78,6 +78,8 @@ type Ledger struct {
 	lostAt      Instant // when the previous stream was lost
 	endAskedAt  Instant // when the end was asked for; 0: not yet
 	skipped     uint64  // numbers that a message, not a noop, skipped since the last noop
+	headStart   int64   // numbers before the first noop for which the clock had no slot
+	early       early   // an arrival that may have been a duplicate
 	pendingGap  time.Duration
 	pendingSlot int64
 }

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Record is the account of one connection as it is stored. Times are instants of the
 // runner in nanoseconds of time.Duration; a reader adds the runner's start.
@@ -88,6 +91,15 @@ func (r *Record) find(f Finding) {
 		return
 	}
 	r.Findings = append(r.Findings, f)
+}
+
+// withdraw takes back the finding of that kind and time.
+func (r *Record) withdraw(kind Kind, at Instant) {
+	before := len(r.Findings)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind == kind && f.At == at })
+	if len(r.Findings) == before {
+		r.Unlisted--
+	}
 }
 
 func (r *Record) outage(o Outage) {

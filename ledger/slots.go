@@ -17,15 +17,23 @@ const maxCredit = 4
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
-	steady  bool  // an arrival came one slot after another: the phase is known
+	next    bool  // the last arrival came one slot after another
+	steady  bool  // that happened once without a hole: the phase is known
 }
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
+
+// resume starts anew after an outage. What was in doubt before it may yet be replayed; n and
+// covered are as in book.
+func (s *slots) resume(at Instant, n, covered int64) {
+	*s = slots{anchor: at, balance: max(max(s.balance, 0)+n-covered, 0)}
+}
 
 // advance moves the anchor to the slot of an arrival and says how many slots that is past
 // the last one, 0 for an arrival before the next slot.
 func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	since := at - s.anchor
+	s.next = since >= interval/2 && since < interval*3/2
 	if since < interval/2 {
 		return 0
 	}
@@ -40,17 +48,24 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 		// Late, or a server whose clock is slower than ours: follow, but slowly.
 		s.anchor += min(drift, interval/100)
 	}
-	s.steady = s.steady || n == 1
 	return n
 }
 
-// book enters n slots that passed against covered noops (arrived, or known by their number),
-// and returns how many slots are thereby settled as never sent.
-func (s *slots) book(n, covered int64) (unsent uint64) {
-	if n > 0 && s.balance > 0 {
+// book enters n slots that passed by the arrival at the instant at against covered noops
+// (arrived, or known by their number), and returns how many slots are thereby settled as
+// never sent.
+func (s *slots) book(at Instant, n, covered int64) (unsent uint64) {
+	credit := int64(maxCredit)
+	switch {
+	case n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
+	case !s.steady && n < covered:
+		// The phase is unknown yet: what came before was a replay, or late. This one knows the
+		// phase better, and it is no noop that could be missing later.
+		s.anchor, credit = at, 0
 	}
-	s.balance = max(s.balance+n-covered, -maxCredit)
+	s.steady = s.steady || s.next && covered == 1
+	s.balance = max(s.balance+n-covered, -credit)
 	return unsent
 }
 

@@ -1,0 +1,161 @@
+package ledger
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// resume cuts the stream and opens the next one after an outage.
+func (p *tape) resume(outage time.Duration) *tape {
+	p.Closed(p.at, "reset", true, true)
+	p.at += outage
+	p.Connecting(p.at)
+	p.Opened(p.at)
+	return p
+}
+
+// What the property tests and the fuzzer found, each once, by what the ledger said before.
+func TestFound(t *testing.T) {
+	type want struct {
+		missed, duplicated, reordered, corrupted uint64
+		findings                                 []string // but for lateness
+	}
+	cases := []struct {
+		name string
+		play func(p *tape) Record
+		want want
+	}{
+		{"false pass: un-numbered, the first is lost and the second comes a moment early", func(p *tape) Record {
+			return p.noop(2*interval-time.Millisecond, 0).regular(2, 9, false).end(sec)
+		}, want{missed: 1, findings: []string{"unsent 1"}}},
+		{"false pass: un-numbered, the first of a schedule of its own is lost", func(p *tape) Record {
+			return p.noop(interval*17/10, 0).regular(2, 9, false).end(sec)
+		}, want{missed: 1, findings: []string{"unsent 1"}}},
+		{"un-numbered, the first is as late, but the second is in time", func(p *tape) Record {
+			return p.noop(interval*17/10, 0).noop(interval*3/10, 0).regular(3, 9, false).end(sec)
+		}, want{}},
+		{"false pass: un-numbered, the first comes twice", func(p *tape) Record {
+			return p.noop(interval, 0).noop(interval*3/10, 0).noop(interval*7/10, 0).regular(3, 9, false).end(sec)
+		}, want{duplicated: 1, findings: []string{"duplicated 1"}}},
+		{"false pass: un-numbered, one twice, 0.55 of an interval later", func(p *tape) Record {
+			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*45/100, 0).regular(7, 9, false).end(sec)
+		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
+		{"false pass: un-numbered, the last twice, 0.55 of an interval later", func(p *tape) Record {
+			return p.regular(1, 9, false).noop(interval*55/100, 0).end(sec)
+		}, want{duplicated: 1, findings: []string{"duplicated 9"}}},
+		{"un-numbered, a corrupt one twice, 0.55 of an interval later", func(p *tape) Record {
+			p.regular(1, 5, false).wait(interval)
+			p.Noop(Noop{At: p.at, Data: "x"})
+			p.wait(interval * 55 / 100)
+			p.Noop(Noop{At: p.at, Data: "x"})
+			return p.noop(interval*45/100, 0).regular(8, 9, false).end(sec)
+		}, want{duplicated: 1, corrupted: 1, findings: []string{"corrupted 6", "duplicated 6"}}},
+		{"false pass: numbered, the server is silent after a resume with many replays", func(p *tape) Record {
+			p.regular(1, 3, true).resume(5*interval+5*sec).noop(0, 4)
+			for n := uint64(5); n <= 8; n++ {
+				p.noop(0, n)
+			}
+			return p.noop(10*sec, 9).noop(4*interval, 10).regular(11, 15, true).end(sec)
+		}, want{missed: 3, findings: []string{"unsent 10"}}},
+		{"false pass: numbered, the resumed stream is silent at first", func(p *tape) Record {
+			return p.regular(1, 3, true).resume(sec).noop(4*interval, 4).regular(5, 9, true).end(sec)
+		}, want{missed: 3, findings: []string{"unsent 4"}}},
+		{"false pass: numbered, the first are held up, later slots stay empty", func(p *tape) Record {
+			return p.noop(interval*14/10, 1).noop(interval*4/10, 2).regular(3, 5, true).noop(2*interval, 6).regular(7, 9, true).end(sec)
+		}, want{missed: 1, findings: []string{"unsent 6"}}},
+		{"false pass: un-numbered, one falls due within LATE_MS of a reconnect", func(p *tape) Record {
+			return p.regular(1, 3, false).resume(interval+sec/2).noop(interval-sec, 0).regular(5, 9, false).end(sec)
+		}, want{missed: 1, findings: []string{"unsent 3"}}},
+		{"no finding: what an outage cost", func(p *tape) Record {
+			return p.regular(1, 3, true).resume(3*interval+5*sec).noop(2*sec, 1).regular(2, 9, true).end(sec)
+		}, want{missed: 3, findings: []string{"restarted 3", "unsent 3"}}},
+		{"false alarm: resumed in the midst of a slot, ended late in another", func(p *tape) Record {
+			return p.regular(1, 3, true).resume(interval*7/10).noop(0, 4).noop(interval*3/10, 5).regular(6, 9, true).end(interval * 9 / 10)
+		}, want{}},
+		{"false alarm: resumed, the first live one lost, ended late in a slot", func(p *tape) Record {
+			return p.regular(1, 3, true).resume(interval*16/10).noop(0, 4).noop(interval*14/10, 6).regular(7, 9, true).end(interval * 82 / 100)
+		}, want{missed: 1, findings: []string{"lost 5"}}},
+		{"false alarm: numbered, the first is late, ended late in a slot", func(p *tape) Record {
+			return p.noop(interval*13/10, 1).noop(interval*3/10, 2).regular(3, 9, true).end(interval * 9 / 10)
+		}, want{}},
+		{"false alarm: the first two are swapped, a slot apart", func(p *tape) Record {
+			return p.noop(interval, 2).noop(interval, 1).regular(3, 9, true).end(sec)
+		}, want{reordered: 1, findings: []string{"reordered 1"}}},
+		{"false alarm: a message takes the first number", func(p *tape) Record {
+			p.Message(p.at+sec, 1)
+			return p.noop(interval, 2).regular(3, 9, true).end(sec)
+		}, want{}},
+		{"messages of a numbering over all devices are no reason to believe its noops", func(p *tape) Record {
+			p.Message(p.at+sec, 58213)
+			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
+		}, want{}},
+		{"a first message that is plausible does not count when the noops are not", func(p *tape) Record {
+			p.Message(p.at+sec, 2)
+			return p.noop(interval, 58214).regular(58215, 58220, true).end(sec)
+		}, want{}},
+		{"overflow: a number as large as numbers are", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(interval, math.MaxUint64).regular(5, 9, true).end(sec)
+		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
+		{"overflow: a number over 2^63", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(interval, 1<<63+7).regular(5, 9, true).end(sec)
+		}, want{corrupted: 1, findings: []string{"corrupted 4"}}},
+		{"overflow: a message with a number as large", func(p *tape) Record {
+			p.regular(1, 3, true)
+			p.Message(p.at+sec, math.MaxUint64)
+			return p.regular(4, 9, true).end(sec)
+		}, want{}},
+		{"a number far ahead is a loss of what lies between", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(interval, 1_000_004).regular(1_000_005, 1_000_009, true).end(sec)
+		}, want{missed: 1_000_000, findings: []string{"lost 4"}}},
+		{"the very last number is lost", func(p *tape) Record {
+			return p.regular(1, 9, true).end(interval + 2*sec)
+		}, want{missed: 1, findings: []string{"tail 10"}}},
+		{"the very first number is lost", func(p *tape) Record {
+			return p.noop(2*interval, 2).regular(3, 9, true).end(sec)
+		}, want{missed: 1, findings: []string{"lost 1"}}},
+		{"one is lost and the next comes twice", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(2*interval, 5).noop(0, 5).regular(6, 9, true).end(sec)
+		}, want{missed: 1, duplicated: 1, findings: []string{"lost 4", "duplicated 5"}}},
+		{"one is lost within a burst", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(4*interval+sec, 4).noop(0, 5).noop(0, 7).noop(interval-sec, 8).regular(9, 12, true).end(sec)
+		}, want{missed: 1, findings: []string{"lost 6"}}},
+		{"un-numbered, one is lost within a burst", func(p *tape) Record {
+			return p.regular(1, 3, false).noop(4*interval+sec, 0).noop(0, 0).noop(0, 0).noop(interval-sec, 0).regular(9, 12, false).end(sec)
+		}, want{missed: 1, findings: []string{"unsent 6"}}},
+		{"all of them in one burst at the end", func(p *tape) Record {
+			p.wait(9 * interval)
+			for n := uint64(1); n <= 9; n++ {
+				p.noop(0, n)
+			}
+			return p.end(sec)
+		}, want{}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := c.play(newTape(t))
+			var findings []string
+			for _, k := range kinds(r) {
+				if k[:4] != string(KindLate) {
+					findings = append(findings, k)
+				}
+			}
+			require.Equal(t, c.want, want{r.Missed(), r.Duplicated, r.Reordered, r.Corrupted, findings}, "%+v", r)
+			require.Empty(t, wrongInAnyCase(r))
+			require.Equal(t, len(findings) == 0, r.Faultless())
+		})
+	}
+}
+
+// What nobody can tell from the wire, so that nobody takes it for a promise: without numbers,
+// a noop that comes twice right after a lost one is a late noop. It is counted as late.
+func TestWithoutNumbersADuplicateCanStandInForTheLossBeforeIt(t *testing.T) {
+	t.Parallel()
+	r := newTape(t).regular(1, 3, false).noop(2*interval, 0).noop(0, 0).regular(6, 9, false).end(sec)
+	require.True(t, r.Faultless())
+	require.EqualValues(t, 1, r.Late)
+	require.Equal(t, interval, r.MaxLateness)
+}

@@ -1,0 +1,200 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A wireEvent is one thing that a client sees on a stream.
+type wireEvent struct {
+	at      Instant
+	number  uint64 // 0: none
+	corrupt bool
+	message bool
+}
+
+// A story is what a server did on one stream and what of it the client saw; truth is known
+// because the story was made up.
+type story struct {
+	numbered bool
+	interval time.Duration
+	opened   Instant
+	events   []wireEvent // in the order of the wire
+	end      Instant     // the end is asked for
+
+	lost       int // noops owed before the end and never delivered: dropped or never sent
+	skipped    int // of these: slots for which the server made no number
+	duplicates int
+	corrupted  int
+	swaps      int
+	held       int // hold-ups longer than half an interval
+	// determined says that the clock alone can tell the faults: they stand apart, the noises
+	// are small, and the phase is one at which a lost first noop can be told.
+	determined bool
+	text       strings.Builder
+}
+
+func (s *story) String() string {
+	return fmt.Sprintf("numbered=%v lost=%d (skipped %d) duplicates=%d corrupted=%d swaps=%d held=%d determined=%v: %s",
+		s.numbered, s.lost, s.skipped, s.duplicates, s.corrupted, s.swaps, s.held, s.determined, s.text.String())
+}
+
+func (s *story) say(format string, args ...any) { fmt.Fprintf(&s.text, format+" ", args...) }
+
+// spice is how much of what a random story holds.
+type spice struct {
+	numbered         bool
+	faults           float64 // of a slot
+	jitter, drift    float64 // of an interval
+	apart            bool    // three clean slots between faults
+	noSkip, noBurst  bool
+	noEdges          bool // neither the first nor the last two slots have a fault
+	headLo, headHigh float64
+}
+
+// tell makes up a story. Its slots are the promise; each has at most one fault.
+func tell(r *rand.Rand, c spice) *story {
+	s := &story{numbered: c.numbered, interval: interval, opened: time.Duration(1+r.IntN(1000)) * time.Millisecond}
+	slotCount := 12 + r.IntN(50)
+	length := float64(interval) * (1 + c.drift*(2*r.Float64()-1))
+	head := (c.headLo + (c.headHigh-c.headLo)*r.Float64()) * float64(interval)
+	jitter := c.jitter * float64(interval)
+	due := func(slot int) Instant { // slots count from 1
+		return s.opened + Instant(head+float64(slot-1)*length+jitter*(2*r.Float64()-1))
+	}
+	s.determined = c.apart && head-jitter > .55*float64(interval)
+	var number uint64
+	var floor Instant // TCP keeps order: nothing overtakes what was held up
+	calm := 0
+	deliver := func(e wireEvent) {
+		e.at = max(e.at, floor)
+		floor = e.at
+		s.events = append(s.events, e)
+	}
+	s.say("head=%.2f length=%.4f", head/float64(interval), length/float64(interval))
+	for slot := 1; slot <= slotCount; slot++ {
+		at := due(slot)
+		num := func() uint64 {
+			if !c.numbered {
+				return 0
+			}
+			number++
+			return number
+		}
+		fault := r.Float64() < c.faults && !(c.apart && calm < 3 && slot > 1) && !(c.noEdges && (slot < 2 || slot > slotCount-2))
+		if !fault {
+			calm++
+			deliver(wireEvent{at: at, number: num()})
+			continue
+		}
+		calm = 0
+		switch kind := r.IntN(7); {
+		case kind == 0: // lost on the way
+			num()
+			s.lost++
+			s.say("%d:drop", slot)
+		case kind == 1 && !c.noSkip: // never sent
+			s.lost++
+			s.skipped++
+			s.say("%d:skip", slot)
+		case kind == 2: // twice, now or somewhat later
+			n := num()
+			deliver(wireEvent{at: at, number: n})
+			later := Instant(0)
+			if r.IntN(2) == 0 {
+				later = Instant(.45 * r.Float64() * float64(interval))
+			}
+			deliver(wireEvent{at: at + later, number: n})
+			s.duplicates++
+			s.say("%d:twice+%.2f", slot, float64(later)/float64(interval))
+		case kind == 3:
+			deliver(wireEvent{at: at, number: num(), corrupt: true})
+			s.corrupted++
+			s.say("%d:corrupt", slot)
+		case kind == 4 && slot < slotCount && c.numbered: // swapped with the next, a slot apart or at once
+			a, b := num(), num()
+			first, second := at, due(slot+1)
+			if r.IntN(2) == 0 {
+				first = second
+			}
+			deliver(wireEvent{at: first, number: b})
+			deliver(wireEvent{at: second, number: a})
+			s.swaps++
+			s.say("%d:swap", slot)
+			slot++
+		case kind == 5 && slot < slotCount-4 && !c.noBurst: // held up, then all at once
+			n := 1 + r.IntN(3)
+			held := (float64(n) + .3*r.Float64()) * float64(interval)
+			s.held++
+			s.determined = s.determined && slot > 1 // the phase is not known yet
+			s.say("%d:held %.2f", slot, held/float64(interval))
+			release := at + Instant(held)
+			deliver(wireEvent{at: release, number: num()})
+			calm = -1 - n // what follows is still settling
+		default: // a message: a number of its own, no slot
+			if c.numbered {
+				deliver(wireEvent{at: at - interval/8, number: num(), message: true})
+				s.say("%d:message", slot)
+			}
+			deliver(wireEvent{at: at, number: num()})
+		}
+	}
+	// The end falls where nothing is about to come: 0.2 to 0.7 of an interval past a slot.
+	last := s.opened + Instant(head+float64(slotCount-1)*length)
+	s.end = max(last+Instant((.25+.4*r.Float64())*float64(interval)), floor)
+	s.say("end=%.2f", float64(s.end-last)/float64(interval))
+	return s
+}
+
+// play runs the story through a ledger.
+func (s *story) play() Record {
+	l := New("a-1", &Config{Interval: s.interval, Late: sec})
+	l.Connecting(0)
+	l.Opened(s.opened)
+	for _, e := range s.events {
+		if e.message {
+			l.Message(e.at, e.number)
+			continue
+		}
+		n := Noop{At: e.at, Number: e.number, Intact: !e.corrupt}
+		if e.corrupt {
+			n.Data = "x"
+		}
+		l.Noop(n)
+	}
+	l.AskedToEnd(s.end)
+	l.Closed(s.end+time.Millisecond, "server", true, false)
+	return l.Record()
+}
+
+// A tally is what a slow and obvious reader makes of the numbers alone: it keeps every
+// arrival and counts sets.
+type tally struct{ received, corrupted, duplicated, reordered, lost uint64 }
+
+func countNumbers(events []wireEvent) (t tally) {
+	var seen []uint64
+	for _, e := range events {
+		switch {
+		case slices.Contains(seen, e.number):
+			t.duplicated++
+			continue
+		case len(seen) > 0 && e.number < slices.Max(seen):
+			t.reordered++
+		}
+		seen = append(seen, e.number)
+		switch {
+		case e.message:
+		case e.corrupt:
+			t.corrupted++
+		default:
+			t.received++
+		}
+	}
+	if len(seen) > 0 {
+		t.lost = slices.Max(seen) - uint64(len(seen))
+	}
+	return t
+}

@@ -1,0 +1,149 @@
+package ledger
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stories plays n random stories and holds each against check; a failure names its seed.
+func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *testing.T, s *story, r Record) (complaint string)) {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for i := range uint64(n) {
+		r := rand.New(rand.NewPCG(seed, i))
+		s := tell(r, mix(r))
+		rec := s.play()
+		complaint := wrongInAnyCase(rec)
+		if complaint == "" {
+			complaint = check(t, s, rec)
+		}
+		if complaint != "" {
+			require.Failf(t, complaint, "rand.NewPCG(%d, %d)\n%s\n%+v", seed, i, s, rec)
+		}
+	}
+}
+
+// wrongInAnyCase holds a record against what is true of all records.
+func wrongInAnyCase(r Record) string {
+	const absurd = 1 << 62 // a sum that went below zero
+	listed := map[Kind]uint64{}
+	for _, f := range r.Findings {
+		listed[f.Kind]++
+	}
+	switch {
+	case r.Expected() != r.Received+r.Missed()+r.Corrupted:
+		return "expected is not received + missed + corrupted"
+	case r.Lost > absurd || r.Unsent > absurd || r.Tail > absurd || r.Received > absurd || r.Late > absurd:
+		return "a count went below zero"
+	case len(r.Findings) > maxFindings || len(r.Outages) > maxOutages:
+		return "more findings than the bound"
+	case r.MaxGap < 0 || r.MaxLateness < 0 || r.Held < 0:
+		return "a negative time"
+	case r.Faultless() != (r.State == Completed && r.Received > 0 && r.Lost+r.Unsent+r.Tail+r.Duplicated+r.Reordered+r.Corrupted == 0):
+		return "faultless is not what it says"
+	case r.Unlisted == 0 && (r.Duplicated != listed[KindDuplicated] || r.Reordered != listed[KindReordered] || r.Corrupted != listed[KindCorrupted] || r.Late != listed[KindLate]):
+		return "a fault without its finding"
+	case r.Missed() > 0 && r.Unlisted == 0 && listed[KindLost]+listed[KindUnsent]+listed[KindTail] == 0:
+		return "a loss without a finding"
+	}
+	return ""
+}
+
+const storyCount = 8000
+
+// Whatever happens, the book of the numbers is what sets say, and nothing that was lost
+// passes as faultless.
+func TestNumbersAgreeWithTheModel(t *testing.T) {
+	t.Parallel()
+	stories(t, storyCount, func(r *rand.Rand) spice {
+		return spice{numbered: true, faults: .3 * r.Float64(), jitter: .3 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+	}, func(_ *testing.T, s *story, r Record) string {
+		m := countNumbers(s.events)
+		got := tally{r.Received, r.Corrupted, r.Duplicated, r.Reordered, r.Lost}
+		switch {
+		case !r.Numbered:
+			return "" // numbers that began too high: judged by the clock
+		case got != m:
+			return "the numbers are not those of the model"
+		}
+		return ""
+	})
+}
+
+// With numbers and little noise everything is known exactly.
+func TestNumberedStreamsAreExact(t *testing.T) {
+	t.Parallel()
+	stories(t, storyCount, func(r *rand.Rand) spice {
+		return spice{numbered: true, faults: .2 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.1, apart: true}
+	}, func(_ *testing.T, s *story, r Record) string {
+		if !r.Numbered || !s.determined {
+			return ""
+		}
+		switch {
+		case r.Missed() != uint64(s.lost):
+			return "missed is not what was lost"
+		case r.Duplicated != uint64(s.duplicates), r.Corrupted != uint64(s.corrupted), r.Reordered != uint64(s.swaps):
+			return "another fault was counted than was made"
+		}
+		return ""
+	})
+}
+
+// Without numbers, faults that stand apart are known exactly too.
+func TestUnnumberedStreamsAreExactWhereFaultsStandApart(t *testing.T) {
+	t.Parallel()
+	stories(t, storyCount, func(r *rand.Rand) spice {
+		return spice{faults: .2 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .3, headHigh: 1.05, apart: true}
+	}, func(_ *testing.T, s *story, r Record) string {
+		if !s.determined {
+			return ""
+		}
+		switch {
+		case r.Missed() != uint64(s.lost):
+			return "missed is not what was lost"
+		case r.Duplicated != uint64(s.duplicates), r.Corrupted != uint64(s.corrupted):
+			return "another fault was counted than was made"
+		}
+		return ""
+	})
+}
+
+// The worst bug of an instrument: a loss that passes. Without numbers a noop that comes twice
+// can stand in for one that was lost right before it, or pass for a part of a burst: that is
+// lateness, by all that can be seen, and counted as late. Nothing else may hide a fault.
+func TestNoLossPasses(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{true, false} {
+		stories(t, storyCount, func(r *rand.Rand) spice {
+			return spice{numbered: numbered, faults: .4 * r.Float64(), jitter: .05 * r.Float64(), drift: .005, headLo: .65, headHigh: 1.05}
+		}, func(_ *testing.T, s *story, r Record) string {
+			faults := s.lost + s.duplicates + s.corrupted + s.swaps
+			switch {
+			case !r.Faultless() || faults == 0:
+				return ""
+			case !numbered && s.corrupted == 0 && r.Late > 0 && s.duplicates >= s.lost && s.lost+s.held > 0:
+				return ""
+			}
+			return "A FALSE PASS"
+		})
+	}
+}
+
+// The second worst: a clean stream that fails.
+func TestCleanStreamsPass(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{true, false} {
+		stories(t, storyCount, func(r *rand.Rand) spice {
+			return spice{numbered: numbered, jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+		}, func(_ *testing.T, _ *story, r Record) string {
+			if !r.Faultless() {
+				return "a false alarm"
+			}
+			return ""
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A life is a device id over several streams of a server that numbers by schedule: one noop
+// per interval whether or not a stream is held, and all that was numbered meanwhile is
+// replayed when the client is back. It may lose its memory and begin at 1 again.
+type life struct {
+	r       *rand.Rand
+	l       *Ledger
+	at      Instant // the next slot
+	number  uint64
+	batches [][]wireEvent // by numbering
+
+	lost     int
+	restarts int
+	text     strings.Builder
+}
+
+func (f *life) noop(at Instant, number uint64) {
+	f.l.Noop(Noop{At: at, Number: number, Intact: true})
+	last := len(f.batches) - 1
+	f.batches[last] = append(f.batches[last], wireEvent{at: at, number: number})
+}
+
+// live sends slots on an open stream; some are lost.
+func (f *life) live(slots int, loss float64) {
+	for range slots {
+		f.number++
+		if f.r.Float64() < loss {
+			f.lost++
+			fmt.Fprintf(&f.text, "drop %d, ", f.number)
+		} else {
+			f.noop(f.at, f.number)
+		}
+		f.at += interval
+	}
+}
+
+// cut ends the stream after the last slot and opens another; it returns how many slots passed.
+func (f *life) cut() (missed int, back Instant) {
+	cutAt := f.at - interval + Instant(f.r.Float64()*.3*float64(interval))
+	f.l.Closed(cutAt, "reset", true, true)
+	back = cutAt + Instant(f.r.Float64()*6*float64(interval))
+	f.l.Connecting(back)
+	f.l.Opened(back)
+	for f.at <= back {
+		f.at += interval
+		missed++
+	}
+	return missed, back
+}
+
+func playLife(seed, n uint64) (f *life, rec Record) {
+	f = &life{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
+	f.l = New("a-1", &Config{Interval: interval, Late: sec})
+	f.l.Connecting(0)
+	f.l.Opened(sec)
+	f.at = sec + Instant((.2+.8*f.r.Float64())*float64(interval))
+	loss := 0.0
+	if f.r.IntN(2) == 0 {
+		loss = .2 * f.r.Float64()
+	}
+	f.live(3+f.r.IntN(10), 0)
+	for range 1 + f.r.IntN(3) {
+		missed, back := f.cut()
+		if f.r.IntN(4) == 0 { // forgets all
+			f.restarts++
+			fmt.Fprintf(&f.text, "restart after %d slots, ", missed)
+			f.number, f.batches = 0, append(f.batches, nil)
+			f.lost += missed
+			f.live(2, 0) // its first noops come, else nothing tells
+		} else {
+			fmt.Fprintf(&f.text, "resume after %d slots, ", missed)
+			for range missed {
+				f.number++
+				if f.r.Float64() < loss {
+					f.lost++
+					fmt.Fprintf(&f.text, "no replay of %d, ", f.number)
+					continue
+				}
+				f.noop(back+Instant(f.r.IntN(1000))*time.Microsecond, f.number)
+			}
+		}
+		f.live(2+f.r.IntN(10), loss)
+	}
+	f.live(1, 0)
+	end := f.at - interval + Instant((.2+.65*f.r.Float64())*float64(interval))
+	fmt.Fprintf(&f.text, "end %.2f after the last", float64(end-f.at+interval)/float64(interval))
+	f.l.AskedToEnd(end)
+	f.l.Closed(end+1, "server", true, false)
+	return f, f.l.Record()
+}
+
+func TestLivesWithReconnects(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for n := range uint64(storyCount) {
+		f, r := playLife(seed, n)
+		var m tally
+		for _, events := range f.batches {
+			of := countNumbers(events)
+			m.received += of.received
+			m.lost += of.lost
+			m.duplicated += of.duplicated
+			m.reordered += of.reordered
+		}
+		complaint := wrongInAnyCase(r)
+		switch {
+		case complaint != "":
+		case r.Lost != m.lost || r.Received != m.received || r.Duplicated != m.duplicated || r.Reordered != m.reordered:
+			complaint = fmt.Sprintf("the numbers are not those of the model: %+v", m)
+		case r.Faultless() && f.lost > 0:
+			complaint = "A FALSE PASS"
+		case !r.Faultless() && f.lost == 0 && f.restarts == 0:
+			complaint = "a false alarm"
+		case f.restarts == 0 && r.Missed() != uint64(f.lost):
+			complaint = fmt.Sprintf("missed is %d, lost were %d", r.Missed(), f.lost)
+		}
+		if complaint != "" {
+			require.Failf(t, complaint, "playLife(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
+		}
+	}
+}
