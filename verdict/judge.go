@@ -66,6 +66,9 @@ func (j *judge) connections() {
 
 func (j *judge) connection(r *shard.Connection) {
 	j.countState(r)
+	if r.State == ledger.Waiting {
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
+	}
 	lostAtEnd := j.compare(r)
 	if lostAtEnd > 0 { // stored with the connection, so that every later reader sees the same
 		r.Tail += lostAtEnd
