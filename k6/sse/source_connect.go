@@ -2,6 +2,7 @@ package sse
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -12,7 +13,6 @@ import (
 // hands a stream over to a fresh one.
 func (s *source) connect() {
 	ctx, cancel := s.dialContext()
-	defer cancel()
 	if ctx == nil {
 		s.end()
 		return
@@ -20,17 +20,8 @@ func (s *source) connect() {
 	begun := time.Now()
 	s.opened = false
 	s.opts.ledger.Connecting(begun)
-	u, err := parseURL(s.url)
-	if err != nil { // it was parsed before
-		s.closed(nil, &failure{reason: ReasonError, err: err})
-		return
-	}
-	d := dialer{m: s.hub.m, state: s.state, link: s}
-	a, fail := d.open(ctx, &request{
-		url: u, method: "GET", header: s.opts.header, jar: s.state.CookieJar,
-		userAgent: s.state.Options.UserAgent.String, maxRedirects: s.opts.maxRedirects,
-		lastEventID: string(s.parser.LastEventID()),
-	})
+	a, fail := s.dial(ctx)
+	cancel() // before anybody else may dial
 	if fail != nil {
 		s.closed(a, fail)
 		return
@@ -39,14 +30,27 @@ func (s *source) connect() {
 	go s.read()
 }
 
+func (s *source) dial(ctx context.Context) (*answer, *failure) {
+	u, err := parseURL(s.url)
+	if err != nil { // it was parsed before
+		return nil, &failure{reason: ReasonError, err: err}
+	}
+	d := dialer{m: s.hub.m, state: s.state, link: s}
+	return d.open(ctx, &request{
+		url: u, method: http.MethodGet, header: s.opts.header, jar: s.state.CookieJar,
+		userAgent: s.state.Options.UserAgent.String, maxRedirects: s.opts.maxRedirects,
+		lastEventID: string(s.parser.LastEventID()),
+	})
+}
+
 // dialContext limits an attempt by connectTimeout and makes it reachable for stop.
-// The context is nil where the source has been stopped already.
+// Both are nil where the source has been stopped already.
 func (s *source) dialContext() (context.Context, context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer, s.raw = nil, nil
 	if s.stopped != "" {
-		return nil, func() {}
+		return nil, nil
 	}
 	ctx, cancel := contextWithin(s.hub.ctx, s.opts.connectTimeout)
 	s.cancel = cancel
