@@ -52,6 +52,14 @@ func TestNothingAnswersIsInvalid(t *testing.T) {
 	require.Contains(t, r.out.String(), "nothing answers at 127.0.0.1:1")
 }
 
+func TestAnotherIntervalThanTheBackendsIsInvalid(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=2")
+	r := begin(t, nil, "--backend-url", url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
+	require.Equal(t, 2, r.end())
+	require.Contains(t, r.out.String(), "the backend sends a noop every 2s, the plan says every 1s")
+}
+
 func TestTheScriptRefusesNonsense(t *testing.T) {
 	t.Parallel()
 	for says, env := range map[string][]string{

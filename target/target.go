@@ -4,6 +4,7 @@ package target
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -51,9 +52,10 @@ func (t *Target) get(ctx context.Context, path string) (*http.Response, error) {
 	return t.client.Do(req)
 }
 
-// Reach says whether anything answers at the target's address, in a sentence if not. A
+// Probe says in a sentence why a soak with noops at this interval cannot begin: nothing answers
+// at the target's address, or it is a backend of ours that is set to another interval. A
 // foreign service need not know any path but its own, so every HTTP answer is one.
-func (t *Target) Reach(ctx context.Context) error {
+func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	resp, err := t.get(ctx, "/healthz")
@@ -63,7 +65,18 @@ func (t *Target) Reach(ctx context.Context) error {
 		}
 		return err
 	}
-	return resp.Body.Close()
+	defer resp.Body.Close()
+	var health struct {
+		Interval float64 `json:"noop_interval_s"`
+	}
+	text := io.LimitReader(resp.Body, 1<<16)
+	if resp.StatusCode != http.StatusOK || json.NewDecoder(text).Decode(&health) != nil || health.Interval == 0 {
+		return nil // not one of ours
+	}
+	if its := time.Duration(health.Interval * float64(time.Second)); its != interval {
+		return fmt.Errorf("the backend sends a noop every %v, the plan says every %v: set NOOP_INTERVAL to what the backend does", its, interval)
+	}
+	return nil
 }
 
 // Ledger copies the server's own account of the ids that begin with prefix to w. It reports

@@ -120,7 +120,7 @@ func (s *session) check() error {
 func (s *session) startTarget(ctx context.Context) error {
 	if s.plan.BackendURL != "" {
 		s.target = target.Remote(s.plan.BackendURL, os.Getenv("BACKEND_TOKEN"))
-		return s.target.Reach(ctx)
+		return s.target.Probe(ctx, s.plan.Interval())
 	}
 	backend, err := beside("backend")
 	if err != nil {
