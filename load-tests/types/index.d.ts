@@ -164,7 +164,8 @@ declare module "k6/x/sse" {
      * `k6/websockets`: all its sources are closed with reason `interrupted`. When k6 ends
      * the iteration (`gracefulStop`, Ctrl-C) sockets are closed at once and no handler runs.
      *
-     * Own symbol properties cannot be set on a source; other own properties can.
+     * A source takes own properties (`source.device = id`) but no own symbols; a class may
+     * extend it, but not override its attributes by accessors.
      *
      * @example
      * import { EventSource } from "k6/x/sse";
