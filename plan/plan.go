@@ -38,6 +38,13 @@ func Default() Plan {
 	}
 }
 
+// Bounds that no soak comes near; within them no sum and no duration overflows.
+const (
+	maxConnections = 10_000_000
+	maxSeconds     = 366 * 24 * 3600
+	minInterval    = time.Millisecond
+)
+
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
 // Check says in one sentence what is wrong with the plan, nil if nothing is.
@@ -45,11 +52,17 @@ func (p *Plan) Check() error {
 	switch {
 	case p.Connections < 1:
 		return fmt.Errorf("CONNECTIONS is %d: a soak needs at least 1 connection", p.Connections)
+	case p.Connections > maxConnections:
+		return fmt.Errorf("CONNECTIONS is %d: more than %d are not to be held from one plan", p.Connections, maxConnections)
+	case p.Seconds > maxSeconds:
+		return fmt.Errorf("SECONDS is %d: a run of over a year is not to be measured", p.Seconds)
 	case p.Seconds <= DisconnectLead:
 		return fmt.Errorf("SECONDS is %d: it must be over %d, because streams are ended %d s before the end",
 			p.Seconds, DisconnectLead, DisconnectLead)
 	case !(p.NoopInterval > 0):
 		return fmt.Errorf("NOOP_INTERVAL is %v: it must be over 0 seconds", p.NoopInterval)
+	case p.NoopInterval < minInterval.Seconds():
+		return fmt.Errorf("NOOP_INTERVAL is %v: it must be at least %v", p.NoopInterval, minInterval)
 	case float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
 		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream held for %d s sees less than two noops; lengthen the run or shorten the interval",
 			p.Seconds, p.NoopInterval, p.Seconds-DisconnectLead)
@@ -62,11 +75,13 @@ func (p *Plan) Check() error {
 			p.Runners, p.Iterations())
 	case p.LateMS < 1:
 		return fmt.Errorf("LATE_MS is %d: it must be at least 1 ms", p.LateMS)
+	case p.LateMS > maxSeconds*1000:
+		return fmt.Errorf("LATE_MS is %d: no noop can be over a year late", p.LateMS)
 	case !idPart.MatchString(p.Prefix):
 		return fmt.Errorf("PREFIX is %q: device ids may hold only letters, digits, '.', '_' and '-'", p.Prefix)
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
 		return fmt.Errorf("PREFIX is %d characters long: with the number behind it a device id may have 64", len(p.Prefix))
-	case !idPart.MatchString(p.TestID):
+	case !idPart.MatchString(p.TestID) || p.TestID == "." || p.TestID == "..":
 		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
 	}
 	return p.checkURL()
@@ -91,7 +106,7 @@ func (p *Plan) checkURL() error {
 
 // Iterations is how many virtual users hold the connections.
 func (p *Plan) Iterations() int {
-	return (p.Connections + p.ConnectionsPerVU - 1) / p.ConnectionsPerVU
+	return (p.Connections-1)/p.ConnectionsPerVU + 1
 }
 
 // Interval is the promised distance between two noops.

@@ -1,0 +1,109 @@
+package plan
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func good() Plan {
+	p := Default()
+	p.TestID, p.Prefix, p.BackendURL = "t", "soak-", "http://127.0.0.1:8080"
+	return p
+}
+
+func TestTheDefaultIsTheOriginalTest(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	require.NoError(t, p.Check())
+	require.Equal(t, 1200, p.Iterations())
+	require.Equal(t, 15*time.Second, p.Interval())
+	require.Equal(t, 3595*time.Second, p.Hold())
+	require.Equal(t, 239, p.NoopsPerConnection())
+	require.Equal(t, time.Second, p.Late())
+	p.Prefix = "a-"
+	require.Equal(t, "a-0", p.DeviceID(0))
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		edit func(p *Plan)
+		want string // of the sentence; "" for none
+	}{
+		{"nothing", func(*Plan) {}, ""},
+		{"no URL: the local backend", func(p *Plan) { p.BackendURL = "" }, ""},
+		{"a path behind the host", func(p *Plan) { p.BackendURL = "https://host/sse/" }, ""},
+		{"a fraction of a second", func(p *Plan) { p.NoopInterval, p.Seconds = .25, 6 }, ""},
+		{"no connections", func(p *Plan) { p.Connections = 0 }, "CONNECTIONS is 0"},
+		{"fewer than none", func(p *Plan) { p.Connections = -7 }, "CONNECTIONS is -7"},
+		{"too short", func(p *Plan) { p.Seconds = 5 }, "SECONDS is 5: it must be over 5"},
+		{"no interval", func(p *Plan) { p.NoopInterval = 0 }, "NOOP_INTERVAL is 0"},
+		{"an interval that is no number", func(p *Plan) { p.NoopInterval = math.NaN() }, "NOOP_INTERVAL is NaN"},
+		{"an endless interval", func(p *Plan) { p.NoopInterval = math.Inf(1) }, "less than two noops"},
+		{"an interval below what a clock tells", func(p *Plan) { p.NoopInterval = 1e-12 }, "NOOP_INTERVAL is 1e-12"},
+		{"too short for two noops", func(p *Plan) { p.Seconds = 30 }, "less than two noops"},
+		{"longer than a duration can be", func(p *Plan) { p.Seconds = math.MaxInt }, "SECONDS is"},
+		{"no runners", func(p *Plan) { p.Runners = 0 }, "RUNNERS is 0"},
+		{"no connections for a virtual user", func(p *Plan) { p.ConnectionsPerVU = 0 }, "CONNECTIONS_PER_VU is 0"},
+		{"as many as an int holds for a virtual user", func(p *Plan) { p.ConnectionsPerVU = math.MaxInt }, "RUNNERS is 2, but there are only 1"},
+		{"more runners than virtual users", func(p *Plan) { p.Connections, p.ConnectionsPerVU, p.Runners = 10, 10, 2 }, "RUNNERS is 2, but there are only 1"},
+		{"no lateness", func(p *Plan) { p.LateMS = 0 }, "LATE_MS is 0"},
+		{"lateness beyond a duration", func(p *Plan) { p.LateMS = math.MaxInt }, "LATE_MS is"},
+		{"a prefix with a blank", func(p *Plan) { p.Prefix = "a b" }, "PREFIX is"},
+		{"a prefix with a newline at its end", func(p *Plan) { p.Prefix = "a\n" }, "PREFIX is"},
+		{"a prefix that is too long", func(p *Plan) { p.Prefix = strings.Repeat("a", 61) }, "PREFIX is 61 characters long"},
+		{"a test id that leaves its folder", func(p *Plan) { p.TestID = "../x" }, "TESTID is"},
+		{"a test id that is its folder's parent", func(p *Plan) { p.TestID = ".." }, "TESTID is"},
+		{"a test id that is the folder", func(p *Plan) { p.TestID = "." }, "TESTID is"},
+		{"no URL at all", func(p *Plan) { p.BackendURL = "http://[::1" }, "it is not a URL"},
+		{"a host alone", func(p *Plan) { p.BackendURL = "host:80" }, "must begin with http://"},
+		{"another scheme", func(p *Plan) { p.BackendURL = "ftp://host" }, "must begin with http://"},
+		{"no host", func(p *Plan) { p.BackendURL = "http:///path" }, "name a host"},
+		{"a query", func(p *Plan) { p.BackendURL = "http://h/?a=b" }, "must not carry a query"},
+		{"a password", func(p *Plan) { p.BackendURL = "http://u:p@h" }, "must not carry a query, a fragment or a password"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := good()
+			c.edit(&p)
+			err := p.Check()
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+}
+
+// A plan that passes has values that those who use them need not check again.
+func FuzzPlan(f *testing.F) {
+	ok, err := json.Marshal(good())
+	require.NoError(f, err)
+	f.Add(string(ok))
+	f.Add(`{"connections":1,"seconds":9223372036854775807,"noop_interval_s":1e-300,"runners":1,"connections_per_vu":1,"late_ms":1}`)
+	f.Add(`{"connections":9223372036854775807,"seconds":6,"noop_interval_s":0.0000000001,"runners":1,"connections_per_vu":9223372036854775807,"late_ms":9223372036854775807}`)
+	f.Add(`{"connections":3,"seconds":60,"noop_interval_s":1,"runners":1,"connections_per_vu":1,"late_ms":1,"backend_url":"http://h:99999"}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var p Plan
+		if json.Unmarshal([]byte(text), &p) != nil || p.Check() != nil {
+			return
+		}
+		require.Positive(t, p.Interval())
+		require.Positive(t, p.Hold())
+		require.Positive(t, p.Late())
+		require.Greater(t, p.Hold(), p.Interval())
+		require.GreaterOrEqual(t, p.NoopsPerConnection(), 2)
+		require.GreaterOrEqual(t, p.Iterations(), p.Runners)
+		require.LessOrEqual(t, p.Iterations(), p.Connections)
+		require.LessOrEqual(t, len(p.DeviceID(p.Connections-1)), 64)
+	})
+}
