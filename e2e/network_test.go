@@ -16,8 +16,8 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
 	w.delay.Store(int64(30 * time.Millisecond))
-	w.loss.Store(20_000) // 2 %
-	v := w.begin(t, "--seconds", "20").judged()
+	w.loss.Store(10_000) // 1 %
+	v := w.begin(t, "2", "--seconds", "25").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Zero(t, v.Noops.Missed)
 	require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay was there")
@@ -27,7 +27,7 @@ func TestPacketLossAndDelayLoseNothing(t *testing.T) {
 func TestAShortCutLosesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := w.begin(t, "--seconds", "20")
+	r := w.begin(t, "1", "--seconds", "20")
 	r.holding("30")
 	w.cut.Store(true)
 	time.Sleep(600 * time.Millisecond) // the fault itself; TCP sends again at 0.2, 0.6, 1.4 s
@@ -41,7 +41,7 @@ func TestAShortCutLosesNothing(t *testing.T) {
 func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := w.begin(t, "--seconds", "25")
+	r := w.begin(t, "1", "--seconds", "25")
 	r.holding("30")
 	cutAt := float64(time.Now().UnixMilli()) / 1000
 	w.cut.Store(true)
@@ -61,7 +61,7 @@ func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
 func TestALongCutIsSurvivedByReconnecting(t *testing.T) {
 	t.Parallel()
 	w := newWire(t)
-	r := w.begin(t, "--seconds", "35", "--reconnect")
+	r := w.begin(t, "1", "--seconds", "35", "--reconnect")
 	r.holding("30")
 	w.cut.Store(true)
 	time.Sleep(5 * time.Second) // the fault itself

@@ -36,9 +36,9 @@ func backend(t *testing.T, env ...string) string {
 }
 
 // backend starts one on the server's side of the wire.
-func (w *wire) backend(t *testing.T) string {
+func (w *wire) backend(t *testing.T, interval string) string {
 	t.Helper()
-	startBackend(t, []string{"ip", "netns", "exec", w.server}, "LISTEN="+serverAddress+":8080", "NOOP_INTERVAL=1")
+	startBackend(t, []string{"ip", "netns", "exec", w.server}, "LISTEN="+serverAddress+":8080", "NOOP_INTERVAL="+interval)
 	await(t, "the backend is ready", func() bool {
 		text, err := exec.Command("ip", "netns", "exec", w.server, "ss", "-Hltn", "sport", "=", "8080").Output()
 		return err == nil && len(text) > 0

@@ -138,10 +138,11 @@ func (w *wire) relay(from, to *os.File) {
 	}
 }
 
-// begin starts a soak on the client's side against a backend on the server's.
-func (w *wire) begin(t *testing.T, args ...string) *soakRun {
+// begin starts a soak on the client's side against a backend on the server's, with a noop
+// every interval seconds.
+func (w *wire) begin(t *testing.T, interval string, args ...string) *soakRun {
 	t.Helper()
-	url := w.backend(t)
+	url := w.backend(t, interval)
 	return beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", w.client}, nil,
-		append([]string{"--backend-url", url, "--connections", "30", "--noop-interval", "1"}, args...)...)
+		append([]string{"--backend-url", url, "--connections", "30", "--noop-interval", interval}, args...)...)
 }
