@@ -1,0 +1,30 @@
+// @ts-check
+// What the extension alone costs: one virtual user holds all connections, each with a ledger,
+// and no JavaScript is kept per connection. load-tests/sse/connectionTest.js is the soak.
+
+import { Ledger, plan } from 'k6/x/soak';
+import { EventSource } from 'k6/x/sse';
+
+import { soakConfig } from '../load-tests/lib/config.js';
+
+const config = soakConfig();
+plan(config);
+
+export const options = {
+  scenarios: {
+    hold: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${config.seconds + 60}s`, gracefulStop: '1s' },
+  },
+};
+
+export default function () {
+  const options = {
+    idleTimeout: 2500 * config.noopInterval,
+    reconnect: false,
+    headers: config.headers,
+    tags: { name: 'GET /event/connect' },
+  };
+  for (let n = 0; n < config.connections; n++) {
+    const id = `${config.prefix}${n}`;
+    new EventSource(`${config.backendUrl}/event/connect?id=${id}`, { ...options, ledger: new Ledger(id) });
+  }
+}
