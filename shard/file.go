@@ -23,7 +23,8 @@ func Write(path string, s *Shard) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(fmt.Errorf("write shard %s: %w", path, err), tmp.Close(), os.Remove(tmp.Name()))
+			_ = tmp.Close() // it may be closed already
+			err = errors.Join(fmt.Errorf("write shard %s: %w", path, err), os.Remove(tmp.Name()))
 		}
 	}()
 	if err = encode(tmp, s); err != nil {

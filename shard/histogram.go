@@ -14,6 +14,7 @@ const (
 	lowestMicros  = 1
 	highestMicros = int64(2 * time.Hour / time.Microsecond)
 	digits        = 2
+	maxCount      = 1 << 48 // of a bucket: sums of many runners stay far below overflow
 )
 
 // A Histogram counts durations in microseconds. Two of them merge by adding counts, so a
@@ -49,12 +50,12 @@ func (h *Histogram) Merge(other *Histogram) {
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	for _, bar := range other.h.Distribution() {
 		if bar.Count > 0 {
-			us := min(max(bar.To+d.Microseconds(), 0), highestMicros)
+			us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
 			_ = h.h.RecordValues(us, bar.Count)
 		}
 	}
 	if other.Count() > 0 {
-		h.max = max(h.max, other.max+d.Microseconds())
+		h.max = max(h.max, min(max(other.max+d.Microseconds(), 0), highestMicros))
 	}
 }
 
@@ -67,7 +68,8 @@ func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 // Max is the longest duration, exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max) * time.Microsecond }
 
-// Quantile is the duration that the share q (0 to 1) of all does not exceed, 0 when empty.
+// Quantile is the duration that the share q (0 to 1) of all, rounded to the nearest count,
+// does not exceed, 0 when empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.Count() == 0 {
 		return 0
@@ -102,14 +104,19 @@ func (p *Packed) Unpack() (*Histogram, error) {
 			p.Highest, p.Digits, highestMicros, digits)
 	}
 	snapshot := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
+	last := int64(-1)
 	for i := 0; i < len(p.Counts); i += 2 {
 		index, n := p.Counts[i], p.Counts[i+1]
-		if index < 0 || index >= int64(len(snapshot.Counts)) || n < 0 {
+		if index <= last || index >= int64(len(snapshot.Counts)) || n < 0 || n > maxCount {
 			return nil, fmt.Errorf("histogram with a bucket %d of count %d, which cannot be", index, n)
 		}
-		snapshot.Counts[index] = n
+		snapshot.Counts[index], last = n, index
 	}
-	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
+	h := hdrhistogram.Import(snapshot)
+	if !h.ValuesAreEquivalent(h.Max(), p.Max) {
+		return nil, fmt.Errorf("histogram with a maximum of %d µs, but its last bucket ends at %d µs", p.Max, h.Max())
+	}
+	return &Histogram{h: h, max: p.Max}, nil
 }
 
 // MarshalJSON stores the packed form.

@@ -76,6 +76,9 @@ func (m *Merged) checkRunners(shards []*Shard) {
 			m.problem("runner %d left two shards", r.Index)
 		}
 		seen[r.Index] = true
+		if r.Index > m.Plan.Runners {
+			m.problem("runner %d is not one of the %d runners of the plan", r.Index, m.Plan.Runners)
+		}
 		if r.State != Finished {
 			m.problem("runner %d on %s did not finish: %s", r.Index, r.Host, describe(r))
 		}

@@ -1,0 +1,214 @@
+package shard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func small() *Shard {
+	parts, _ := run(rand.New(rand.NewPCG(3, 4)), planFor(1, 2))
+	parts[0].Latency = &Latency{MinUS: 7, Histogram: NewHistogram()}
+	parts[0].Latency.Histogram.Record(time.Millisecond)
+	return parts[0]
+}
+
+func pack(t testing.TB, text []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(text)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	return b.Bytes()
+}
+
+func encoded(t testing.TB, s *Shard) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, encode(&b, s))
+	return b.Bytes()
+}
+
+func TestWriteAndRead(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), FileName(1))
+	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
+	s := small()
+	require.NoError(t, Write(path, s))
+	s.Runner.Checkpoints++
+	require.NoError(t, Write(path, s), "over the one before")
+	got, err := ReadFile(path)
+	require.NoError(t, err)
+	want, err := json.Marshal(s)
+	require.NoError(t, err)
+	have, err := json.Marshal(got)
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(have))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o644), info.Mode().Perm(), "who merges need not be who ran")
+}
+
+func onlyFile(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "a temporary file was left")
+	return entries[0].Name()
+}
+
+func TestAFailingWriteLeavesWhatWasThere(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, FileName(1))
+	require.NoError(t, Write(path, small()))
+	before, err := os.ReadFile(path)
+	require.NoError(t, err)
+	bad := small()
+	bad.Runner.CPUSeconds = math.NaN() // JSON cannot hold it
+	err = Write(path, bad)
+	require.ErrorContains(t, err, "write shard "+path)
+	require.NotContains(t, err.Error(), "\n")
+	after, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.Equal(t, FileName(1), onlyFile(t, dir))
+}
+
+func TestWriteNamesThePathItCannotWrite(t *testing.T) {
+	t.Parallel()
+	t.Run("no folder", func(t *testing.T) {
+		t.Parallel()
+		path := filepath.Join(t.TempDir(), "none", FileName(1))
+		require.ErrorContains(t, Write(path, small()), path)
+	})
+	t.Run("a folder in its place", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		path := filepath.Join(dir, FileName(1))
+		require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o755))
+		require.ErrorContains(t, Write(path, small()), path)
+		onlyFile(t, dir)
+	})
+	t.Run("a folder that is read-only", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if os.Geteuid() == 0 {
+			dir = "/proc/self" // where root may not write either
+		} else {
+			require.NoError(t, os.Chmod(dir, 0o555)) //nolint:gosec // that is the test
+		}
+		path := filepath.Join(dir, FileName(1))
+		require.ErrorContains(t, Write(path, small()), path)
+	})
+}
+
+func TestReadRefusesWhatWasCutShort(t *testing.T) {
+	t.Parallel()
+	b := encoded(t, small())
+	for n := range len(b) {
+		_, err := Read(bytes.NewReader(b[:n]))
+		require.Error(t, err, "the first %d of %d bytes", n, len(b))
+	}
+	_, err := Read(bytes.NewReader(b))
+	require.NoError(t, err)
+}
+
+func TestReadRefusesABitThatFlipped(t *testing.T) {
+	t.Parallel()
+	b := encoded(t, small())
+	want := bytes.Clone(b)
+	for n := 10; n < len(b); n++ { // behind gzip's header, whose time and system mean nothing
+		b[n] ^= 16
+		if got, err := Read(bytes.NewReader(b)); err == nil { // a bit that says nothing
+			require.Equal(t, want, encoded(t, got), "byte %d of %d", n, len(b))
+		}
+		b[n] ^= 16
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(small())
+	require.NoError(t, err)
+	edit := func(old, new string) []byte {
+		require.Contains(t, string(text), old)
+		return pack(t, []byte(strings.Replace(string(text), old, new, 1)))
+	}
+	whole := pack(t, text)
+	for name, c := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"nothing":                         {nil, "not a whole gzip file"},
+		"no gzip":                         {text, "not a whole gzip file"},
+		"no JSON":                         {pack(t, []byte("hello")), "not a whole shard"},
+		"an empty file inside":            {pack(t, nil), "not a whole shard"},
+		"null":                            {pack(t, []byte("null")), "it has schema 0"},
+		"a list":                          {pack(t, []byte("[]")), "not a whole shard"},
+		"another schema":                  {edit(`"schema":1`, `"schema":2`), "it has schema 2, this version reads 1"},
+		"something behind it":             {append(bytes.Clone(whole), "x"...), "not a whole shard"},
+		"another shard behind it":         {append(bytes.Clone(whole), whole...), "something follows its end"},
+		"something behind it in the gzip": {pack(t, append(bytes.Clone(text), '7')), "something follows its end"},
+		"no histogram":                    {edit(`"connect":{`, `"connect_":{`), "it lacks a histogram"},
+		"no lateness":                     {edit(`"lateness":{`, `"lateness_":{`), "it lacks a histogram"},
+		"no histogram in the latency":     {edit(`"min_us":7,"histogram":{`, `"min_us":7,"histogram_":{`), "it lacks the latency's histogram"},
+		"a bad bucket":                    {edit(`"counts":[`, `"counts":[-1,1,`), "which cannot be"},
+		"a count that is no number":       {edit(`"received":0`, `"received":-1`), "not a whole shard"},
+		"runner 0":                        {edit(`"index":1`, `"index":0`), "its runner has index 0, they count from 1"},
+		"a connection without id":         {edit(`"id":"d-1"`, `"id":""`), "it holds a connection without id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Read(bytes.NewReader(c.file))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestReadFileNamesTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "x.json.gz")
+	_, err := ReadFile(path)
+	require.ErrorContains(t, err, path)
+	require.NoError(t, os.WriteFile(path, []byte("x"), 0o600))
+	_, err = ReadFile(path)
+	require.ErrorContains(t, err, "read shard "+path)
+}
+
+// What is read can be merged and written again.
+func FuzzRead(f *testing.F) {
+	text, err := json.Marshal(small())
+	require.NoError(f, err)
+	f.Add(string(text))
+	f.Add(`{"schema":1,"runner":{"index":1,"execution_segment":"0:1"},"connect":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`)
+	f.Add(strings.Replace(string(text), `"counts":[`, `"counts":[0,281474976710656,`, 1))
+	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
+	f.Fuzz(func(t *testing.T, text string) {
+		if raw, err := Read(strings.NewReader(text)); err == nil { // as it is: hardly ever gzip
+			encoded(t, raw)
+		}
+		s, err := Read(bytes.NewReader(pack(t, []byte(text))))
+		if err != nil {
+			return
+		}
+		again, err := Read(bytes.NewReader(encoded(t, s)))
+		require.NoError(t, err)
+		require.Equal(t, encoded(t, s), encoded(t, again))
+		p := planFor(1, 2)
+		m := Merge(p, []*Shard{s})
+		require.Len(t, m.Connections, len(s.Connections))
+		require.GreaterOrEqual(t, m.Lateness.Count(), int64(0))
+		m.Lateness.Quantile(.99)
+	})
+}

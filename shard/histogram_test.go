@@ -1,0 +1,138 @@
+package shard
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// worst is the largest error of a value: 1 %, or the microsecond that is the smallest unit.
+func worst(d time.Duration) float64 { return max(.01*float64(d), float64(time.Microsecond)) }
+
+func random(r *rand.Rand) time.Duration { // even over the orders of magnitude
+	return time.Duration(math.Exp(r.Float64() * math.Log(float64(2*time.Hour))))
+}
+
+func TestHistogramErrsByLessThanOnePercent(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	h := NewHistogram()
+	for range 10_000 {
+		d := random(r)
+		h.Reset()
+		h.Record(d)
+		h.Record(2 * time.Hour) // or Max would make it exact
+		require.InDelta(t, d, h.Quantile(.5), worst(d))
+		require.Equal(t, 2*time.Hour, h.Max())
+	}
+}
+
+func TestQuantilesOfMergedHistograms(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for range 50 {
+		var all []time.Duration
+		together, parts := NewHistogram(), []*Histogram{NewHistogram(), NewHistogram(), NewHistogram()}
+		for range 1 + r.IntN(500) {
+			d := random(r)
+			all = append(all, d)
+			together.Record(d)
+			parts[r.IntN(len(parts))].Record(d)
+		}
+		merged := NewHistogram()
+		for _, p := range parts {
+			merged.Merge(p)
+		}
+		require.Equal(t, together.Pack(), merged.Pack())
+		slices.Sort(all)
+		for _, q := range []float64{.5, .95, .99, 1} {
+			exact := all[max(int(q*float64(len(all))+.5)-1, 0)]
+			require.InDelta(t, exact, merged.Quantile(q), worst(exact), "q=%v of %d", q, len(all))
+		}
+		require.Equal(t, all[len(all)-1].Truncate(time.Microsecond), merged.Max())
+	}
+}
+
+func TestHistogramEdges(t *testing.T) {
+	t.Parallel()
+	h := NewHistogram()
+	require.Zero(t, h.Quantile(.5))
+	h.Merge(nil)
+	h.Record(-time.Second)
+	h.Record(100 * time.Hour)
+	require.EqualValues(t, 2, h.Count())
+	require.Equal(t, 2*time.Hour, h.Max())
+	require.Zero(t, h.Quantile(.01))
+}
+
+func TestMergeShifted(t *testing.T) {
+	t.Parallel()
+	from := NewHistogram()
+	for _, d := range []time.Duration{0, time.Millisecond, time.Second, time.Hour} {
+		from.Record(d)
+	}
+	for _, shift := range []time.Duration{0, 5 * time.Millisecond, -time.Millisecond, -time.Hour, 2 * time.Hour} {
+		h := NewHistogram()
+		h.MergeShifted(from, shift)
+		require.Equal(t, from.Count(), h.Count())
+		require.Equal(t, min(max(from.Max()+shift, 0), 2*time.Hour), h.Max(), "shift %v", shift)
+		exact := min(max(time.Second+shift, 0), 2*time.Hour)
+		require.InDelta(t, exact, h.Quantile(.75), worst(time.Second)+worst(exact), "shift %v", shift)
+		_, err := h.Pack().Unpack()
+		require.NoError(t, err, "shift %v", shift)
+	}
+	h := NewHistogram()
+	h.MergeShifted(NewHistogram(), time.Hour)
+	require.Zero(t, h.Max())
+}
+
+func TestPackedRoundTrip(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
+	for n := range 200 {
+		h := NewHistogram()
+		for range n {
+			h.Record(random(r))
+		}
+		text, err := json.Marshal(h)
+		require.NoError(t, err)
+		var back Histogram
+		require.NoError(t, json.Unmarshal(text, &back))
+		require.Equal(t, h.Pack(), back.Pack())
+		require.Equal(t, h.Count(), back.Count())
+		require.Equal(t, h.Quantile(.99), back.Quantile(.99))
+	}
+}
+
+func TestUnpackRefuses(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(p *Packed){
+		"another range":               func(p *Packed) { p.Highest++ },
+		"another precision":           func(p *Packed) { p.Digits = 3 },
+		"half a pair":                 func(p *Packed) { p.Counts = append(p.Counts, 1) },
+		"an index below 0":            func(p *Packed) { p.Counts[0] = -1 },
+		"an index too high":           func(p *Packed) { p.Counts[0] = 1 << 40 },
+		"a bucket twice":              func(p *Packed) { p.Counts = append(p.Counts, p.Counts...) },
+		"a count below 0":             func(p *Packed) { p.Counts[1] = -1 },
+		"a count that overflows":      func(p *Packed) { p.Counts[1] = math.MaxInt64 },
+		"a maximum below 0":           func(p *Packed) { p.Max = -1 },
+		"a maximum out of range":      func(p *Packed) { p.Max = math.MaxInt64 },
+		"a maximum below its buckets": func(p *Packed) { p.Max = 1 },
+		"a maximum above its buckets": func(p *Packed) { p.Max = 2_000_000 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := NewHistogram()
+			h.Record(time.Second)
+			p := h.Pack()
+			edit(p)
+			_, err := p.Unpack()
+			require.ErrorContains(t, err, "histogram")
+		})
+	}
+}
