@@ -15,22 +15,24 @@ type rootModule struct{ recorder *recorder }
 
 // NewModuleInstance makes the module for one virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
-	return &module{vu: vu, recorder: m.recorder}
+	mi := &module{vu: vu, recorder: m.recorder}
+	rt := vu.Runtime()
+	mi.exports = modules.Exports{Named: map[string]any{
+		"plan":   rt.ToValue(mi.plan),
+		"Ledger": rt.ToValue(mi.newLedger),
+	}}
+	return mi
 }
 
 type module struct {
 	vu       modules.VU
 	recorder *recorder
+	exports  modules.Exports // made once: k6 asks for them at each use of an imported name
 }
 
 // Exports are the names that a script imports from k6/x/soak; load-tests/types/index.d.ts
 // documents them.
-func (m *module) Exports() modules.Exports {
-	return modules.Exports{Named: map[string]any{
-		"plan":   m.plan,
-		"Ledger": m.newLedger,
-	}}
-}
+func (m *module) Exports() modules.Exports { return m.exports }
 
 // scriptPlan is the argument of soak.plan, in the words of JavaScript.
 type scriptPlan struct {

@@ -1,3 +1,6 @@
+/// <reference path="./soak.d.ts" />
+/// <reference path="./globals.d.ts" />
+
 /**
  * The modules compiled into `bin/k6`, as scripts see them. This file is their
  * documentation: units, errors, examples, and the section of the standard behind each
