@@ -53,6 +53,9 @@ func parseServerLedger(r io.Reader) (ServerLedger, error) {
 		if e.ID == "" {
 			return nil, fmt.Errorf("line %d has no id", n)
 		}
+		if _, twice := l[e.ID]; twice {
+			return nil, fmt.Errorf("line %d has the id %s a second time", n, e.ID)
+		}
 		l[e.ID] = e
 	}
 	return l, lines.Err()

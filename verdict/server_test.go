@@ -1,0 +1,67 @@
+package verdict
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestReadServerLedger(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "backend-ledger.ndjson")
+	l, err := ReadServerLedger(path)
+	require.NoError(t, err)
+	require.Nil(t, l, "no file is no ledger, not an empty one")
+	require.NoError(t, os.WriteFile(path, []byte(`{"id":"d-1","first":1,"last":9,"sent":9,"slow":true}`+"\n\n"+`{"id":"d-2","unknown":true}`), 0o600))
+	l, err = ReadServerLedger(path)
+	require.NoError(t, err)
+	require.Equal(t, ServerLedger{"d-1": {ID: "d-1", First: 1, Last: 9, Sent: 9, Slow: true}, "d-2": {ID: "d-2"}}, l)
+	require.NoError(t, os.WriteFile(path, []byte("{}\n"), 0o600))
+	_, err = ReadServerLedger(path)
+	require.ErrorContains(t, err, path)
+}
+
+func TestParseServerLedgerRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ text, want string }{
+		"no JSON":          {"{\"id\":\"a\"}\nhello", "line 2: "},
+		"cut short":        {`{"id":"a","fir`, "line 1: "},
+		"no id":            {`{"first":1}`, "line 1 has no id"},
+		"a negative count": {`{"id":"a","sent":-1}`, "line 1: "},
+		"an id twice":      {"{\"id\":\"a\",\"last\":5}\n{\"id\":\"a\",\"last\":3}", "line 2 has the id a a second time"},
+		"an endless line":  {strings.Repeat(" ", 1<<17), "token too long"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := parseServerLedger(strings.NewReader(c.text))
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// Whatever a server says of itself, a run in which one noop is missing cannot pass by it, and
+// judging it cannot panic.
+func FuzzServerLedger(f *testing.F) {
+	f.Add(`{"id":"d-0","first":1,"last":239,"sent":239}`)
+	f.Add("{\"id\":\"d-0\",\"first\":18446744073709551615,\"last\":18446744073709551615,\"sent\":18446744073709551615}\n\n{\"id\":\"d-1\"}")
+	f.Add("null\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		l, err := parseServerLedger(strings.NewReader(text))
+		if err != nil {
+			return
+		}
+		for id, e := range l {
+			require.NotEmpty(t, id)
+			require.Equal(t, id, e.ID)
+		}
+		m, _ := clean()
+		r := &m.Connections[1].Record
+		r.Received, r.Lost = noopsEach-1, 1
+		v := Judge(m, l, Facts{})
+		require.Equal(t, Fail, v.Verdict)
+		require.NotZero(t, v.Noops.Missed)
+	})
+}
