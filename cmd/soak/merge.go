@@ -17,12 +17,8 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 		Long:  "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\nThe exit code is the verdict.",
 		Args:  oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d := rundir.Dir(args[0])
-			v, m, err := d.Judge()
+			v, err := judge(rundir.Dir(args[0]))
 			if err != nil {
-				return err
-			}
-			if err := d.Report(v, m); err != nil {
 				return err
 			}
 			*outcome = v.Verdict
@@ -39,15 +35,21 @@ func reportCommand() *cobra.Command {
 		Args:  oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := rundir.Dir(args[0])
-			v, m, err := d.Judge()
+			v, err := judge(d)
 			if err != nil {
-				return err
-			}
-			if err := d.Report(v, m); err != nil {
 				return err
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path("report.md"), v.Verdict)
 			return nil
 		},
 	}
+}
+
+// judge makes the verdict of a run from its files, and every report.
+func judge(d rundir.Dir) (*verdict.Verdict, error) {
+	v, m, err := d.Judge()
+	if err != nil {
+		return nil, err
+	}
+	return v, d.Report(v, m)
 }

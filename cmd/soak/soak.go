@@ -188,11 +188,8 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.PlanFile, s.plan); err != nil {
 		return "", err
 	}
-	v, m, err := s.dir.Judge()
+	v, err := judge(s.dir)
 	if err != nil {
-		return "", err
-	}
-	if err := s.dir.Report(v, m); err != nil {
 		return "", err
 	}
 	fmt.Fprintln(s.stdout)
