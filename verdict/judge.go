@@ -67,6 +67,7 @@ func (j *judge) connections() {
 func (j *judge) connection(r *shard.Connection) {
 	j.countState(r)
 	if r.State == ledger.Waiting {
+		r.State = ledger.Dropped // stored, so that a second verdict does not find it again
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
 	}
 	lostAtEnd := j.compare(r)
