@@ -30,16 +30,24 @@ func Connections(w io.Writer, m *shard.Merged) error {
 			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))
 		}
 		_ = out.Write([]string{
-			c.ID, strconv.Itoa(runner.Index), string(c.State), c.Reason,
+			cell(c.ID), strconv.Itoa(runner.Index), cell(string(c.State)), cell(c.Reason),
 			stamp(c.Streams > 0, runner.At(c.OpenedAt)), stamp(c.ClosedAt > 0, runner.At(c.ClosedAt)),
 			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), strconv.Itoa(c.Streams),
 			number(c.Expected()), number(c.Received), number(c.Missed()), number(c.Duplicated), number(c.Reordered),
 			number(c.Corrupted), number(c.Late), decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
-			outages(c, runner), strings.Join(findings, "; "),
+			outages(c, runner), cell(strings.Join(findings, "; ")),
 		})
 	}
 	out.Flush()
 	return out.Error()
+}
+
+// cell keeps a spreadsheet from taking text for a formula (CWE-1236).
+func cell(text string) string {
+	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
+		return "'" + text
+	}
+	return text
 }
 
 // outages lists when a client was cut off and for how long.

@@ -26,7 +26,7 @@ func Markdown(w io.Writer, v *verdict.Verdict) error {
 	}
 	out.printf("\n| runner | host | segment | state | connections | received | missed | RSS at most | CPU |\n|---|---|---|---|--:|--:|--:|--:|--:|\n")
 	for _, r := range v.Runners {
-		out.printf("| %d | %s | %s | %s | %d | %s | %d | %s | %.1f s |\n", r.Index, escape(r.Host), escape(r.Segment), r.State,
+		out.printf("| %d | %s | %s | %s | %d | %s | %d | %s | %.1f s |\n", r.Index, escape(r.Host), escape(r.Segment), escape(r.State),
 			r.Connections, thousands(r.Received), r.Missed, bytes(r.RSSMax), r.CPUSeconds)
 	}
 	if len(v.Checks) > 0 {
@@ -42,7 +42,7 @@ func Markdown(w io.Writer, v *verdict.Verdict) error {
 }
 
 var escaper = strings.NewReplacer(
-	"&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ",
+	"~", "\\~", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ",
 	"*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "\\", "\\\\",
 )
 

@@ -8,11 +8,17 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
-const textWidth = 80
+const (
+	textWidth  = 80
+	nameWidth  = 38
+	limitWidth = 16
+)
 
 // Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
 func Text(w io.Writer, v *verdict.Verdict) error {
@@ -28,8 +34,12 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	out.printf("\n")
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\tcriterion\tlimit\tactual")
+	widest := len("criterion")
 	for _, c := range v.Criteria {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", mark(c), c.Name, cut(c.Limit, 20), cut(c.Actual, 24))
+		widest = max(widest, utf8.RuneCountInString(cut(c.Name, nameWidth)))
+	}
+	for _, c := range v.Criteria {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", mark(c), cut(c.Name, nameWidth), cut(c.Limit, limitWidth), cut(c.Actual, textWidth-widest-limitWidth-8))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -133,12 +143,23 @@ func thousands(n uint64) string {
 	return s
 }
 
+// cut makes one line of s that is no longer than that.
 func cut(s string, most int) string {
-	r := []rune(s)
+	r := []rune(plain(s))
 	if len(r) <= most {
 		return s
 	}
 	return string(r[:most-1]) + "…"
+}
+
+// plain takes out what a terminal or the table would obey: escapes, tabs, line ends.
+func plain(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // A printer remembers the first error, so that its users need not look at each.
@@ -160,8 +181,8 @@ func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, ar
 
 func (p *printer) wrapped(prefix, text string) {
 	line := prefix
-	for _, word := range strings.Fields(text) {
-		if len(line)+1+len(word) > textWidth && strings.TrimSpace(line) != "" {
+	for _, word := range strings.Fields(plain(text)) {
+		if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > textWidth && strings.TrimSpace(line) != "" {
 			p.printf("%s\n", strings.TrimRight(line, " "))
 			line = strings.Repeat(" ", len(prefix))
 		}
