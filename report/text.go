@@ -23,13 +23,18 @@ const (
 // Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
 func Text(w io.Writer, v *verdict.Verdict) error {
 	out := &printer{w: w}
-	out.printf("%s  %s\n", strings.ToUpper(string(v.Verdict)), v.TestID)
+	out.printf("%s  %s\n", strings.ToUpper(string(v.Verdict)), plain(v.TestID))
 	for _, r := range v.Reasons {
 		out.wrapped("  - ", r)
 	}
 	out.printf("\n")
 	for _, row := range facts(v) {
-		out.printf("%-12s %s\n", row[0], row[1])
+		line := fmt.Sprintf("%-12s %s", row[0], plain(row[1]))
+		if utf8.RuneCountInString(line) > textWidth {
+			out.wrapped(fmt.Sprintf("%-12s ", row[0]), row[1])
+			continue
+		}
+		out.printf("%s\n", line)
 	}
 	out.printf("\n")
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
