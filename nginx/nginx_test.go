@@ -1,0 +1,80 @@
+package nginx
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func config(dir string) Config {
+	return Config{
+		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: "127.0.0.1:18080", Socket: filepath.Join(dir, "backend.sock"),
+		Workers: 2, Connections: 1200, NoopInterval: 15 * time.Second,
+	}
+}
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	require.NoError(t, Render(&b, config("/d")))
+	for _, want := range []string{
+		"\ndaemon off;\n", "\npid /d/nginx.pid;\n", "\nerror_log /d/error.log warn;\n", "\nworker_processes 2;\n",
+		"\n    worker_connections 2912;\n", "\nworker_rlimit_nofile 3424;\n", "listen 127.0.0.1:18080 backlog=8192;",
+		"server unix:/d/backend.sock;", "proxy_http_version 1.1;", `proxy_set_header Connection "";`, "proxy_buffering off;",
+		"proxy_read_timeout 60s;", "proxy_buffer_size 1k;", "request_pool_size 1k;", "client_header_buffer_size 512;",
+	} {
+		require.Contains(t, b.String(), want)
+	}
+	require.NotContains(t, b.String(), "user root")
+	require.NotContains(t, b.String(), "<no value>")
+	root := config("/d")
+	root.Root = true
+	b.Reset()
+	require.NoError(t, Render(&b, root))
+	require.Contains(t, b.String(), "\nuser root;")
+}
+
+func TestAStreamMayBeSilentForFourIntervals(t *testing.T) {
+	t.Parallel()
+	for interval, seconds := range map[time.Duration]int{100 * time.Millisecond: 60, 15 * time.Second: 60, 16 * time.Second: 64, 5 * time.Minute: 1200} {
+		require.Equal(t, seconds, Config{NoopInterval: interval}.ReadTimeout())
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
+
+func TestRenderSaysWhatFailed(t *testing.T) {
+	t.Parallel()
+	require.ErrorContains(t, Render(broken{}, config("/d")), "render the configuration of nginx: disk full")
+}
+
+func TestNginxAcceptsIt(t *testing.T) {
+	t.Parallel()
+	binary, err := exec.LookPath("nginx")
+	if err != nil {
+		binary = "/usr/sbin/nginx"
+	}
+	if _, err := os.Stat(binary); err != nil {
+		t.Skip("nginx is not installed")
+	}
+	for _, root := range []bool{false, true} {
+		c := config(t.TempDir())
+		c.Root = root
+		path := filepath.Join(c.Dir, "nginx.conf")
+		f, err := os.Create(path) //nolint:gosec // of the test
+		require.NoError(t, err)
+		require.NoError(t, Render(f, c))
+		require.NoError(t, f.Close())
+		out, err := exec.CommandContext(t.Context(), binary, "-t", "-q", "-e", c.ErrorLog, "-c", path).CombinedOutput() //nolint:gosec // of the test
+		require.NoError(t, err, "%s", out)
+		require.NotContains(t, string(out), "[emerg]")
+	}
+}
