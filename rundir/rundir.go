@@ -188,6 +188,9 @@ func (d Dir) plan(shards []*shard.Shard) (p plan.Plan, err error) {
 		return p, fmt.Errorf("%s holds neither %s nor a readable shard: it is not a folder of a run", d, PlanFile)
 	}
 	p = shards[0].Plan
+	if err := p.Check(); err != nil {
+		return p, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
+	}
 	p.TestID, p.MaxLate = shards[0].Runner.TestID, -1
 	p.Runners = max(p.Runners, len(shards))
 	return p, nil
