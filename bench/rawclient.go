@@ -18,6 +18,9 @@ import (
 // rawBuffer is what each connection of the raw client reads into.
 const rawBuffer = 512
 
+// goodbye is how long the service may take to close a stream that the client has ended.
+const goodbye = 5 * time.Second
+
 // rawOptions are the flags of the raw client.
 type rawOptions struct {
 	address     string
@@ -98,12 +101,19 @@ func holdRaw(ctx context.Context, o rawOptions) rawResult {
 	}
 	<-ctx.Done()
 	dials.Wait()
+	// Half-closed: the service sees that we go and closes, and what it wrote before is read.
+	for _, conn := range open {
+		if half, ok := conn.(*net.TCPConn); ok {
+			_ = half.CloseWrite()
+			_ = half.SetReadDeadline(time.Now().Add(goodbye))
+		}
+	}
+	readers.Wait()
 	for _, conn := range open {
 		if conn != nil {
 			_ = conn.Close()
 		}
 	}
-	readers.Wait()
 	return summarize(conns, o.stamps)
 }
 

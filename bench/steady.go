@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -63,6 +64,9 @@ func (o *options) watch(ctx context.Context, s service, c client, n int, window 
 	return st, o.account(ctx, s, c, before, &st)
 }
 
+// errUnaccounted: a client that did less than all of the work has no figure.
+var errUnaccounted = errors.New("there is no figure for that")
+
 // account ends the client and compares what it received with what the backend sent it. It is
 // to be called in the pause after a round of noops: none may be on its way.
 func (o *options) account(ctx context.Context, s service, c client, before counts, st *steadyState) error {
@@ -79,7 +83,7 @@ func (o *options) account(ctx context.Context, s service, c client, before count
 	}
 	st.received = received
 	if sent := after.noops - before.noops; received != sent || missed > 0 {
-		return fmt.Errorf("%d noops were sent, %d received and %d missed or faulty: there is no figure for that", sent, received, missed)
+		return fmt.Errorf("%d noops were sent, %d received and %d missed or faulty: %w", sent, received, missed, errUnaccounted)
 	}
 	return nil
 }
