@@ -104,6 +104,14 @@ func (p *Plan) checkURL() error {
 	return nil
 }
 
+// Density is how many streams a virtual user of this plan best holds. A virtual user takes
+// twenty times the memory of a stream, so they are shared; but each runner gets several, so
+// that its cores are used and one that fails takes few streams with it.
+func (p *Plan) Density() int {
+	const most, usersPerRunner = 50, 8
+	return min(max(p.Connections/max(p.Runners*usersPerRunner, 1), 1), most)
+}
+
 // Iterations is how many virtual users hold the connections.
 func (p *Plan) Iterations() int {
 	return (p.Connections-1)/p.ConnectionsPerVU + 1

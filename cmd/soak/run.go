@@ -32,6 +32,7 @@ var variables = map[string]string{
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	s := settings{plan: plan.Default()}
+	s.plan.ConnectionsPerVU = 0
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
@@ -50,6 +51,9 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			if s.plan.Prefix == "" {
 				s.plan.Prefix = "soak-"
 			}
+			if s.plan.ConnectionsPerVU == 0 {
+				s.plan.ConnectionsPerVU = s.plan.Density()
+			}
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
 			}
@@ -66,7 +70,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.IntVar(&s.plan.Seconds, "seconds", s.plan.Seconds, "length of the run in seconds; streams are ended 5 s before its end")
 	f.Float64Var(&s.plan.NoopInterval, "noop-interval", s.plan.NoopInterval, "seconds between two noops of one stream")
 	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the streams")
-	f.IntVar(&s.plan.ConnectionsPerVU, "connections-per-vu", s.plan.ConnectionsPerVU, "streams that one virtual user holds; more take less memory")
+	f.IntVar(&s.plan.ConnectionsPerVU, "connections-per-vu", s.plan.ConnectionsPerVU, "streams that one virtual user holds; 0: as many as make sense, at most 50")
 	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to soak; empty: start backend and nginx here")
 	f.StringVar(&s.plan.Prefix, "prefix", "", "of the device ids (default \"soak-\")")
 	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
