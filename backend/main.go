@@ -51,6 +51,12 @@ func run(args []string, env func(string) (string, bool), signals <-chan os.Signa
 	case actionVersion:
 		fmt.Fprintln(stdout, "backend", buildVersion())
 		return exitOK
+	case actionHealthcheck:
+		if err := checkHealth(cfg); err != nil {
+			fmt.Fprintf(stderr, "backend: %v\n", err)
+			return exitError
+		}
+		return exitOK
 	}
 	log := slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: cfg.LogLevel}))
 	svc, err := startService(cfg, log)

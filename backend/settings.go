@@ -99,6 +99,7 @@ const (
 	actionRun action = iota
 	actionHelp
 	actionVersion
+	actionHealthcheck
 )
 
 // parseConfig reads defaults, environment and flags, in rising order of
@@ -109,6 +110,7 @@ func parseConfig(args []string, env func(string) (string, bool)) (*Config, actio
 	fs.SetOutput(discard{})
 	help := fs.BoolP("help", "h", false, "")
 	showVersion := fs.Bool("version", false, "")
+	healthcheck := fs.Bool("healthcheck", false, "")
 	given := make(map[string]*string, len(settings))
 	for _, s := range settings {
 		given[s.flag] = fs.String(s.flag, s.def, s.help)
@@ -140,6 +142,9 @@ func parseConfig(args []string, env func(string) (string, bool)) (*Config, actio
 			}
 			return nil, 0, fmt.Errorf("%s=%s: %w", name, value, err)
 		}
+	}
+	if *healthcheck {
+		return cfg, actionHealthcheck, nil
 	}
 	return cfg, actionRun, cfg.check(fileLimit())
 }
@@ -255,6 +260,7 @@ func helpText() string {
 		}
 		fmt.Fprintf(&b, "  --%-16s %-16s (%s; default %s)\n        %s\n", s.flag, s.env(), s.unit, def, s.help)
 	}
-	b.WriteString("  --version          print the version\n  --help             print this\n\n" + fault.Help)
+	b.WriteString("  --healthcheck      ask the service at LISTEN whether it is ready; exit 0 if it is, else 1\n" +
+		"  --version          print the version\n  --help             print this\n\n" + fault.Help)
 	return b.String()
 }
