@@ -139,6 +139,8 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	}
 	if o.progress != nil {
 		o.report()
+	}
+	if o.progress != nil { // it is still read
 		err = errors.Join(err, o.progress.Close())
 	}
 	return err

@@ -129,17 +129,29 @@ func (r *recorder) noop(a ledger.Arrival, faulty bool, first time.Duration, late
 	}
 }
 
-// addLatency chooses the offset at the first noop: none on clocks that agree, else so much
-// that a noop up to a minute faster than the first is still above zero.
+// latencyStep is by how much a clock that runs ahead moves the histogram at once: its buckets
+// are 0.8 % of a value wide, so values have to stay near zero, whatever the clocks say.
+const latencyStep = 10 * time.Millisecond
+
+// addLatency keeps differences as they are on clocks that agree, else above an offset that is
+// lowered whenever a noop is faster than all before.
 func (r *recorder) addLatency(latency time.Duration) {
 	if r.latency == nil {
 		r.latency = &shard.Latency{MinUS: latency.Microseconds(), Histogram: shard.NewHistogram()}
-		if latency < 0 || latency > time.Minute {
-			r.latency.OffsetUS = (time.Minute - latency).Microseconds()
+		if latency < 0 || latency > time.Second {
+			r.latency.OffsetUS = (latencyStep - latency).Microseconds()
 		}
 	}
 	r.latency.MinUS = min(r.latency.MinUS, latency.Microseconds())
-	r.latency.Histogram.Record(latency + time.Duration(r.latency.OffsetUS)*time.Microsecond)
+	offset := time.Duration(r.latency.OffsetUS) * time.Microsecond
+	if latency+offset < 0 {
+		lower := latencyStep - latency
+		shifted := shard.NewHistogram()
+		shifted.MergeShifted(r.latency.Histogram, lower-offset)
+		r.latency.Histogram, offset = shifted, lower.Truncate(time.Microsecond)
+		r.latency.OffsetUS = lower.Microseconds()
+	}
+	r.latency.Histogram.Record(latency + offset)
 }
 
 // wall is now by the clock as it was at the start: a stepped clock must not tear the series.

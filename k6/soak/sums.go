@@ -2,6 +2,7 @@ package soak
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -31,6 +32,7 @@ func (s *sums) add(containers []metrics.SampleContainer) {
 
 func (s *sums) addSample(sample metrics.Sample) {
 	name := sample.Metric.Name
+	sample.Value = finite(sample.Value)
 	m := s.metrics[name]
 	if m == nil {
 		m = &shard.Metric{Name: name, Type: sample.Metric.Type.String(), Min: sample.Value, Max: sample.Value}
@@ -43,7 +45,7 @@ func (s *sums) addSample(sample metrics.Sample) {
 	m.Sum += sample.Value
 	m.Min, m.Max = min(m.Min, sample.Value), max(m.Max, sample.Value)
 	if m.Trend != nil { // k6 keeps times in milliseconds; other values keep three decimals
-		m.Trend.Record(time.Duration(sample.Value * float64(time.Millisecond)))
+		m.Trend.Record(time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond)))
 	}
 	if name == metrics.ChecksName {
 		s.addCheck(sample)
@@ -62,6 +64,16 @@ func (s *sums) addCheck(sample metrics.Sample) {
 	} else {
 		c.Fails++
 	}
+}
+
+// finite keeps a value that a script made up from spoiling its metric, and the shard: JSON
+// holds neither NaN nor infinity. Within the bound a sum stays finite too.
+func finite(v float64) float64 {
+	const most = 1e15 // a trend in nanoseconds, and over 30 years in milliseconds
+	if math.IsNaN(v) {
+		return 0
+	}
+	return min(max(v, -most), most)
 }
 
 func (s *sums) fill(out *shard.Shard) {

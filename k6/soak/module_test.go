@@ -1,0 +1,108 @@
+package soak
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/ledger"
+)
+
+const planJS = `plan({testid: "t", connections: 2, seconds: 3600, noopInterval: 15, runners: 1, connectionsPerVU: 1,
+	backendUrl: "http://h", prefix: "d-", lateMs: 1000, reconnect: false});`
+
+func newVU(t *testing.T) (*modulestest.Runtime, *recorder) {
+	t.Helper()
+	rt, r := modulestest.NewRuntime(t), newRecorder()
+	for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
+		require.NoError(t, rt.VU.Runtime().Set(name, value))
+	}
+	return rt, r
+}
+
+func js(t *testing.T, rt *modulestest.Runtime, script string) string {
+	t.Helper()
+	v, err := rt.VU.Runtime().RunString(script)
+	require.NoError(t, err)
+	return v.String()
+}
+
+func TestPlanFromAScript(t *testing.T) {
+	t.Parallel()
+	rt, r := newVU(t)
+	js(t, rt, planJS)
+	want := thePlan()
+	require.Equal(t, want, r.plan)
+	_, err := rt.VU.Runtime().RunString(`plan({connections: 1})`)
+	require.ErrorContains(t, err, "SECONDS is 0")
+	_, err = rt.VU.Runtime().RunString(`new Ledger("d-0")`)
+	require.ErrorContains(t, err, "make it in the default function")
+	rt.MoveToVUContext(&lib.State{})
+	_, err = rt.VU.Runtime().RunString(planJS)
+	require.ErrorContains(t, err, "soak.plan belongs into the init context")
+}
+
+func TestALedgerNeedsAnIDAndAPlan(t *testing.T) {
+	t.Parallel()
+	rt, _ := newVU(t)
+	rt.MoveToVUContext(&lib.State{})
+	for script, want := range map[string]string{
+		`new Ledger()`: "needs the device id", `new Ledger("")`: "needs the device id", `new Ledger("d-0")`: "call soak.plan in the init context first",
+	} {
+		_, err := rt.VU.Runtime().RunString(script)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestLedgerAsAScriptSeesIt(t *testing.T) {
+	t.Parallel()
+	rt, r := newVU(t)
+	js(t, rt, planJS)
+	rt.MoveToVUContext(&lib.State{})
+	require.Equal(t, "d-0 planned 0 false", js(t, rt, `var l = new Ledger("d-0"); [l.id, l.state, l.received, l.faultless].join(" ")`))
+
+	exported := rt.VU.Runtime().Get("l").Export()
+	observer, ok := exported.(sse.Observer)
+	require.True(t, ok, "an EventSource takes it as its observer: %T", exported)
+	at := r.start.Add(time.Second)
+	observer.Connecting(at)
+	observer.Opened(at.Add(7 * time.Millisecond))
+	at = at.Add(7 * time.Millisecond)
+	observer.Event(at.Add(15*time.Second), event("1", "0", ""))
+	observer.Event(at.Add(45*time.Second), event("3", "0", ""))
+	observer.Event(at.Add(45*time.Second), event("3", "0", ""))
+	require.Equal(t, "open 7 3 2 1 1 0 0 false", js(t, rt, `[l.state, l.connectMs, l.expected, l.received, l.missed, l.duplicated, l.reordered, l.corrupted, l.faultless].join(" ")`))
+	require.Equal(t, "d-0 open: expected 3, received 2, missed 1, duplicated 1, reordered 0, corrupted 0", js(t, rt, "`${l}`"))
+
+	require.Equal(t, "2", js(t, rt, `l.received = 99; delete l.received; String(l.received)`), "the books are not the script's to write")
+	_, err := rt.VU.Runtime().RunString(`"use strict"; l.received = 99`)
+	require.Error(t, err)
+	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "askToEnd" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
+	require.Equal(t, fmt.Sprint(len(ledgerFields)), js(t, rt, `String(Object.keys(l).length)`))
+	require.Equal(t, "d-0", js(t, rt, `JSON.parse(JSON.stringify(l)).id`))
+
+	js(t, rt, `l.askToEnd()`)
+	observer.Closed(at.Add(46*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+	require.Equal(t, "completed server 46000 1", js(t, rt, `[l.state, l.reason, l.heldMs, l.streams].join(" ")`))
+	require.Equal(t, ledger.Completed, filled(r).Connections[0].State)
+}
+
+func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	for i := range 2 {
+		rt := modulestest.NewRuntime(t)
+		for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
+			require.NoError(t, rt.VU.Runtime().Set(name, value))
+		}
+		js(t, rt, planJS)
+		rt.MoveToVUContext(&lib.State{})
+		js(t, rt, fmt.Sprintf(`new Ledger("d-%d"); ""`, i))
+	}
+	require.Len(t, filled(r).Connections, 2)
+}

@@ -1,0 +1,179 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/errext"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/output"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+func params(t *testing.T, place string, env map[string]string) output.Params {
+	t.Helper()
+	logger := logrus.New()
+	logger.SetOutput(io.Discard)
+	script := filepath.Join(t.TempDir(), "script.js")
+	require.NoError(t, os.WriteFile(script, []byte("// it"), 0o600))
+	segment, err := lib.NewExecutionSegmentFromString("1/2:1")
+	require.NoError(t, err)
+	return output.Params{
+		ConfigArgument: place, Environment: env, Logger: logger, ScriptPath: &url.URL{Scheme: "file", Path: script},
+		ScriptOptions: lib.Options{ExecutionSegment: segment},
+	}
+}
+
+func newTestOutput(t *testing.T, p output.Params) *outputSoak {
+	t.Helper()
+	o, err := newOutput(p, planned(t))
+	require.NoError(t, err)
+	return o.(*outputSoak)
+}
+
+func TestNewOutputRefuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		place string
+		env   map[string]string
+		want  string
+	}{
+		{"", nil, "needs a place for its shard: --out soak=FOLDER"},
+		{"x", map[string]string{"RUNNER": "0"}, `RUNNER is "0": it is the number of this runner, counted from 1`},
+		{"x", map[string]string{"RUNNER": "two"}, `RUNNER is "two"`},
+		{"x", map[string]string{"PROGRESS_FD": "2"}, `PROGRESS_FD is "2"`},
+		{"x", map[string]string{"PROGRESS_FD": "-"}, `PROGRESS_FD is "-"`},
+	} {
+		_, err := newOutput(params(t, c.place, c.env), newRecorder())
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
+func TestTheShardIsThereFromTheStartAndWholeAtTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		err    error
+		want   shard.RunState
+		reason string
+	}{
+		{"in order", nil, shard.Finished, ""},
+		{"a threshold was missed", errext.WithAbortReasonIfNone(errors.New("thresholds"), errext.AbortedByThresholdsAfterTestEnd), shard.Finished, ""},
+		{"a threshold aborted it", errext.WithAbortReasonIfNone(errors.New("thresholds"), errext.AbortedByThreshold), shard.Aborted, "thresholds"},
+		{"a signal", errext.WithAbortReasonIfNone(errors.New("signal"), errext.AbortedByUser), shard.Interrupted, "signal"},
+		{"the script", errext.WithAbortReasonIfNone(errors.New("exec.test.abort()"), errext.AbortedByScriptAbort), shard.Aborted, "exec.test.abort()"},
+		{"an error", errors.New("boom"), shard.Aborted, "boom"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+			o := newTestOutput(t, params(t, dir, map[string]string{"RUNNER": "2", "TESTID": "t"}))
+			path := filepath.Join(dir, "runner-2.json.gz")
+			require.Equal(t, "soak ("+path+")", o.Description())
+			require.NoError(t, o.Start())
+			s, err := shard.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, shard.Running, s.Runner.State)
+			require.Equal(t, 1, s.Runner.Checkpoints)
+			b := newBook(t, o.recorder, "d-0")
+			b.Connecting(time.Now())
+			require.NoError(t, o.StopWithTestError(c.err))
+			s, err = shard.ReadFile(path)
+			require.NoError(t, err)
+			require.Equal(t, c.want, s.Runner.State)
+			require.Equal(t, c.reason, s.Runner.Error)
+			require.Len(t, s.Connections, 1)
+			require.Len(t, s.Series, 1)
+			require.NotZero(t, s.Runner.RSSMax)
+			require.GreaterOrEqual(t, s.Runner.EndedUS, s.Runner.StartedUS)
+			require.Equal(t, []any{"t", 2, "1/2:1", "script.js", os.Getpid(), 2}, []any{s.Runner.TestID, s.Runner.Index, s.Runner.Segment, s.Runner.Script, s.Runner.PID, s.Runner.Checkpoints})
+			require.Len(t, s.Runner.ScriptHash, 64)
+		})
+	}
+}
+
+func TestAFileCanBeNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "mine.json.gz")
+	o := newTestOutput(t, params(t, path, nil))
+	require.NoError(t, o.Start())
+	require.NoError(t, o.Stop())
+	s, err := shard.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, 1, s.Runner.Index)
+}
+
+func TestAPlaceThatCannotBeWrittenIsFoundBeforeTheRun(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	require.ErrorContains(t, newTestOutput(t, params(t, filepath.Join(file, "x"), nil)).Start(), file)
+	require.Error(t, newTestOutput(t, params(t, "/proc/none", nil)).Start())
+}
+
+func TestAShardThatCannotBeWrittenAtTheEndIsAnError(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "shards")
+	o := newTestOutput(t, params(t, dir, nil))
+	require.NoError(t, o.Start())
+	require.NoError(t, os.RemoveAll(dir))
+	require.ErrorContains(t, o.Stop(), dir)
+}
+
+func withProgress(t *testing.T) (o *outputSoak, listen *os.File) {
+	t.Helper()
+	listen, speak, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listen.Close() })
+	o = newTestOutput(t, params(t, t.TempDir(), nil))
+	o.progress = speak
+	return o, listen
+}
+
+func TestProgressIsALineOfJSON(t *testing.T) {
+	t.Parallel()
+	o, listen := withProgress(t)
+	require.NoError(t, o.Start())
+	b := newBook(t, o.recorder, "d-0")
+	b.Connecting(time.Now())
+	b.Opened(time.Now())
+	require.NoError(t, o.Stop())
+	lines := json.NewDecoder(listen)
+	var last shard.Progress
+	for lines.More() {
+		require.NoError(t, lines.Decode(&last))
+	}
+	require.Equal(t, 1, last.Open)
+}
+
+func TestTheRunGoesOnWhenNobodyWatchesAnyMore(t *testing.T) {
+	t.Parallel()
+	o, listen := withProgress(t)
+	require.NoError(t, o.Start())
+	require.NoError(t, listen.Close())
+	require.NoError(t, o.Stop())
+}
+
+func TestFileDescriptorOfTheProgress(t *testing.T) {
+	t.Parallel()
+	listen, speak, err := os.Pipe()
+	require.NoError(t, err)
+	defer listen.Close()
+	defer speak.Close()
+	fd, err := syscall.Dup(int(speak.Fd())) // the output owns its own
+	require.NoError(t, err)
+	o := newTestOutput(t, params(t, t.TempDir(), map[string]string{"PROGRESS_FD": strconv.Itoa(fd)}))
+	require.NotNil(t, o.progress)
+	require.NoError(t, o.progress.Close())
+}

@@ -1,0 +1,260 @@
+package soak
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/ledger"
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+func thePlan() plan.Plan {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Connections, p.BackendURL, p.Runners = "t", "d-", 2, "http://h", 1
+	return p
+}
+
+func planned(t *testing.T) *recorder {
+	t.Helper()
+	r := newRecorder()
+	require.NoError(t, r.setPlan(thePlan()))
+	return r
+}
+
+func newBook(t *testing.T, r *recorder, id string) *book {
+	t.Helper()
+	l, err := r.newLedger(id)
+	require.NoError(t, err)
+	return &book{ledger: l, recorder: r}
+}
+
+func event(id, data, comment string) *eventstream.Event {
+	return &eventstream.Event{ID: []byte(id), HasID: id != "", Data: []byte(data), Comment: []byte(comment)}
+}
+
+func filled(r *recorder) *shard.Shard {
+	s := &shard.Shard{Schema: shard.Schema}
+	r.fill(s)
+	return s
+}
+
+func TestObserverCallsBecomeARecord(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	b := newBook(t, r, "d-0")
+	at := r.start.Add(time.Second)
+	b.Connecting(at)
+	b.Opened(at.Add(3 * time.Millisecond))
+	at = at.Add(3 * time.Millisecond)
+	for _, e := range []*eventstream.Event{
+		event("1", "0", ""), event("2", "0", ""), event("2", "0", ""), event("4", "0", ""), event("3", "0", ""), event("5", "zero", ""), event("6", "00", ""),
+	} {
+		if len(e.ID) > 0 && string(e.ID) != "3" {
+			at = at.Add(15 * time.Second)
+		}
+		b.Event(at, e)
+	}
+	message := event("7", "hello", "")
+	message.Name = []byte("chat")
+	b.Event(at, message)
+	named := event("8", "0", "")
+	named.Name = []byte("message")
+	b.Event(at.Add(15*time.Second), named)
+	b.ledger.AskedToEnd(r.instant(at.Add(16 * time.Second)))
+	b.Closed(at.Add(16*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+	s := filled(r)
+	require.Len(t, s.Connections, 1)
+	rec := s.Connections[0]
+	require.Equal(t, ledger.Completed, rec.State)
+	require.Equal(t, []uint64{5, 1, 1, 2, 0}, []uint64{rec.Received, rec.Duplicated, rec.Reordered, rec.Corrupted, rec.Lost}, "%+v", rec)
+	require.Equal(t, 3*time.Millisecond, rec.Connect)
+	require.EqualValues(t, 1, s.Connect.Count())
+	require.Equal(t, 3*time.Millisecond, s.Connect.Max())
+	require.EqualValues(t, 1, s.FirstNoop.Count())
+	require.Equal(t, 15*time.Second, s.FirstNoop.Max())
+	require.Nil(t, s.Latency)
+	require.Equal(t, thePlan(), s.Plan)
+}
+
+func TestHowAStreamEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		reason sse.Reason
+		status int
+		retry  time.Duration
+		opened bool
+		asked  bool
+		want   ledger.State
+		word   string
+	}{
+		{sse.ReasonServer, 200, -1, true, true, ledger.Completed, "server"},
+		{sse.ReasonTruncated, 200, -1, true, true, ledger.Completed, "truncated"},
+		{sse.ReasonReset, 200, -1, true, true, ledger.Completed, "reset"},
+		{sse.ReasonIdle, 200, -1, true, true, ledger.Dropped, "idle"},
+		{sse.ReasonClient, 200, -1, true, true, ledger.Unfinished, "client"},
+		{sse.ReasonInterrupted, 200, -1, true, false, ledger.Unfinished, "interrupted"},
+		{sse.ReasonServer, 200, -1, true, false, ledger.Dropped, "server"},
+		{sse.ReasonServer, 200, time.Second, true, false, ledger.Waiting, "server"},
+		{sse.ReasonStatus, 503, -1, false, false, ledger.Refused, "status 503"},
+		{sse.ReasonRefused, 0, time.Second, false, false, ledger.Connecting, "refused"},
+	} {
+		r := planned(t)
+		b := newBook(t, r, "d-0")
+		at := r.start.Add(time.Second)
+		b.Connecting(at)
+		if c.opened {
+			b.Opened(at)
+		}
+		if c.asked {
+			b.ledger.AskedToEnd(r.instant(at.Add(time.Second)))
+		}
+		b.Closed(at.Add(2*time.Second), sse.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
+		rec := filled(r).Connections[0]
+		if c.reason == sse.ReasonIdle {
+			require.NotEqual(t, ledger.Completed, rec.State)
+			continue
+		}
+		require.Equal(t, c.want, rec.State, "%+v", c)
+		require.Equal(t, c.word, rec.Reason)
+		require.Zero(t, r.open)
+	}
+}
+
+func TestBuckets(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	b := newBook(t, r, "d-0")
+	at := r.start
+	b.Connecting(at)
+	b.Opened(at)
+	b.Event(at.Add(15*time.Second), event("1", "0", ""))
+	require.Zero(t, r.bucket.Unix%5)
+	require.False(t, r.bucketOver(at))
+	require.True(t, r.bucketOver(at.Add(5*time.Second)))
+	r.roll(at.Add(16*time.Second), sample{rss: 7, cpuPercent: 3, goroutines: 9, gcPause: time.Millisecond})
+	b.Event(at.Add(32*time.Second), event("2", "0", ""))
+	b.Event(at.Add(32*time.Second), event("2", "x", ""))
+	b.Closed(at.Add(33*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+	r.roll(at.Add(34*time.Second), sample{})
+	s := filled(r)
+	require.Len(t, s.Series, 2)
+	first, second := s.Series[0], s.Series[1]
+	require.Equal(t, []int{1, 1, 0, 1, 0, 0}, []int{first.Open, first.Opened, first.Closed, first.Noops, first.Late, first.Faults})
+	require.Equal(t, []int{0, 0, 1, 1, 1, 1}, []int{second.Open, second.Opened, second.Closed, second.Noops, second.Late, second.Faults})
+	require.EqualValues(t, 1000, first.GCPauseUS)
+	require.EqualValues(t, 7, first.RSS)
+	h, err := second.Lateness.Unpack()
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Second, h.Max())
+	require.EqualValues(t, 2, s.Lateness.Count(), "over all buckets, the open one too")
+	b2 := newBook(t, r, "d-1")
+	b2.Connecting(at)
+	b2.Opened(at)
+	b2.Event(at.Add(35*time.Second), event("1", "0", ""))
+	require.EqualValues(t, 3, filled(r).Lateness.Count())
+	p := r.progress()
+	require.Equal(t, []int{1, 2, 1}, []int{p.Open, p.Opened, p.Dropped})
+	require.EqualValues(t, 3, p.Received)
+}
+
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	_, err := r.newLedger("d-0")
+	require.ErrorContains(t, err, "call soak.plan in the init context first")
+	require.NoError(t, r.setPlan(thePlan()))
+	require.NoError(t, r.setPlan(thePlan()), "each virtual user says it again")
+	other := thePlan()
+	other.NoopInterval = 1
+	require.ErrorContains(t, r.setPlan(other), "two different plans")
+	other.NoopInterval = 0
+	require.ErrorContains(t, r.setPlan(other), "NOOP_INTERVAL is 0")
+	require.InDelta(t, 15, filled(r).Plan.NoopInterval, 0)
+
+	open := thePlan()
+	open.Connections, open.ConnectionsPerVU = 0, 3
+	r = newRecorder()
+	require.NoError(t, r.setPlan(open))
+	r.planIterations(200)
+	require.Equal(t, 600, filled(r).Plan.Connections)
+	require.NoError(t, r.setPlan(open), "a virtual user that does not know the iterations")
+	r.planIterations(7)
+	require.Equal(t, 600, filled(r).Plan.Connections)
+}
+
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]uint64{
+		"": 0, "0": 0, "1": 1, "0042": 42, "9999999999999999999": 9999999999999999999, "18446744073709551616": 0, "-1": 0, "1a": 0, " 1": 0, "1.5": 0,
+	} {
+		require.Equal(t, want, decimal([]byte(text)), text)
+	}
+	received := time.UnixMicro(1_700_000_000_000_500)
+	for comment, want := range map[string]time.Duration{"sent=1700000000000000": 500 * time.Microsecond, " sent=1700000000001000 ": -500 * time.Microsecond} {
+		got, ok := sinceSent([]byte(comment), received)
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+	for _, comment := range []string{"", "sent=", "sent=x", "SENT=1", "ping"} {
+		_, ok := sinceSent([]byte(comment), received)
+		require.False(t, ok, comment)
+	}
+}
+
+// Clocks of two hosts differ by anything; what is above the fastest noop is exact all the same.
+func TestLatencyOfClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{0, 300 * time.Microsecond, -30 * time.Millisecond, 59 * time.Second, -time.Hour, 400 * 24 * time.Hour} {
+		r := planned(t)
+		const n = 2000
+		for i := range n { // from slow to fast, so that each is faster than all before
+			r.addLatency(skew + time.Duration(n-i)*100*time.Microsecond)
+		}
+		l := r.latency
+		require.Equal(t, (skew + 100*time.Microsecond).Microseconds(), l.MinUS)
+		above := shard.NewHistogram()
+		above.MergeShifted(l.Histogram, -time.Duration(l.OffsetUS+l.MinUS)*time.Microsecond)
+		require.EqualValues(t, n, above.Count())
+		require.InDelta(t, 100*time.Millisecond, above.Quantile(.5), float64(4*time.Millisecond), "skew %v", skew)
+		require.InDelta(t, 20*time.Millisecond, above.Quantile(.1), float64(3*time.Millisecond), "skew %v", skew)
+	}
+}
+
+func TestSumsOfMetrics(t *testing.T) {
+	t.Parallel()
+	registry := metrics.NewRegistry()
+	counter := registry.MustNewMetric("a_counter", metrics.Counter)
+	trend := registry.MustNewMetric("the_trend", metrics.Trend, metrics.Time)
+	checks := registry.MustNewMetric("checks", metrics.Rate)
+	s := newSums()
+	add := func(m *metrics.Metric, v float64, tags *metrics.TagSet) {
+		s.add([]metrics.SampleContainer{metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Value: v}})
+	}
+	for _, v := range []float64{1, 2.5, -4} {
+		add(counter, v, registry.RootTagSet())
+	}
+	for _, v := range []float64{1, 3, math.Inf(1), math.NaN(), math.Inf(-1), 1e300} {
+		add(trend, v, registry.RootTagSet())
+	}
+	for _, v := range []float64{1, 0, 1} {
+		add(checks, v, registry.RootTagSet().With("check", "ok?"))
+	}
+	out := &shard.Shard{}
+	s.fill(out)
+	require.Equal(t, []shard.Check{{Name: "ok?", Passes: 2, Fails: 1}}, out.Checks)
+	require.Len(t, out.Metrics, 3)
+	require.Equal(t, shard.Metric{Name: "a_counter", Type: "counter", Sum: -.5, Count: 3, Min: -4, Max: 2.5}, out.Metrics[0])
+	got := out.Metrics[2]
+	require.EqualValues(t, 6, got.Trend.Count())
+	require.Equal(t, 2*time.Hour, got.Trend.Max(), "what is beyond the range counts at its end")
+	require.False(t, math.IsNaN(got.Sum) || math.IsInf(got.Sum, 0), "JSON could not hold it")
+	add(trend, 7, registry.RootTagSet())
+	require.EqualValues(t, 6, got.Trend.Count(), "what was filled is a copy")
+}
