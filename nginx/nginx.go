@@ -1,10 +1,12 @@
-// Package nginx renders the configuration of the nginx that stands in front of the backend.
+// Package nginx renders the configuration of the nginx that stands in front of the backend: one
+// template for a run on this machine and for the stack of compose.yaml.
 package nginx
 
 import (
 	_ "embed" // the template
 	"fmt"
 	"io"
+	"regexp"
 	"text/template"
 	"time"
 )
@@ -12,20 +14,46 @@ import (
 //go:embed nginx.conf.tmpl
 var source string
 
-var parsed = template.Must(template.New("nginx.conf").Parse(source))
+var parsed = template.Must(template.New("nginx.conf").Funcs(template.FuncMap{
+	"quoted": regexp.QuoteMeta,
+	"inc":    func(n int) int { return n + 1 },
+}).Parse(source))
 
 // Config is what differs from run to run.
 type Config struct {
 	Dir      string // of its own: pid file and temporary files
 	ErrorLog string
-	Listen   string // address:port
-	Socket   string // of the backend
-	Root     bool   // nginx is started by root
-	Workers  int
+	Listen   string   // address:port
+	Socket   string   // of the backend
+	More     []string // sockets of further backends: each id keeps to one of them
+	Root     bool     // nginx is started by root
+	Workers  int      // 0: one per core
 	// Connections is how many streams are to be held.
 	Connections int
 	// NoopInterval is the longest silence that is in order.
 	NoopInterval time.Duration
+	// Silence is how long a stream may be silent before nginx cuts it; 0: four intervals, and
+	// never under a minute.
+	Silence time.Duration
+	// Site is nil where nobody but the run itself can reach nginx.
+	Site *Site
+}
+
+// Site is what an nginx needs that others can reach, and that has neighbours.
+type Site struct {
+	AccessLog string
+	// Token is the backend's, of the characters of RFC 6750 (see CheckToken). Whatever is not for
+	// everyone asks for it.
+	Token string
+	// OpenDisconnect lets everyone end a stream, as the original test does.
+	OpenDisconnect bool
+	Internal       string // address:port of stub_status and metrics; loopback, it is not protected
+	Grafana        string // address:port
+	Prometheus     string // address:port
+	PasswordFile   string // who may see Prometheus
+	TLSListen      string // address:port, "" without TLS
+	Certificate    string
+	Key            string
 }
 
 // spare is what a worker needs beside streams: requests, the log, its listening socket.
@@ -40,12 +68,39 @@ func (c Config) Files() int { return c.WorkerConnections() + spare }
 // Backlog is the accept queue; the kernel caps it at net.core.somaxconn.
 func (c Config) Backlog() int { return 8192 }
 
-// ReadTimeout in seconds is four silent intervals, and never under the minute that is nginx's
-// own default.
-func (c Config) ReadTimeout() int { return max(60, int(4*c.NoopInterval/time.Second)) }
+// ReadTimeout in seconds is Silence, or else four silent intervals, and then never under the
+// minute that is nginx's own default.
+func (c Config) ReadTimeout() int {
+	if c.Silence > 0 {
+		return max(1, int(c.Silence/time.Second))
+	}
+	return max(60, int(4*c.NoopInterval/time.Second))
+}
+
+// Sockets are those of all backends.
+func (c Config) Sockets() []string { return append([]string{c.Socket}, c.More...) }
+
+// Cluster tells whether there are several backends.
+func (c Config) Cluster() bool { return len(c.More) > 0 }
+
+// bearer is the syntax of a token, RFC 6750. Nothing in it means anything to nginx inside quotes.
+var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+
+// CheckToken tells whether a token can stand in a configuration of nginx.
+func CheckToken(token string) error {
+	if !bearer.MatchString(token) {
+		return fmt.Errorf("a token for nginx is made of A-Z a-z 0-9 . _ ~ + / - and may end with =")
+	}
+	return nil
+}
 
 // Render writes the configuration file.
 func Render(w io.Writer, c Config) error {
+	if c.Site != nil {
+		if err := CheckToken(c.Site.Token); err != nil {
+			return fmt.Errorf("render the configuration of nginx: %w", err)
+		}
+	}
 	if err := parsed.Execute(w, c); err != nil {
 		return fmt.Errorf("render the configuration of nginx: %w", err)
 	}

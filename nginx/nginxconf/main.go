@@ -1,0 +1,137 @@
+// Command nginxconf writes what the nginx and the Prometheus of compose.yaml read from environment
+// variables: nginx.conf, the password file of /prometheus/, and the list of backends to scrape. It
+// runs in a container of its own before them, so that the host needs nothing but Docker.
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha1" //nolint:gosec // the strongest that every build of nginx knows; the password is 192 random bits
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/nginx"
+)
+
+// Addresses of the stack on the loopback interface of the host.
+const (
+	internal   = "127.0.0.1:9145"
+	grafana    = "127.0.0.1:3000"
+	prometheus = "127.0.0.1:9090"
+)
+
+// silence is longer than that of any client in its right mind: it is the client's place, and the
+// backend's, to give a stream up, and a soak's to see it happen.
+const silence = time.Hour
+
+func main() {
+	if err := write("/etc/nginx-conf", "/etc/prometheus-targets", os.Getenv); err != nil {
+		fmt.Fprintln(os.Stderr, "nginxconf:", err)
+		os.Exit(1)
+	}
+}
+
+// write makes the files in the folders of nginx and of Prometheus.
+func write(conf, targets string, env func(string) string) error {
+	c, err := config(env)
+	if err != nil {
+		return err
+	}
+	var text strings.Builder
+	if err := nginx.Render(&text, c); err != nil {
+		return err
+	}
+	password := env("PROMETHEUS_PASSWORD")
+	if password == "" {
+		return errors.New("PROMETHEUS_PASSWORD is empty: `make up` makes one in .env")
+	}
+	line, err := passwordLine("prometheus", password)
+	if err != nil {
+		return err
+	}
+	list, err := json.Marshal(scraped(c))
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		// nginx.conf holds the token; root reads it before the workers are there.
+		replace(filepath.Join(conf, "nginx.conf"), text.String(), 0o600),
+		replace(filepath.Join(conf, "htpasswd"), line, 0o644),
+		replace(filepath.Join(targets, "backend.json"), string(list), 0o644),
+	)
+}
+
+// config is the configuration that the environment asks for.
+func config(env func(string) string) (nginx.Config, error) {
+	connections, err := strconv.Atoi(env("CONNECTIONS"))
+	if err != nil || connections < 1 {
+		return nginx.Config{}, fmt.Errorf("CONNECTIONS is %q: it must be a whole number over 0", env("CONNECTIONS"))
+	}
+	open := env("OPEN_DISCONNECT")
+	if open != "on" && open != "off" {
+		return nginx.Config{}, fmt.Errorf("OPEN_DISCONNECT is %q: choose on or off", open)
+	}
+	c := nginx.Config{
+		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Socket: socket(1),
+		Connections: connections, Silence: silence,
+		Site: &nginx.Site{
+			AccessLog: "/dev/stdout", Token: env("BACKEND_TOKEN"), OpenDisconnect: open == "on",
+			Internal: internal, Grafana: grafana, Prometheus: prometheus, PasswordFile: "/etc/nginx-conf/htpasswd",
+			TLSListen: env("HTTPS_PORT"), Certificate: "/etc/nginx-certs/server.pem", Key: "/etc/nginx-certs/server-key.pem",
+		},
+	}
+	for name, port := range map[string]string{"HTTP_PORT": c.Listen, "HTTPS_PORT": c.Site.TLSListen} {
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil && (name == "HTTP_PORT" || port != "") {
+			return nginx.Config{}, fmt.Errorf("%s is %q: it must be the number of a port", name, port)
+		}
+	}
+	if slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), "cluster") {
+		c.More = []string{socket(2), socket(3)}
+	}
+	return c, nil
+}
+
+func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
+
+// A target is an entry of Prometheus's file discovery.
+type target struct {
+	Targets []string          `json:"targets"`
+	Labels  map[string]string `json:"labels"`
+}
+
+// scraped are the backends as Prometheus finds them: all through nginx, since they listen on
+// sockets only, each at a path of its own.
+func scraped(c nginx.Config) []target {
+	var list []target
+	for n := range c.Sockets() {
+		name := fmt.Sprintf("backend-%d", n+1)
+		list = append(list, target{[]string{internal}, map[string]string{"__metrics_path__": "/" + name + "/metrics", "instance": name}})
+	}
+	return list
+}
+
+// passwordLine is a salted entry of an htpasswd file.
+func passwordLine(user, password string) (string, error) {
+	salt := make([]byte, 8)
+	if _, err := rand.Read(salt); err != nil {
+		return "", fmt.Errorf("make a salt: %w", err)
+	}
+	sum := sha1.Sum(append([]byte(password), salt...)) //nolint:gosec // see above
+	return fmt.Sprintf("%s:{SSHA}%s\n", user, base64.StdEncoding.EncodeToString(append(sum[:], salt...))), nil
+}
+
+// replace writes a file whole or not at all: its readers may be running.
+func replace(path, text string, mode os.FileMode) error {
+	part := path + ".part"
+	if err := os.WriteFile(part, []byte(text), mode); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
