@@ -1,0 +1,112 @@
+package target
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func serve(t *testing.T, handler http.HandlerFunc) *Target {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return Remote(s.URL+"/", "secret")
+}
+
+func TestLedgerOfTheServer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		status  int
+		kind    string
+		evicted string
+		kept    bool
+		problem string
+	}{
+		{"there", 200, "application/x-ndjson", "", true, ""},
+		{"with a charset", 200, "application/x-ndjson; charset=utf-8", "0", true, ""},
+		{"in part", 200, "application/x-ndjson", "17", true, "the backend has forgotten 17 closed ids"},
+		{"a page of a foreign service", 200, "text/html", "", false, ""},
+		{"none", 404, "application/problem+json", "", false, ""},
+		{"a broken service", 500, "application/x-ndjson", "", false, ""},
+		{"not shown", 401, "application/problem+json", "", false, "set BACKEND_TOKEN"},
+		{"forbidden", 403, "application/problem+json", "", false, "set BACKEND_TOKEN"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			target := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/event/ledger" || r.URL.Query().Get("prefix") != "a&b" || r.Header.Get("Authorization") != "Bearer secret" {
+					w.WriteHeader(http.StatusTeapot)
+					return
+				}
+				w.Header().Set("Content-Type", c.kind)
+				w.Header().Set("X-Ledger-Evicted", c.evicted)
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, "{}\n")
+			})
+			var text strings.Builder
+			kept, err := target.Ledger(t.Context(), "a&b", &text)
+			require.Equal(t, c.kept, kept)
+			if c.problem == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.problem)
+			}
+			require.Equal(t, c.kept, text.String() == "{}\n")
+		})
+	}
+}
+
+func TestALedgerThatBreaksOffIsNone(t *testing.T) {
+	t.Parallel()
+	target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "{}\n")
+	})
+	kept, err := target.Ledger(t.Context(), "", io.Discard)
+	require.False(t, kept)
+	require.ErrorContains(t, err, "read the backend's ledger")
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	says := func(text string) *Target {
+		return serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
+	}
+	require.NoError(t, serve(t, http.NotFound).Probe(t.Context(), time.Second), "a foreign service need not know /healthz")
+	for _, foreign := range []string{"", "ok", "{}", "[1]", `{"noop_interval_s":"x"}`, strings.Repeat(" ", 1<<17)} {
+		require.NoError(t, says(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
+	}
+	require.NoError(t, says(`{"noop_interval_s":0.25}`).Probe(t.Context(), 250*time.Millisecond))
+	require.ErrorContains(t, says(`{"noop_interval_s":15}`).Probe(t.Context(), time.Second), "sends a noop every 15s, the plan says every 1s")
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), time.Second), "nothing answers at "+strings.TrimPrefix(s.URL, "http://"))
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	page, ok := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x 1\n") }).Metrics(t.Context())
+	require.True(t, ok)
+	text, err := io.ReadAll(page)
+	require.NoError(t, err)
+	require.NoError(t, page.Close())
+	require.Equal(t, "x 1\n", string(text))
+	_, ok = serve(t, http.NotFound).Metrics(t.Context())
+	require.False(t, ok)
+	_, ok = Remote("http://127.0.0.1:1", "").Metrics(t.Context())
+	require.False(t, ok)
+}
+
+func TestVersionOf(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "nginx/1.22.1", versionOf("nginx version: nginx/1.22.1\n"))
+	require.Equal(t, "nginx/1.22.1", versionOf("nginx version: nginx/1.22.1 (Ubuntu)"))
+	require.Equal(t, "nginx", versionOf("hello"))
+}
