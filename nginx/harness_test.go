@@ -1,0 +1,97 @@
+package nginx
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shortDir is a folder whose name leaves room for a socket in it.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "nginx-")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// serve answers on a socket, or on an address.
+func serve(t *testing.T, network, address string, h http.HandlerFunc) {
+	t.Helper()
+	l, err := net.Listen(network, address)
+	require.NoError(t, err)
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { _ = server.Close() })
+}
+
+// start runs nginx with a configuration, edited by pairs of old and new text, until the test ends.
+func start(t *testing.T, c Config, edits ...string) {
+	t.Helper()
+	binary, err := exec.LookPath("nginx")
+	if err != nil {
+		binary = "/usr/sbin/nginx"
+	}
+	if _, err := os.Stat(binary); err != nil {
+		t.Skip("nginx is not installed")
+	}
+	var b strings.Builder
+	require.NoError(t, Render(&b, c))
+	text := b.String()
+	// The user of the image is not one of this host.
+	for i, edits := 0, append([]string{"user nginx;", "user root;"}, edits...); i < len(edits); i += 2 {
+		if i > 0 {
+			require.Contains(t, text, edits[i])
+		}
+		text = strings.ReplaceAll(text, edits[i], edits[i+1])
+	}
+	path := filepath.Join(c.Dir, "nginx.conf")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	var said strings.Builder
+	cmd := exec.Command(binary, "-e", c.ErrorLog, "-c", path)
+	cmd.Stdout, cmd.Stderr = &said, &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
+	})
+	for range 500 {
+		conn, err := net.Dial("tcp", c.Listen)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(c.ErrorLog)
+	t.Fatalf("nginx does not listen: %s%s", said.String(), log)
+}
+
+// running is a configuration for start.
+func running(t *testing.T) Config {
+	t.Helper()
+	dir := shortDir(t)
+	return Config{
+		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: freePort(t), Socket: filepath.Join(dir, "1.sock"),
+		Root: os.Geteuid() == 0, Workers: 1, Connections: 50, NoopInterval: time.Second,
+	}
+}

@@ -1,0 +1,164 @@
+package nginx
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const token = "T0ken-._~+/="
+
+// site runs nginx as the stack does. Every backend and neighbour answers with its name, the path
+// and the token that came to it.
+func site(t *testing.T, backends int) Config {
+	t.Helper()
+	c := running(t)
+	for n := 2; n <= backends; n++ {
+		c.More = append(c.More, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
+	}
+	c.Site = &Site{
+		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: freePort(t), Grafana: freePort(t), Prometheus: freePort(t),
+		PasswordFile: filepath.Join(c.Dir, "htpasswd"),
+	}
+	require.NoError(t, os.WriteFile(c.Site.PasswordFile, []byte("prometheus:{PLAIN}secret\n"), 0o600))
+	answer := func(name string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, "%s %s %s", name, r.URL.Path, r.Header.Get("Authorization"))
+		}
+	}
+	for n, socket := range c.Sockets() {
+		serve(t, "unix", socket, answer(fmt.Sprintf("backend-%d", n+1)))
+	}
+	serve(t, "tcp", c.Site.Grafana, answer("grafana"))
+	serve(t, "tcp", c.Site.Prometheus, answer("prometheus"))
+	return c
+}
+
+// ask sends a request and returns the status and the body.
+func ask(t *testing.T, method, url, authorization string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	require.NoError(t, err)
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(b)
+}
+
+func TestOnlyTheTokenOpensWhatIsNotForEveryone(t *testing.T) {
+	t.Parallel()
+	c := site(t, 1)
+	start(t, c)
+	outside := "http://" + c.Listen
+	for _, path := range []string{
+		"/metrics", "/event/ledger", "/fault", "/event/send?id=a", "/event/broadcast", "/", "/nginx-status", "/backend-1/metrics",
+		"/metrics/", "/%6detrics", "//metrics", "/x/../metrics", "/event/ledger?prefix=a", "/event//ledger", "/event/%6cedger",
+	} {
+		for _, wrong := range []string{"", "Bearer", "Bearer " + token + "x", "Bearer x" + token, "Bearer " + strings.ToUpper(token), "Basic " + token} {
+			status, body := ask(t, http.MethodGet, outside+path, wrong)
+			require.Equal(t, http.StatusUnauthorized, status, "%s with %q: %s", path, wrong, body)
+			require.Contains(t, body, "BACKEND_TOKEN", "it says what to do")
+		}
+	}
+	status, body := ask(t, http.MethodGet, outside+"/metrics", "bearer "+token)
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "backend-1 /metrics bearer "+token, body)
+	for _, path := range []string{"/event/connect?id=a", "/healthz", "/readyz"} {
+		status, _ := ask(t, http.MethodGet, outside+path, "")
+		require.Equal(t, http.StatusOK, status, path)
+	}
+}
+
+func TestDisconnectIsOpenOnlyIfSaidSo(t *testing.T) {
+	t.Parallel()
+	for _, open := range []bool{false, true} {
+		c := site(t, 1)
+		c.Site.OpenDisconnect = open
+		start(t, c)
+		_, body := ask(t, http.MethodDelete, "http://"+c.Listen+"/event/forcedisconnect?id=a", "")
+		require.Equal(t, open, strings.HasSuffix(body, " Bearer "+token), body)
+	}
+}
+
+func TestNeighbours(t *testing.T) {
+	t.Parallel()
+	c := site(t, 1)
+	start(t, c)
+	outside := "http://" + c.Listen
+	_, body := ask(t, http.MethodGet, outside+"/grafana/d/soak", "")
+	require.Equal(t, "grafana /grafana/d/soak ", body)
+	status, _ := ask(t, http.MethodGet, outside+"/prometheus/api/v1/query", "Bearer "+token)
+	require.Equal(t, http.StatusUnauthorized, status)
+	status, body = ask(t, http.MethodGet, strings.Replace(outside, "//", "//prometheus:secret@", 1)+"/prometheus/api/v1/query", "")
+	require.Equal(t, http.StatusOK, status)
+	require.Equal(t, "prometheus /prometheus/api/v1/query ", body, "the password goes no further")
+
+	inside := "http://" + c.Site.Internal
+	_, body = ask(t, http.MethodGet, inside+"/nginx-status", "")
+	require.Contains(t, body, "Active connections")
+	_, body = ask(t, http.MethodGet, inside+"/backend-1/metrics", "")
+	require.Equal(t, "backend-1 /metrics ", body)
+	status, _ = ask(t, http.MethodGet, inside+"/event/ledger", "")
+	require.Equal(t, http.StatusNotFound, status)
+}
+
+func TestTheLogIsJSONWithTheTimesOfTheBackend(t *testing.T) {
+	t.Parallel()
+	c := site(t, 1)
+	start(t, c)
+	ask(t, http.MethodGet, "http://"+c.Listen+`/event/connect?id=a"b`, "")
+	var log []byte
+	require.Eventually(t, func() bool {
+		log, _ = os.ReadFile(c.Site.AccessLog)
+		return len(log) > 0
+	}, 5*time.Second, 50*time.Millisecond)
+	var line struct {
+		Method, URI, ID string
+		Status          int
+		Seconds         float64
+		Upstream        string `json:"upstream_seconds"`
+	}
+	require.NoError(t, json.Unmarshal(log, &line), "%s", log)
+	require.Equal(t, "/event/connect", line.URI)
+	require.Equal(t, http.StatusOK, line.Status)
+	require.NotEmpty(t, line.Upstream)
+	require.NotContains(t, string(log), token)
+}
+
+func TestAnIDKeepsToItsBackend(t *testing.T) {
+	t.Parallel()
+	c := site(t, 3)
+	start(t, c)
+	outside := "http://" + c.Listen
+	share := map[string]int{}
+	for n := range 300 {
+		id := fmt.Sprintf("soak-%d", n)
+		_, connected := ask(t, http.MethodGet, outside+"/event/connect?id="+id, "")
+		_, ended := ask(t, http.MethodDelete, outside+"/event/forcedisconnect?id="+id, "")
+		name, _, _ := strings.Cut(connected, " ")
+		require.True(t, strings.HasPrefix(ended, name+" "), "%s connects to %q and ends at %q", id, connected, ended)
+		share[name]++
+	}
+	for n := range 3 {
+		require.Greater(t, share[fmt.Sprintf("backend-%d", n+1)], 50, "%v", share)
+	}
+	for _, path := range []string{"/metrics", "/event/ledger", "/event/broadcast"} {
+		status, body := ask(t, http.MethodGet, outside+path, "Bearer "+token)
+		require.Equal(t, http.StatusNotFound, status, "one backend must not speak for three: %s", body)
+	}
+	_, body := ask(t, http.MethodGet, "http://"+c.Site.Internal+"/backend-3/metrics", "")
+	require.Equal(t, "backend-3 /metrics ", body)
+}
