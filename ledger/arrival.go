@@ -24,6 +24,10 @@ type Arrival struct {
 }
 
 // Noop books one noop.
+//
+// It is called at the bottom of the stack of each reading goroutine, of which there are many
+// thousand: what is rare here stands in functions that are not inlined, so that the common way
+// fits into the 2 KB that a goroutine begins with.
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,9 +38,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	}
 	var a Arrival
 	if l.rec.Numbered {
-		a = l.numbered(n)
+		a = l.numbered(&n)
 	} else {
-		a = l.unnumbered(n)
+		a = l.unnumbered(&n)
 	}
 	l.sawNoop = l.sawNoop || a.Counted
 	return a
@@ -57,10 +61,10 @@ func (l *Ledger) Message(at Instant, number uint64) {
 		l.skipped += grew - 1
 	case filled:
 		l.rec.Reordered++
-		l.rec.find(Finding{Kind: KindReordered, From: number, At: at})
+		l.rec.found(KindReordered, number, at)
 	case repeated:
 		l.rec.Duplicated++
-		l.rec.find(Finding{Kind: KindDuplicated, From: number, At: at})
+		l.rec.found(KindDuplicated, number, at)
 	}
 }
 
@@ -76,13 +80,9 @@ func (l *Ledger) plausible(at Instant, number uint64) bool {
 // numbering, and would drown every sum it is added to.
 const maxJump = 1 << 32
 
-func (l *Ledger) numbered(n Noop) (a Arrival) {
-	switch next := l.numbers.highest + 1; { // it has to have a number: give it the one it should have had
-	case n.Number == 0:
-		n.Number, n.Intact, n.Data = next, false, "a noop without number"
-	case n.Number > next+maxJump:
-		n.Data = fmt.Sprintf("a noop with the number %d after %d", n.Number, l.numbers.highest)
-		n.Number, n.Intact = next, false
+func (l *Ledger) numbered(n *Noop) (a Arrival) {
+	if n.Number == 0 || n.Number > l.numbers.highest+1+maxJump {
+		l.renumber(n)
 	}
 	if !l.sawNoop && l.rec.Streams > 1 && n.Number == 1 && l.numbers.highest > 1 {
 		l.restart(n.At)
@@ -90,7 +90,7 @@ func (l *Ledger) numbered(n Noop) (a Arrival) {
 	sight, grew := l.numbers.see(n.Number, n.At)
 	if sight == repeated {
 		l.rec.Duplicated++
-		l.rec.find(Finding{Kind: KindDuplicated, From: n.Number, At: n.At})
+		l.rec.found(KindDuplicated, n.Number, n.At)
 		return a
 	}
 	if sight == inOrder {
@@ -103,11 +103,25 @@ func (l *Ledger) numbered(n Noop) (a Arrival) {
 	l.count(n)
 	if sight == filled {
 		l.rec.Reordered++
-		l.rec.find(Finding{Kind: KindReordered, From: n.Number, At: n.At})
+		l.rec.found(KindReordered, n.Number, n.At)
 		return a
 	}
 	a.late(l, n.Number, n.At, gap-time.Duration(grew)*l.cfg.Interval)
 	return a
+}
+
+// renumber gives a noop that has to have a number, and has none that can be, the one it should
+// have had.
+//
+//go:noinline
+func (l *Ledger) renumber(n *Noop) {
+	next := l.numbers.highest + 1
+	if n.Number == 0 {
+		n.Data = "a noop without number"
+	} else {
+		n.Data = fmt.Sprintf("a noop with the number %d after %d", n.Number, l.numbers.highest)
+	}
+	n.Number, n.Intact = next, false
 }
 
 // bookNumbered enters an arrival that makes grew more numbers known into the clock's book.
@@ -130,7 +144,7 @@ func (l *Ledger) bookNumbered(at Instant, grew int64) {
 	l.unsent(at, l.slots.book(at, passed, grew))
 }
 
-func (l *Ledger) unnumbered(n Noop) (a Arrival) {
+func (l *Ledger) unnumbered(n *Noop) (a Arrival) {
 	gap := n.At - l.lastAt
 	if before := l.early.before; l.early.at > 0 && n.At-before < l.cfg.Interval+(l.early.at-before)/2 {
 		l.convict() // the slot that the early one took is that of this one
@@ -143,7 +157,7 @@ func (l *Ledger) unnumbered(n Noop) (a Arrival) {
 	if slotsPassed == 0 && !doubt {
 		if !l.phaseUnknown(n.At, gap) {
 			l.rec.Duplicated++
-			l.rec.find(Finding{Kind: KindDuplicated, From: ordinal - 1, At: n.At})
+			l.rec.found(KindDuplicated, ordinal-1, n.At)
 			return a
 		}
 		l.slots.anchor, slotsPassed = n.At, 1
@@ -191,7 +205,7 @@ func (l *Ledger) convict() {
 		l.rec.withdraw(KindCorrupted, l.early.at)
 	}
 	l.rec.Duplicated++
-	l.rec.find(Finding{Kind: KindDuplicated, From: l.early.ordinal - 1, At: l.early.at})
+	l.rec.found(KindDuplicated, l.early.ordinal-1, l.early.at)
 	l.slots.anchor = l.early.before
 }
 
@@ -245,18 +259,23 @@ func (l *Ledger) restart(at Instant) {
 		l.rec.Numberings = 1
 	}
 	l.rec.Numberings++
-	l.rec.find(Finding{Kind: KindRestarted, From: l.numbers.highest, At: at})
+	l.rec.found(KindRestarted, l.numbers.highest, at)
 	for _, h := range l.numbers.restart() {
 		l.rec.find(Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.to - h.from + 1, At: h.at})
 	}
 	l.skipped = 0
 }
 
-func (l *Ledger) count(n Noop) {
+func (l *Ledger) count(n *Noop) {
 	if n.Intact {
 		l.rec.Received++
 		return
 	}
+	l.corrupted(n)
+}
+
+//go:noinline
+func (l *Ledger) corrupted(n *Noop) {
 	l.rec.Corrupted++
 	number := n.Number
 	if number == 0 {
@@ -272,9 +291,13 @@ func (l *Ledger) gapClock(at Instant, gap time.Duration) {
 
 // unsent books slots that stayed empty before the instant at.
 func (l *Ledger) unsent(at Instant, count uint64) {
-	if count == 0 {
-		return
+	if count > 0 {
+		l.silence(at, count)
 	}
+}
+
+//go:noinline
+func (l *Ledger) silence(at Instant, count uint64) {
 	l.rec.Unsent += count
 	l.rec.find(Finding{Kind: KindUnsent, From: l.rec.Received + l.rec.Corrupted, Count: count, At: at})
 }
@@ -286,9 +309,14 @@ func (a *Arrival) late(l *Ledger, number uint64, at Instant, lateness time.Durat
 	l.rec.MaxLateness = max(l.rec.MaxLateness, lateness)
 	if lateness > l.cfg.Late {
 		a.Late++
-		l.rec.Late++
-		l.rec.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
+		l.tooLate(number, at, lateness)
 	}
+}
+
+//go:noinline
+func (l *Ledger) tooLate(number uint64, at Instant, lateness time.Duration) {
+	l.rec.Late++
+	l.rec.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
 // closeSlots settles the clock's book at the end of the last stream.

@@ -63,6 +63,15 @@ func TestFound(t *testing.T) {
 		{"false pass: numbered, the resumed stream is silent at first", func(p *tape) Record {
 			return p.regular(1, 3, true).resume(sec).noop(4*interval, 4).regular(5, 9, true).end(sec)
 		}, want{missed: 3, findings: []string{"unsent 4"}}},
+		{"false pass: numbered, silence right before a resume", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(interval-sec, 5).regular(6, 9, true).end(sec)
+		}, want{missed: 2, findings: []string{"unsent 5"}}},
+		{"numbered, held up, cut off in the burst, the rest of it replayed", func(p *tape) Record {
+			return p.regular(1, 3, true).noop(3*interval, 4).resume(sec).noop(0, 5).noop(0, 6).noop(interval-sec, 7).regular(8, 12, true).end(sec)
+		}, want{}},
+		{"false pass: un-numbered, one twice, 0.55 of an interval later, and the next somewhat late", func(p *tape) Record {
+			return p.regular(1, 5, false).noop(interval*55/100, 0).noop(interval*50/100, 0).noop(interval*95/100, 0).regular(8, 9, false).end(sec)
+		}, want{duplicated: 1, findings: []string{"duplicated 5"}}},
 		{"false pass: numbered, the first are held up, later slots stay empty", func(p *tape) Record {
 			return p.noop(interval*14/10, 1).noop(interval*4/10, 2).regular(3, 5, true).noop(2*interval, 6).regular(7, 9, true).end(sec)
 		}, want{missed: 1, findings: []string{"unsent 6"}}},

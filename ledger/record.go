@@ -102,6 +102,13 @@ func (r *Record) withdraw(kind Kind, at Instant) {
 	}
 }
 
+// found is find without room for a Finding on the caller's stack; see Noop.
+//
+//go:noinline
+func (r *Record) found(kind Kind, from uint64, at Instant) {
+	r.find(Finding{Kind: kind, From: from, At: at})
+}
+
 func (r *Record) outage(o Outage) {
 	if len(r.Outages) < maxOutages {
 		r.Outages = append(r.Outages, o)
