@@ -17,7 +17,7 @@ export const options = {
 };
 
 export default function () {
-  const options = {
+  const held = {
     idleTimeout: 2500 * config.noopInterval,
     reconnect: false,
     headers: config.headers,
@@ -25,6 +25,6 @@ export default function () {
   };
   for (let n = 0; n < config.connections; n++) {
     const id = `${config.prefix}${n}`;
-    new EventSource(`${config.backendUrl}/event/connect?id=${id}`, { ...options, ledger: new Ledger(id) });
+    new EventSource(`${config.backendUrl}/event/connect?id=${id}`, { ...held, ledger: new Ledger(id) });
   }
 }

@@ -22,13 +22,20 @@ type recorder struct {
 	config    ledger.Config
 	ledgers   []*ledger.Ledger
 	open      int
-	series    []shard.Bucket
+	series    []keptBucket
 	bucket    shard.Bucket
 	lateness  *shard.Histogram // of the present bucket
 	total     *shard.Histogram // of all before it
 	connect   *shard.Histogram
 	firstNoop *shard.Histogram
 	latency   *shard.Latency
+}
+
+// A keptBucket is a bucket that is over. Its histogram is kept compact: a run of hours has
+// thousands of buckets, and a runner's memory must not grow with them.
+type keptBucket struct {
+	shard.Bucket
+	lateness []byte
 }
 
 func newRecorder() *recorder {
@@ -172,12 +179,13 @@ func (r *recorder) roll(now time.Time, s sample) {
 	r.bucket.RSS, r.bucket.CPUPercent = s.rss, s.cpuPercent
 	r.bucket.Goroutines, r.bucket.GCPauseUS = s.goroutines, s.gcPause.Microseconds()
 	r.bucket.RunDelayMS, r.bucket.StallMS = s.runDelay.Milliseconds(), s.stall.Milliseconds()
+	kept := keptBucket{Bucket: r.bucket}
 	if r.lateness.Count() > 0 {
-		r.bucket.Lateness = r.lateness.Pack()
+		kept.lateness = r.lateness.Pack().Compact()
 		r.total.Merge(r.lateness)
 		r.lateness.Reset()
 	}
-	r.series = append(r.series, r.bucket)
+	r.series = append(r.series, kept)
 	r.bucket = shard.Bucket{Unix: next}
 }
 
@@ -186,7 +194,13 @@ func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan = r.plan
-	s.Series = append([]shard.Bucket(nil), r.series...)
+	s.Series = make([]shard.Bucket, len(r.series))
+	for i, kept := range r.series {
+		s.Series[i] = kept.Bucket
+		if kept.lateness != nil {
+			s.Series[i].Lateness = shard.Expand(kept.lateness)
+		}
+	}
 	s.Lateness, s.Connect, s.FirstNoop = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
 	s.Lateness.Merge(r.total)
 	s.Lateness.Merge(r.lateness)

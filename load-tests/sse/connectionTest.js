@@ -12,10 +12,12 @@ import { Ledger, plan } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
 import { DISCONNECT_LEAD, soakConfig } from '../lib/config.js';
-import { limiter } from '../lib/limiter.js';
 
 const config = soakConfig();
 plan(config);
+
+/** How long each stream is held before its end is asked for, in ms. */
+const HOLD = (config.seconds - DISCONNECT_LEAD) * 1000;
 
 /** How long the server may take to end a stream after it said 200 to the DELETE, in ms. */
 const END_TIMEOUT = 5000;
@@ -23,8 +25,8 @@ const END_TIMEOUT = 5000;
 /** A stream that is silent for this many intervals is over, whatever TCP says of it. */
 const SILENT_INTERVALS = 2.5;
 
-/** At most this many DELETEs of one virtual user are under way at a time. */
-const disconnects = limiter(20);
+/** So many DELETEs of one virtual user are under way at a time: thousands would dial at once. */
+const DISCONNECTS = 20;
 
 const vus = Math.ceil((config.connections || 1200) / config.connectionsPerVU);
 
@@ -47,83 +49,124 @@ export const options = {
 export default async function () {
   const first = exec.scenario.iterationInTest * config.connectionsPerVU;
   const end = Math.min(first + config.connectionsPerVU, config.connections || Infinity);
-  const held = [];
+  const connections = [];
   for (let n = first; n < end; n++) {
-    held.push(hold(`${config.prefix}${n}`));
+    connections.push(new Connection(`${config.prefix}${n}`));
   }
-  await Promise.all(held);
+  await held(connections);
+  /** @type {Promise<void>[]} */
+  const checked = [];
+  const queue = connections.slice();
+  const workers = [];
+  for (let n = 0; n < DISCONNECTS; n++) {
+    workers.push(disconnect(queue, checked));
+  }
+  await Promise.all(workers);
+  await Promise.all(checked);
 }
 
 /**
- * Holds one connection to its end and checks it.
- *
- * @param {string} id
+ * One stream and its books. There may be thousands in a virtual user: it is its own listener,
+ * without a closure or a promise while it is held.
  */
-async function hold(id) {
-  const ledger = new Ledger(id);
-  const source = new EventSource(`${config.backendUrl}/event/connect?id=${id}`, {
-    ledger,
-    headers: config.headers,
-    idleTimeout: SILENT_INTERVALS * config.noopInterval * 1000,
-    reconnect: config.reconnect,
-    tags: { name: 'GET /event/connect' },
-  });
-  let opened = false;
-  source.onopen = () => {
-    opened = true;
-  };
-  /** @type {Promise<void>} */
-  const ended = new Promise((resolve) => {
-    source.onerror = (event) => {
-      if (!event.willReconnect) {
+class Connection {
+  /** @param {string} id */
+  constructor(id) {
+    this.id = id;
+    this.opened = false;
+    this.over = false;
+    /** @type {() => void} called when the stream is over, and will not come back */
+    this.onover = ignore;
+    this.ledger = new Ledger(id);
+    this.source = new EventSource(`${config.backendUrl}/event/connect?id=${id}`, {
+      ledger: this.ledger,
+      headers: config.headers,
+      idleTimeout: SILENT_INTERVALS * config.noopInterval * 1000,
+      reconnect: config.reconnect,
+      tags,
+    });
+    this.source.addEventListener('open', this);
+    this.source.addEventListener('error', this);
+  }
+
+  /** @param {import('k6/x/sse').SSEEvent | import('k6/x/sse').ErrorEvent} event */
+  handleEvent(event) {
+    if (event.type === 'open') {
+      this.opened = true;
+    } else if ('willReconnect' in event && !event.willReconnect) {
+      this.over = true;
+      this.onover();
+    }
+  }
+}
+
+const tags = { name: 'GET /event/connect' };
+
+function ignore() {}
+
+/**
+ * Waits until it is time to end the streams, or until none is left.
+ *
+ * @param {Connection[]} connections
+ * @returns {Promise<void>}
+ */
+function held(connections) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(), HOLD);
+    let left = connections.length;
+    const over = () => {
+      left--;
+      if (left === 0) {
+        clearTimeout(timer);
         resolve();
       }
     };
+    for (const connection of connections) {
+      connection.onover = over;
+    }
   });
-  const wanted = sleep((config.seconds - DISCONNECT_LEAD) * 1000);
-  await Promise.race([wanted.done, ended]);
-  wanted.cancel();
+}
 
-  const deleted = await disconnects(() => {
-    source.reconnect = false;
-    ledger.askToEnd();
-    return http.asyncRequest('DELETE', `${config.backendUrl}/event/forcedisconnect?id=${id}`, null, {
+/**
+ * Asks the server to end the streams in the queue, one after the other.
+ *
+ * @param {Connection[]} queue
+ * @param {Promise<void>[]} checked takes what is still to be waited for
+ */
+async function disconnect(queue, checked) {
+  for (let connection = queue.shift(); connection; connection = queue.shift()) {
+    connection.onover = ignore;
+    connection.source.reconnect = false;
+    connection.ledger.askToEnd();
+    const deleted = await http.asyncRequest('DELETE', `${config.backendUrl}/event/forcedisconnect?id=${connection.id}`, null, {
       headers: config.headers,
       tags: { name: 'DELETE /event/forcedisconnect' },
       timeout: '10s',
     });
-  });
-  const patience = sleep(END_TIMEOUT);
-  await Promise.race([patience.done, ended]);
-  patience.cancel();
-  source.close();
-
-  check(null, {
-    'Get status was 200': () => opened,
-    'Delete status was 200': () => deleted.status === 200,
-    'Received all messages': () => ledger.faultless,
-  });
+    checked.push(finish(connection, deleted.status));
+  }
 }
 
 /**
- * @param {number} ms
- * @returns {{done: Promise<void>, cancel: () => void}}
+ * Waits for the stream to end, and checks the connection.
+ *
+ * @param {Connection} connection
+ * @param {number} deleteStatus
  */
-function sleep(ms) {
-  /** @type {number} */
-  let timer;
-  /** @type {() => void} */
-  let finish;
-  /** @type {Promise<void>} */
-  const done = new Promise((resolve) => {
-    finish = resolve;
-    timer = setTimeout(() => resolve(), ms);
+async function finish(connection, deleteStatus) {
+  if (!connection.over) {
+    await new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(undefined), END_TIMEOUT);
+      connection.onover = () => {
+        clearTimeout(timer);
+        resolve(undefined);
+      };
+    });
+  }
+  connection.source.close();
+  check(null, {
+    'Get status was 200': () => connection.opened,
+    'Delete status was 200': () => deleteStatus === 200,
+    'Received all messages': () => connection.ledger.faultless,
   });
-  return {
-    done,
-    cancel: () => {
-      clearTimeout(timer);
-      finish();
-    },
-  };
 }
