@@ -1,0 +1,64 @@
+// Package prometheus holds no code: it tests the configuration and the rules in this folder.
+package prometheus
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// promtool runs Prometheus's own tool, of any version from 2.42 on.
+func promtool(t *testing.T, args ...string) {
+	t.Helper()
+	binary, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: apt-get install prometheus")
+	}
+	out, err := exec.Command(binary, args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+func files(t *testing.T, pattern string) (paths []string, text string) {
+	t.Helper()
+	paths, err := filepath.Glob(pattern)
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text += string(b)
+	}
+	return paths, text
+}
+
+func TestConfigurationIsValid(t *testing.T) {
+	t.Parallel()
+	promtool(t, "check", "config", "prometheus.yml")
+}
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	tests, _ := files(t, "tests/*.yml")
+	promtool(t, append([]string{"test", "rules"}, tests...)...)
+}
+
+func TestEachRuleHasATest(t *testing.T) {
+	t.Parallel()
+	_, rules := files(t, "rules/*.yml")
+	_, tests := files(t, "tests/*.yml")
+	records := regexp.MustCompile(`- record: (\S+)`).FindAllStringSubmatch(rules, -1)
+	alerts := regexp.MustCompile(`- alert: (\S+)`).FindAllStringSubmatch(rules, -1)
+	require.Len(t, append(records, alerts...), strings.Count(rules, "expr:"))
+	for _, m := range records {
+		require.Contains(t, tests, "- expr: "+m[1], "no test evaluates it")
+	}
+	for _, m := range alerts {
+		require.Contains(t, tests, "- alertname: "+m[1]+"\n", "no test sees it fire")
+		require.Contains(t, tests, "- {alertname: "+m[1]+", ", "no test sees it silent")
+	}
+}
