@@ -56,11 +56,11 @@ test: build lint unit fuzz e2e ## everything that CI runs
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@$(GO) vet -tags e2e ./...
-	@$(STATICCHECK) -tags e2e ./...
+	@$(GO) vet -tags e2e,stack ./...
+	@$(STATICCHECK) -tags e2e,stack ./...
 	@npx tsc --project tsconfig.json
 	@npx eslint --max-warnings 0 .
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run; else echo 'lint: shellcheck is not installed, .ci/run is not checked'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
 
 node_modules: package.json package-lock.json
 	@npm ci --no-fund --no-audit --loglevel=error
@@ -90,6 +90,32 @@ calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (ne
 .PHONY: bench
 bench: build ## measure memory and CPU per connection, beside the peers' figures
 	@bin/bench
+
+.env: .env.example
+	@stack/env .env
+
+.PHONY: up
+up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
+	@mkdir -p certs/server
+	docker compose up -d --build --wait
+	@sed -n 's|^PUBLIC_URL=\(.*\)|\1/grafana/ (user admin) and \1/prometheus/ (user prometheus); the passwords are in .env|p' .env
+
+.PHONY: down
+down: .env ## stop the stack; what Prometheus and Grafana stored stays
+	docker compose --profile '*' down --remove-orphans
+
+.PHONY: logs
+logs: .env ## follow the logs of the stack
+	@docker compose logs --follow --tail 50
+
+.PHONY: certs
+certs: ## make a local authority and a certificate for the stack's TLS in certs/
+	@stack/certs certs $(NAMES)
+
+.PHONY: stack-test
+stack-test: build ## start the stack, soak through it, restart the backend, take it down (Docker)
+	@mkdir -p certs/server
+	$(GO) test -count=1 -tags stack -timeout 45m -v ./stack
 
 .PHONY: clean
 clean: ## remove what build and lint made; results stay

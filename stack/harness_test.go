@@ -1,0 +1,237 @@
+//go:build stack
+
+// Package stack starts the stack of compose.yaml for real, soaks it and takes it down.
+package stack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	root    = ".."
+	project = "sse-soak-test"
+)
+
+// internalPorts are those of the services on the loopback interface.
+var internalPorts = []string{"3000", "9090", "9100", "9113", "9145", "9180"}
+
+// A stack is one that runs, from start to the end of the test.
+type stack struct {
+	t       *testing.T
+	env     map[string]string
+	file    string // of env
+	grafana bool   // the real image is here
+	url     string // what clients use, by an address of this host that is not loopback
+}
+
+// start makes images and settings, and starts all services.
+func start(t *testing.T, settings map[string]string) *stack {
+	t.Helper()
+	for _, port := range internalPorts {
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		require.NoError(t, err, "the stack needs this port on this machine")
+		require.NoError(t, l.Close())
+	}
+	s := &stack{t: t, env: map[string]string{}, file: filepath.Join(t.TempDir(), ".env")}
+	run(t, time.Minute, "stack/env", s.file)
+	text, err := os.ReadFile(s.file)
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(text), "\n") {
+		if name, value, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") {
+			s.env[name] = value
+		}
+	}
+	_, port, err := net.SplitHostPort(free(t))
+	require.NoError(t, err)
+	s.set(map[string]string{"HTTP_PORT": port, "NOFILE": "20000"})
+	s.set(settings)
+	s.url = "http://" + net.JoinHostPort(ownAddress(t), port)
+
+	begun := time.Now()
+	t.Logf("images (%v):\n%s", time.Since(begun).Round(time.Second), run(t, 30*time.Minute, "stack/images", s.file))
+	s.grafana = exec.Command("docker", "pull", "-q", "busybox:1.37").Run() == nil
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.compose("ps", "-a") + s.compose("logs", "--tail", "40"))
+		}
+		s.down()
+	})
+	t.Logf("the backend's images are built in %v", s.timed("build", "--quiet"))
+	s.up()
+	return s
+}
+
+// set changes settings in .env.
+func (s *stack) set(settings map[string]string) {
+	var b strings.Builder
+	for name, value := range settings {
+		s.env[name] = value
+	}
+	for name, value := range s.env {
+		fmt.Fprintf(&b, "%s=%s\n", name, value)
+	}
+	require.NoError(s.t, os.WriteFile(s.file, []byte(b.String()), 0o600))
+}
+
+// up starts what does not run yet and waits until it is healthy.
+func (s *stack) up() {
+	s.t.Helper()
+	args := []string{"up", "-d", "--wait", "--wait-timeout", "180", "--quiet-pull"}
+	if !s.grafana {
+		args = append(args, "--pull", "never", "--scale", "grafana=0")
+	}
+	s.t.Logf("up and healthy in %v", s.timed(args...))
+}
+
+func (s *stack) timed(args ...string) time.Duration {
+	s.t.Helper()
+	begun := time.Now()
+	s.compose(args...)
+	return time.Since(begun).Round(100 * time.Millisecond)
+}
+
+// compose runs docker compose on this stack.
+func (s *stack) compose(args ...string) string {
+	s.t.Helper()
+	return run(s.t, 15*time.Minute, "docker", append([]string{"compose", "-p", project, "--env-file", s.file}, args...)...)
+}
+
+// down takes all away, and asserts that nothing is left.
+func (s *stack) down() {
+	s.compose("--profile", "*", "down", "-v", "--remove-orphans", "--timeout", "10")
+	for _, kind := range [][]string{{"ps", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
+		left := run(s.t, time.Minute, "docker", append(kind, "--filter", "label=com.docker.compose.project="+project)...)
+		require.Empty(s.t, strings.TrimSpace(left), "docker %v", kind)
+	}
+	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {
+		l, err := net.Listen("tcp", ":"+port)
+		require.NoError(s.t, err, "something still listens")
+		require.NoError(s.t, l.Close())
+	}
+}
+
+// run runs a command in the repository and returns what it says. Settings come from files only.
+func run(t *testing.T, patience time.Duration, name string, args ...string) string {
+	t.Helper()
+	return runWith(t, patience, nil, name, args...)
+}
+
+func runWith(t *testing.T, patience time.Duration, env []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	if strings.Contains(name, "/") {
+		path, err := filepath.Abs(filepath.Join(root, name))
+		require.NoError(t, err)
+		cmd.Path, cmd.Err = path, nil
+	}
+	cmd.Dir = root
+	// The classic builder needs no registry to look at images that are here.
+	cmd.Env = append([]string{"DOCKER_BUILDKIT=0"}, env...)
+	for _, v := range os.Environ() {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "CONNECTIONS", "NOOP_INTERVAL", "BACKEND_TOKEN", "COMPOSE_PROFILES", "SECONDS", "RUNNERS", "BACKEND_URL", "PREFIX", "OUT":
+		default:
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Run(), "%s %s\n%s", name, strings.Join(args, " "), &out)
+	return out.String()
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// ownAddress is an address of this host as others see it.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	t.Fatal("this machine has no address but loopback")
+	return ""
+}
+
+// ask sends a request to the stack; user is NAME:PASSWORD, a token, or nothing.
+func (s *stack) ask(method, path, user string) (status int, body string) {
+	s.t.Helper()
+	req, err := http.NewRequest(method, s.url+path, nil)
+	require.NoError(s.t, err)
+	if name, password, ok := strings.Cut(user, ":"); ok {
+		req.SetBasicAuth(name, password)
+	} else if user != "" {
+		req.Header.Set("Authorization", "Bearer "+user)
+	}
+	client := http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(s.t, err)
+	return resp.StatusCode, string(b)
+}
+
+// A sample is one row of an answer of Prometheus.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// query asks Prometheus, through nginx; nothing comes of it while one of them is not up.
+func (s *stack) query(expr string) []sample {
+	s.t.Helper()
+	status, body := s.ask(http.MethodGet, "/prometheus/api/v1/query?query="+url.QueryEscape(expr), "prometheus:"+s.env["PROMETHEUS_PASSWORD"])
+	if status != http.StatusOK {
+		return nil
+	}
+	var answer struct{ Data struct{ Result []sample } }
+	require.NoError(s.t, json.Unmarshal([]byte(body), &answer))
+	return answer.Data.Result
+}
+
+// value is that of a query with one row, "" for none.
+func (s *stack) value(expr string) string {
+	s.t.Helper()
+	rows := s.query(expr)
+	if len(rows) != 1 {
+		return ""
+	}
+	return fmt.Sprint(rows[0].Value[1])
+}
+
+// await waits until done is true.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for begun := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {
+		require.Less(t, time.Since(begun), time.Minute, what)
+	}
+}
