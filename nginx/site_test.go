@@ -1,11 +1,14 @@
 package nginx
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -161,4 +164,27 @@ func TestAnIDKeepsToItsBackend(t *testing.T) {
 	}
 	_, body := ask(t, http.MethodGet, "http://"+c.Site.Internal+"/backend-3/metrics", "")
 	require.Equal(t, "backend-3 /metrics ", body)
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		t.Skip("openssl is not installed")
+	}
+	c := site(t, 1)
+	certs := filepath.Join(c.Dir, "certs")
+	out, err := exec.Command("../stack/certs", certs).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	c.Site.TLSListen = freePort(t)
+	c.Site.Certificate, c.Site.Key = filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem")
+	start(t, c)
+	roots := x509.NewCertPool()
+	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
+	require.NoError(t, err)
+	require.True(t, roots.AppendCertsFromPEM(ca))
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	resp, err := client.Get("https://" + c.Site.TLSListen + "/event/connect?id=a")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
 }
