@@ -48,7 +48,7 @@ func backendNow() []Panel {
 		{
 			Title: "Descriptors used", Number: true, Width: 4, Unit: units.PercentUnit, Limit: atMost(.8),
 			About:   "Open file descriptors as a share of the process's limit (ulimit -n). Each stream takes one.",
-			Queries: []Query{{`max(process_open_fds` + ofBackend + ` / process_max_fds` + ofBackend + `)`, "used"}},
+			Queries: []Query{{`max(instance:backend_fds:ratio{instance=~"$instance"})`, "used"}},
 		},
 		{
 			Title: "Noop interval", Number: true, Width: 4, Unit: units.Seconds,
@@ -110,7 +110,7 @@ func backendSending() []Panel {
 			Title: "Noops and messages per second", Width: 8, Unit: units.EventsPerSecond,
 			About: "Handed to the kernel, over one minute. Expected is streams divided by the noop interval.",
 			Queries: []Query{
-				{`sum(rate(backend_noops_sent_total{instance=~"$instance"}` + noopsWindow + `))`, "noops"},
+				{`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "noops"},
 				{`sum(avg_over_time(backend_streams_open{instance=~"$instance"}` + noopsWindow + `)) / max(backend_noop_interval_seconds{instance=~"$instance"})`, "noops expected"},
 				{`sum(rate(backend_messages_sent_total{instance=~"$instance"}` + noopsWindow + `))`, "messages"},
 				{`sum(rate(backend_replayed_total{instance=~"$instance"}` + noopsWindow + `))`, "replayed"},
@@ -151,13 +151,13 @@ func backendMemory() []Panel {
 		{
 			Title: "Memory per stream", Width: 8, Unit: units.BytesIEC,
 			About:   "Resident set divided by open streams; only where there are streams. The bare process is in it.",
-			Queries: []Query{{backendRSS + ` / on (instance) (backend_streams_open{instance=~"$instance"} > 0)`, "{{instance}}"}},
+			Queries: []Query{{`instance:backend_rss_bytes:per_stream{instance=~"$instance"}`, "{{instance}}"}},
 		},
 		{
 			Title: "Growth of memory per hour", Width: 8, Unit: units.BytesSI,
-			About: "Slope of the resident set over 10 minutes, in bytes per hour. While streams are held it should be about 0. " +
-				"The ramp-up is in it for its first 10 minutes; a slope that stays is a leak.",
-			Queries: []Query{{`deriv(` + backendRSS + `[10m]) * 3600`, "{{instance}}"}},
+			About: "Slope of the resident set over 30 minutes, in bytes per hour. While streams are held it should be about 0. " +
+				"The ramp-up is in it for its first 30 minutes; a slope that stays is a leak.",
+			Queries: []Query{{`instance:backend_rss_bytes:slope30m_per_hour{instance=~"$instance"}`, "{{instance}}"}},
 		},
 	}
 }
@@ -167,7 +167,7 @@ func backendRuntime() []Panel {
 		{
 			Title: "CPU", Width: 8, Unit: units.PercentUnit,
 			About:   "Of one core, over one minute.",
-			Queries: []Query{{`rate(process_cpu_seconds_total` + ofBackend + noopsWindow + `)`, "{{instance}}"}},
+			Queries: []Query{{`instance:backend_cpu_seconds:rate1m{instance=~"$instance"}`, "{{instance}}"}},
 		},
 		{
 			Title: "Goroutines and threads", Width: 8, Unit: units.Short,

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
@@ -185,6 +186,30 @@ func TestEveryQueryGoesToTheChosenSource(t *testing.T) {
 				assert.NotEmpty(t, *q.LegendFormat, *p.Title)
 				assert.False(t, refs[*q.RefId], "%s: ref %s twice", *p.Title, *q.RefId)
 				refs[*q.RefId] = true
+			}
+		}
+	})
+}
+
+var recorded = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
+
+func TestRecordingRulesExist(t *testing.T) {
+	files, err := filepath.Glob("../../prometheus/rules/*.yml")
+	require.NoError(t, err)
+	rules := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, line := range strings.Split(string(text), "\n") {
+			if _, name, ok := strings.Cut(line, "record: "); ok {
+				rules[strings.TrimSpace(name)] = true
+			}
+		}
+	}
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, expr := range expressions(t, d) {
+			for _, name := range recorded.FindAllString(expr, -1) {
+				assert.True(t, rules[name], "no rule records %s", name)
 			}
 		}
 	})

@@ -96,9 +96,8 @@ func hostConnections() []Panel {
 		},
 		{
 			Title: "Segments sent again, as a share", Width: 8, Unit: units.PercentUnit, Limit: atMost(.01),
-			About: "Retransmits as a share of all segments sent. Above 1 % the network is the first suspect.",
-			Queries: []Query{{`rate(node_netstat_Tcp_RetransSegs` + onHost + `[$__rate_interval])` +
-				` / (rate(node_netstat_Tcp_OutSegs` + onHost + `[$__rate_interval]) > 0)`, "{{instance}}"}},
+			About:   "Retransmits as a share of all segments sent. Above 1 % the network is the first suspect.",
+			Queries: []Query{{`instance:node_tcp_retransmits:ratio1m` + onHost, "{{instance}}"}},
 		},
 		{
 			Title: "Connections by state", Width: 8, Unit: units.Short,
@@ -155,7 +154,7 @@ func hostLimits() []Panel {
 			Title: "Connection tracking", Width: 8, Unit: units.PercentUnit, Limit: atMost(.8),
 			About: "Entries of conntrack as a share of its limit. When it is full the kernel drops new connections " +
 				"(`nf_conntrack: table full`). Empty where the module is not loaded.",
-			Queries: []Query{{`node_nf_conntrack_entries` + onHost + ` / node_nf_conntrack_entries_limit` + onHost, "{{instance}}"}},
+			Queries: []Query{{`instance:node_conntrack:ratio` + onHost, "{{instance}}"}},
 		},
 		{
 			Title: "File descriptors of the machine", Width: 8, Unit: units.Short,

@@ -7,11 +7,10 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 // each other (docs/dashboards.md).
 const (
 	opened      = `sum(k6_sse_connection_opened_total{testid="$testid"})`
-	closed      = `sum(k6_sse_connection_closed_total{testid="$testid",opened="true"})`
-	clientOpen  = opened + ` - (` + closed + ` or vector(0))`
+	clientOpen  = `sum(testid:k6_streams:held{testid="$testid"})`
 	serverOpen  = `sum(backend_streams_open{instance=~"$instance"})`
 	received    = `sum(k6_sse_event_total{testid="$testid"})`
-	sent        = `sum(backend_noops_sent_total{instance=~"$instance"})`
+	sent        = `sum(backend_noops_sent_total{instance=~"$instance"} + on (job, instance) backend_messages_sent_total)`
 	backendRSS  = `process_resident_memory_bytes{job="backend",instance=~"$instance"}`
 	noopsWindow = `[1m]` // four noops at the default interval of 15 s: shorter windows beat with it
 )
@@ -23,7 +22,7 @@ func sinceStart(counter, atStart string) string {
 }
 
 var (
-	sentSince     = sinceStart(sent, `sum(backend_noops_sent_total{instance=~"$instance"} @ start())`)
+	sentSince     = sinceStart(sent, `sum(backend_noops_sent_total{instance=~"$instance"} @ start() + on (job, instance) backend_messages_sent_total @ start())`)
 	receivedSince = sinceStart(received, `sum(k6_sse_event_total{testid="$testid"} @ start())`)
 )
 
@@ -69,11 +68,11 @@ func soakCriteria() []Panel {
 			About: "Streams that ended by neither the server's nor the script's will, from k6: reset, truncated, " +
 				"idle and so on. A stream that the server ended in order but too early is not among them: " +
 				"k6's metrics do not tell early from asked for, the ledger in verdict.json does.",
-			Queries: []Query{{`sum(k6_sse_connection_closed_total{testid="$testid",opened="true",reason!~"server|client"}) or vector(0)`, "broken"}},
+			Queries: []Query{{`sum(testid:k6_streams:lost{testid="$testid"}) or vector(0)`, "broken"}},
 		},
 		{
 			Title: "Sent, not received", Number: true, Width: 6, Unit: units.Short, Limit: atMost(1),
-			About: "Noops that the backend says it sent minus events that k6 received, since the left edge of the " +
+			About: "Noops and messages that the backend says it sent minus events that k6 received, since the left edge of the " +
 				"dashboard. While noops flow it swings by up to one noop per stream, because the two counters " +
 				"are read at different times. What is left 10 s after the end is loss. Below 0: the backend was " +
 				"restarted, or another client received. " + onlyThisRun,
@@ -93,9 +92,9 @@ func soakCriteria() []Panel {
 		},
 		{
 			Title: "Noops leave within", Number: true, Width: 6, Unit: units.Seconds, Limit: atMost(1),
-			About: "The p99 of the time that the backend takes to write one noop to all streams that are due, over the last minute: the " +
-				"server's share of lateness. See the panel of that name for the other share.",
-			Queries: []Query{{`histogram_quantile(0.99, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}` + noopsWindow + `)))`, "p99"}},
+			About: "The p99 of the time that the backend takes to write one noop to all streams that are due, over 5 minutes, of the " +
+				"slowest backend: the server's share of lateness, which the ledger has in full.",
+			Queries: []Query{{`max(instance:backend_broadcast_seconds:p99_5m{instance=~"$instance"})`, "p99"}},
 		},
 	}
 }
@@ -148,14 +147,14 @@ func soakNoops() []Panel {
 				"sent is the backend's counter, received is k6's. The three lie on each other while streams are held.",
 			Queries: []Query{
 				{`sum(avg_over_time(backend_streams_open{instance=~"$instance"}` + noopsWindow + `)) / max(backend_noop_interval_seconds{instance=~"$instance"})`, "expected"},
-				{`sum(rate(backend_noops_sent_total{instance=~"$instance"}` + noopsWindow + `))`, "sent"},
-				{`sum(rate(k6_sse_event_total{testid="$testid"}` + noopsWindow + `))`, "received"},
+				{`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "sent"},
+				{`sum(testid:k6_events:rate1m{testid="$testid"})`, "received"},
 			},
 		},
 		{
 			Title: "Noops in all", Width: 12, Unit: units.Short,
-			About: "Counts since the left edge of the dashboard: what the backend handed to the kernel and what k6 " +
-				"received. " + onlyThisRun,
+			About: "Counts since the left edge of the dashboard: what the backend handed to the kernel, messages included, " +
+				"and what k6 received. " + onlyThisRun,
 			Queries: []Query{{sentSince, "sent"}, {receivedSince, "received"}},
 		},
 		{
@@ -184,7 +183,7 @@ func soakBackend() []Panel {
 			Title: "CPU of the backend", Width: 8, Unit: units.PercentUnit,
 			About: "From the backend's process: 100 % is one core. Noops at the same instant make short peaks " +
 				"that a minute's mean flattens.",
-			Queries: []Query{{`sum by (instance) (rate(process_cpu_seconds_total{job="backend",instance=~"$instance"}` + noopsWindow + `))`, "{{instance}}"}},
+			Queries: []Query{{`instance:backend_cpu_seconds:rate1m{instance=~"$instance"}`, "{{instance}}"}},
 		},
 		{
 			Title: "Memory of the backend", Width: 8, Unit: units.BytesIEC,

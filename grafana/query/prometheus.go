@@ -141,11 +141,15 @@ func parse(v [2]any) (Point, error) {
 
 func stamp(t time.Time) string { return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', 3, 64) }
 
-var metric = regexp.MustCompile(`\b(?:k6|backend|process|go|node|nginx|container)_\w+`)
+var (
+	word   = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
+	metric = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
+)
 
-// Metrics are the names of the metrics in a query.
+// Metrics are the names of the metrics in a query, without those that recording rules make.
 func Metrics(expr string) []string {
-	names := metric.FindAllString(inBrackets.ReplaceAllString(expr, ""), -1)
+	names := word.FindAllString(inBrackets.ReplaceAllString(expr, ""), -1)
+	names = slices.DeleteFunc(names, func(name string) bool { return !metric.MatchString(name) })
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -28,7 +28,7 @@ func TestFill(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	assert.Equal(t, []string{"k6_vus", "node_load1"}, Metrics(`sum(node_load1{x="go_home"}) / k6_vus + k6_vus`))
+	assert.Equal(t, []string{"k6_vus", "node_load1"}, Metrics(`sum(node_load1{x="go_home"}) / k6_vus + k6_vus + a:node_x:b`))
 	assert.Empty(t, Metrics(`vector(1)`))
 }
 

@@ -1,0 +1,169 @@
+//go:build dashboards
+
+// Package live asks every query of every dashboard of a real Prometheus that watched a real soak.
+package live
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/grafana/draw"
+	"github.com/sse-soak/sse-soak/grafana/query"
+)
+
+// orZero makes a query return data whatever its metric is called, so it does not count here.
+var orZero = regexp.MustCompile(` or vector\(0\)`)
+
+func TestEveryQueryReturnsData(t *testing.T) {
+	ofThisKernel()
+	s := startStack(t)
+	time.Sleep(12 * time.Second) // two scrapes, so that counters have a value before the run
+	w := query.Window{From: time.Now().Truncate(time.Second), Step: time.Second}
+	s.soak(length(t))
+	time.Sleep(12 * time.Second) // the last counts arrive
+	w.To = time.Now()
+
+	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
+	require.NoError(t, err)
+	values := map[string]string{"testid": testID, "planned": strconv.Itoa(streams), "instance": ".*"}
+	a := asker{ask: s.prometheus(), window: w, values: values}
+	for _, board := range boards {
+		if board.Name == "nginx" && !s.hasExporter {
+			t.Log("NOT TESTED: nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
+			continue
+		}
+		t.Run(board.Name, func(t *testing.T) { a.board(t, board) })
+	}
+	t.Run("figures", func(t *testing.T) { a.figures(t, boards) })
+	if folder := os.Getenv("DASHBOARDS_DRAW"); folder != "" {
+		for _, board := range boards {
+			path := filepath.Join(root, folder, board.Name+".svg")
+			require.NoError(t, draw.File(context.Background(), path, board, a.ask, w, values))
+		}
+	}
+}
+
+type asker struct {
+	ask    query.Prometheus
+	window query.Window
+	values map[string]string
+}
+
+func (a asker) series(t *testing.T, expr string) []query.Series {
+	t.Helper()
+	filled := a.window.Fill(expr, a.values)
+	require.NotContains(t, filled, "$", "a variable is left")
+	got, err := a.ask.Range(context.Background(), filled, a.window)
+	require.NoError(t, err, filled)
+	return got
+}
+
+func (a asker) board(t *testing.T, b query.Dashboard) {
+	for _, p := range b.Panels {
+		for _, q := range p.Queries {
+			a.query(t, b.Name+"/"+p.Title, q)
+		}
+	}
+	for _, note := range b.Annotations {
+		a.query(t, "annotation/"+note.Name, query.Query{Expr: note.Expr})
+	}
+	for name, filler := range b.Variables {
+		if match := labelValues.FindStringSubmatch(filler); match != nil {
+			assert.NotEmpty(t, a.series(t, "group by ("+match[2]+") ("+match[1]+`{`+match[2]+`!=""})`), "the variable %s has no values", name)
+		}
+	}
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
+
+// query asserts that q returns data. Where it may be empty its metrics must exist at least,
+// unless they come from an exporter that this test does not have.
+func (a asker) query(t *testing.T, name string, q query.Query) {
+	t.Helper()
+	a.series(t, q.Expr) // parses
+	if why, ok := elsewhere[name]; ok {
+		t.Logf("not tested: %s: %s", name, why)
+		return
+	}
+	if len(a.series(t, orZero.ReplaceAllString(q.Expr, ""))) > 0 {
+		return
+	}
+	var absent []string
+	for _, metric := range query.Metrics(q.Expr) {
+		if len(a.series(t, `count(`+metric+`)`)) == 0 {
+			absent = append(absent, metric)
+		}
+	}
+	assert.Empty(t, absent, "%s asks for metrics that nobody has", name)
+	why, ok := mayBeEmpty[name]
+	assert.True(t, ok, "%s has no data: %s", name, q.Expr)
+	t.Logf("empty: %s: %s", name, why)
+}
+
+// figures holds what a clean soak must show against what it did.
+func (a asker) figures(t *testing.T, boards []query.Dashboard) {
+	for title, want := range map[string]float64{
+		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Broken": 0, "Sent, not received": 0,
+		"Checks passed": 1, "Restarts of the backend": 0,
+	} {
+		p := find(t, boards, "soak", title)
+		got := a.series(t, p.Queries[0].Expr)
+		if assert.Len(t, got, 1, title) {
+			assert.InDelta(t, want, got[0].Last(), 0, title)
+		}
+	}
+	held := a.series(t, find(t, boards, "soak", "Streams held").Queries[0].Expr)
+	assert.InDelta(t, streams, highest(held[0]), 0, "streams held at most")
+
+	all := find(t, boards, "soak", "Noops in all")
+	sent, received := a.series(t, all.Queries[0].Expr), a.series(t, all.Queries[1].Expr)
+	if assert.Len(t, sent, 1) && assert.Len(t, received, 1) {
+		assert.InDelta(t, sent[0].Last(), received[0].Last(), 0)
+		// Streams are held for the length minus 5 s, and open and end within some of them.
+		least := float64(streams * ((length(t)-5)/interval - 2))
+		assert.GreaterOrEqual(t, received[0].Last(), least, "noops received")
+		t.Logf("%v noops sent, %v received", sent[0].Last(), received[0].Last())
+	}
+	causes := a.series(t, find(t, boards, "soak", "Ended by cause, client").Queries[0].Expr)
+	if assert.Len(t, causes, 1) {
+		assert.Equal(t, "server", causes[0].Labels["reason"])
+		assert.InDelta(t, streams, causes[0].Last(), 0)
+	}
+	asked := a.series(t, find(t, boards, "soak", "Ended by cause, server").Queries[0].Expr)
+	for _, s := range asked {
+		want := 0.0
+		if strings.Contains(s.Labels["reason"], "forcedisconnect") {
+			want = streams
+		}
+		assert.InDelta(t, want, s.Last(), 0, s.Labels["reason"])
+	}
+}
+
+func find(t *testing.T, boards []query.Dashboard, board, title string) query.Panel {
+	t.Helper()
+	for _, b := range boards {
+		for _, p := range b.Panels {
+			if b.Name == board && p.Title == title {
+				return p
+			}
+		}
+	}
+	require.Failf(t, "no such panel", "%s/%s", board, title)
+	return query.Panel{}
+}
+
+func highest(s query.Series) (most float64) {
+	for _, p := range s.Points {
+		most = max(most, p.Value)
+	}
+	return most
+}

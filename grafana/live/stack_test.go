@@ -1,0 +1,208 @@
+//go:build dashboards
+
+package live
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/child"
+	"github.com/sse-soak/sse-soak/grafana/query"
+)
+
+const (
+	root     = "../.."
+	testID   = "live"
+	streams  = 100
+	interval = 2 // seconds between two noops
+	runners  = 2
+)
+
+// length is how many seconds the run takes; longer ones make prettier pictures.
+func length(t *testing.T) int {
+	text := os.Getenv("DASHBOARDS_SECONDS")
+	if text == "" {
+		return 60
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "DASHBOARDS_SECONDS")
+	return n
+}
+
+// A stack is a soak with everything that watches it, on loopback.
+type stack struct {
+	t                                               *testing.T
+	dir                                             string
+	backend, nginx, status, node, exporter, watcher string // addresses
+	hasExporter                                     bool
+}
+
+func startStack(t *testing.T) *stack {
+	t.Helper()
+	s := &stack{t: t, dir: t.TempDir()}
+	for _, address := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
+		*address = freeAddress(t)
+	}
+	s.start("backend", []string{"LISTEN=" + s.backend, "NOOP_INTERVAL=" + strconv.Itoa(interval)}, filepath.Join(root, "bin", "backend"))
+	s.answers("http://" + s.backend + "/readyz")
+	s.startNginx()
+	s.start("node_exporter", nil, program(t, "prometheus-node-exporter", "node_exporter"),
+		"--web.listen-address="+s.node, "--collector.tcpstat", "--log.level=error")
+	s.answers("http://" + s.node + "/metrics")
+	if path := found("nginx-prometheus-exporter", "prometheus-nginx-exporter"); path != "" {
+		s.hasExporter = true
+		s.start("nginx_exporter", nil, path, "--nginx.scrape-uri=http://"+s.status+"/", "--web.listen-address="+s.exporter)
+		s.answers("http://" + s.exporter + "/metrics")
+	}
+	s.startPrometheus()
+	return s
+}
+
+func (s *stack) prometheus() query.Prometheus { return query.Prometheus("http://" + s.watcher) }
+
+func (s *stack) startNginx() {
+	conf := filepath.Join(s.dir, "nginx.conf")
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root;"
+	}
+	s.write(conf, fmt.Sprintf(`daemon off; %s pid %s/nginx.pid; error_log stderr warn; worker_processes 1;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  client_body_temp_path %[2]s/body; proxy_temp_path %[2]s/proxy; fastcgi_temp_path %[2]s/f; uwsgi_temp_path %[2]s/u; scgi_temp_path %[2]s/s;
+  server { listen %[3]s backlog=1024; location / { proxy_pass http://%[4]s; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } }
+  server { listen %[5]s; location / { stub_status; } }
+}
+`, user, s.dir, s.nginx, s.backend, s.status))
+	s.start("nginx", nil, program(s.t, "nginx", "/usr/sbin/nginx"), "-e", "stderr", "-c", conf)
+	s.answers("http://" + s.status + "/")
+}
+
+// startPrometheus scrapes what the stack's Prometheus does, under the same job names and with its
+// rules.
+func (s *stack) startPrometheus() {
+	config := filepath.Join(s.dir, "prometheus.yml")
+	rules, err := filepath.Abs(filepath.Join(root, "prometheus", "rules"))
+	require.NoError(s.t, err)
+	text := "global: {scrape_interval: 5s, scrape_timeout: 4s, evaluation_interval: 5s}\n" +
+		"rule_files: ['" + rules + "/*.yml']\nscrape_configs:\n"
+	jobs := []struct{ name, address string }{{"backend", s.backend}, {"node", s.node}, {"prometheus", s.watcher}}
+	if s.hasExporter {
+		jobs = append(jobs, struct{ name, address string }{"nginx", s.exporter})
+	}
+	for _, job := range jobs {
+		text += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job.name, job.address)
+	}
+	s.write(config, text)
+	s.start("prometheus", nil, program(s.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(s.dir, "tsdb"),
+		"--web.listen-address="+s.watcher, "--web.enable-remote-write-receiver", "--log.level=warn")
+	s.answers("http://" + s.watcher + "/-/ready")
+}
+
+// soak runs connectionTest.js on all runners, as docs/dashboards.md says, and waits for the end.
+func (s *stack) soak(seconds int) {
+	s.t.Helper()
+	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
+	var waits []func() error
+	for i := 1; i <= runners; i++ {
+		env := []string{
+			"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
+			"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(i),
+			"PREFIX=live-", "TESTID=" + testID, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+			"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
+			"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
+		}
+		waits = append(waits, s.start("k6-"+strconv.Itoa(i), env, filepath.Join(root, "bin", "k6"), "run", "--quiet", "--no-color",
+			"--out", "experimental-prometheus-rw", "--tag", "testid="+testID, "--tag", "runner="+strconv.Itoa(i),
+			"--execution-segment", cuts[i-1]+":"+cuts[i], "--execution-segment-sequence", "0,1/2,1",
+			filepath.Join(root, "load-tests", "sse", "connectionTest.js")))
+	}
+	for i, wait := range waits {
+		if err := wait(); err != nil {
+			log, _ := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("k6-%d.log", i+1)))
+			require.NoError(s.t, err, "runner %d: %s", i+1, log)
+		}
+	}
+}
+
+// start starts a program that ends with the test, or with the test's process. The result waits
+// for its end.
+func (s *stack) start(name string, env []string, path string, args ...string) (wait func() error) {
+	s.t.Helper()
+	c, err := child.Start(child.Spec{
+		Name: name, Path: path, Args: args, Env: append(os.Environ(), env...),
+		Log: filepath.Join(s.dir, name+".log"), Orphan: syscall.SIGTERM,
+	})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { c.Stop(context.Background(), syscall.SIGTERM, 10*time.Second) })
+	return func() error {
+		<-c.Done()
+		return c.Err()
+	}
+}
+
+// answers waits until url answers 200.
+func (s *stack) answers(url string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		resp, err := http.Get(url) //nolint:gosec // an address of our own
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, 30*time.Second, 100*time.Millisecond, "%s does not answer; %s", url, s.logs())
+}
+
+func (s *stack) logs() string {
+	var all bytes.Buffer
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		fmt.Fprintf(&all, "%s:\n%s\n", filepath.Base(file), text)
+	}
+	return all.String()
+}
+
+func (s *stack) write(path, text string) {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// found is the path of the first of these programs that is installed, "" for none.
+func found(names ...string) string {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func program(t *testing.T, names ...string) string {
+	t.Helper()
+	path := found(names...)
+	require.NotEmpty(t, path, "%s is not installed: apt-get install nginx-light prometheus prometheus-node-exporter prometheus-nginx-exporter; `make build` makes k6 and backend", names[0])
+	return path
+}
