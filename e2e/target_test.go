@@ -3,34 +3,34 @@
 package e2e
 
 import (
-	"net"
-	"net/http"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// backend starts bin/backend on a free port and returns its URL.
+// backend starts bin/backend on a port that the kernel picks and returns its URL.
 func backend(t *testing.T, env ...string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	startBackend(t, nil, append(env, "LISTEN="+address)...)
-	client := http.Client{Timeout: time.Second}
-	await(t, "the backend is ready", func() bool {
-		resp, err := client.Get("http://" + address + "/readyz")
+	log := startBackend(t, nil, append(env, "LISTEN=127.0.0.1:0")...)
+	address := ""
+	await(t, "the backend listens", func() bool {
+		text, err := os.ReadFile(log)
 		if err != nil {
 			return false
 		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		for line := range strings.Lines(string(text)) {
+			var said struct{ Msg, Addr string }
+			if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "listening" {
+				address = said.Addr
+			}
+		}
+		return address != ""
 	})
 	return "http://" + address
 }
@@ -46,16 +46,21 @@ func (w *wire) backend(t *testing.T, interval string) string {
 	return "http://" + serverAddress + ":8080"
 }
 
-func startBackend(t *testing.T, before []string, env ...string) {
+// startBackend returns the file that takes what the backend logs.
+func startBackend(t *testing.T, before []string, env ...string) string {
 	t.Helper()
+	log, err := os.Create(filepath.Join(t.TempDir(), "backend.log"))
+	require.NoError(t, err)
+	defer log.Close()
 	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "backend"))
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Env = append(append(os.Environ(), "LOG_LEVEL=error"), env...)
-	cmd.Stderr = os.Stderr
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 	})
+	return log.Name()
 }

@@ -96,8 +96,16 @@ func nginxBinary() string {
 	return ""
 }
 
+// freePort picks an address that nothing else will take before we listen on it: a free port of
+// a loopback address drawn at random. Two soaks that pick at the same moment would otherwise
+// now and then agree, and one would be held against the other's target.
 func freePort() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var octets [3]byte
+	if _, err := rand.Read(octets[:]); err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	host := net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String()
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
