@@ -83,6 +83,10 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./e2e
 
+.PHONY: dashboards-test
+dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak
+	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./grafana/live
+
 .PHONY: calibrate
 calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root)
 	CALIBRATE=1 CLEAN_RUNS=50 $(GO) test -count=1 -tags e2e -timeout 60m -parallel 6 -v ./e2e
