@@ -83,9 +83,12 @@ func tun(t *testing.T, namespace string) *os.File {
 	}
 	made := make(chan result)
 	go func() {
-		runtime.LockOSThread() // the thread changes its namespace and dies with this goroutine
+		// The thread changes its namespace, so it is of no use to others. It must not end with
+		// this goroutine either: a child that it once started would be killed (Pdeathsig).
+		runtime.LockOSThread()
 		file, err := openTun(namespace)
 		made <- result{file, err}
+		select {}
 	}()
 	r := <-made
 	if r.err != nil {
