@@ -15,7 +15,7 @@ import (
 
 // What a connection takes, in bytes, rounded up from what `make bench` measures.
 const (
-	perVU         = 200 << 10 // an idle virtual user
+	perVU         = 400 << 10 // a virtual user when it sends its DELETE
 	perConnection = 12 << 10  // an event stream in a runner
 	perNginx      = 12 << 10  // both sides of a proxied stream
 	perBackend    = 3 << 10
