@@ -62,6 +62,8 @@ func (s *source) call(l, ev *sobek.Object) error {
 func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 
 // queueMessage posts the dispatch of one event, copied: e is not valid later.
+//
+//go:noinline // most streams have no listener, and their stacks no room for its frame
 func (s *source) queueMessage(post func(task), at time.Time, e *eventstream.Event) {
 	kind := "message"
 	if len(e.Name) > 0 {
