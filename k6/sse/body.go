@@ -42,9 +42,7 @@ type body struct {
 	conn net.Conn
 	left []byte    // read with the head
 	at   time.Time // when the last bytes arrived
-	// idle is how long the server may be silent, 0 for ever. The connection's read
-	// deadline is set once per such period, not once per read.
-	idle time.Duration
+	idle idleMark
 	framing
 	ended bool
 }
@@ -88,16 +86,43 @@ func (b *body) readSome(p []byte) (int, error) {
 		n, err := b.conn.Read(p)
 		if n > 0 {
 			b.at = time.Now()
+			b.idle.heard(b.at)
 			return n, nil // an error comes again
 		}
-		if b.idle == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err = b.goOn(err); err != nil {
 			return 0, err
 		}
-		if due := b.at.Add(b.idle); time.Now().Before(due) {
-			_ = b.conn.SetReadDeadline(due)
-			continue
-		}
-		return 0, errIdle
+	}
+}
+
+// goOn judges an error of the connection: nil where it was the sweep that interrupted the
+// read of a server that is not silent. A process that did not run for a while, as after
+// SIGSTOP, finds everything silent, and has to read first what waits in the socket.
+//
+//go:noinline // rare, and its frame would be part of every parked stream's stack
+func (b *body) goOn(err error) error {
+	if b.idle.timeout == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	if b.idle.silent(time.Since(processStart)) && !readable(b.conn) {
+		return errIdle
+	}
+	b.idle.resume()
+	return nil
+}
+
+// watch has the stream end with errIdle once the server was silent for timeout; 0 is for
+// ever. The caller calls unwatch when it has read the last.
+func (b *body) watch(timeout time.Duration) {
+	if timeout > 0 {
+		b.idle.conn, b.idle.timeout = b.conn, timeout
+		processSweep.watch(&b.idle, b.at)
+	}
+}
+
+func (b *body) unwatch() {
+	if b.idle.timeout > 0 {
+		processSweep.forget(&b.idle)
 	}
 }
 

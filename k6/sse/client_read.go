@@ -27,10 +27,9 @@ func (c *Client) read(ctx context.Context) {
 		return
 	}
 	_ = a.conn.SetDeadline(time.Time{})
-	b := &body{conn: a.conn, left: a.left, at: a.at, idle: c.params.idleTimeout, framing: a.frame}
-	if b.idle > 0 {
-		_ = a.conn.SetReadDeadline(a.at.Add(b.idle))
-	}
+	b := &body{conn: a.conn, left: a.left, at: a.at, framing: a.frame}
+	b.watch(c.params.idleTimeout)
+	defer b.unwatch()
 	c.stream(b)
 }
 

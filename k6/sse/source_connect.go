@@ -72,12 +72,7 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 
 // accept tells that an event stream has opened and prepares its reading.
 func (s *source) accept(begun time.Time, a *answer) {
-	deadline := time.Time{}
-	if s.opts.idleTimeout > 0 {
-		deadline = a.at.Add(s.opts.idleTimeout)
-	}
 	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
-	_ = a.conn.SetReadDeadline(deadline)
 	s.opened, s.first, s.failures, s.openedAt = true, true, 0, a.at
 	s.opts.ledger.Opened(a.at)
 	processRamp.opened()
@@ -90,7 +85,8 @@ func (s *source) accept(begun time.Time, a *answer) {
 		sample(m.connecting, &s.openTags, a.at, metrics.D(took)),
 		sample(m.opened, &s.openTags, a.at, 1),
 	})
-	s.body = body{conn: a.conn, left: a.left, at: a.at, idle: s.opts.idleTimeout, framing: a.frame}
+	s.body = body{conn: a.conn, left: a.left, at: a.at, framing: a.frame}
+	s.body.watch(s.opts.idleTimeout)
 	s.parser.Reset(&s.body, s.opts.maxEventSize)
 
 	status, from := a.status, origin(a.url)

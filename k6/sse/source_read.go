@@ -62,6 +62,7 @@ func (s *source) wants(name []byte) bool {
 
 // finishStream closes the connection and names what ended it.
 func (s *source) finishStream(err error) {
+	s.body.unwatch()
 	hangUp(s.body.conn)
 	s.body = body{}
 	s.parser.Release()

@@ -1,0 +1,116 @@
+package sse
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// processStart is what the marks of an idleMark count from.
+var processStart = time.Now()
+
+// idleMark is where the reader of a stream that has an idleTimeout and the sweep that
+// watches it meet. The reader only writes down when bytes came: a read deadline for each
+// stream costs a timer, a wake-up and a read in vain every idleTimeout, which was a
+// quarter of all CPU of a stream that gets two noops in that time.
+type idleMark struct {
+	conn    net.Conn
+	timeout time.Duration // 0: not watched
+	last    atomic.Int64  // when the last bytes arrived, since processStart
+	asked   atomic.Bool   // its read was interrupted and the reader has not answered yet
+	place   int           // among the marks of the sweep
+}
+
+// resume lets the reader read on after an interruption. For the reader.
+func (m *idleMark) resume() {
+	_ = m.conn.SetReadDeadline(time.Time{}) // an error comes again at the read
+	m.asked.Store(false)
+}
+
+// heard notes that bytes arrived.
+func (m *idleMark) heard(at time.Time) { m.last.Store(int64(at.Sub(processStart))) }
+
+// silent says that the timeout has gone by.
+func (m *idleMark) silent(now time.Duration) bool {
+	return now-time.Duration(m.last.Load()) >= m.timeout
+}
+
+// due is when the mark is to be looked at again: when it would be silent, but not before
+// its grain is over, so that many streams are looked at together.
+func (m *idleMark) due(now time.Duration) time.Duration {
+	grain := max(m.timeout/idleGrain, leastIdleGrain)
+	return max(time.Duration(m.last.Load())+m.timeout, now+grain)
+}
+
+const (
+	// idleGrain is the part of its timeout by which a silence may be noticed late.
+	idleGrain      = 16
+	leastIdleGrain = 10 * time.Millisecond
+)
+
+// idleSweep watches the streams of the process that have an idleTimeout. It is a timer
+// that runs only while there are any; where all are read once a second, it looks at them
+// once per timeout.
+type idleSweep struct {
+	mu    sync.Mutex
+	marks []*idleMark
+	timer *time.Timer   // nil while there are no marks
+	next  time.Duration // when it fires, since processStart
+}
+
+var processSweep idleSweep
+
+// watch begins to watch a stream that was last heard at some time.
+func (w *idleSweep) watch(m *idleMark, at time.Time) {
+	m.heard(at)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m.place = len(w.marks)
+	w.marks = append(w.marks, m)
+	now := time.Since(processStart)
+	switch due := m.due(now); {
+	case w.timer == nil:
+		w.next = due
+		w.timer = time.AfterFunc(due-now, w.sweep)
+	case due < w.next:
+		w.next = due
+		w.timer.Reset(due - now)
+	}
+}
+
+// forget ends that. The reader's connection is not touched after it.
+func (w *idleSweep) forget(m *idleMark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := len(w.marks) - 1
+	w.marks[m.place] = w.marks[last]
+	w.marks[m.place].place = m.place
+	w.marks[last] = nil
+	w.marks = w.marks[:last]
+	if last == 0 {
+		w.timer.Stop()
+		w.timer, w.marks = nil, nil
+	}
+}
+
+// sweep interrupts the reads of all streams that are silent, each once until its reader
+// has answered, and sets the timer anew.
+func (w *idleSweep) sweep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Since(processStart)
+	next := time.Duration(-1)
+	for _, m := range w.marks {
+		if m.silent(now) && m.asked.CompareAndSwap(false, true) {
+			_ = m.conn.SetReadDeadline(processStart) // an error comes at the read
+		}
+		if due := m.due(now); next < 0 || due < next {
+			next = due
+		}
+	}
+	if w.timer != nil && next >= 0 {
+		w.next = next
+		w.timer.Reset(next - now)
+	}
+}

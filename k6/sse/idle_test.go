@@ -1,0 +1,132 @@
+package sse
+
+import (
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib/netext"
+)
+
+// pair is both ends of a connection, ours as k6's dialer makes it.
+func pair(t *testing.T) (ours, theirs net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	ours, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	theirs, err = l.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = ours.Close(), theirs.Close() })
+	return &netext.Conn{Conn: ours, BytesRead: new(int64), BytesWritten: new(int64)}, theirs
+}
+
+// silentBody is a body as a process finds it that did not run for longer than its
+// idleTimeout: the sweep has come first and interrupted the read.
+func silentBody(ours net.Conn) *body {
+	b := &body{conn: ours, at: time.Now().Add(-time.Minute)}
+	b.idle.conn, b.idle.timeout = ours, time.Second
+	b.idle.heard(b.at)
+	b.idle.asked.Store(true)
+	_ = ours.SetReadDeadline(processStart)
+	return b
+}
+
+func TestAnInterruptedReadTakesWhatWaits(t *testing.T) {
+	t.Parallel()
+	for name, bring := range map[string]struct {
+		do   func(theirs net.Conn)
+		text string
+		err  error
+	}{
+		"bytes":  {func(c net.Conn) { _, _ = io.WriteString(c, "data: 0\n\n") }, "data: 0\n\n", nil},
+		"an end": {func(c net.Conn) { _ = c.Close() }, "", io.EOF},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours, theirs := pair(t)
+			bring.do(theirs)
+			require.Eventually(t, func() bool { return readable(ours) }, patience, time.Millisecond)
+			b := silentBody(ours)
+			p := make([]byte, 64)
+			n, err := b.Read(p)
+			require.ErrorIs(t, err, bring.err)
+			require.Equal(t, bring.text, string(p[:n]))
+			require.False(t, b.idle.asked.Load())
+		})
+	}
+}
+
+func TestAnInterruptedReadOfNothingIsIdle(t *testing.T) {
+	t.Parallel()
+	ours, _ := pair(t)
+	_, err := silentBody(ours).Read(make([]byte, 64))
+	require.ErrorIs(t, err, errIdle)
+}
+
+// The bytes came between the sweep's look and its interruption.
+func TestAnInterruptionThatIsOutdatedIsForgotten(t *testing.T) {
+	t.Parallel()
+	ours, theirs := pair(t)
+	b := silentBody(ours)
+	b.idle.heard(time.Now())
+	time.AfterFunc(20*time.Millisecond, func() { _, _ = io.WriteString(theirs, "data: 0\n\n") })
+	n, err := b.Read(make([]byte, 64))
+	require.NoError(t, err)
+	require.Equal(t, 9, n)
+}
+
+func TestTheSweepEndsWithItsLastStream(t *testing.T) {
+	t.Parallel()
+	var w idleSweep
+	marks := make([]*idleMark, 5)
+	for i := range marks {
+		ours, _ := pair(t)
+		marks[i] = &idleMark{conn: ours, timeout: time.Hour}
+		w.watch(marks[i], time.Now())
+	}
+	require.NotNil(t, w.timer)
+	for _, i := range []int{4, 0, 2, 1, 3} {
+		w.forget(marks[i])
+		for place, m := range w.marks {
+			require.Equal(t, place, m.place)
+		}
+	}
+	require.Nil(t, w.timer)
+	w.sweep() // one that was on its way
+	require.Nil(t, w.timer)
+}
+
+// A stream with a short timeout is not made to wait for one with a long one, and silence
+// is noticed within a tenth of the timeout.
+func TestTheSweepIsPunctual(t *testing.T) {
+	t.Parallel()
+	var w idleSweep
+	slow, _ := pair(t)
+	quick, _ := pair(t)
+	long := &idleMark{conn: slow, timeout: time.Hour}
+	short := &idleMark{conn: quick, timeout: 500 * time.Millisecond}
+	w.watch(long, time.Now())
+	begun := time.Now()
+	w.watch(short, begun)
+	_, err := quick.Read(make([]byte, 1))
+	took := time.Since(begun)
+	require.ErrorContains(t, err, "timeout")
+	require.GreaterOrEqual(t, took, short.timeout)
+	require.True(t, short.asked.Load())
+	require.False(t, long.asked.Load())
+
+	now := time.Since(processStart)
+	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
+		m := &idleMark{timeout: timeout}
+		m.last.Store(int64(now - timeout + 1)) // silent in a moment
+		require.LessOrEqual(t, m.due(now)-now, max(timeout/10, 50*time.Millisecond))
+		m.last.Store(int64(now))
+		require.LessOrEqual(t, m.due(now)-now, max(timeout, leastIdleGrain))
+	}
+	w.forget(short)
+	w.forget(long)
+}
