@@ -48,7 +48,7 @@ func (j *judge) criteria() {
 	}
 	j.add(Criterion{
 		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(v.Noops.Late),
-		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate), Invalid: v.Generator.Starved,
+		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate), Invalid: j.stoodStill(),
 		Why: "a message that came, but not in time",
 	}, j.sentences("late")...)
 	j.generatorCriterion()
