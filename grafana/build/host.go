@@ -105,11 +105,12 @@ func hostConnections() []Panel {
 			Queries: []Query{{`sum by (state) (node_tcp_connection_states{instance=~"$instance",state=~"established|syn_sent|syn_recv|time_wait|close_wait|listen"})`, "{{state}}"}},
 		},
 		{
-			Title: "Resets and failed connects", Width: 8, Unit: units.CountsPerSecond,
-			About: "Established connections that were reset, connects that failed, and resets sent. While streams are held all are near 0.",
+			Title: "Connects and resets", Width: 8, Unit: units.CountsPerSecond,
+			About: "TCP connections begun and accepted, and resets sent. While streams are held there are few of the first two, from " +
+				"scrapes and remote writes; resets beside them are connections that were refused or torn down.",
 			Queries: []Query{
-				{`rate(node_netstat_Tcp_EstabResets` + onHost + `[$__rate_interval])`, "reset {{instance}}"},
-				{`rate(node_netstat_Tcp_AttemptFails` + onHost + `[$__rate_interval])`, "failed connects {{instance}}"},
+				{`rate(node_netstat_Tcp_ActiveOpens` + onHost + `[$__rate_interval])`, "begun {{instance}}"},
+				{`rate(node_netstat_Tcp_PassiveOpens` + onHost + `[$__rate_interval])`, "accepted {{instance}}"},
 				{`rate(node_netstat_Tcp_OutRsts` + onHost + `[$__rate_interval])`, "resets sent {{instance}}"},
 			},
 		},

@@ -105,12 +105,12 @@ func k6Requests() []Panel {
 			Queries: []Query{{`max by (name) (k6_http_req_failed_rate` + ofRun + `)`, "{{name}}"}},
 		},
 		{
-			Title: "Bytes per second", Width: 8, Unit: units.BytesPerSecondSI,
-			About: "What the runners received and sent. k6 tells of a stream's bytes when its iteration ends, so a soak shows them in " +
-				"one peak at its end.",
+			Title: "Bytes in all", Width: 8, Unit: units.BytesSI,
+			About: "What the runners received and sent, headers included. k6 tells of a stream's bytes when its iteration ends, so " +
+				"in a soak there is nothing before its end.",
 			Queries: []Query{
-				{`sum(rate(k6_data_received_total` + ofRun + `[$__rate_interval]))`, "received"},
-				{`sum(rate(k6_data_sent_total` + ofRun + `[$__rate_interval]))`, "sent"},
+				{`sum(k6_data_received_total` + ofRun + `)`, "received"},
+				{`sum(k6_data_sent_total` + ofRun + `)`, "sent"},
 			},
 		},
 	}

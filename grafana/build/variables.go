@@ -66,8 +66,8 @@ func (b Board) annotations() []cog.Builder[dashboard.AnnotationQuery] {
 	}
 	var out []cog.Builder[dashboard.AnnotationQuery]
 	for _, a := range []struct{ name, colour, expr string }{
-		{"Streams are being opened", "blue", `sum by (testid) (rate(k6_sse_connection_opened_total` + run + `[30s])) > 0`},
-		{"Streams are being ended", "purple", `sum by (testid) (rate(k6_sse_connection_closed_total` + run + `[30s])) > 0`},
+		{"Streams are being opened", "blue", rises("k6_sse_connection_opened_total" + run)},
+		{"Streams are being ended", "purple", rises("k6_sse_connection_closed_total" + run)},
 		{"Backend restarted", "orange", `changes(process_start_time_seconds{job="backend"}[1m]) > 0`},
 		{"Alert", "red", `ALERTS{alertstate="firing"}`},
 	} {
@@ -76,4 +76,11 @@ func (b Board) annotations() []cog.Builder[dashboard.AnnotationQuery] {
 			Target(prometheus.NewDataqueryBuilder().Expr(a.expr).RefId("Anno").Interval("5s").Range().Datasource(source())))
 	}
 	return out
+}
+
+// rises has values while a counter of a run grows. rate() has none where all streams opened
+// before k6 first wrote: a counter begins at what it then is, and grows no more.
+func rises(counter string) string {
+	now := "sum by (testid) (" + counter
+	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"
 }

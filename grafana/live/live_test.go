@@ -20,8 +20,9 @@ import (
 	"github.com/sse-soak/sse-soak/grafana/query"
 )
 
-// orZero makes a query return data whatever its metric is called, so it does not count here.
-var orZero = regexp.MustCompile(` or vector\(0\)`)
+// orZero at its end makes a query return data whatever its metric is called, so it does not
+// count here.
+var orZero = regexp.MustCompile(` or vector\(0\)$`)
 
 func TestEveryQueryReturnsData(t *testing.T) {
 	ofThisKernel()
@@ -105,8 +106,9 @@ func (a asker) query(t *testing.T, name string, q query.Query) {
 	}
 	assert.Empty(t, absent, "%s asks for metrics that nobody has", name)
 	why, ok := mayBeEmpty[name]
-	assert.True(t, ok, "%s has no data: %s", name, q.Expr)
-	t.Logf("empty: %s: %s", name, why)
+	if assert.True(t, ok, "%s has no data: %s", name, q.Expr) {
+		t.Logf("empty: %s: %s", name, why)
+	}
 }
 
 // figures holds what a clean soak must show against what it did.
