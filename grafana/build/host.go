@@ -4,7 +4,7 @@ import "github.com/grafana/grafana-foundation-sdk/go/units"
 
 const (
 	onHost = `{instance=~"$instance"}`
-	// wires leaves out what containers make up; lo stays, because a soak on one machine runs there.
+	// wires leaves out what containers make up.
 	wires = `{instance=~"$instance",device!~"veth.*|br-.*|docker.*|cali.*|cni.*"}`
 )
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+
 	"github.com/sse-soak/sse-soak/grafana/query"
 )
 
@@ -31,6 +33,7 @@ var bands = map[string]string{"blue": "#3274d9", "purple": "#a352cc", "orange": 
 type line struct {
 	name   string
 	series query.Series
+	last   float64 // also where the series is drawn on top of others
 }
 
 // A band is a time that an annotation marks.
@@ -65,7 +68,7 @@ func File(ctx context.Context, path string, d query.Dashboard, ask query.Prometh
 				return fmt.Errorf("draw %s/%s: %w", d.Name, p.Title, err)
 			}
 			for _, series := range got {
-				lines = append(lines, line{name: series.Name(q.Legend), series: series})
+				lines = append(lines, line{name: series.Name(q.Legend), series: series, last: series.Last()})
 			}
 		}
 		s.panel(p, lines, marks, w)
@@ -150,8 +153,23 @@ func (s *sheet) number(p query.Panel, b box, series query.Series) {
 	s.text(b.x+b.w/2, b.y+b.h/2+22, 32, colour, "middle", Format(v, p.Unit))
 }
 
-// ticks are round figures from about low to about high.
-func ticks(low, high float64) []float64 {
+// ticks are round figures, in the unit, from about low to about high.
+func ticks(low, high float64, unit string) []float64 {
+	if unit != units.BytesIEC {
+		return round(low, high)
+	}
+	step := 1.0 // of KiB, MiB …
+	for math.Max(-low, high) >= 1024*step {
+		step *= 1024
+	}
+	out := round(low/step, high/step)
+	for i := range out {
+		out[i] *= step
+	}
+	return out
+}
+
+func round(low, high float64) []float64 {
 	raw := (high - low) / 4
 	unit := math.Pow(10, math.Floor(math.Log10(raw)))
 	for _, m := range []float64{1, 2, 5, 10} {

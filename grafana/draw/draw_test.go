@@ -40,11 +40,15 @@ func TestFormat(t *testing.T) {
 
 func TestTicksHoldAllValues(t *testing.T) {
 	for _, c := range [][2]float64{{0, 1}, {0, .00034}, {-7, 1234}, {-5e9, 0}, {0, 100}} {
-		got := ticks(c[0], c[1])
+		got := ticks(c[0], c[1], units.Short)
 		assert.LessOrEqual(t, got[0], c[0])
 		assert.GreaterOrEqual(t, got[len(got)-1], c[1])
 		assert.LessOrEqual(t, len(got), 8)
 	}
+}
+
+func TestTicksOfBytesAreRound(t *testing.T) {
+	assert.Equal(t, []float64{0, 5 << 20, 10 << 20, 15 << 20, 20 << 20}, ticks(0, 18<<20, units.BytesIEC))
 }
 
 func TestPathBreaksWhereDataIsMissing(t *testing.T) {

@@ -21,7 +21,7 @@ func (s *sheet) graph(p query.Panel, b box, lines []line, marks []band, w query.
 		stack(lines)
 	}
 	low, high := bounds(p, lines)
-	scale := ticks(low, high)
+	scale := ticks(low, high, p.Unit)
 	low, high = scale[0], scale[len(scale)-1]
 	plot := box{x: b.x + 68, y: b.y + 28, w: b.w - 80, h: b.h - 52 - legendLines*legendLine}
 	x := func(t time.Time) float64 {
@@ -76,7 +76,7 @@ func (s *sheet) legend(p query.Panel, b box, lines []line) {
 		x, y := at(i)
 		s.rule(x, y-4, x+14, y-4, palette[i%len(palette)], "none")
 		name := strings.NewReplacer("127.0.0.1", "", "  ", " ").Replace(l.name)
-		s.text(x+18, y, 10, "#444", "start", short(name, 26)+"  "+Format(l.series.Last(), p.Unit))
+		s.text(x+18, y, 10, "#444", "start", short(name, 26)+"  "+Format(l.last, p.Unit))
 	}
 	if more := len(lines) - len(names); more > 0 {
 		x, y := at(len(names))

@@ -27,16 +27,8 @@ var orZero = regexp.MustCompile(` or vector\(0\)$`)
 func TestEveryQueryReturnsData(t *testing.T) {
 	ofThisKernel()
 	s := startStack(t)
-	time.Sleep(12 * time.Second) // two scrapes, so that counters have a value before the run
-	w := query.Window{From: time.Now().Truncate(time.Second), Step: time.Second}
-	s.soak(length(t))
-	time.Sleep(12 * time.Second) // the last counts arrive
-	w.To = time.Now()
-
-	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
-	require.NoError(t, err)
-	values := map[string]string{"testid": testID, "planned": strconv.Itoa(streams), "instance": ".*"}
-	a := asker{ask: s.prometheus(), window: w, values: values}
+	a := s.watch(func() { s.soak(length(t))(0) })
+	boards := load(t)
 	for _, board := range boards {
 		if board.Name == "nginx" && !s.hasExporter {
 			t.Log("NOT TESTED: nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
@@ -48,9 +40,54 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	if folder := os.Getenv("DASHBOARDS_DRAW"); folder != "" {
 		for _, board := range boards {
 			path := filepath.Join(root, folder, board.Name+".svg")
-			require.NoError(t, draw.File(context.Background(), path, board, a.ask, w, values))
+			require.NoError(t, draw.File(context.Background(), path, board, a.ask, a.window, a.values))
 		}
 	}
+}
+
+// What a clean soak leaves empty must show when there is something to show.
+func TestFaultsShow(t *testing.T) {
+	const refused = 10
+	s := startStack(t, "MAX_CONNECTIONS="+strconv.Itoa(streams-refused))
+	a := s.watch(func() {
+		wait := s.soak(30)
+		time.Sleep(10 * time.Second)
+		s.killBackend()
+		wait(99) // k6's exit code for thresholds that were not kept
+	})
+	boards := load(t)
+	for title, want := range map[string]float64{
+		"Refused": refused, "Broken": streams - refused, "Restarts of the backend": 1, "Checks passed": 0, "Streams held": 0,
+		"Opened, of planned": float64(streams-refused) / streams,
+	} {
+		got := a.series(t, find(t, boards, "soak", title).Queries[0].Expr)
+		if assert.Len(t, got, 1, title) {
+			assert.InDelta(t, want, got[0].Last(), 0, title)
+		}
+	}
+	for _, note := range boards[0].Annotations {
+		assert.NotEmpty(t, a.series(t, note.Expr), note.Name)
+	}
+}
+
+// watch runs a soak and returns who can be asked about it, from before its beginning to its end.
+func (s *stack) watch(soak func()) asker {
+	time.Sleep(12 * time.Second) // two scrapes, so that counters have a value before the run
+	w := query.Window{From: time.Now().Truncate(time.Second), Step: 2 * time.Second}
+	soak()
+	time.Sleep(12 * time.Second) // the last counts arrive
+	w.To = time.Now()
+	return asker{
+		ask: query.Prometheus("http://" + s.watcher), window: w,
+		values: map[string]string{"testid": testID, "planned": strconv.Itoa(streams), "instance": ".*"},
+	}
+}
+
+func load(t *testing.T) []query.Dashboard {
+	t.Helper()
+	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
+	require.NoError(t, err)
+	return boards
 }
 
 type asker struct {

@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/child"
-	"github.com/sse-soak/sse-soak/grafana/query"
 )
 
 const (
@@ -47,16 +46,17 @@ type stack struct {
 	dir                                             string
 	backend, nginx, status, node, exporter, watcher string // addresses
 	hasExporter                                     bool
+	service                                         *child.Child // the backend
 }
 
-func startStack(t *testing.T) *stack {
+// startStack starts all but the runners. env are settings of the backend.
+func startStack(t *testing.T, env ...string) *stack {
 	t.Helper()
 	s := &stack{t: t, dir: t.TempDir()}
 	for _, address := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
 		*address = freeAddress(t)
 	}
-	s.start("backend", []string{"LISTEN=" + s.backend, "NOOP_INTERVAL=" + strconv.Itoa(interval)}, filepath.Join(root, "bin", "backend"))
-	s.answers("http://" + s.backend + "/readyz")
+	s.startBackend(env...)
 	s.startNginx()
 	s.start("node_exporter", nil, program(t, "prometheus-node-exporter", "node_exporter"),
 		"--web.listen-address="+s.node, "--collector.tcpstat", "--log.level=error")
@@ -70,7 +70,16 @@ func startStack(t *testing.T) *stack {
 	return s
 }
 
-func (s *stack) prometheus() query.Prometheus { return query.Prometheus("http://" + s.watcher) }
+func (s *stack) startBackend(env ...string) {
+	s.service = s.start("backend", append(env, "LISTEN="+s.backend, "NOOP_INTERVAL="+strconv.Itoa(interval)), filepath.Join(root, "bin", "backend"))
+	s.answers("http://" + s.backend + "/readyz")
+}
+
+// killBackend ends the backend without a word to its clients, and starts another.
+func (s *stack) killBackend() {
+	s.service.Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
+	s.startBackend()
+}
 
 func (s *stack) startNginx() {
 	conf := filepath.Join(s.dir, "nginx.conf")
@@ -112,11 +121,12 @@ func (s *stack) startPrometheus() {
 	s.answers("http://" + s.watcher + "/-/ready")
 }
 
-// soak runs connectionTest.js on all runners, as docs/dashboards.md says, and waits for the end.
-func (s *stack) soak(seconds int) {
+// soak starts connectionTest.js on all runners, as docs/dashboards.md says. The result waits for
+// their ends, with the exit code that each should have.
+func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	s.t.Helper()
 	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
-	var waits []func() error
+	var all []*child.Child
 	for i := 1; i <= runners; i++ {
 		env := []string{
 			"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
@@ -125,22 +135,23 @@ func (s *stack) soak(seconds int) {
 			"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
 			"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
 		}
-		waits = append(waits, s.start("k6-"+strconv.Itoa(i), env, filepath.Join(root, "bin", "k6"), "run", "--quiet", "--no-color",
+		all = append(all, s.start("k6-"+strconv.Itoa(i), env, filepath.Join(root, "bin", "k6"), "run", "--quiet", "--no-color",
 			"--out", "experimental-prometheus-rw", "--tag", "testid="+testID, "--tag", "runner="+strconv.Itoa(i),
 			"--execution-segment", cuts[i-1]+":"+cuts[i], "--execution-segment-sequence", "0,1/2,1",
 			filepath.Join(root, "load-tests", "sse", "connectionTest.js")))
 	}
-	for i, wait := range waits {
-		if err := wait(); err != nil {
-			log, _ := os.ReadFile(filepath.Join(s.dir, fmt.Sprintf("k6-%d.log", i+1)))
-			require.NoError(s.t, err, "runner %d: %s", i+1, log)
+	return func(exitCode int) {
+		s.t.Helper()
+		for _, k6 := range all {
+			<-k6.Done()
+			log, _ := os.ReadFile(filepath.Join(s.dir, k6.Name+".log"))
+			require.Equal(s.t, exitCode, k6.ExitCode(), "%s: %s", k6.Name, log)
 		}
 	}
 }
 
-// start starts a program that ends with the test, or with the test's process. The result waits
-// for its end.
-func (s *stack) start(name string, env []string, path string, args ...string) (wait func() error) {
+// start starts a program that ends with the test, or with the test's process.
+func (s *stack) start(name string, env []string, path string, args ...string) *child.Child {
 	s.t.Helper()
 	c, err := child.Start(child.Spec{
 		Name: name, Path: path, Args: args, Env: append(os.Environ(), env...),
@@ -148,10 +159,7 @@ func (s *stack) start(name string, env []string, path string, args ...string) (w
 	})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { c.Stop(context.Background(), syscall.SIGTERM, 10*time.Second) })
-	return func() error {
-		<-c.Done()
-		return c.Err()
-	}
+	return c
 }
 
 // answers waits until url answers 200.
