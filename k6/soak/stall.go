@@ -6,7 +6,7 @@ import (
 )
 
 // probeEvery is how often the process asks itself whether it still runs on time.
-const probeEvery = 50 * time.Millisecond
+const probeEvery = 100 * time.Millisecond
 
 // A stallProbe measures how late this very process is: a timer is set, and what it fires too
 // late is time in which no noop could have been read either, whatever the server did. It sees
