@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ func TestStack(t *testing.T) {
 	s.isScraped(1)
 	s.passesASoak()
 	s.keepsWhatK6Writes()
+	s.logsInJSON()
 	s.survivesARestartOfTheBackend()
 	s.becomesACluster()
 }
@@ -103,6 +105,24 @@ func (s *stack) keepsWhatK6Writes() {
 	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
 	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
 	require.NotEmpty(s.t, s.value(`testid:k6_streams:held{testid="laptop"}`), "the recording rules see it")
+}
+
+// logsInJSON: nginx started without complaint, and its log can be read by machines.
+func (s *stack) logsInJSON() {
+	await(s.t, "the log does not tell of the streams of both runs", func() bool {
+		streams := 0
+		for _, line := range strings.Split(run(s.t, time.Minute, "docker", "logs", project+"-nginx-1"), "\n") {
+			require.NotRegexp(s.t, `\[(alert|emerg|crit)\]`, line)
+			if !strings.Contains(line, `"uri":"/event/connect"`) {
+				continue
+			}
+			var entry struct{ Status int }
+			require.NoError(s.t, json.Unmarshal([]byte(line), &entry), line)
+			require.Equal(s.t, http.StatusOK, entry.Status)
+			streams++
+		}
+		return streams == 205
+	})
 }
 
 // survivesARestartOfTheBackend: nginx finds it again without being touched.
