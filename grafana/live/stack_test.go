@@ -25,7 +25,7 @@ const (
 	root     = "../.."
 	testID   = "live"
 	streams  = 100
-	interval = 2 // seconds between two noops
+	interval = 5 // seconds between two noops: half of it a noop may come late on a busy machine
 	runners  = 2
 )
 
@@ -58,7 +58,7 @@ func startStack(t *testing.T, env ...string) *stack {
 	}
 	s.startBackend(env...)
 	s.startNginx()
-	s.start("node_exporter", nil, program(t, "prometheus-node-exporter", "node_exporter"),
+	s.start("node_exporter", nil, program(t, "node_exporter", "prometheus-node-exporter"),
 		"--web.listen-address="+s.node, "--collector.tcpstat", "--log.level=error")
 	s.answers("http://" + s.node + "/metrics")
 	if path := found("nginx-prometheus-exporter", "prometheus-nginx-exporter"); path != "" {
@@ -131,7 +131,7 @@ func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 		env := []string{
 			"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
 			"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(i),
-			"PREFIX=live-", "TESTID=" + testID, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+			"PREFIX=live-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + testID, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
 			"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
 			"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
 		}
