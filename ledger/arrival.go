@@ -110,6 +110,9 @@ func (l *Ledger) numbered(n *Noop) (a Arrival) {
 	return a
 }
 
+// doubt notes that slots before this arrival of a numbered stream stayed empty so far.
+func (l *Ledger) doubt(at Instant) { l.doubtAt, l.doubtful = at, l.rec.Received+l.rec.Corrupted+1 }
+
 // renumber gives a noop that has to have a number, and has none that can be, the one it should
 // have had.
 //
@@ -129,7 +132,11 @@ func (l *Ledger) bookNumbered(at Instant, grew int64) {
 	resumed := l.rec.Streams > 1 && !l.sawNoop && l.numbers.known
 	l.numbers.known = true
 	if resumed { // the numbers cover the outage, whatever the clock says of it
-		l.slots.resume(at, l.resumedSlots(at), grew)
+		passed := l.resumedSlots(at)
+		if passed > grew {
+			l.doubt(at)
+		}
+		l.slots.resume(at, passed, grew)
 		return
 	}
 	passed := l.passed(at)
@@ -141,7 +148,10 @@ func (l *Ledger) bookNumbered(at Instant, grew int64) {
 		l.headStart--
 		grew = 1
 	}
-	l.unsent(at, l.slots.book(at, passed, grew))
+	if passed > grew {
+		l.doubt(at)
+	}
+	l.slots.book(at, passed, grew, false)
 }
 
 func (l *Ledger) unnumbered(n *Noop) (a Arrival) {
@@ -172,7 +182,7 @@ func (l *Ledger) unnumbered(n *Noop) (a Arrival) {
 		}
 		l.pendingGap = 0
 	}
-	l.unsent(l.lastAt, l.slots.book(n.At, slotsPassed, 1))
+	l.unsent(l.lastAt, l.slots.book(n.At, slotsPassed, 1, true))
 	if slotsPassed > 1 {
 		l.pendingGap, l.pendingSlot = gap, slotsPassed
 	} else {
@@ -329,8 +339,14 @@ func (l *Ledger) closeSlots(end Instant) {
 	if l.early.at > 0 && l.early.ordinal > knownPhase {
 		l.convict()
 	}
-	l.unsent(l.lastAt, l.slots.settle())
-	l.tail(end, l.slots.owed(end, interval, tolerance))
+	unsent, tail := l.slots.atEnd(end, interval, tolerance)
+	if l.rec.Numbered && unsent > 0 {
+		l.rec.Unsent += unsent
+		l.rec.find(Finding{Kind: KindUnsent, From: l.doubtful, Count: unsent, At: l.doubtAt})
+	} else {
+		l.unsent(l.lastAt, unsent)
+	}
+	l.tail(end, tail)
 }
 
 func (l *Ledger) tail(end Instant, count uint64) {

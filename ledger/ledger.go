@@ -80,6 +80,8 @@ type Ledger struct {
 	skipped     uint64  // numbers that a message, not a noop, skipped since the last noop
 	headStart   int64   // numbers before the first noop for which the clock had no slot
 	early       early   // an arrival that may have been a duplicate
+	doubtAt     Instant // when slots last came into doubt, of a numbered stream
+	doubtful    uint64  // and before which noop
 	pendingGap  time.Duration
 	pendingSlot int64
 }

@@ -12,8 +12,9 @@ const maxCredit = 4
 //
 // When an arrival comes n slots after the last one, n−1 slots are in doubt: their noops were
 // never sent, or they are late and right behind (TCP keeps order, so what was held up comes
-// in one burst). The doubt is a balance. Arrivals that come before the next slot lower it;
-// the first arrival on a later slot settles what is left of it as missed.
+// in one burst). The doubt is a balance. Arrivals that come before the next slot lower it.
+// Without numbers the first arrival on a later slot settles what is left of it as missed; with
+// numbers nothing can be mistaken for what is still to come, so it is left to the end.
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
@@ -44,6 +45,9 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	case n == 1 && drift < 0 && s.balance <= 0:
 		// Nearer to the true schedule than the anchor was: nothing arrives before it is sent.
 		s.anchor = at
+	case n == 1 && drift < 0:
+		// Or still late from the slot before: follow a faster clock, but slowly.
+		s.anchor += max(drift, -interval/100)
 	case drift > 0:
 		// Late, or a server whose clock is slower than ours: follow, but slowly.
 		s.anchor += min(drift, interval/100)
@@ -53,11 +57,11 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 
 // book enters n slots that passed by the arrival at the instant at against covered noops
 // (arrived, or known by their number), and returns how many slots are thereby settled as
-// never sent.
-func (s *slots) book(at Instant, n, covered int64) (unsent uint64) {
+// never sent, where settle says that the doubt ends here.
+func (s *slots) book(at Instant, n, covered int64, settle bool) (unsent uint64) {
 	credit := int64(maxCredit)
 	switch {
-	case n > 0 && s.balance > 0:
+	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
 	case !s.steady && n < covered:
 		// The phase is unknown yet: what came before was a replay, or late. This one knows the
@@ -74,6 +78,15 @@ func (s *slots) settle() uint64 {
 	left := max(s.balance, 0)
 	s.balance = 0
 	return uint64(left)
+}
+
+// atEnd settles the book at the end of a stream: how many slots stayed empty before the last
+// arrival, and how many after it. A slot that is due within tolerance of the end, or only after
+// it, is owed to nobody, though a late arrival may have been booked on it.
+func (s *slots) atEnd(end Instant, interval, tolerance time.Duration) (unsent, tail uint64) {
+	notDue := whole(s.anchor-(end-tolerance)+interval-1, interval)
+	unsent = s.settle()
+	return unsent - min(unsent, notDue), s.owed(end, interval, tolerance)
 }
 
 // owed is how many slots passed empty between the anchor and end.
