@@ -1,0 +1,71 @@
+package soak
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// stepped is t as time.Now would return it after someone stepped the wall clock by an hour:
+// the same monotonic reading, another wall time. It relies on how package time packs a Time
+// (1 bit hasMonotonic, 33 bits of seconds, 30 of nanoseconds); the test checks that it does.
+func stepped(t time.Time) time.Time {
+	const hour = 3600 << 30
+	*(*uint64)(unsafe.Pointer(&t)) += hour
+	return t
+}
+
+func TestASteppedClockDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	require.Equal(t, time.Hour, stepped(now).Round(0).Sub(now.Round(0)), "the wall time is stepped")
+	require.Zero(t, stepped(now).Sub(now), "the monotonic time is not")
+
+	play := func(clock func(time.Time) time.Time) *shard.Shard {
+		r := newRecorder()
+		r.start = now
+		r.bucket.Unix = bucketOf(now)
+		p := plan.Default()
+		p.Connections, p.Runners = 1, 1
+		require.NoError(t, r.setPlan(p))
+		l, err := r.newLedger("a-0")
+		require.NoError(t, err)
+		b := &book{ledger: l, recorder: r}
+		at := now
+		b.Connecting(at)
+		at = at.Add(20 * time.Millisecond)
+		b.Opened(at)
+		for n := 1; n <= 40; n++ {
+			at = at.Add(15 * time.Second)
+			seen := at
+			if n > 10 && n <= 30 { // the clock is wrong for five minutes
+				seen = clock(at)
+			}
+			b.Event(seen, &eventstream.Event{
+				ID: fmt.Append(nil, n), HasID: true, Data: []byte("0"),
+				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
+			})
+			if r.bucketOver(seen) {
+				r.roll(seen, sample{})
+			}
+		}
+		l.AskedToEnd(r.instant(clock(at.Add(time.Second))))
+		b.Closed(clock(at.Add(time.Second+5*time.Millisecond)), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+		s := &shard.Shard{}
+		r.fill(s)
+		return s
+	}
+	right := play(func(t time.Time) time.Time { return t })
+	require.True(t, right.Connections[0].Faultless(), "%+v", right.Connections[0])
+	require.EqualValues(t, 40, right.Connections[0].Received)
+	require.EqualValues(t, 3000, right.Latency.MinUS)
+	require.Equal(t, right, play(stepped))
+}
