@@ -100,11 +100,11 @@ func TestNginxRestartIsSurvivedByReconnecting(t *testing.T) {
 func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
-	r := begin(t, []string{m}, "--connections", "20", "--seconds", "25", "--noop-interval", "1")
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "40", "--noop-interval", "1")
 	r.holding("20")
 	runner := runnersOf(m)[0]
 	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
-	time.Sleep(8 * time.Second) // the fault itself: eight silent intervals for this client
+	time.Sleep(20 * time.Second) // the fault itself: twenty silent intervals for this client
 	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
