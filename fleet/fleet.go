@@ -109,8 +109,8 @@ func environment(c Config, index int) []string {
 	p := c.Plan
 	env := os.Environ()
 	if os.Getenv("GOGC") == "" {
-		// A held stream makes hardly any garbage: collecting it sooner costs next to nothing, and
-		// the heap settles in seconds instead of growing for half an hour.
+		// Less memory for some CPU: 11.1 KB per stream of the soak script instead of 11.8, at 1.75
+		// instead of 1.62 times the CPU of the raw client (bench, one noisy run each).
 		env = append(env, "GOGC=50")
 	}
 	return append(env,
