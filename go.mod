@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
 	github.com/grafana/grafana-foundation-sdk/go v0.0.12
 	github.com/grafana/sobek v0.0.0-20260727154728-7781506a890f
 	github.com/prometheus/client_golang v1.24.1

@@ -25,6 +25,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"argument":   {[]string{"run", "now"}, "unexpected argument"},
 		"command":    {[]string{"walk"}, "unknown command"},
 		"no folder":  {[]string{"merge"}, "name one folder"},
+		"two runs":   {[]string{"compare", "a", "b"}, "at least 3 runs of one plan"},
 		"not number": {[]string{"run", "--connections", "many"}, "many"},
 	}
 	for name, c := range cases {

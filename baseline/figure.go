@@ -1,0 +1,65 @@
+package baseline
+
+import (
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// A Figure is one number of a run that can be held against the same number of another.
+type Figure struct {
+	Name  string
+	Unit  string // "ms", "MiB", "%", "": a count
+	Value float64
+	// HigherIsBetter, as of a throughput; of a latency lower is.
+	HigherIsBetter bool
+	// Least is the change, in Unit, below which nobody would care.
+	Least float64
+	// Fault says that the figure counts what must not be: the first one is a regression.
+	Fault bool
+}
+
+// Figures are the figures of a run, always the same ones in the same order for the same plan.
+func Figures(v *verdict.Verdict) []Figure {
+	out := []Figure{
+		fault("failed verdict", flag(v.Verdict == verdict.Fail)),
+		fault("connections refused", uint64(v.Connections.Refused)),
+		fault("connections dropped", uint64(v.Connections.Dropped)),
+		fault("noops missed", v.Noops.Missed),
+		fault("noops duplicated", v.Noops.Duplicated),
+		fault("noops reordered", v.Noops.Reordered),
+		fault("noops corrupted", v.Noops.Corrupted),
+		duration("lateness p99", v.LatenessMS.P99),
+		duration("connect p50", v.ConnectMS.P50),
+		duration("connect p99", v.ConnectMS.P99),
+	}
+	if v.LatencyMS != nil {
+		out = append(out, duration("latency p50", v.LatencyMS.P50), duration("latency p99", v.LatencyMS.P99))
+	}
+	r := v.Resources
+	return append(out,
+		memory("backend memory", r.BackendRSSMax), cpu("backend CPU", r.BackendCPUAverage),
+		memory("nginx memory", r.NginxRSSMax),
+		memory("runner memory", r.RunnerRSSMax), cpu("runners' CPU", r.RunnerCPUAverage),
+	)
+}
+
+func flag(set bool) uint64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func fault(name string, n uint64) Figure { return Figure{Name: name, Value: float64(n), Fault: true} }
+
+func duration(name string, ms float64) Figure {
+	return Figure{Name: name, Unit: "ms", Value: ms, Least: 5}
+}
+
+func memory(name string, bytes uint64) Figure {
+	return Figure{Name: name, Unit: "MiB", Value: float64(bytes) / (1 << 20), Least: 1}
+}
+
+// cpu is a share of one core.
+func cpu(name string, percent float64) Figure {
+	return Figure{Name: name, Unit: "%", Value: percent, Least: 1}
+}
