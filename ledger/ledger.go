@@ -159,7 +159,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		}
 	case l.rec.Streams == 0:
 		l.rec.State = Refused
-		l.rec.ClosedAt = at
+		l.rec.ClosedAt, l.rec.Connect = at, at-l.connectAt
 		l.rec.find(Finding{Kind: KindRefused, At: at, Note: reason})
 	case asked && clean && l.rec.State == Open:
 		l.rec.State = Completed

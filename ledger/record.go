@@ -15,7 +15,7 @@ type Record struct {
 
 	Attempts int           `json:"attempts"`
 	Streams  int           `json:"streams"`
-	Connect  time.Duration `json:"connect_ns"` // first dial to first headers
+	Connect  time.Duration `json:"connect_ns"` // first dial to first headers; of one refused: the last dial to its refusal
 	OpenedAt Instant       `json:"opened_ns"`
 	ClosedAt Instant       `json:"closed_ns"`
 	Held     time.Duration `json:"held_ns"` // headers to end, summed over streams

@@ -1,5 +1,6 @@
-// Package resources samples what the processes of a soak take while it runs: the backend by
-// its own /metrics, nginx by its processes. The runners sample themselves.
+// Package resources samples what a soak takes while it runs: the backend by its own /metrics,
+// nginx by its processes and its status page, this host by /proc; or all of it from Prometheus,
+// where there is one. The runners sample themselves.
 package resources
 
 import (
@@ -14,22 +15,28 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
-	"github.com/shirou/gopsutil/v4/process"
 )
 
 // Every is the distance of two samples.
 const Every = 5 * time.Second
 
-// A Sample is one line of resources.ndjson. A figure that could not be had is 0.
+// A Sample is one line of resources.ndjson. A figure that could not be had is 0. What counts
+// seconds or events does so since its process or the host started; differences tell.
 type Sample struct {
-	Unix       int64   `json:"unix_s"`
-	BackendRSS uint64  `json:"backend_rss_bytes"`
-	BackendCPU float64 `json:"backend_cpu_seconds"` // since the backend started
-	Streams    int     `json:"backend_streams_open"`
-	Goroutines int     `json:"backend_goroutines"`
-	Files      int     `json:"backend_open_fds"`
-	NginxRSS   uint64  `json:"nginx_rss_bytes"`
-	NginxCPU   float64 `json:"nginx_cpu_seconds"`
+	Unix             int64   `json:"unix_s"`
+	BackendRSS       uint64  `json:"backend_rss_bytes"`
+	BackendCPU       float64 `json:"backend_cpu_seconds"`
+	Streams          int     `json:"backend_streams_open"`
+	Goroutines       int     `json:"backend_goroutines"`
+	Files            int     `json:"backend_open_fds"`
+	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
+	BackendGCs       uint64  `json:"backend_gcs,omitempty"`
+	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // all pauses together
+	NginxRSS         uint64  `json:"nginx_rss_bytes"`
+	NginxCPU         float64 `json:"nginx_cpu_seconds"`
+	NginxActive      int     `json:"nginx_connections_active,omitempty"` // one for each client and each upstream
+	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
+	Host
 }
 
 // FromMetrics reads the backend's figures from its metrics page, as far as it shows them.
@@ -52,28 +59,12 @@ func (s *Sample) FromMetrics(page io.Reader) error {
 	s.Streams = int(value("backend_streams_open"))
 	s.Goroutines = int(value("go_goroutines"))
 	s.Files = int(value("process_open_fds"))
+	s.MaxFiles = uint64(value("process_max_fds"))
+	if f := families["go_gc_duration_seconds"]; f != nil && len(f.GetMetric()) > 0 {
+		pauses := f.GetMetric()[0].GetSummary()
+		s.BackendGCs, s.BackendGCSeconds = pauses.GetSampleCount(), pauses.GetSampleSum()
+	}
 	return nil
-}
-
-// FromNginx adds up the master process and its workers. Pages they share count once each, so
-// the sum is somewhat above what nginx takes.
-func (s *Sample) FromNginx(master int) {
-	p, err := process.NewProcess(int32(master)) //nolint:gosec // a pid fits
-	if err != nil {
-		return
-	}
-	all := []*process.Process{p}
-	if workers, err := p.Children(); err == nil {
-		all = append(all, workers...)
-	}
-	for _, p := range all {
-		if m, err := p.MemoryInfo(); err == nil {
-			s.NginxRSS += m.RSS
-		}
-		if t, err := p.Times(); err == nil {
-			s.NginxCPU += t.User + t.System
-		}
-	}
 }
 
 // Summary is the most and the average over a run.

@@ -17,7 +17,14 @@ process_cpu_seconds_total 12.5
 backend_streams_open 1200
 # TYPE go_goroutines gauge
 go_goroutines 14
+# TYPE process_open_fds gauge
 process_open_fds 1215
+# TYPE process_max_fds gauge
+process_max_fds 20000
+# TYPE go_gc_duration_seconds summary
+go_gc_duration_seconds{quantile="1"} 0.002
+go_gc_duration_seconds_sum 0.5
+go_gc_duration_seconds_count 40
 `
 
 func TestFromMetrics(t *testing.T) {
@@ -26,7 +33,9 @@ func TestFromMetrics(t *testing.T) {
 	require.NoError(t, s.FromMetrics(strings.NewReader(page)))
 	require.Equal(t, uint64(21_000_000), s.BackendRSS)
 	require.InDelta(t, 12.5, s.BackendCPU, 1e-9)
-	require.Equal(t, []int{1200, 14}, []int{s.Streams, s.Goroutines})
+	require.Equal(t, []int{1200, 14, 1215}, []int{s.Streams, s.Goroutines, s.Files})
+	require.Equal(t, []uint64{20_000, 40}, []uint64{s.MaxFiles, s.BackendGCs})
+	require.InDelta(t, .5, s.BackendGCSeconds, 1e-9)
 	require.Equal(t, uint64(3), s.NginxRSS, "what is not on the page stays")
 	require.NoError(t, s.FromMetrics(strings.NewReader("")), "a foreign service need not show anything")
 	require.Zero(t, s.BackendRSS)
@@ -38,9 +47,39 @@ func TestFromNginxAddsUpProcesses(t *testing.T) {
 	var s Sample
 	s.FromNginx(os.Getpid())
 	require.NotZero(t, s.NginxRSS)
+	require.NotZero(t, s.NginxFiles)
 	before := s
 	s.FromNginx(1 << 30) // there is no such process
 	require.Equal(t, before, s)
+}
+
+func TestFromStatus(t *testing.T) {
+	t.Parallel()
+	var s Sample
+	require.NoError(t, s.FromStatus(strings.NewReader("Active connections: 2401 \nserver accepts handled requests\n 1 1 1 \n")))
+	require.Equal(t, 2401, s.NginxActive)
+	require.ErrorContains(t, s.FromStatus(strings.NewReader("<html>")), "nginx's status page")
+}
+
+func TestFromHostCountsUp(t *testing.T) {
+	t.Parallel()
+	var before, after Sample
+	before.FromHost()
+	after.FromHost()
+	require.True(t, before.NetworkKnown)
+	require.NotZero(t, before.Available)
+	require.NotZero(t, before.BusySeconds)
+	require.GreaterOrEqual(t, after.BusySeconds, before.BusySeconds)
+	require.GreaterOrEqual(t, after.Retransmits, before.Retransmits)
+	require.LessOrEqual(t, before.Overflows, before.Drops, "an overflow is a drop too")
+}
+
+func TestThisMachineIsNamed(t *testing.T) {
+	t.Parallel()
+	m := ThisMachine()
+	require.NotZero(t, m.Cores)
+	require.NotZero(t, m.Memory)
+	require.NotEmpty(t, m.Kernel)
 }
 
 func TestSummarize(t *testing.T) {

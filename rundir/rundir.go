@@ -33,13 +33,17 @@ const (
 
 // A Run is what `soak run` saw that the runners could not: run.json.
 type Run struct {
-	Command  []string `json:"command"`
-	Version  string   `json:"version"`
-	OneClock bool     `json:"one_clock"` // target and runners are on this host
-	Nginx    string   `json:"nginx,omitempty"`
-	Problems []string `json:"problems,omitempty"` // why the run is incomplete
-	Failures []string `json:"failures,omitempty"` // of the target
-	Warnings []string `json:"warnings,omitempty"`
+	Command  []string          `json:"command"`
+	Version  string            `json:"version"`
+	OneClock bool              `json:"one_clock"` // target and runners are on this host
+	Nginx    string            `json:"nginx,omitempty"`
+	Backend  string            `json:"backend,omitempty"` // version, where it is one of ours
+	Machine  resources.Machine `json:"machine"`           // of `soak run`
+	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
+	ResourcesFrom string   `json:"resources_from,omitempty"`
+	Problems      []string `json:"problems,omitempty"` // why the run is incomplete
+	Failures      []string `json:"failures,omitempty"` // of the target
+	Warnings      []string `json:"warnings,omitempty"`
 }
 
 // A Dir is the folder of a run.

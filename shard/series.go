@@ -44,6 +44,7 @@ func (s *bucketSum) add(b Bucket) {
 	s.RSS += b.RSS
 	s.CPUPercent += b.CPUPercent
 	s.Goroutines += b.Goroutines
+	s.Files += b.Files
 	s.RunDelayMS += b.RunDelayMS
 	s.StallMS = max(s.StallMS, b.StallMS)
 	s.GCPauseUS = max(s.GCPauseUS, b.GCPauseUS)

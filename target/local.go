@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -228,6 +229,14 @@ func (l *Local) NginxPID() int {
 		return 0
 	}
 	return l.nginx.present().PID()
+}
+
+// NginxStatus is nginx's status page. ok is false without nginx, or when it does not answer.
+func (l *Local) NginxStatus(ctx context.Context) (page io.ReadCloser, ok bool) {
+	if l.nginx == nil {
+		return nil, false
+	}
+	return show(ctx, http.DefaultClient, "http://"+l.port+"/nginx-status", "")
 }
 
 // Stop ends the target in order, nginx first, and leaves nothing behind. When ctx ends it

@@ -42,14 +42,18 @@ func direct(network, address string) *http.Client {
 }
 
 func (t *Target) get(ctx context.Context, path string) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.base+path, nil)
+	return get(ctx, t.client, t.base+path, t.Token)
+}
+
+func get(ctx context.Context, client *http.Client, url, token string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	if t.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+t.Token)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	return t.client.Do(req)
+	return client.Do(req)
 }
 
 // Probe says in a sentence why a soak with noops at this interval cannot begin: nothing answers
@@ -104,7 +108,28 @@ func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (kept b
 
 // Metrics is the backend's metrics page. ok is false where there is none.
 func (t *Target) Metrics(ctx context.Context) (page io.ReadCloser, ok bool) {
-	resp, err := t.get(ctx, "/metrics")
+	return show(ctx, t.client, t.base+"/metrics", t.Token)
+}
+
+// Version is what the backend says of itself, "" where it is none of ours.
+func (t *Target) Version(ctx context.Context) string {
+	page, ok := show(ctx, t.client, t.base+"/healthz", t.Token)
+	if !ok {
+		return ""
+	}
+	defer page.Close()
+	var health struct {
+		Version string `json:"version"`
+	}
+	if json.NewDecoder(io.LimitReader(page, 1<<16)).Decode(&health) != nil {
+		return ""
+	}
+	return health.Version
+}
+
+// show opens a page that need not be there.
+func show(ctx context.Context, client *http.Client, url, token string) (page io.ReadCloser, ok bool) {
+	resp, err := get(ctx, client, url, token)
 	if err != nil {
 		return nil, false
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -40,10 +42,8 @@ func (m *meter) run(ctx context.Context) {
 	tick := time.NewTicker(resources.Every)
 	defer tick.Stop()
 	for {
-		if s, ok := m.sample(ctx); ok {
-			if err := out.Encode(s); err != nil {
-				m.complain(err)
-			}
+		if err := out.Encode(m.sample(ctx)); err != nil {
+			m.complain(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -53,24 +53,16 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample takes one; not ok where the target shows nothing of itself.
-func (m *meter) sample(ctx context.Context) (s resources.Sample, ok bool) {
+// sample takes one of the target, as far as it shows itself, and of this host.
+func (m *meter) sample(ctx context.Context) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, resources.Every)
 	defer cancel()
 	s.Unix = m.start.Add(time.Since(m.start)).Unix()
-	page, ok := m.target.Metrics(ctx)
-	if ok {
-		err := s.FromMetrics(page)
-		_ = page.Close()
-		if err != nil {
-			m.complain(err)
-		}
-	}
+	s.FromHost()
+	m.read(ctx, s.FromMetrics, m.target.Metrics)
 	if l := m.target.Local; l != nil && l.NginxPID() != 0 {
 		s.FromNginx(l.NginxPID())
-	}
-	if !ok && s.NginxRSS == 0 {
-		return s, false
+		m.read(ctx, s.FromStatus, l.NginxStatus)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -78,7 +70,18 @@ func (m *meter) sample(ctx context.Context) (s resources.Sample, ok bool) {
 		m.cpu = 100 * (s.BackendCPU - m.last.BackendCPU) / float64(wall)
 	}
 	m.last = s
-	return s, true
+	return s
+}
+
+// read takes a page that the target may or may not show into a sample.
+func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(context.Context) (io.ReadCloser, bool)) {
+	page, ok := show(ctx)
+	if !ok {
+		return
+	}
+	if err := errors.Join(take(page), page.Close()); err != nil {
+		m.complain(err)
+	}
 }
 
 func (m *meter) complain(err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/sse-soak/sse-soak/fleet"
 	"github.com/sse-soak/sse-soak/preflight"
 	"github.com/sse-soak/sse-soak/report"
+	"github.com/sse-soak/sse-soak/resources"
 	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/target"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -36,7 +37,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	}
 	gentle, kill, stop := interrupts(parent)
 	defer stop()
-	ses := &session{settings: s, stdout: stdout, run: rundir.Run{Command: os.Args, Version: version()}}
+	ses := &session{settings: s, stdout: stdout, run: rundir.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()}}
 	if err := ses.check(); err != nil {
 		return "", err
 	}
@@ -61,6 +62,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
 		return "", err
 	}
+	ses.run.Backend = ses.target.Version(gentle)
 	ses.announce()
 	ses.fleet, err = fleet.Start(fleet.Config{K6: k6, Script: ses.script, Plan: ses.plan, Token: ses.target.Token, Dir: string(ses.dir)})
 	if err != nil {
@@ -170,6 +172,7 @@ func (s *session) hold(gentle, kill context.Context) {
 		s.run.Problems = append(s.run.Problems, "the run was stopped by a signal before its end")
 	}
 	s.run.Warnings = append(s.run.Warnings, meter.warnings()...)
+	s.askPrometheus(kill, meter.start)
 }
 
 // conclude collects the books, and judges.

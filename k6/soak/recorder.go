@@ -177,7 +177,7 @@ func (r *recorder) roll(now time.Time, s sample) {
 	next := bucketOf(r.wall(now))
 	r.bucket.Open = r.open
 	r.bucket.RSS, r.bucket.CPUPercent = s.rss, s.cpuPercent
-	r.bucket.Goroutines, r.bucket.GCPauseUS = s.goroutines, s.gcPause.Microseconds()
+	r.bucket.Goroutines, r.bucket.Files, r.bucket.GCPauseUS = s.goroutines, s.files, s.gcPause.Microseconds()
 	r.bucket.RunDelayMS, r.bucket.StallMS = s.runDelay.Milliseconds(), s.stall.Milliseconds()
 	kept := keptBucket{Bucket: r.bucket}
 	if r.lateness.Count() > 0 {

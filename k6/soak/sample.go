@@ -26,6 +26,7 @@ type sample struct {
 	rss        uint64
 	cpuPercent float64 // of one core, since the sample before
 	goroutines int
+	files      int           // open descriptors
 	gcPause    time.Duration // the longest since the sample before
 	runDelay   time.Duration // runnable, but waiting for a core, over all threads; since the sample before
 	stall      time.Duration // the longest time by which this process woke up late
@@ -47,6 +48,9 @@ func (s *sampler) take() sample {
 	if delay := runDelay(); delay >= s.runDelay { // a thread that ended takes its share with it
 		out.runDelay = delay - s.runDelay
 		s.runDelay = delay
+	}
+	if n, err := s.self.NumFDs(); err == nil {
+		out.files = int(n)
 	}
 	if m, err := s.self.MemoryInfo(); err == nil {
 		out.rss = m.RSS

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"time"
+
+	"github.com/sse-soak/sse-soak/resources"
+	"github.com/sse-soak/sse-soak/rundir"
+)
+
+// askPrometheus puts what PROMETHEUS_URL knows of the run in the place of our own samples,
+// which stay where it does not answer or does not know the backend.
+func (s *session) askPrometheus(ctx context.Context, started time.Time) {
+	address := os.Getenv("PROMETHEUS_URL")
+	if address == "" {
+		return
+	}
+	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
+	if err == nil {
+		err = s.dir.Write(rundir.ResourcesFile, func(w io.Writer) error {
+			out := json.NewEncoder(w)
+			for _, sample := range samples {
+				if err := out.Encode(sample); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		s.run.Warnings = append(s.run.Warnings, err.Error()+"; the resources are those that soak sampled itself")
+		return
+	}
+	s.run.ResourcesFrom = resources.Redacted(address)
+}

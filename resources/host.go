@@ -1,0 +1,50 @@
+package resources
+
+import (
+	"github.com/prometheus/procfs"
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/mem"
+)
+
+// Host is what the machine of a Sample takes: that of `soak run`, or with Prometheus all that it
+// watches.
+type Host struct {
+	BusySeconds  float64 `json:"host_cpu_seconds,omitempty"` // of all cores together
+	Available    uint64  `json:"host_memory_available_bytes,omitempty"`
+	Sent         uint64  `json:"host_tcp_segments_sent,omitempty"`
+	Retransmits  uint64  `json:"host_tcp_retransmits,omitempty"`
+	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects that found an accept queue full
+	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, those among them
+	NetworkKnown bool    `json:"host_network_known,omitempty"`    // 0 of these is a count, not a gap
+}
+
+// FromHost reads this machine's own counters, as far as its kernel shows them.
+func (s *Sample) FromHost() {
+	if t, err := cpu.Times(false); err == nil && len(t) == 1 {
+		busy := t[0]
+		s.BusySeconds = busy.User + busy.System + busy.Nice + busy.Irq + busy.Softirq + busy.Steal
+	}
+	if m, err := mem.VirtualMemory(); err == nil {
+		s.Available = m.Available
+	}
+	self, err := procfs.Self()
+	if err != nil {
+		return
+	}
+	tcp, snmpErr := self.Snmp()
+	ext, netstatErr := self.Netstat()
+	if snmpErr != nil || netstatErr != nil {
+		return
+	}
+	s.Sent, s.Retransmits = count(tcp.OutSegs), count(tcp.RetransSegs)
+	s.Overflows, s.Drops = count(ext.ListenOverflows), count(ext.ListenDrops)
+	s.NetworkKnown = true
+}
+
+// count is a counter of the kernel, 0 where it has none.
+func count(v *float64) uint64 {
+	if v == nil || *v < 0 {
+		return 0
+	}
+	return uint64(*v)
+}

@@ -1,0 +1,37 @@
+package resources
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+	"github.com/shirou/gopsutil/v4/host"
+	"github.com/shirou/gopsutil/v4/mem"
+)
+
+// Machine says which computer a run was on, for whoever reads its figures later.
+type Machine struct {
+	Name   string `json:"name,omitempty"`
+	System string `json:"system,omitempty"` // "debian 12.11"
+	Kernel string `json:"kernel,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
+	Cores  int    `json:"cores"`
+	Memory uint64 `json:"memory_bytes,omitempty"`
+}
+
+// ThisMachine looks around. What it cannot find stays empty.
+func ThisMachine() Machine {
+	m := Machine{Cores: runtime.NumCPU()}
+	if info, err := host.Info(); err == nil {
+		m.Name, m.Kernel = info.Hostname, info.KernelVersion
+		m.System = strings.TrimSpace(fmt.Sprintf("%s %s", info.Platform, info.PlatformVersion))
+	}
+	if info, err := cpu.Info(); err == nil && len(info) > 0 {
+		m.CPU = info[0].ModelName
+	}
+	if v, err := mem.VirtualMemory(); err == nil {
+		m.Memory = v.Total
+	}
+	return m
+}

@@ -1,0 +1,106 @@
+package resources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+)
+
+// queries are the figures of a Sample in the names of this repository's scrape configuration
+// (prometheus/): the job `backend`, nginx's exporter, node_exporter with tcpstat.
+var queries = []struct {
+	query string
+	put   func(*Sample, float64)
+}{
+	{`sum(process_resident_memory_bytes{job="backend"})`, func(s *Sample, v float64) { s.BackendRSS = uint64(v) }},
+	{`sum(process_cpu_seconds_total{job="backend"})`, func(s *Sample, v float64) { s.BackendCPU = v }},
+	{`sum(backend_streams_open{job="backend"})`, func(s *Sample, v float64) { s.Streams = int(v) }},
+	{`sum(go_goroutines{job="backend"})`, func(s *Sample, v float64) { s.Goroutines = int(v) }},
+	{`sum(process_open_fds{job="backend"})`, func(s *Sample, v float64) { s.Files = int(v) }},
+	{`min(process_max_fds{job="backend"})`, func(s *Sample, v float64) { s.MaxFiles = uint64(v) }},
+	{`sum(go_gc_duration_seconds_count{job="backend"})`, func(s *Sample, v float64) { s.BackendGCs = uint64(v) }},
+	{`sum(go_gc_duration_seconds_sum{job="backend"})`, func(s *Sample, v float64) { s.BackendGCSeconds = v }},
+	{`sum(nginx_connections_active)`, func(s *Sample, v float64) { s.NginxActive = int(v) }},
+	{`sum(container_memory_rss{name=~".*nginx.*"})`, func(s *Sample, v float64) { s.NginxRSS = uint64(v) }},
+	{`sum(container_cpu_usage_seconds_total{name=~".*nginx.*"})`, func(s *Sample, v float64) { s.NginxCPU = v }},
+	{`sum(node_cpu_seconds_total{mode!~"idle|iowait"})`, func(s *Sample, v float64) { s.BusySeconds = v }},
+	{`sum(node_memory_MemAvailable_bytes)`, func(s *Sample, v float64) { s.Available = uint64(v) }},
+	{`sum(node_netstat_Tcp_OutSegs)`, func(s *Sample, v float64) { s.Sent = uint64(v) }},
+	{`sum(node_netstat_Tcp_RetransSegs)`, func(s *Sample, v float64) { s.Retransmits, s.NetworkKnown = uint64(v), true }},
+	{`sum(node_netstat_TcpExt_ListenOverflows)`, func(s *Sample, v float64) { s.Overflows = uint64(v) }},
+	{`sum(node_netstat_TcpExt_ListenDrops)`, func(s *Sample, v float64) { s.Drops = uint64(v) }},
+}
+
+// maxPoints is below what Prometheus gives at once, 11,000.
+const maxPoints = 10_000
+
+// FromPrometheus asks the Prometheus at address for what the target and its machines took
+// from one time to another, one sample Every. It is an error when it knows nothing of a backend.
+func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]Sample, error) {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // it may hold a password: not shown
+	}
+	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Timeout: 30 * time.Second}})
+	if err != nil {
+		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redacted(address), err)
+	}
+	from, to = from.Truncate(Every), to.Truncate(Every)
+	samples := make([]Sample, int(to.Sub(from)/Every)+1)
+	for i := range samples {
+		samples[i].Unix = from.Unix() + int64(i)*int64(Every/time.Second)
+	}
+	found := false
+	for at := 0; at < len(samples); at += maxPoints {
+		part := samples[at:min(at+maxPoints, len(samples))]
+		some, err := fill(ctx, prometheus.NewAPI(client), part)
+		if err != nil {
+			return nil, fmt.Errorf("ask Prometheus at %s: %w", Redacted(address), err)
+		}
+		found = found || some
+	}
+	if !found {
+		return nil, fmt.Errorf("the Prometheus at %s has nothing of a job \"backend\" between %s and %s UTC",
+			Redacted(address), from.UTC().Format(time.TimeOnly), to.UTC().Format(time.TimeOnly))
+	}
+	return samples, nil
+}
+
+func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool, err error) {
+	window := prometheus.Range{
+		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Every,
+	}
+	for i, q := range queries {
+		answer, _, err := ask.QueryRange(ctx, q.query, window)
+		if err != nil {
+			return false, err
+		}
+		matrix, ok := answer.(model.Matrix)
+		if !ok || len(matrix) == 0 {
+			continue
+		}
+		found = found || i == 0
+		for _, v := range matrix[0].Values { // a sum has one series
+			at := (v.Timestamp.Unix() - samples[0].Unix) / int64(Every/time.Second)
+			if at >= 0 && at < int64(len(samples)) {
+				q.put(&samples[at], float64(v.Value))
+			}
+		}
+	}
+	return found, nil
+}
+
+// Redacted is an address without the password in it.
+func Redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(not a URL)"
+	}
+	return u.Redacted()
+}

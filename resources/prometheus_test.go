@@ -1,0 +1,81 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// prometheusWatching starts a real Prometheus that scrapes target as the job backend.
+func prometheusWatching(t *testing.T, target string) (url string) {
+	t.Helper()
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		t.Skip("prometheus is not installed (.ci/run installs it)")
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: [{job_name: backend, scrape_interval: 1s, static_configs: [{targets: ["+target+"]}]}]"), 0o600))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	ctx, stop := context.WithCancel(context.Background())
+	p := exec.CommandContext(ctx, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() {
+		stop()
+		_ = p.Wait() // killed
+	})
+	return "http://" + address
+}
+
+func TestFromPrometheus(t *testing.T) {
+	t.Parallel()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, page, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 17\n")
+	}))
+	t.Cleanup(target.Close)
+	url := prometheusWatching(t, target.Listener.Addr().String())
+	started := time.Now()
+	var samples []Sample
+	var last Sample
+	require.Eventually(t, func() bool {
+		var err error
+		if samples, err = FromPrometheus(t.Context(), url, started.Add(-time.Minute), time.Now().Add(Every)); err != nil {
+			return false
+		}
+		last = samples[len(samples)-1]
+		return last.BackendRSS != 0
+	}, 30*time.Second, 200*time.Millisecond)
+	require.Equal(t, uint64(21_000_000), last.BackendRSS)
+	require.InDelta(t, 12.5, last.BackendCPU, 1e-9)
+	require.Equal(t, []int{1200, 14, 1215}, []int{last.Streams, last.Goroutines, last.Files})
+	require.Equal(t, []uint64{20_000, 40, 17}, []uint64{last.MaxFiles, last.BackendGCs, last.Retransmits})
+	require.True(t, last.NetworkKnown)
+	require.Zero(t, samples[0].BackendRSS, "before it was watched")
+	require.Equal(t, samples[0].Unix+int64(len(samples)-1)*5, last.Unix)
+
+	_, err := FromPrometheus(t.Context(), url, started.Add(-2*time.Hour), started.Add(-time.Hour))
+	require.ErrorContains(t, err, `has nothing of a job "backend"`)
+}
+
+func TestFromPrometheusSaysWhatIsWrongWithoutThePassword(t *testing.T) {
+	t.Parallel()
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	nobody.Close()
+	for _, address := range []string{"http://me:secret@" + nobody.Listener.Addr().String(), "http://me:secret@%zz", "me:secret"} {
+		_, err := FromPrometheus(t.Context(), address, time.Now().Add(-time.Minute), time.Now())
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "secret", address)
+	}
+}
