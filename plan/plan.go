@@ -18,6 +18,7 @@ const DisconnectLead = 5
 // A Plan is one soak. The zero value is not valid; see Check.
 type Plan struct {
 	TestID           string  `json:"testid"`
+	Suite            string  `json:"suite,omitempty"` // "": the soak. Another one says itself what it does
 	Connections      int     `json:"connections"`
 	Seconds          int     `json:"seconds"` // of the whole run; a stream is held DisconnectLead less
 	NoopInterval     float64 `json:"noop_interval_s"`
@@ -49,6 +50,9 @@ var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
 // Check says in one sentence what is wrong with the plan, nil if nothing is.
 func (p *Plan) Check() error {
+	if p.Suite != "" {
+		return p.checkCommon()
+	}
 	switch {
 	case p.Connections < 1:
 		return fmt.Errorf("CONNECTIONS is %d: a soak needs at least 1 connection", p.Connections)
@@ -66,11 +70,9 @@ func (p *Plan) Check() error {
 	case float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
 		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream held for %d s sees less than two noops; lengthen the run or shorten the interval",
 			p.Seconds, p.NoopInterval, p.Seconds-DisconnectLead)
-	case p.Runners < 1:
-		return fmt.Errorf("RUNNERS is %d: it takes at least 1", p.Runners)
 	case p.ConnectionsPerVU < 1:
 		return fmt.Errorf("CONNECTIONS_PER_VU is %d: it must be at least 1", p.ConnectionsPerVU)
-	case p.Iterations() < p.Runners:
+	case p.Runners > 0 && p.Iterations() < p.Runners:
 		return fmt.Errorf("RUNNERS is %d, but there are only %d virtual users to share out; lower RUNNERS or CONNECTIONS_PER_VU",
 			p.Runners, p.Iterations())
 	case p.LateMS < 1:
@@ -81,6 +83,15 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("PREFIX is %q: device ids may hold only letters, digits, '.', '_' and '-'", p.Prefix)
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
 		return fmt.Errorf("PREFIX is %d characters long: with the number behind it a device id may have 64", len(p.Prefix))
+	}
+	return p.checkCommon()
+}
+
+// checkCommon is what holds for a run of any kind.
+func (p *Plan) checkCommon() error {
+	switch {
+	case p.Runners < 1:
+		return fmt.Errorf("RUNNERS is %d: it takes at least 1", p.Runners)
 	case !idPart.MatchString(p.TestID) || p.TestID == "." || p.TestID == "..":
 		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
 	}

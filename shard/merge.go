@@ -3,6 +3,7 @@ package shard
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 // grouping do not matter.
 type Merged struct {
 	Plan        plan.Plan
+	Suite       *Suite   // nil of a soak
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -43,6 +45,10 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 	shards = slices.Clone(shards)
 	slices.SortStableFunc(shards, func(a, b *Shard) int { return cmp.Compare(a.Runner.Index, b.Runner.Index) })
 	m.checkRunners(shards)
+	if p.Suite != "" {
+		m.checkSuite(shards)
+	}
+	metrics := map[string]*Metric{}
 	buckets := map[int64]*bucketSum{}
 	for i, s := range shards {
 		m.Runners = append(m.Runners, s.Runner)
@@ -51,14 +57,17 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 		m.Lateness.Merge(s.Lateness)
 		m.addLatency(s.Latency)
 		m.addChecks(s.Checks)
-		m.addMetrics(s.Metrics)
+		addMetrics(metrics, s.Metrics)
 		for _, r := range s.Connections {
 			m.Connections = append(m.Connections, Connection{Record: r, Runner: i})
 		}
 		m.addSeries(buckets, s)
 	}
 	m.Series = sortedBuckets(buckets)
-	m.checkConnections()
+	m.Metrics = sortedMetrics(metrics)
+	if p.Suite == "" {
+		m.checkConnections()
+	}
 	return m
 }
 
@@ -88,7 +97,7 @@ func (m *Merged) checkRunners(shards []*Shard) {
 		if first := shards[0]; r.ScriptHash != first.Runner.ScriptHash {
 			m.problem("runner %d ran another script than runner %d", r.Index, first.Runner.Index)
 		}
-		if diff := planDifference(m.Plan, s.Plan); diff != "" {
+		if diff := planDifference(m.Plan, s.Plan); m.Plan.Suite == "" && diff != "" {
 			m.problem("runner %d ran another plan: %s", r.Index, diff)
 		}
 	}
@@ -231,25 +240,34 @@ func (m *Merged) addChecks(checks []Check) {
 	slices.SortFunc(m.Checks, func(a, b Check) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func (m *Merged) addMetrics(all []Metric) {
+func addMetrics(sums map[string]*Metric, all []Metric) {
 	for _, n := range all {
-		i := slices.IndexFunc(m.Metrics, func(have Metric) bool { return have.Name == n.Name })
-		if i < 0 {
+		key := n.key()
+		have := sums[key]
+		if have == nil {
 			if n.Trend != nil {
 				own := NewHistogram()
 				own.Merge(n.Trend)
 				n.Trend = own
 			}
-			m.Metrics = append(m.Metrics, n)
+			sums[key] = &n
 			continue
 		}
-		have := &m.Metrics[i]
 		have.Sum += n.Sum
+		have.Squares += n.Squares
 		have.Min, have.Max = min(have.Min, n.Min), max(have.Max, n.Max)
+		have.FirstUS, have.LastUS = min(have.FirstUS, n.FirstUS), max(have.LastUS, n.LastUS)
 		have.Count += n.Count
 		if have.Trend != nil {
 			have.Trend.Merge(n.Trend)
 		}
 	}
-	slices.SortFunc(m.Metrics, func(a, b Metric) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func sortedMetrics(sums map[string]*Metric) []Metric {
+	out := make([]Metric, 0, len(sums))
+	for _, key := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, *sums[key])
+	}
+	return out
 }

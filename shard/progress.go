@@ -16,6 +16,11 @@ type Progress struct {
 	Faults    uint64  `json:"faults"` // duplicated, reordered, corrupted
 	Late      uint64  `json:"late"`
 	Lateness  *Packed `json:"lateness,omitempty"`
+
+	// Of a suite that makes requests.
+	Stage    string `json:"stage,omitempty"`
+	Requests int64  `json:"requests,omitempty"`
+	Failed   int64  `json:"failed,omitempty"`
 }
 
 // Add counts one connection in.
@@ -53,4 +58,9 @@ func (p *Progress) AddRunner(o Progress) {
 	p.Missed += o.Missed
 	p.Faults += o.Faults
 	p.Late += o.Late
+	p.Requests += o.Requests
+	p.Failed += o.Failed
+	if o.Stage != "" {
+		p.Stage = o.Stage
+	}
 }

@@ -21,7 +21,8 @@ const BucketWidth = 5 * time.Second
 type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`
-	Plan        plan.Plan       `json:"plan"` // as the script understood it
+	Plan        plan.Plan       `json:"plan"`            // as the script understood it
+	Suite       *Suite          `json:"suite,omitempty"` // nil of a soak
 	Connect     *Histogram      `json:"connect"`
 	FirstNoop   *Histogram      `json:"first_noop"` // headers to the first noop
 	Lateness    *Histogram      `json:"lateness"`   // gap − interval
@@ -107,13 +108,18 @@ type Check struct {
 }
 
 // A Metric is one k6 metric, in a form that adds up: counters by sum, rates by trues and
-// count, gauges by extremes, trends by buckets (in microseconds where they hold time).
+// count, gauges by extremes, trends by buckets (in microseconds where they hold time). Where a
+// suite splits by tags there is one for each combination that was seen.
 type Metric struct {
-	Name  string     `json:"name"`
-	Type  string     `json:"type"`
-	Sum   float64    `json:"sum,omitempty"`
-	Count int64      `json:"count,omitempty"`
-	Min   float64    `json:"min,omitempty"`
-	Max   float64    `json:"max,omitempty"`
-	Trend *Histogram `json:"trend,omitempty"`
+	Name    string            `json:"name"`
+	Tags    map[string]string `json:"tags,omitempty"`
+	Type    string            `json:"type"`
+	Sum     float64           `json:"sum,omitempty"`
+	Squares float64           `json:"squares,omitempty"` // sum of the squares, of a trend
+	Count   int64             `json:"count,omitempty"`
+	Min     float64           `json:"min,omitempty"`
+	Max     float64           `json:"max,omitempty"`
+	FirstUS int64             `json:"first_unix_us,omitempty"` // of the first sample: the start of what it timed
+	LastUS  int64             `json:"last_unix_us,omitempty"`  // of the last sample: its end
+	Trend   *Histogram        `json:"trend,omitempty"`
 }

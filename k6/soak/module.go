@@ -19,6 +19,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
 		"plan":   rt.ToValue(mi.plan),
+		"suite":  rt.ToValue(mi.suite),
 		"Ledger": rt.ToValue(mi.newLedger),
 	}}
 	return mi

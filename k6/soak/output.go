@@ -71,6 +71,9 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}
 	r.planIterations(o.runner.Iterations)
+	if suite := r.declared(); suite != nil {
+		o.sums.splitBy = suite.SplitBy
+	}
 	if s := p.ScriptOptions.ExecutionSegment; s != nil {
 		o.runner.Segment = s.String()
 	}

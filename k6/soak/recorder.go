@@ -19,6 +19,7 @@ type recorder struct {
 	mu        sync.Mutex
 	plan      plan.Plan
 	planned   bool
+	suite     *shard.Suite // nil of a soak
 	config    ledger.Config
 	ledgers   []*ledger.Ledger
 	open      int
@@ -193,7 +194,7 @@ func (r *recorder) roll(now time.Time, s sample) {
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Plan = r.plan
+	s.Plan, s.Suite = r.plan, r.suite
 	s.Series = make([]shard.Bucket, len(r.series))
 	for i, kept := range r.series {
 		s.Series[i] = kept.Bucket

@@ -14,12 +14,18 @@ import (
 // sums adds up k6's own metrics in forms that can be merged over runners. k6's summary keeps
 // percentiles, which cannot.
 type sums struct {
+	splitBy []string // tags, of a suite
 	metrics map[string]*shard.Metric
+	cache   map[metrics.TimeSeries]*shard.Metric // what seriesOf found before
 	checks  map[string]*shard.Check
+	stage   string // of the last request
 }
 
 func newSums() *sums {
-	return &sums{metrics: map[string]*shard.Metric{}, checks: map[string]*shard.Check{}}
+	return &sums{
+		metrics: map[string]*shard.Metric{}, checks: map[string]*shard.Check{},
+		cache: map[metrics.TimeSeries]*shard.Metric{},
+	}
 }
 
 func (s *sums) add(containers []metrics.SampleContainer) {
@@ -31,23 +37,18 @@ func (s *sums) add(containers []metrics.SampleContainer) {
 }
 
 func (s *sums) addSample(sample metrics.Sample) {
-	name := sample.Metric.Name
 	sample.Value = finite(sample.Value)
-	m := s.metrics[name]
-	if m == nil {
-		m = &shard.Metric{Name: name, Type: sample.Metric.Type.String(), Min: sample.Value, Max: sample.Value}
-		if sample.Metric.Type == metrics.Trend {
-			m.Trend = shard.NewHistogram()
-		}
-		s.metrics[name] = m
-	}
+	m := s.seriesOf(sample)
 	m.Count++
 	m.Sum += sample.Value
 	m.Min, m.Max = min(m.Min, sample.Value), max(m.Max, sample.Value)
 	if m.Trend != nil { // k6 keeps times in milliseconds; other values keep three decimals
 		m.Trend.Record(time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond)))
 	}
-	if name == metrics.ChecksName {
+	if s.splitBy != nil {
+		s.addTimes(m, sample)
+	}
+	if sample.Metric.Name == metrics.ChecksName {
 		s.addCheck(sample)
 	}
 }
@@ -77,16 +78,7 @@ func finite(v float64) float64 {
 }
 
 func (s *sums) fill(out *shard.Shard) {
-	out.Metrics = make([]shard.Metric, 0, len(s.metrics))
-	for _, m := range s.metrics {
-		c := *m
-		if m.Trend != nil {
-			c.Trend = shard.NewHistogram()
-			c.Trend.Merge(m.Trend)
-		}
-		out.Metrics = append(out.Metrics, c)
-	}
-	slices.SortFunc(out.Metrics, func(a, b shard.Metric) int { return cmp.Compare(a.Name, b.Name) })
+	out.Metrics = s.list()
 	out.Checks = make([]shard.Check, 0, len(s.checks))
 	for _, c := range s.checks {
 		out.Checks = append(out.Checks, *c)

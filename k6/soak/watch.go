@@ -9,7 +9,11 @@ import (
 
 // report writes one line of progress. When nobody reads any more it stops trying.
 func (o *outputSoak) report() {
-	line, err := json.Marshal(o.recorder.progress())
+	p := o.recorder.progress()
+	o.mu.Lock()
+	o.sums.progress(&p)
+	o.mu.Unlock()
+	line, err := json.Marshal(p)
 	if err == nil {
 		_, err = o.progress.Write(append(line, '\n'))
 	}

@@ -48,6 +48,48 @@ declare module 'k6/x/soak' {
    */
   export function plan(plan: Plan): void;
 
+  /** A part of a suite with a load of its own. Numbers that do not apply are left out. */
+  export interface Stage {
+    /** Of its k6 scenario: letters, digits, `_`, `-`. */
+    name: string;
+    /** For people, such as `200 requests/s`. */
+    title: string;
+    /** What the suite uses it for, such as `load`, `warmup`, `health`. */
+    kind: string;
+    /** Which of several targets it goes to. */
+    target?: string;
+    /** Seconds after the start of the run. */
+    start: number;
+    /** Planned length in seconds, or the most that it may take. */
+    seconds: number;
+    /** Requests per second, over all runners. */
+    rate?: number;
+    /** Requests at a time, over all runners. */
+    concurrency?: number;
+    /** Requests in all. */
+    requests?: number;
+    /** Virtual users that there may be, over all runners. */
+    maxVUs?: number;
+  }
+
+  /** What a script of another kind than the soak does; docs/architecture.md says how a suite is made. */
+  export interface Suite {
+    name: string;
+    profile: string;
+    /** Tags by which every metric is kept apart. Their combinations are to be few, at most 5000. */
+    splitBy: string[];
+    /** Settings as the script understood them. */
+    parameters: Record<string, string>;
+    stages: Stage[];
+  }
+
+  /**
+   * Declares the suite. Belongs into the init context; every virtual user declares the same one.
+   *
+   * @throws with one sentence if it differs from an earlier one, or outside of the init context.
+   */
+  export function suite(suite: Suite): void;
+
   /** Where a connection is in its life. `completed` is the only good end. */
   export type State =
     | 'planned'

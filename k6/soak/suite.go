@@ -1,0 +1,81 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// scriptSuite is the argument of soak.suite, in the words of JavaScript.
+type scriptSuite struct {
+	Name       string            `js:"name"`
+	Profile    string            `js:"profile"`
+	SplitBy    []string          `js:"splitBy"`
+	Parameters map[string]string `js:"parameters"`
+	Stages     []scriptStage     `js:"stages"`
+}
+
+type scriptStage struct {
+	Name        string  `js:"name"`
+	Title       string  `js:"title"`
+	Kind        string  `js:"kind"`
+	Target      string  `js:"target"`
+	Start       float64 `js:"start"`
+	Seconds     float64 `js:"seconds"`
+	Rate        float64 `js:"rate"`
+	Concurrency int     `js:"concurrency"`
+	Requests    int     `js:"requests"`
+	MaxVUs      int     `js:"maxVUs"`
+}
+
+func (m *module) suite(v sobek.Value) {
+	rt := m.vu.Runtime()
+	if m.vu.State() != nil {
+		common.Throw(rt, errors.New("soak.suite belongs into the init context, outside of any function"))
+	}
+	var s scriptSuite
+	if err := rt.ExportTo(v, &s); err != nil {
+		common.Throw(rt, fmt.Errorf("soak.suite: %w", err))
+	}
+	declared := shard.Suite{Name: s.Name, Profile: s.Profile, SplitBy: s.SplitBy, Parameters: s.Parameters}
+	for _, st := range s.Stages {
+		declared.Stages = append(declared.Stages, shard.Stage(st))
+	}
+	if err := m.recorder.setSuite(declared); err != nil {
+		common.Throw(rt, err)
+	}
+}
+
+// setSuite takes what the script says it does. Each virtual user loads the script anew and says
+// the same.
+func (r *recorder) setSuite(s shard.Suite) error {
+	if s.Name == "" {
+		return errors.New("soak.suite: a suite needs a name")
+	}
+	seen := map[string]bool{}
+	for _, st := range s.Stages {
+		if st.Name == "" || seen[st.Name] {
+			return fmt.Errorf("soak.suite: the stage %q is there twice, or has no name", st.Name)
+		}
+		seen[st.Name] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.suite != nil && !reflect.DeepEqual(*r.suite, s) {
+		return errors.New("soak.suite was called with two different suites")
+	}
+	r.suite = &s
+	return nil
+}
+
+// declared is the suite, nil of a soak.
+func (r *recorder) declared() *shard.Suite {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.suite
+}

@@ -1,0 +1,90 @@
+package shard
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// How suites of requests name what they measure: one metric for every request, split by these tags.
+const (
+	RequestDuration = "request_duration" // a trend in ms: from asking for a connection to the last byte
+	TagStage        = "scenario"
+	TagEndpoint     = "endpoint"
+	TagServer       = "server" // which of several, where they say so
+	TagCode         = "code"   // CodeOK, CodeWrong, or k6's error code
+	CodeOK          = "ok"
+	CodeWrong       = "wrong" // the answer came, with status 200, and was not the right one
+	Dropped         = "dropped_iterations"
+	Other           = "(other)" // value of the first tag where a script made too many combinations
+)
+
+// A Suite is what a script of another kind than the soak declares of itself: what it does, in
+// which stages, and by which tags its metrics are kept apart. All runners declare the same.
+type Suite struct {
+	Name       string            `json:"name"`
+	Profile    string            `json:"profile"`
+	SplitBy    []string          `json:"split_by,omitempty"`
+	Parameters map[string]string `json:"parameters,omitempty"` // settings as the script understood them
+	Stages     []Stage           `json:"stages"`
+}
+
+// A Stage is a part of a suite with a load of its own. Figures of 0 do not apply.
+type Stage struct {
+	Name        string  `json:"name"`  // of its k6 scenario
+	Title       string  `json:"title"` // for people: "200 requests/s"
+	Kind        string  `json:"kind"`  // what the suite uses it for: "load", "warmup", "health" …
+	Target      string  `json:"target,omitempty"`
+	Start       float64 `json:"start_s"`        // after the start of the run
+	Seconds     float64 `json:"seconds"`        // planned, or the most that it may take
+	Rate        float64 `json:"rate,omitempty"` // arrivals per second over all runners
+	Concurrency int     `json:"concurrency,omitempty"`
+	Requests    int     `json:"requests,omitempty"`
+	MaxVUs      int     `json:"max_vus,omitempty"` // over all runners
+}
+
+// Stage finds a stage by its name.
+func (s *Suite) Stage(name string) (Stage, bool) {
+	i := slices.IndexFunc(s.Stages, func(st Stage) bool { return st.Name == name })
+	if i < 0 {
+		return Stage{}, false
+	}
+	return s.Stages[i], true
+}
+
+// checkSuite holds what the scripts declared against the plan and against each other.
+func (m *Merged) checkSuite(shards []*Shard) {
+	for _, s := range shards {
+		switch {
+		case s.Suite == nil:
+			m.problem("runner %d ran no suite, planned was %q", s.Runner.Index, m.Plan.Suite)
+			continue
+		case s.Suite.Name != m.Plan.Suite:
+			m.problem("runner %d ran the suite %q, planned was %q", s.Runner.Index, s.Suite.Name, m.Plan.Suite)
+		case m.Suite != nil && !reflect.DeepEqual(m.Suite, s.Suite):
+			m.problem("runner %d ran the suite with other settings than runner %d", s.Runner.Index, shards[0].Runner.Index)
+		}
+		if m.Suite == nil {
+			m.Suite = s.Suite
+		}
+		if slices.ContainsFunc(s.Metrics, func(n Metric) bool { return isOther(s.Suite, n) }) {
+			m.problem("runner %d saw too many combinations of tags, not all are kept apart: tag by what is few", s.Runner.Index)
+		}
+	}
+}
+
+// key tells the series of a metric apart.
+func (n *Metric) key() string {
+	var b strings.Builder
+	b.WriteString(n.Name)
+	for _, tag := range slices.Sorted(maps.Keys(n.Tags)) {
+		b.WriteByte(0)
+		b.WriteString(tag)
+		b.WriteByte(0)
+		b.WriteString(n.Tags[tag])
+	}
+	return b.String()
+}
+
+func isOther(s *Suite, n Metric) bool { return len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other }

@@ -1,0 +1,72 @@
+package shard
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func suiteShard(index int, name string) *Shard {
+	p := planFor(2, 1)
+	p.Suite = "rampup"
+	s := empty(p, index)
+	s.Suite = &Suite{Name: name, SplitBy: []string{TagStage}, Stages: []Stage{{Name: "r20", Rate: 20}}}
+	return s
+}
+
+func timed(scenario string, at int64, values ...float64) Metric {
+	m := Metric{Name: RequestDuration, Tags: map[string]string{TagStage: scenario, TagCode: CodeOK}, Type: "trend", Trend: NewHistogram(), FirstUS: at, LastUS: at + 9}
+	for _, v := range values {
+		m.Count++
+		m.Sum += v
+		m.Squares += v * v
+		m.Trend.Record(time.Duration(v) * time.Millisecond)
+	}
+	return m
+}
+
+func TestMergeOfASuite(t *testing.T) {
+	t.Parallel()
+	a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
+	a.Metrics = []Metric{timed("r20", 100, 3, 4), timed("r50", 200, 7)}
+	b.Metrics = []Metric{timed("r20", 90, 5)}
+	m := Merge(a.Plan, []*Shard{a, b})
+	require.Empty(t, m.Problems, "no connection is planned in a suite")
+	require.Equal(t, a.Suite, m.Suite)
+	require.Len(t, m.Metrics, 2)
+	r20 := m.Metrics[0]
+	require.Equal(t, "r20", r20.Tags[TagStage])
+	require.EqualValues(t, 3, r20.Count)
+	require.InDelta(t, 50, r20.Squares, 0)
+	require.EqualValues(t, 90, r20.FirstUS)
+	require.EqualValues(t, 109, r20.LastUS)
+	require.EqualValues(t, 3, r20.Trend.Count())
+	require.EqualValues(t, 2, a.Metrics[0].Trend.Count(), "the shards stay as they are")
+	stage, ok := m.Suite.Stage("r20")
+	require.True(t, ok)
+	require.InDelta(t, 20, stage.Rate, 0)
+	_, ok = m.Suite.Stage("r99")
+	require.False(t, ok)
+}
+
+func TestRunnersOfASuiteMustAgree(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(s *Shard)
+		want string
+	}{
+		{"a soak", func(s *Shard) { s.Suite = nil }, `runner 2 ran no suite, planned was "rampup"`},
+		{"another", func(s *Shard) { s.Suite.Name = "burst" }, `runner 2 ran the suite "burst", planned was "rampup"`},
+		{"other settings", func(s *Shard) { s.Suite.Stages[0].Rate = 21 }, "runner 2 ran the suite with other settings than runner 1"},
+		{"too many tags", func(s *Shard) { s.Metrics = []Metric{timed(Other, 1, 2)}; delete(s.Metrics[0].Tags, TagCode) }, "too many combinations of tags"},
+		{"killed", func(s *Shard) { s.Runner.State = Running }, "runner 2 on h2 did not finish: it was killed"},
+	} {
+		a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
+		c.edit(b)
+		m := Merge(a.Plan, []*Shard{a, b})
+		require.Len(t, m.Problems, 1, c.name)
+		require.Contains(t, m.Problems[0], c.want)
+	}
+}
