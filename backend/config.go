@@ -21,6 +21,7 @@ type Config struct {
 	Listen         string
 	SocketMode     os.FileMode
 	AdminListen    string
+	ServerName     string
 	TLSCert        string
 	TLSKey         string
 	TLSClientCA    string

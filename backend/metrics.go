@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/sse-soak/sse-soak/backend/services"
 )
 
 // metrics is everything /metrics shows. No label ever holds an id.
@@ -86,6 +88,17 @@ func (m *metrics) observeHub(h *hub) {
 		h.call(func() { n = float64(h.held.live) })
 		return n
 	})
+}
+
+// observeServices adds what the plain services count.
+func (m *metrics) observeServices(h *services.Handler) {
+	m.registry.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "backend", Name: "service_requests_total", Help: "Requests that the plain services answered."},
+			func() float64 { return float64(h.Served()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "backend", Name: "service_requests_in_flight", Help: "Requests that the plain services have in hand."},
+			func() float64 { return float64(h.InFlight()) }))
 }
 
 func (m *metrics) streamClosed(r closeReason) { m.closed[r].Inc() }

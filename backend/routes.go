@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/sse-soak/sse-soak/backend/services"
 )
 
 // Largest message, and largest list of faults, in bytes.
@@ -28,7 +30,7 @@ type routeTable map[string]map[string]endpoint
 
 func (s *service) routes() http.Handler {
 	metrics := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
-	return s.guard(routeTable{
+	return s.beside(s.guard(routeTable{
 		"/event/connect":         {http.MethodGet: {serve: s.connect, stream: true}},
 		"/event/forcedisconnect": {http.MethodDelete: {serve: s.forceDisconnect, protected: true}},
 		"/event/send":            {http.MethodPost: {serve: s.send, protected: true}},
@@ -37,6 +39,17 @@ func (s *service) routes() http.Handler {
 		"/healthz":               {http.MethodGet: {serve: s.healthz}},
 		"/readyz":                {http.MethodGet: {serve: s.readyz}},
 		"/metrics":               {http.MethodGet: {serve: metrics.ServeHTTP}},
+	}))
+}
+
+// beside lets the plain services answer the paths that are theirs.
+func (s *service) beside(events http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if services.Owns(r.URL.Path) {
+			s.plain.ServeHTTP(w, r)
+			return
+		}
+		events.ServeHTTP(w, r)
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/sse-soak/sse-soak/backend/services"
 )
 
 // service is the whole backend: listeners, HTTP servers and scheduler.
@@ -21,6 +23,7 @@ type service struct {
 	log      *slog.Logger
 	metrics  *metrics
 	hub      *hub
+	plain    *services.Handler // what is no event stream
 	server   *http.Server
 	admin    *http.Server // nil without ADMIN_LISTEN
 	addr     net.Addr
@@ -60,6 +63,10 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 		return nil, err
 	}
 	s.metrics.observeHub(s.hub)
+	s.plain = services.New(cfg.ServerName, func(w http.ResponseWriter, status int, detail string) {
+		newProblem(status, detail).write(w)
+	})
+	s.metrics.observeServices(s.plain)
 	s.server = s.newServer(s.routes())
 	var gated net.Listener = newGate(l, cfg.httpConnections, func(full bool) { s.server.SetKeepAlivesEnabled(!full) })
 	if tlsConfig != nil {

@@ -84,6 +84,8 @@ var settings = []setting{
 		func(c *Config, v string) error { return setDuration(&c.DrainTimeout, v, 0, time.Hour) }},
 	{"admin-listen", "", "HOST:PORT or unix:/path", "loopback listener for /fault; off when empty",
 		func(c *Config, v string) error { c.AdminListen = v; return nil }},
+	{"server-name", "", "text", "value of the header X-Server of the plain services, to tell servers of a cluster apart",
+		func(c *Config, v string) error { c.ServerName = v; return checkToken(v) }},
 	{"backend-fault", "", "fault;fault", "faults to inject, see below; dangerous by design",
 		func(c *Config, v string) (err error) { c.Faults, err = fault.Parse(v); return err }},
 	{"log-level", "info", "debug|info|warn|error", "least level that is logged to stderr",

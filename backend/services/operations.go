@@ -1,0 +1,130 @@
+package services
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// An answer is the body of a service's response.
+type answer struct {
+	Service   string `json:"service"`
+	Operation string `json:"operation"`
+	Result    any    `json:"result"`
+}
+
+// Bounds of what an operation takes.
+const (
+	maxText   = 4096 // bytes
+	maxValues = 1000
+	maxName   = 64
+)
+
+// operations are what every service can do. An error says what the caller did wrong.
+var operations = map[string]func(url.Values) (any, error){
+	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
+	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },
+	"math.power":    func(q url.Values) (any, error) { return calculate(q, math.Pow) },
+	"string.upper": func(q url.Values) (any, error) {
+		text, err := textOf(q)
+		return strings.ToUpper(text), err
+	},
+	"echo": func(q url.Values) (any, error) { return textOf(q) },
+	"array.sort": func(q url.Values) (any, error) {
+		values, err := valuesOf(q)
+		slices.Sort(values)
+		return values, err
+	},
+	"status": func(url.Values) (any, error) { return "ok", nil },
+}
+
+// operate answers {service}/{operation}.
+func (h *Handler) operate(w http.ResponseWriter, r *http.Request, path string) {
+	service, name, _ := strings.Cut(path, "/")
+	if !validName(service) {
+		h.fail(w, http.StatusNotFound, "a service's name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+		return
+	}
+	operation, ok := operations[name]
+	if !ok {
+		h.fail(w, http.StatusNotFound, "there is no such operation; there are "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
+		return
+	}
+	if r.Method != http.MethodGet {
+		w.Header().Set("Allow", http.MethodGet)
+		h.fail(w, http.StatusMethodNotAllowed, "operations answer GET only")
+		return
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		h.fail(w, http.StatusBadRequest, "the query cannot be read; escape what is not a letter or a digit")
+		return
+	}
+	result, err := operation(query)
+	if err != nil {
+		h.fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	writeJSON(w, answer{Service: service, Operation: name, Result: result})
+}
+
+func validName(name string) bool {
+	if name == "" || len(name) > maxName {
+		return false
+	}
+	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
+}
+
+func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
+	a, err := numberOf(q.Get("a"))
+	if err != nil {
+		return nil, fmt.Errorf("a %w, for example ?a=9&b=22", err)
+	}
+	b, err := numberOf(q.Get("b"))
+	if err != nil {
+		return nil, fmt.Errorf("b %w, for example ?a=9&b=22", err)
+	}
+	result := do(a, b)
+	if math.IsNaN(result) || math.IsInf(result, 0) {
+		return nil, errors.New("the result is no finite number; take smaller ones")
+	}
+	return result, nil
+}
+
+func numberOf(text string) (float64, error) {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, errors.New("must be a number")
+	}
+	return v, nil
+}
+
+func textOf(q url.Values) (string, error) {
+	text := q.Get("text")
+	if !q.Has("text") || len(text) > maxText {
+		return "", fmt.Errorf("text must be there and have at most %d bytes, for example ?text=hello", maxText)
+	}
+	return text, nil
+}
+
+func valuesOf(q url.Values) ([]float64, error) {
+	parts := strings.Split(q.Get("values"), ",")
+	if len(parts) > maxValues {
+		return nil, fmt.Errorf("values may be at most %d", maxValues)
+	}
+	values := make([]float64, len(parts))
+	for i, part := range parts {
+		v, err := numberOf(part)
+		if err != nil {
+			return nil, errors.New("values must be numbers with commas between, for example ?values=3,1,2")
+		}
+		values[i] = v
+	}
+	return values, nil
+}

@@ -1,0 +1,102 @@
+// Package services is what the backend answers beside event streams, so that load tests of plain
+// HTTP have something whose answers can be checked: small operations, an upload that is hashed,
+// and the generic endpoints of go-httpbin.
+//
+//	GET  /default/services/{service}/{operation}?…    see operations.go
+//	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
+//	     /httpbin/…                                   go-httpbin, as its own index page says
+//
+// Every answer names its server (X-Server) and how many requests that server had in hand when
+// this one came, itself included (X-In-Flight).
+package services
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/mccutchen/go-httpbin/v2/httpbin"
+)
+
+const (
+	servicePrefix = "/default/services/"
+	uploadPath    = "/default/upload"
+	httpbinPrefix = "/httpbin"
+)
+
+// Bounds of one request. An upload may take long, and its bytes are not kept.
+const (
+	responseTimeout = 30 * time.Second
+	uploadTimeout   = 10 * time.Minute
+	maxUpload       = 4 << 30
+	maxHTTPBinBody  = 1 << 20
+	maxHTTPBinDelay = 10 * time.Second
+)
+
+// Handler answers the paths of this package. It is safe for concurrent use.
+type Handler struct {
+	server   string // value of X-Server, "" for none
+	fail     Fail
+	inFlight atomic.Int64
+	served   atomic.Uint64
+	generic  http.Handler
+}
+
+// Fail answers a request with an error of that status; detail says what the client can do.
+type Fail func(w http.ResponseWriter, status int, detail string)
+
+// New makes the handler of a server of that name.
+func New(server string, fail Fail) *Handler {
+	return &Handler{server: server, fail: fail, generic: httpbin.New(
+		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
+	)}
+}
+
+// Owns tells whether a path is one of this package.
+func Owns(path string) bool {
+	return strings.HasPrefix(path, "/default/") || strings.HasPrefix(path, httpbinPrefix+"/")
+}
+
+// InFlight is how many requests are in hand.
+func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
+
+// Served is how many requests were answered, well or not.
+func (h *Handler) Served() uint64 { return h.served.Load() }
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	inFlight := h.inFlight.Add(1)
+	defer func() {
+		h.inFlight.Add(-1)
+		h.served.Add(1)
+	}()
+	header := w.Header()
+	if h.server != "" {
+		header.Set("X-Server", h.server)
+	}
+	header.Set("X-In-Flight", strconv.FormatInt(inFlight, 10))
+	path := r.URL.EscapedPath()
+	if path == uploadPath {
+		h.upload(w, r)
+		return
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) // without one in tests
+	if rest, ok := strings.CutPrefix(path, servicePrefix); ok {
+		h.operate(w, r, rest)
+		return
+	}
+	if strings.HasPrefix(path, httpbinPrefix) {
+		h.generic.ServeHTTP(w, r)
+		return
+	}
+	h.fail(w, http.StatusNotFound, "there is no such route; there are "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(value) // the client may have gone
+}

@@ -1,0 +1,146 @@
+package services
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func fail(w http.ResponseWriter, status int, detail string) { http.Error(w, detail, status) }
+
+func ask(t *testing.T, h *Handler, method, path, body string) (int, http.Header, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w.Code, w.Header(), w.Body.String()
+}
+
+func TestOperations(t *testing.T) {
+	t.Parallel()
+	h := New("backend-1", fail)
+	for query, want := range map[string]string{
+		"math.multiply?a=9&b=22":      `198`,
+		"math.multiply?a=0.5&b=-3":    `-1.5`,
+		"math.add?a=9&b=22":           `31`,
+		"math.power?a=2&b=10":         `1024`,
+		"string.upper?text=gr%C3%BCn": `"GRÜN"`,
+		"echo?text=a%26b%20%3Cc%3E":   `"a\u0026b \u003cc\u003e"`,
+		"array.sort?values=3,-1,2.5":  `[-1,2.5,3]`,
+		"status":                      `"ok"`,
+	} {
+		status, header, body := ask(t, h, "GET", "/default/services/calculator/"+query, "")
+		require.Equal(t, 200, status, query)
+		require.Equal(t, "application/json", header.Get("Content-Type"))
+		require.Equal(t, "backend-1", header.Get("X-Server"))
+		require.Equal(t, "1", header.Get("X-In-Flight"))
+		name, _, _ := strings.Cut(query, "?")
+		require.JSONEq(t, fmt.Sprintf(`{"service":"calculator","operation":%q,"result":%s}`, name, want), body)
+	}
+	require.EqualValues(t, 8, h.Served())
+	require.Zero(t, h.InFlight())
+}
+
+func TestWhatIsRefusedSaysWhy(t *testing.T) {
+	t.Parallel()
+	h := New("", fail)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		says         string
+	}{
+		{"GET", "/default/services/s/math.multiply?a=9", 400, "b must be a number"},
+		{"GET", "/default/services/s/math.multiply?a=NaN&b=1", 400, "a must be a number"},
+		{"GET", "/default/services/s/math.power?a=10&b=400", 400, "no finite number"},
+		{"GET", "/default/services/s/math.add?a=%zz", 400, "the query cannot be read"},
+		{"GET", "/default/services/s/echo", 400, "text must be there"},
+		{"GET", "/default/services/s/string.upper?text=" + strings.Repeat("x", maxText+1), 400, "at most 4096 bytes"},
+		{"GET", "/default/services/s/array.sort?values=1,,2", 400, "numbers with commas"},
+		{"GET", "/default/services/s/array.sort?values=" + strings.Repeat("1,", maxValues) + "1", 400, "at most 1000"},
+		{"GET", "/default/services/s/math.divide?a=1&b=2", 404, "there are array.sort, echo, math.add"},
+		{"GET", "/default/services/a%2Fb/status", 404, "a service's name"},
+		{"GET", "/default/services//status", 404, "a service's name"},
+		{"POST", "/default/services/s/status", 405, "GET only"},
+		{"GET", "/default/upload", 405, "an upload is a POST"},
+		{"GET", "/default/nothing", 404, "there is no such route"},
+	} {
+		status, header, body := ask(t, h, c.method, c.path, "")
+		require.Equal(t, c.status, status, c.path)
+		require.Contains(t, body, c.says, c.path)
+		require.Empty(t, header.Get("X-Server"))
+	}
+}
+
+func TestAnUploadIsHashed(t *testing.T) {
+	t.Parallel()
+	h := New("", fail)
+	for _, size := range []int{0, 1, 5 << 20} {
+		data := strings.Repeat("ab", size/2+1)[:size]
+		status, _, body := ask(t, h, "POST", "/default/upload", data)
+		require.Equal(t, 200, status)
+		var got receipt
+		require.NoError(t, json.Unmarshal([]byte(body), &got))
+		sum := sha256.Sum256([]byte(data))
+		require.Equal(t, receipt{Bytes: int64(size), SHA256: hex.EncodeToString(sum[:])}, got)
+	}
+}
+
+func TestABrokenUploadIsNoReceipt(t *testing.T) {
+	t.Parallel()
+	h, w := New("", fail), httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &broken{})))
+	require.Equal(t, 400, w.Code)
+	require.Contains(t, w.Body.String(), "send it whole")
+}
+
+type broken struct{}
+
+func (*broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestGenericEndpoints(t *testing.T) {
+	t.Parallel()
+	h := New("b", fail)
+	status, _, body := ask(t, h, "GET", "/httpbin/get?x=1", "")
+	require.Equal(t, 200, status)
+	require.Contains(t, body, `"x"`)
+	status, _, _ = ask(t, h, "GET", "/httpbin/status/503", "")
+	require.Equal(t, 503, status)
+}
+
+func TestInFlightIsCountedWhenARequestComes(t *testing.T) {
+	t.Parallel()
+	h := New("", fail)
+	r, w := io.Pipe()
+	var all sync.WaitGroup
+	all.Go(func() { send(h, r) })
+	_, err := w.Write([]byte("x")) // returns when the upload is being read
+	require.NoError(t, err)
+	require.EqualValues(t, 1, h.InFlight())
+	_, header, _ := ask(t, h, "GET", "/default/services/s/status", "")
+	require.Equal(t, "2", header.Get("X-In-Flight"))
+	require.NoError(t, w.Close())
+	all.Wait()
+	require.Zero(t, h.InFlight())
+}
+
+func send(h *Handler, body io.Reader) {
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("POST", "/default/upload", body))
+}
+
+func TestOwns(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]bool{
+		"/default/services/x/echo": true, "/default/upload": true, "/httpbin/get": true,
+		"/httpbin": false, "/event/connect": false, "/": false, "/defaults": false,
+	} {
+		require.Equal(t, want, Owns(path), path)
+	}
+}

@@ -1,0 +1,88 @@
+package nginx
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestPlainRequestsGoRoundTheServers(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	for n := 2; n <= 3; n++ {
+		c.More = append(c.More, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
+	}
+	for n, socket := range c.Sockets() {
+		serve(t, "unix", socket, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, n+1) })
+	}
+	start(t, c)
+	got := map[string]int{}
+	const requests = 30
+	for range requests {
+		status, server := ask(t, "GET", "http://"+c.Listen+"/default/services/x/echo?text=a", "")
+		require.Equal(t, http.StatusOK, status)
+		got[server]++
+	}
+	require.Equal(t, map[string]int{"1": requests / 3, "2": requests / 3, "3": requests / 3}, got)
+}
+
+// The backend reads what the client has sent while the client still sends, and no file takes it.
+func TestAnUploadIsNotKeptByNginx(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	const half = 2 << 20 // over the default limit of 1 MB, in each half
+	arrived := make(chan int64)
+	serve(t, "unix", c.Socket, func(_ http.ResponseWriter, r *http.Request) {
+		for range 2 {
+			n, _ := io.CopyN(io.Discard, r.Body, half)
+			arrived <- n
+		}
+	})
+	start(t, c)
+	body, send := io.Pipe()
+	answered := make(chan int, 1)
+	go func() {
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+c.Listen+"/default/upload", body)
+		req.ContentLength = 2 * half
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		answered <- resp.StatusCode
+	}()
+	data := strings.Repeat("x", half)
+	_, err := io.WriteString(send, data)
+	require.NoError(t, err)
+	require.EqualValues(t, half, <-arrived, "the first half is there before the second is sent")
+	kept, err := filepath.Glob(filepath.Join(c.Dir, "body", "*"))
+	require.NoError(t, err)
+	require.Empty(t, kept)
+	_, err = io.WriteString(send, data)
+	require.NoError(t, err)
+	require.EqualValues(t, half, <-arrived)
+	require.Equal(t, http.StatusOK, <-answered)
+	log, err := os.ReadFile(c.ErrorLog)
+	require.NoError(t, err)
+	require.NotContains(t, string(log), "buffered to a temporary file")
+}
+
+func TestPlainServicesOfASiteNeedTheToken(t *testing.T) {
+	t.Parallel()
+	c := site(t, 3)
+	start(t, c)
+	for _, path := range []string{"/default/upload", "/default/services/x/status", "/httpbin/get"} {
+		status, body := ask(t, "GET", "http://"+c.Listen+path, "")
+		require.Equal(t, http.StatusUnauthorized, status, path)
+		require.Contains(t, body, "BACKEND_TOKEN")
+		status, _ = ask(t, "GET", "http://"+c.Listen+path, "Bearer "+token)
+		require.Equal(t, http.StatusOK, status, path)
+	}
+}
