@@ -113,7 +113,7 @@ logs: .env ## follow the logs of the stack
 	@docker compose logs --follow --tail 50
 
 .PHONY: certs
-certs: ## make a local authority and a certificate for the stack's TLS in certs/
+certs: ## make a local authority, a certificate for the stack's TLS and four for clients in certs/
 	@stack/certs certs $(NAMES)
 
 .PHONY: stack-test

@@ -95,5 +95,20 @@ func TestCertsAreTrustedByTheirNames(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(folder, "server"))
 	require.NoError(t, err)
 	require.Len(t, entries, 2, "nginx sees this folder: the authority's key is not in it")
+	asClient := x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	for _, name := range []string{"client-1.pem", "client-4.pem"} {
+		_, err = certificate(t, folder, "clients", name).Verify(asClient)
+		require.NoError(t, err)
+	}
+	_, err = certificate(t, folder, "clients", "stranger.pem").Verify(asClient)
+	require.Error(t, err, "nobody signed it")
+	_, err = server.Verify(asClient)
+	require.Error(t, err, "a server is no client")
 	require.Contains(t, script(t, "certs", folder), "is there", "a second time it leaves all alone")
+	// What an earlier version made gets its clients, and keeps the rest.
+	require.NoError(t, os.RemoveAll(filepath.Join(folder, "clients")))
+	script(t, "certs", folder)
+	require.Equal(t, server.Raw, certificate(t, folder, "server", "server.pem").Raw)
+	_, err = certificate(t, folder, "clients", "client-1.pem").Verify(asClient)
+	require.NoError(t, err)
 }

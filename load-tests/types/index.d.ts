@@ -1,4 +1,5 @@
 /// <reference path="./soak.d.ts" />
+/// <reference path="./handshake.d.ts" />
 /// <reference path="./globals.d.ts" />
 
 /**

@@ -1,0 +1,122 @@
+package handshake
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Cause is why a connection came to nothing; handshake.d.ts says what each means.
+type Cause string
+
+// Causes, by the phase in which a connection ends and who ended it.
+const (
+	CauseInterrupted Cause = "interrupted"
+	CauseDNS         Cause = "dns"
+	CauseRefused     Cause = "refused"
+	CauseTCPTimeout  Cause = "tcp_timeout"
+	CauseTCPReset    Cause = "tcp_reset"
+	CauseUnreachable Cause = "unreachable"
+	CausePorts       Cause = "no_ports"
+	CauseFiles       Cause = "no_descriptors"
+	CauseServerCert  Cause = "server_certificate"
+	CauseClientCert  Cause = "client_certificate"
+	CauseTLSAlert    Cause = "tls_alert"
+	CauseTLSTimeout  Cause = "tls_timeout"
+	CauseTLSReset    Cause = "tls_reset"
+	CauseTLS         Cause = "tls"
+	CauseResumed     Cause = "resumed"
+	CauseTimeout     Cause = "answer_timeout"
+	CauseReset       Cause = "answer_reset"
+	CauseStatus      Cause = "status"
+	CauseAnswer      Cause = "answer"
+)
+
+// dialCause names why there is no TCP connection.
+func dialCause(ctx context.Context, err error) Cause {
+	var dns *net.DNSError
+	switch {
+	case interrupted(ctx):
+		return CauseInterrupted
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EADDRINUSE):
+		return CausePorts
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return CauseFiles
+	case timedOut(ctx, err):
+		return CauseTCPTimeout
+	case errors.As(err, &dns), strings.HasPrefix(err.Error(), "lookup "): // k6's resolver has no type for it
+		return CauseDNS
+	case isReset(err):
+		return CauseTCPReset
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return CauseUnreachable
+	}
+	return CauseRefused
+}
+
+// Alerts by which a server refuses the certificate of a client, or the lack of one (RFC 8446, 6.2).
+var certificateAlerts = []tls.AlertError{
+	42,  // bad_certificate
+	43,  // unsupported_certificate
+	44,  // certificate_revoked
+	45,  // certificate_expired
+	46,  // certificate_unknown
+	48,  // unknown_ca
+	49,  // access_denied
+	116, // certificate_required
+}
+
+// tlsCause names why the TLS handshake failed. The server's refusal of a client's certificate
+// comes as an alert, in TLS 1.3 only after the client is done with its handshake.
+func tlsCause(ctx context.Context, err error, timeout, reset, otherwise Cause) Cause {
+	var verification *tls.CertificateVerificationError
+	var host x509.HostnameError
+	switch {
+	case interrupted(ctx):
+		return CauseInterrupted
+	case errors.As(err, &verification), errors.As(err, &host):
+		return CauseServerCert
+	case isCertificateAlert(err):
+		return CauseClientCert
+	case strings.Contains(err.Error(), "remote error: tls:"):
+		return CauseTLSAlert
+	case timedOut(ctx, err):
+		return timeout
+	case isReset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return reset
+	}
+	return otherwise
+}
+
+// isCertificateAlert compares words: of an alert that the peer sent crypto/tls keeps the number
+// to itself.
+func isCertificateAlert(err error) bool {
+	_, alert, ok := strings.Cut(err.Error(), "remote error: ")
+	if !ok {
+		return false
+	}
+	for _, a := range certificateAlerts {
+		if alert == a.Error() {
+			return true
+		}
+	}
+	return false
+}
+
+func interrupted(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+func timedOut(ctx context.Context, err error) bool {
+	var ne net.Error
+	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
+		errors.As(err, &ne) && ne.Timeout()
+}
+
+func isReset(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNABORTED)
+}

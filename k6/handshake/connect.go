@@ -1,0 +1,194 @@
+package handshake
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/lib"
+)
+
+// A Connection is one TCP connection with one full TLS handshake and its first answer, as a
+// script sees it. Times are milliseconds, 0 where it did not come that far.
+type Connection struct {
+	OK       bool    `js:"ok"`
+	Cause    string  `js:"cause"`   // a Cause, "" where OK; a script compares texts
+	Message  string  `js:"message"` // of the cause
+	TCPMs    float64 `js:"tcpMs"`
+	TLSMs    float64 `js:"tlsMs"`
+	AnswerMs float64 `js:"answerMs"` // of the latest answer
+	Version  string  `js:"version"`  // such as "TLS 1.3"
+	Cipher   string  `js:"cipher"`
+	Group    string  `js:"group"` // of the key exchange
+
+	m       *module
+	ctx     context.Context // of the iteration
+	request *request
+	conn    net.Conn
+	open    int64 // connections open in the process when this one had opened
+	closing sync.Once
+}
+
+// connect is the function of that name: it blocks the VU until the server has answered.
+func (m *module) connect(rawURL string, params sobek.Value) *Connection {
+	state := m.state()
+	r, err := m.parse(rawURL, params)
+	if err != nil {
+		common.Throw(m.vu.Runtime(), err)
+	}
+	ctx := m.vu.Context()
+	c := &Connection{m: m, ctx: ctx, request: r}
+	if state.RPSLimit != nil && state.RPSLimit.Wait(ctx) != nil {
+		c.fail(CauseInterrupted, ctx.Err())
+		return c
+	}
+	within, cancel := context.WithTimeout(ctx, r.timeout)
+	c.establish(within, state)
+	cancel()
+	if c.OK && r.hold {
+		context.AfterFunc(ctx, c.Close) // an iteration leaves nothing open
+	} else {
+		c.Close()
+	}
+	m.reportConnection(c)
+	return c
+}
+
+// establish goes through the phases as far as they succeed.
+func (c *Connection) establish(ctx context.Context, state *lib.State) {
+	began := time.Now()
+	raw, err := state.Dialer.DialContext(ctx, "tcp", c.request.address)
+	if err != nil {
+		c.fail(dialCause(ctx, err), err)
+		return
+	}
+	c.conn, c.open = raw, c.m.root.open.Add(1)
+	connected := time.Now()
+	c.TCPMs = milliseconds(connected.Sub(began))
+	secure := tls.Client(raw, c.tlsConfig(state))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.fail(tlsCause(ctx, err, CauseTLSTimeout, CauseTLSReset, CauseTLS), err)
+		return
+	}
+	c.conn = secure
+	c.TLSMs = milliseconds(time.Since(connected))
+	s := secure.ConnectionState()
+	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
+	if s.DidResume {
+		c.fail(CauseResumed, errors.New("the session was resumed: that was no full handshake"))
+		return
+	}
+	c.OK = c.exchange(ctx)
+}
+
+// tlsConfig is k6's own (tlsAuth, tlsVersion, insecureSkipTLSVerify …), without resumption and
+// with the certificate of this connection where it names one.
+func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
+	conf := &tls.Config{} //nolint:gosec // k6's options decide
+	if state.TLSConfig != nil {
+		conf = state.TLSConfig.Clone()
+	}
+	conf.NextProtos = []string{"http/1.1"}
+	conf.ClientSessionCache, conf.SessionTicketsDisabled = nil, true
+	if conf.ServerName == "" {
+		conf.ServerName = c.request.url.Hostname()
+	}
+	switch {
+	case c.request.bare:
+		conf.Certificates, conf.GetClientCertificate = nil, nil
+	case c.request.certificate != nil: // even one that the server does not ask for by its authority
+		conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return c.request.certificate, nil
+		}
+	}
+	return conf
+}
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 4<<10) }}
+
+// exchange asks the server for the path of the URL and wants a 200: only an answer proves that
+// it took the client's certificate.
+func (c *Connection) exchange(ctx context.Context) bool {
+	began := time.Now()
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(began) }) // ends a blocked read
+	defer stop()
+	connection := "close"
+	if c.request.hold {
+		connection = "keep-alive"
+	}
+	_, err := fmt.Fprintf(c.conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: %s\r\n\r\n",
+		c.request.url.RequestURI(), c.request.url.Host, connection)
+	var status int
+	if err == nil {
+		status, err = readAnswer(c.conn)
+	}
+	if err != nil {
+		c.fail(tlsCause(ctx, err, CauseTimeout, CauseReset, CauseAnswer), err)
+		return false
+	}
+	c.AnswerMs = milliseconds(time.Since(began))
+	if status != http.StatusOK {
+		c.fail(CauseStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
+		return false
+	}
+	return true
+}
+
+// readAnswer reads one whole response.
+func readAnswer(conn net.Conn) (status int, err error) {
+	reader := readers.Get().(*bufio.Reader)
+	reader.Reset(conn)
+	defer func() {
+		reader.Reset(nil)
+		readers.Put(reader)
+	}()
+	resp, err := http.ReadResponse(reader, nil)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, errors.Join(err, resp.Body.Close())
+}
+
+func (c *Connection) fail(cause Cause, err error) {
+	c.OK, c.Cause = false, string(cause)
+	if err != nil {
+		c.Message = err.Error()
+	}
+}
+
+// Ask asks again on a held connection. After the first answer that is not 200 the connection is
+// closed.
+func (c *Connection) Ask() bool {
+	if !c.OK {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, c.request.timeout)
+	defer cancel()
+	if c.OK = c.exchange(ctx); !c.OK {
+		c.Close()
+	}
+	c.m.reportAnswer(c)
+	return c.OK
+}
+
+// Close closes the connection; a closed one stays as it is. Any goroutine may call it.
+func (c *Connection) Close() {
+	c.closing.Do(func() {
+		if c.conn != nil {
+			_ = c.conn.Close() // nothing is left to be written
+			c.m.root.open.Add(-1)
+		}
+	})
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

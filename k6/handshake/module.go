@@ -1,0 +1,60 @@
+// Package handshake is the k6 module k6/x/handshake: connections of which each is a TCP and a
+// full TLS handshake of its own, timed apart, with a cause for each failure.
+//
+// k6/http can do without connection reuse too, but it does not tell a server's refusal of a
+// client certificate from a broken answer, and cannot keep a connection open beside the next
+// one. See load-tests/types/handshake.d.ts for the API as scripts see it.
+package handshake
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
+)
+
+type (
+	// rootModule is what all virtual users of the process share.
+	rootModule struct {
+		open  atomic.Int64 // connections that are open now
+		pairs sync.Map     // certificate and key in PEM to *tls.Certificate
+	}
+
+	// module is what one VU has of k6/x/handshake.
+	module struct {
+		root    *rootModule
+		vu      modules.VU
+		metrics *handshakeMetrics
+		exports modules.Exports
+	}
+)
+
+var (
+	_ modules.Module   = (*rootModule)(nil)
+	_ modules.Instance = (*module)(nil)
+)
+
+// New returns the root module.
+func New() modules.Module { return new(rootModule) }
+
+// NewModuleInstance is called by k6 once per VU.
+func (r *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
+	m := &module{root: r, vu: vu, metrics: registerMetrics(vu)}
+	m.exports = modules.Exports{Named: map[string]any{"connect": vu.Runtime().ToValue(m.connect)}}
+	return m
+}
+
+// Exports are the names that a script imports from k6/x/handshake.
+func (m *module) Exports() modules.Exports { return m.exports }
+
+// state returns the VU's state and throws in the init context, where there is none.
+func (m *module) state() *lib.State {
+	state := m.vu.State()
+	if state == nil {
+		common.Throw(m.vu.Runtime(), common.NewInitContextError(
+			"k6/x/handshake connects only inside a VU: move the call into the default function, setup() or teardown()"))
+	}
+	return state
+}
