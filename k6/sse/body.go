@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"time"
@@ -39,7 +38,7 @@ func framingOf(resp *http.Response) framing {
 // body reads a response's body from its connection, without a buffer of its own:
 // chunks are unwrapped in place, in the caller's buffer. For one goroutine.
 type body struct {
-	conn net.Conn
+	wire wire
 	left []byte    // read with the head
 	at   time.Time // when the last bytes arrived
 	idle idleMark
@@ -83,7 +82,7 @@ func (b *body) readSome(p []byte) (int, error) {
 		return n, nil
 	}
 	for {
-		n, err := b.conn.Read(p)
+		n, err := b.wire.Read(p)
 		if n > 0 {
 			b.at = time.Now()
 			b.idle.heard(b.at)
@@ -101,13 +100,16 @@ func (b *body) readSome(p []byte) (int, error) {
 //
 //go:noinline // rare, and its frame would be part of every parked stream's stack
 func (b *body) goOn(err error) error {
-	if b.idle.timeout == 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+	if b.idle.timeout == 0 || !b.idle.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
-	if b.idle.silent(time.Since(processStart)) && !readable(b.conn) {
+	if b.idle.silent(time.Since(processStart)) && !b.wire.waits() {
 		return errIdle
 	}
 	b.idle.resume()
+	if err == errNotReady {
+		return err
+	}
 	return nil
 }
 
@@ -115,7 +117,7 @@ func (b *body) goOn(err error) error {
 // ever. The caller calls unwatch when it has read the last.
 func (b *body) watch(timeout time.Duration) {
 	if timeout > 0 {
-		b.idle.conn, b.idle.timeout = b.conn, timeout
+		b.idle.wire, b.idle.timeout = b.wire, timeout
 		processSweep.watch(&b.idle, b.at)
 	}
 }

@@ -27,7 +27,7 @@ func (c *Client) read(ctx context.Context) {
 		return
 	}
 	_ = a.conn.SetDeadline(time.Time{})
-	b := &body{conn: a.conn, left: a.left, at: a.at, framing: a.frame}
+	b := &body{wire: parked{a.conn}, left: a.left, at: a.at, framing: a.frame}
 	b.watch(c.params.idleTimeout)
 	defer b.unwatch()
 	c.stream(b)

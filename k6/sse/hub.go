@@ -33,7 +33,7 @@ type hub struct {
 	sources map[*source]struct{}
 	queue   []task
 	wake    func(func() error) // the registered callback; nil while a drain is queued
-	late    []metrics.SampleContainer
+	pending metrics.Samples
 	counts  map[*metrics.TagSet][]*eventCounter
 
 	flushing sync.Mutex // held while counters are turned into samples
@@ -141,14 +141,11 @@ func (h *hub) finish() {
 	h.flushing.Lock()
 	defer h.flushing.Unlock()
 	h.mu.Lock()
-	wake, late := h.wake, h.late
-	h.wake, h.late = nil, nil
+	wake := h.wake
+	h.wake = nil
 	h.mu.Unlock()
 	if last := h.collect(); len(last) > 0 {
-		late = append(late, last)
-	}
-	for _, s := range late {
-		h.samples <- s
+		h.samples <- last
 	}
 	if wake != nil {
 		wake(func() error { return nil })

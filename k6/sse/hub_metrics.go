@@ -7,13 +7,13 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// push hands samples to k6, or keeps them for finish once the context has ended.
-func (h *hub) push(s metrics.SampleContainer) {
-	if !metrics.PushIfNotDone(h.ctx, h.samples, s) {
-		h.mu.Lock()
-		h.late = append(h.late, s)
-		h.mu.Unlock()
-	}
+// push queues samples for k6, within flushEvery. It never waits: one goroutine may read
+// all streams.
+func (h *hub) push(s ...metrics.Sample) {
+	h.mu.Lock()
+	h.pending = append(h.pending, s...)
+	h.mu.Unlock()
+	h.arm()
 }
 
 // eventCounter counts the events of all streams with the same tags.
@@ -52,7 +52,11 @@ func sameMetadata(a, b map[string]string) bool {
 // add counts one event. The first one after a flush arms the next.
 func (c *eventCounter) add() {
 	c.n.Add(1)
-	h := c.hub
+	c.hub.arm()
+}
+
+// arm has the next flush come.
+func (h *hub) arm() {
 	if !h.armed.Load() && h.armed.CompareAndSwap(false, true) {
 		if h.timer == nil {
 			h.timer = time.AfterFunc(flushEvery, h.flush)
@@ -62,21 +66,25 @@ func (c *eventCounter) add() {
 	}
 }
 
-// flush pushes one sample per counter that counted. In the timer's goroutine.
+// flush hands k6 what has gathered, or keeps it for finish once the context has ended.
+// In the timer's goroutine.
 func (h *hub) flush() {
 	h.flushing.Lock()
 	defer h.flushing.Unlock()
 	h.armed.Store(false)
-	if s := h.collect(); len(s) > 0 {
-		h.push(s)
+	if s := h.collect(); len(s) > 0 && !metrics.PushIfNotDone(h.ctx, h.samples, s) {
+		h.mu.Lock()
+		h.pending = append(s, h.pending...)
+		h.mu.Unlock()
 	}
 }
 
-// collect empties the counters.
+// collect takes the samples that wait, and one per counter that counted.
 func (h *hub) collect() metrics.Samples {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var out metrics.Samples
+	out := h.pending
+	h.pending = nil
 	now := time.Now()
 	for _, same := range h.counts {
 		for _, c := range same {

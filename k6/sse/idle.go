@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,7 @@ var processStart = time.Now()
 // stream costs a timer, a wake-up and a read in vain every idleTimeout, which was a
 // quarter of all CPU of a stream that gets two noops in that time.
 type idleMark struct {
-	conn    net.Conn
+	wire    wire
 	timeout time.Duration // 0: not watched
 	last    atomic.Int64  // when the last bytes arrived, since processStart
 	asked   atomic.Bool   // its read was interrupted and the reader has not answered yet
@@ -24,7 +23,7 @@ type idleMark struct {
 
 // resume lets the reader read on after an interruption. For the reader.
 func (m *idleMark) resume() {
-	_ = m.conn.SetReadDeadline(time.Time{}) // an error comes again at the read
+	m.wire.resume()
 	m.asked.Store(false)
 }
 
@@ -103,7 +102,7 @@ func (w *idleSweep) sweep() {
 	next := time.Duration(-1)
 	for _, m := range w.marks {
 		if m.silent(now) && m.asked.CompareAndSwap(false, true) {
-			_ = m.conn.SetReadDeadline(processStart) // an error comes at the read
+			m.wire.interrupt()
 		}
 		if due := m.due(now); next < 0 || due < next {
 			next = due

@@ -27,8 +27,8 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 // silentBody is a body as a process finds it that did not run for longer than its
 // idleTimeout: the sweep has come first and interrupted the read.
 func silentBody(ours net.Conn) *body {
-	b := &body{conn: ours, at: time.Now().Add(-time.Minute)}
-	b.idle.conn, b.idle.timeout = ours, time.Second
+	b := &body{wire: parked{ours}, at: time.Now().Add(-time.Minute)}
+	b.idle.wire, b.idle.timeout = parked{ours}, time.Second
 	b.idle.heard(b.at)
 	b.idle.asked.Store(true)
 	_ = ours.SetReadDeadline(processStart)
@@ -85,7 +85,7 @@ func TestTheSweepEndsWithItsLastStream(t *testing.T) {
 	marks := make([]*idleMark, 5)
 	for i := range marks {
 		ours, _ := pair(t)
-		marks[i] = &idleMark{conn: ours, timeout: time.Hour}
+		marks[i] = &idleMark{wire: parked{ours}, timeout: time.Hour}
 		w.watch(marks[i], time.Now())
 	}
 	require.NotNil(t, w.timer)
@@ -107,8 +107,8 @@ func TestTheSweepIsPunctual(t *testing.T) {
 	var w idleSweep
 	slow, _ := pair(t)
 	quick, _ := pair(t)
-	long := &idleMark{conn: slow, timeout: time.Hour}
-	short := &idleMark{conn: quick, timeout: 500 * time.Millisecond}
+	long := &idleMark{wire: parked{slow}, timeout: time.Hour}
+	short := &idleMark{wire: parked{quick}, timeout: 500 * time.Millisecond}
 	w.watch(long, time.Now())
 	begun := time.Now()
 	w.watch(short, begun)

@@ -50,7 +50,7 @@ var errNoContent = errors.New("the server answered 204 No Content: it wants no f
 // title of a problem (RFC 9457), or the first line of a text. It begins with ": ".
 func (a *answer) explain() string {
 	_ = a.conn.SetReadDeadline(time.Now().Add(explainFor))
-	b := body{conn: a.conn, left: a.left, framing: a.frame}
+	b := body{wire: parked{a.conn}, left: a.left, framing: a.frame}
 	text, _ := io.ReadAll(io.LimitReader(&b, explainBytes))
 	var problem struct{ Detail, Title string }
 	if json.Unmarshal(text, &problem) == nil {

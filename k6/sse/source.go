@@ -2,6 +2,7 @@ package sse
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -25,8 +26,8 @@ const (
 )
 
 // source is the Go half of an EventSource. At any time it is in the hands of one
-// goroutine (dialing or reading) or of a timer (waiting to dial again), until ended
-// has been posted.
+// goroutine (dialing or reading), of the poller (reading) or of a timer (waiting to dial
+// again), until ended has been posted.
 type source struct {
 	hub   *hub
 	state *lib.State
@@ -51,7 +52,7 @@ type source struct {
 	reconnect atomic.Int32 // a reconnectMode
 
 	mu      sync.Mutex // guards what follows: how stop reaches the goroutine or timer
-	raw     net.Conn
+	raw     io.Closer
 	cancel  context.CancelFunc
 	timer   *time.Timer
 	stopped Reason // why it is to end; empty while it is not
@@ -133,6 +134,12 @@ func (s *source) stop(why Reason) {
 	if s.timer != nil && s.timer.Stop() {
 		s.end() // nobody else has the source in its hands
 	}
+}
+
+func (s *source) isStopped() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopped != ""
 }
 
 // end gives the source up: its last task.

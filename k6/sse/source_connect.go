@@ -10,7 +10,7 @@ import (
 
 // connect makes one attempt: dial, handshake, request, response head. It runs in a
 // goroutine of its own, whose stack grows with TLS and the parsing of headers, and
-// hands a stream over to a fresh one.
+// hands a stream over: to the poller, or to a fresh one.
 func (s *source) connect() {
 	ctx, cancel := s.dialContext()
 	if ctx == nil {
@@ -26,8 +26,21 @@ func (s *source) connect() {
 		s.closed(a, fail)
 		return
 	}
-	s.accept(begun, a)
-	go s.read()
+	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+	p := poll(a.conn, s)
+	var w wire = parked{a.conn}
+	if p != nil {
+		w = p
+		s.mu.Lock()
+		s.raw = p
+		s.mu.Unlock()
+	}
+	s.accept(begun, a, w)
+	if p == nil {
+		go s.read()
+	} else if err := p.start(); err != nil {
+		s.finishStream(err)
+	}
 }
 
 func (s *source) dial(ctx context.Context) (*answer, *failure) {
@@ -71,8 +84,7 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 }
 
 // accept tells that an event stream has opened and prepares its reading.
-func (s *source) accept(begun time.Time, a *answer) {
-	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+func (s *source) accept(begun time.Time, a *answer, w wire) {
 	s.opened, s.first, s.failures, s.openedAt = true, true, 0, a.at
 	s.opts.ledger.Opened(a.at)
 	processRamp.opened()
@@ -81,11 +93,11 @@ func (s *source) accept(begun time.Time, a *answer) {
 	s.counter = s.hub.counter(s.openTags)
 	took := a.at.Sub(begun)
 	m := s.hub.m.metrics
-	s.hub.push(metrics.Samples{
+	s.hub.push(
 		sample(m.connecting, &s.openTags, a.at, metrics.D(took)),
 		sample(m.opened, &s.openTags, a.at, 1),
-	})
-	s.body = body{conn: a.conn, left: a.left, at: a.at, framing: a.frame}
+	)
+	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
 	s.body.watch(s.opts.idleTimeout)
 	s.parser.Reset(&s.body, s.opts.maxEventSize)
 

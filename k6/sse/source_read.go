@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"net"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -8,8 +9,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// read reads a stream to its end. It is all that an open connection runs: keep what
-// it calls shallow, its stack is counted per connection.
+// read reads a parked stream to its end. It is all that an open connection runs: keep
+// what it calls shallow, its stack is counted per connection.
 func (s *source) read() {
 	var e eventstream.Event
 	for {
@@ -18,6 +19,28 @@ func (s *source) read() {
 			return
 		}
 		s.dispatch(s.body.at, &e)
+	}
+}
+
+// turn reads what has come on a polled stream, into a buffer and an event that are the
+// poller's.
+func (s *source) turn(buf []byte, e *eventstream.Event) {
+	if s.isStopped() {
+		s.finishStream(net.ErrClosed)
+		return
+	}
+	s.parser.Borrow(buf)
+	for {
+		switch err := s.parser.Next(e); err {
+		case nil:
+			s.dispatch(s.body.at, e)
+		case errNotReady:
+			s.parser.Borrow(nil)
+			return
+		default:
+			s.finishStream(err)
+			return
+		}
 	}
 }
 
@@ -39,7 +62,7 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// countFirst pushes how long a stream took to its first event.
+// countFirst samples how long a stream took to its first event.
 //
 //go:noinline // or its sample is part of dispatch's frame: 300 bytes of the 2 KB that a stack has
 func (s *source) countFirst(at time.Time) {
@@ -63,7 +86,7 @@ func (s *source) wants(name []byte) bool {
 // finishStream closes the connection and names what ended it.
 func (s *source) finishStream(err error) {
 	s.body.unwatch()
-	hangUp(s.body.conn)
+	s.body.wire.hangUp()
 	s.body = body{}
 	s.parser.Release()
 	f := readFailure(err)

@@ -47,6 +47,7 @@ type Parser struct {
 	hasID      bool
 	hasRetry   bool
 	begun      bool // bytes of a block have been read since its last blank line
+	borrowed   bool // buf is not ours
 	skipLF     bool // the last line ended with CR: an LF that follows belongs to it
 	bomDone    bool
 }
@@ -70,6 +71,13 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 		r: r, limit: limit, buf: p.buf, id: p.id, nextID: p.nextID, reconnect: p.reconnect,
 		data: p.data[:0], name: p.name[:0], comment: p.comment[:0], line: p.line[:0],
 	}
+}
+
+// Borrow has the parser read into a buffer of the caller's, so that it needs none of its
+// own while it waits for bytes. nil gives it back: when Next has returned an error of the
+// reader, nothing is left in it.
+func (p *Parser) Borrow(buf []byte) {
+	p.buf, p.borrowed, p.pos, p.end = buf, buf != nil, 0, 0
 }
 
 // LastEventID returns the last event ID string, what a reconnect sends, valid until the
@@ -304,6 +312,7 @@ func (p *Parser) fill() error {
 // resize fits the buffer to what the last read brought, p.end bytes.
 func (p *Parser) resize() {
 	switch {
+	case p.borrowed:
 	case p.buf == nil:
 		p.buf = make([]byte, smallBuffer)
 	case p.end == len(p.buf) && len(p.buf) < largeBuffer:

@@ -1,0 +1,263 @@
+package sse
+
+import (
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"go.k6.io/k6/v2/lib/netext"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// poller reads all plain connections of the process in one goroutine, by epoll. What
+// it spares each of them: a goroutine with its stack of 4 KB, a read buffer, Go's own
+// record of the connection, and a second read per event, which finds nothing. The
+// goroutine runs only while there are streams.
+type poller struct {
+	mu      sync.Mutex
+	epoll   int // valid while conns is not empty
+	wake    int // an eventfd
+	conns   map[int32]*polled
+	nudged  []*polled
+	running bool
+}
+
+var processPoller poller
+
+// polled is a connection that the poller reads. Its descriptor is the poller's alone,
+// so none is closed while it is read, and no number is mixed up with a later one.
+type polled struct {
+	source   *source
+	fd       int32  // -1 once closed
+	received *int64 // k6's data_received
+	drained  bool   // the last read did not fill its buffer
+	reads    int    // in this turn
+}
+
+var (
+	_ wire      = (*polled)(nil)
+	_ io.Closer = (*polled)(nil)
+)
+
+const (
+	eventsPerWait = 256
+	pollBuffer    = 32 << 10 // shared by all streams
+	// readsPerTurn bounds how long one busy stream keeps the others waiting.
+	readsPerTurn = 16
+)
+
+// poll takes a connection over from Go's own poller, which closes it. It returns nil
+// for what is to be read by a goroutine: TLS, and connections of a kind unknown here.
+func poll(conn net.Conn, s *source) *polled {
+	counted, ok := conn.(*netext.Conn)
+	if !ok {
+		return nil
+	}
+	tcp, ok := counted.Conn.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	fd, err := duplicate(tcp)
+	if err != nil {
+		return nil // no descriptor left, or closed meanwhile: the read says so
+	}
+	_ = tcp.Close()
+	return &polled{source: s, fd: int32(fd), received: counted.BytesRead} //nolint:gosec // descriptors are small
+}
+
+// duplicate makes a descriptor of the same connection that Go's poller does not know.
+func duplicate(conn syscall.Conn) (fd int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	failed := raw.Control(func(p uintptr) { fd, err = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0) })
+	if failed != nil {
+		return -1, failed
+	}
+	return fd, err
+}
+
+// start hands the connection to the poller, whose first turn takes what came with the
+// response head.
+func (c *polled) start() error {
+	p := &processPoller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.running {
+		if err := p.open(); err != nil {
+			return err
+		}
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: c.fd}
+	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev); err != nil {
+		if !p.running {
+			p.close()
+		}
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	p.conns[c.fd] = c
+	if !p.running {
+		p.running = true
+		go p.run(p.epoll, p.wake)
+	}
+	p.nudge(c)
+	return nil
+}
+
+// open makes the descriptors that the poller needs.
+func (p *poller) open() (err error) {
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return os.NewSyscallError("epoll_create1", err)
+	}
+	if p.wake, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		_ = unix.Close(p.epoll)
+		return os.NewSyscallError("eventfd", err)
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} //nolint:gosec // descriptors are small
+	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
+		p.close()
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	p.conns = make(map[int32]*polled)
+	return nil
+}
+
+func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
+
+// scratch is what the streams share while it is their turn.
+type scratch struct {
+	buf   [pollBuffer]byte
+	event eventstream.Event
+}
+
+// run reads until no connection is left.
+func (p *poller) run(epoll, wake int) {
+	events := make([]unix.EpollEvent, eventsPerWait)
+	var ready []*polled
+	var shared scratch
+	for {
+		n, err := unix.EpollWait(epoll, events, -1)
+		if err != nil && err != unix.EINTR {
+			panic(os.NewSyscallError("epoll_wait", err)) // its arguments are wrong
+		}
+		ready = p.gather(ready[:0], events[:max(n, 0)], wake)
+		for i, c := range ready {
+			ready[i] = nil
+			c.turn(&shared)
+		}
+		if p.over() {
+			return
+		}
+	}
+}
+
+// gather finds the connections of some events, and those that were nudged.
+func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ev := range events {
+		if int(ev.Fd) == wake {
+			var count [8]byte
+			_, _ = unix.Read(wake, count[:])
+			ready = append(ready, p.nudged...)
+			clear(p.nudged)
+			p.nudged = p.nudged[:0]
+			continue
+		}
+		if c := p.conns[ev.Fd]; c != nil {
+			ready = append(ready, c)
+		}
+	}
+	return ready
+}
+
+// over ends the poller where no connection is left.
+func (p *poller) over() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.conns) > 0 {
+		return false
+	}
+	p.close()
+	p.conns, p.nudged, p.running = nil, nil, false
+	return true
+}
+
+// nudge gives a connection a turn soon. The caller holds mu.
+func (p *poller) nudge(c *polled) {
+	p.nudged = append(p.nudged, c)
+	if len(p.nudged) == 1 {
+		_, _ = unix.Write(p.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+// turn lets the stream take what there is, unless it has ended: a nudge may come late.
+func (c *polled) turn(shared *scratch) {
+	if c.fd < 0 {
+		return
+	}
+	c.drained, c.reads = false, 0
+	c.source.turn(shared.buf[:], &shared.event)
+}
+
+// Read takes what is there. A read that leaves room has taken all, which spares the
+// next one; epoll tells of what came since.
+func (c *polled) Read(p []byte) (int, error) {
+	if c.drained || c.reads == readsPerTurn {
+		return 0, errNotReady
+	}
+	c.reads++
+	for {
+		n, err := unix.Read(int(c.fd), p)
+		switch {
+		case err == unix.EINTR:
+		case err == unix.EAGAIN:
+			c.drained = true
+			return 0, errNotReady
+		case err != nil:
+			return 0, os.NewSyscallError("read", err)
+		case n == 0:
+			return 0, io.EOF
+		default:
+			c.drained = n < len(p)
+			atomic.AddInt64(c.received, int64(n))
+			return n, nil
+		}
+	}
+}
+
+func (c *polled) interrupt() { _ = c.Close() }
+
+func (c *polled) resume() {}
+
+func (c *polled) waits() bool { return false } // it has just been read
+
+// Close gives the stream a turn, in which it sees that it has been stopped, or that it
+// is silent. From any goroutine: only the poller closes the descriptor.
+func (c *polled) Close() error {
+	p := &processPoller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running {
+		p.nudge(c)
+	}
+	return nil
+}
+
+func (c *polled) hangUp() {
+	if c.fd < 0 {
+		return
+	}
+	p := &processPoller
+	p.mu.Lock()
+	delete(p.conns, c.fd) // before another connection can get its number
+	p.mu.Unlock()
+	_ = unix.Close(int(c.fd))
+	c.fd = -1
+}

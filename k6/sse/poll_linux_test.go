@@ -1,0 +1,100 @@
+package sse
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOnlyPlainConnectionsArePolled(t *testing.T) {
+	t.Parallel()
+	ours, theirs := pair(t)
+	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil)) //nolint:gosec // no handshake follows
+	require.Nil(t, poll(theirs, nil), "not k6's: nobody counts its bytes")
+	c := poll(ours, nil)
+	require.NotNil(t, c)
+	_, err := ours.Read(make([]byte, 1))
+	require.Error(t, err, "Go's own connection is closed")
+	_, err = c.Read(make([]byte, 8))
+	require.ErrorIs(t, err, errNotReady)
+	_, err = io.WriteString(theirs, "abc")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		c.drained = false
+		n, err := c.Read(make([]byte, 8))
+		return n == 3 && err == nil
+	}, patience, time.Millisecond)
+	require.EqualValues(t, 3, *c.received)
+	c.hangUp()
+	require.NoError(t, c.Close(), "a stop that comes late")
+	c.turn(nil)
+}
+
+// One stream that never stops sending must not keep another one waiting.
+func TestABusyStreamLeavesOthersTheirTurn(t *testing.T) {
+	t.Parallel()
+	busy := serve(t, func(p *peer) {
+		p.say(streamHead)
+		flood := strings.Repeat("data: 0\n\n", 16<<10)
+		for {
+			if _, err := io.WriteString(p.Conn, flood); err != nil {
+				return
+			}
+		}
+	})
+	calm := serve(t, func(p *peer) {
+		p.say(streamHead)
+		for range 20 {
+			p.say("data: 0\n\n")
+			time.Sleep(time.Millisecond)
+		}
+		p.hold()
+	})
+	v := newVU(t)
+	var flooded atomic.Int64
+	flood := &countingLedger{opened: func() {}, event: func() { flooded.Add(1) }}
+	v.set("flood", flood)
+	v.mustRun(fmt.Sprintf(`
+		const busy = new EventSource(%q, { reconnect: false, ledger: flood });
+		const calm = new EventSource(%q, { reconnect: false });
+		var seen = 0;
+		calm.onmessage = () => { if (++seen === 20) { calm.close(); busy.close(); } };`, busy, calm))
+	require.Equal(t, "20", v.str("seen"))
+	require.Positive(t, flooded.Load())
+}
+
+// Thousands of bytes in one read, then a pause inside an event: nothing of it may be lost
+// with the buffer that streams share.
+func TestStreamsShareABufferWithoutMixing(t *testing.T) {
+	t.Parallel()
+	const streams = 40
+	v := newVU(t)
+	url := serve(t, func(p *peer) {
+		id := p.req.URL.Query().Get("id")
+		p.say(streamHead)
+		for i := range 20 {
+			whole := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
+			p.say(whole[:len(whole)/2])
+			time.Sleep(time.Millisecond)
+			p.say(whole[len(whole)/2:])
+		}
+	})
+	v.mustRun(fmt.Sprintf(`
+		var wrong = [], whole = 0;
+		for (let i = 0; i < %d; i++) {
+			const id = "s" + i, source = new EventSource(%q + "/?id=" + id, { reconnect: false });
+			let n = 0;
+			source.onmessage = (e) => {
+				if (e.lastEventId !== id + "-" + n || e.data !== id.repeat(50)) wrong.push(e.lastEventId + " " + e.data);
+				if (++n === 20) whole++;
+			};
+		}`, streams, url))
+	require.Equal(t, "", v.str(`wrong.join("\n")`))
+	require.Equal(t, fmt.Sprint(streams), v.str("whole"))
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package sse
+
+import "net"
+
+// polled is a connection that needs no goroutine: on Linux only.
+type polled struct{ parked }
+
+func poll(net.Conn, *source) *polled { return nil }
+
+func (*polled) start() error { return nil }

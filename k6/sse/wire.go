@@ -1,0 +1,41 @@
+package sse
+
+import (
+	"errors"
+	"net"
+	"time"
+)
+
+// wire is the connection of an open stream as its body reads it: one of two kinds.
+// A parked one has a goroutine that waits in Read. A polled one has none: the poller
+// reads it when there is something to read.
+type wire interface {
+	// Read is net.Conn's, or errNotReady at once where a polled wire has nothing.
+	Read(p []byte) (int, error)
+	// interrupt has the stream look whether it is silent. From any goroutine.
+	interrupt()
+	// resume ends an interruption that turned out to be none. For the reader.
+	resume()
+	// waits says whether a Read would return bytes, an end or an error at once. For
+	// the reader.
+	waits() bool
+	// hangUp closes the connection. For the reader.
+	hangUp()
+}
+
+// errNotReady is what a polled wire says where a parked one would wait.
+var errNotReady = errors.New("nothing to read yet")
+
+// parked is a connection whose reader waits in Read.
+type parked struct{ net.Conn }
+
+var _ wire = parked{}
+
+// interrupt makes the read return os.ErrDeadlineExceeded.
+func (c parked) interrupt() { _ = c.SetReadDeadline(processStart) } // an error comes at the read
+
+func (c parked) resume() { _ = c.SetReadDeadline(time.Time{}) } // an error comes again at the read
+
+func (c parked) waits() bool { return readable(c.Conn) }
+
+func (c parked) hangUp() { hangUp(c.Conn) }
