@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -9,37 +10,25 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/sse-soak/sse-soak/store"
 )
 
 // FileName is the name of the file of the runner with this index, from 1.
 func FileName(index int) string { return "runner-" + strconv.Itoa(index) + ".json.gz" }
 
-// Write puts the shard at path, whole or not at all: to a temporary file beside it, synced,
-// then renamed over what was there.
-func Write(path string, s *Shard) (err error) {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".shard-*")
-	if err != nil {
-		return fmt.Errorf("write shard %s: %w", path, err)
+// Encode is the shard as a file.
+func Encode(s *Shard) ([]byte, error) {
+	var b bytes.Buffer
+	if err := encode(&b, s); err != nil {
+		return nil, fmt.Errorf("encode the shard of runner %d: %w", s.Runner.Index, err)
 	}
-	defer func() {
-		if err != nil {
-			_ = tmp.Close() // it may be closed already
-			err = errors.Join(fmt.Errorf("write shard %s: %w", path, err), os.Remove(tmp.Name()))
-		}
-	}()
-	if err = encode(tmp, s); err != nil {
-		return err
-	}
-	if err = tmp.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = tmp.Sync(); err != nil {
-		return err
-	}
-	if err = tmp.Close(); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
+	return b.Bytes(), nil
+}
+
+// Write puts the shard at path, whole or not at all.
+func Write(path string, s *Shard) error {
+	return store.Folder(filepath.Dir(path)).Write(filepath.Base(path), func(w io.Writer) error { return encode(w, s) })
 }
 
 func encode(w io.Writer, s *Shard) error {

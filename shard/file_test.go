@@ -77,7 +77,7 @@ func TestAFailingWriteLeavesWhatWasThere(t *testing.T) {
 	bad := small()
 	bad.Runner.CPUSeconds = math.NaN() // JSON cannot hold it
 	err = Write(path, bad)
-	require.ErrorContains(t, err, "write shard "+path)
+	require.ErrorContains(t, err, "write "+path)
 	require.NotContains(t, err.Error(), "\n")
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -19,6 +21,7 @@ import (
 	"go.k6.io/k6/v2/output"
 
 	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/store"
 )
 
 // checkpointEvery is how much of a run a killed runner can take with it.
@@ -27,9 +30,11 @@ const checkpointEvery = 30 * time.Second
 // An outputSoak writes the shard: at the start, so that a folder that cannot be written is
 // found before the run and not after it, every checkpointEvery, and at the end.
 type outputSoak struct {
-	path     string
+	place    string // as given; see store.Open
+	name     string
 	log      logrus.FieldLogger
 	recorder *recorder
+	delivery *delivery
 	runner   shard.Runner
 	progress *os.File // nil: nobody watches
 
@@ -53,15 +58,15 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		}
 		index = n
 	}
-	path := p.ConfigArgument
-	if path == "" {
-		return nil, errors.New("the output soak needs a place for its shard: --out soak=FOLDER or --out soak=FOLDER/runner-1.json.gz")
+	place, name := p.ConfigArgument, shard.FileName(index)
+	if place == "" {
+		return nil, errors.New("the output soak needs a place for its shard: --out soak=FOLDER, FOLDER/runner-1.json.gz or s3://BUCKET/PREFIX")
 	}
-	if !strings.HasSuffix(path, ".json.gz") {
-		path = filepath.Join(path, shard.FileName(index))
+	if parent, last := store.Split(place); strings.HasSuffix(last, ".json.gz") {
+		place, name = parent, last
 	}
 	o := &outputSoak{
-		path: path, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
+		place: place, name: name, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // a name for people; "" is one too
@@ -106,15 +111,20 @@ func k6Version() string {
 }
 
 // Description is what k6 prints of this output at the start.
-func (o *outputSoak) Description() string { return "soak (" + o.path + ")" }
+func (o *outputSoak) Description() string { return "soak (" + store.Join(o.place, o.name) + ")" }
 
 // Start writes the first checkpoint and begins to write the others.
 func (o *outputSoak) Start() error {
-	if err := os.MkdirAll(filepath.Dir(o.path), 0o755); err != nil {
-		return fmt.Errorf("the shard's folder cannot be made: %w", err)
-	}
-	if err := o.write(); err != nil {
+	place, err := store.Create(context.Background(), o.place)
+	if err != nil {
 		return err
+	}
+	o.delivery = &delivery{
+		place: place, name: o.name, log: o.log, within: lastWithin, keepIn: keepIn(),
+		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name,
+	}
+	if err := o.delivery.first(o.shard()); err != nil {
+		return errors.Join(err, place.Close())
 	}
 	go o.probe.run(o.stop)
 	go o.tick()
@@ -136,10 +146,11 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
 	o.runner.State, o.runner.Error = ending(runErr)
-	err := o.write()
+	err := o.delivery.last(o.shard())
 	if err != nil {
-		o.log.WithError(err).Error("The shard could not be written, so this run can be no pass; what was seen is lost.")
+		o.log.WithError(err).Error("This run can be no pass as it is.")
 	}
+	err = errors.Join(err, o.delivery.place.Close())
 	if o.progress != nil {
 		o.report()
 	}
@@ -184,9 +195,7 @@ func (o *outputSoak) tick() {
 				o.report()
 			}
 		case <-checkpoint.C:
-			if err := o.write(); err != nil {
-				o.log.WithError(err).Warn("A checkpoint could not be written; the run goes on and tries again.")
-			}
+			o.delivery.checkpoint(o.shard())
 		}
 	}
 }
@@ -201,7 +210,8 @@ func (o *outputSoak) sampleNow() {
 	o.recorder.roll(time.Now(), s)
 }
 
-func (o *outputSoak) write() error {
+// shard is the account as it stands.
+func (o *outputSoak) shard() *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	o.recorder.fill(s)
 	o.mu.Lock()
@@ -212,5 +222,5 @@ func (o *outputSoak) write() error {
 	o.runner.Checkpoints++
 	o.runner.EndedUS = o.recorder.wall(time.Now()).UnixMicro()
 	s.Runner = o.runner
-	return shard.Write(o.path, s)
+	return s
 }

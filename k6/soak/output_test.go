@@ -122,13 +122,29 @@ func TestAPlaceThatCannotBeWrittenIsFoundBeforeTheRun(t *testing.T) {
 	require.Error(t, newTestOutput(t, params(t, "/proc/none", nil)).Start())
 }
 
-func TestAShardThatCannotBeWrittenAtTheEndIsAnError(t *testing.T) {
+func TestAShardThatCannotBeDeliveredAtTheEndIsKept(t *testing.T) {
+	t.Parallel()
+	dir, keep := filepath.Join(t.TempDir(), "shards"), t.TempDir()
+	o := newTestOutput(t, params(t, dir, map[string]string{"TESTID": "t"}))
+	require.NoError(t, o.Start())
+	require.NoError(t, os.RemoveAll(dir))
+	o.delivery.keepIn = []string{filepath.Join(keep, "none"), keep}
+	err := o.Stop()
+	kept := filepath.Join(keep, "t-runner-1.json.gz")
+	require.ErrorContains(t, err, "it is kept as "+kept+": copy it to "+filepath.Join(dir, "runner-1.json.gz"))
+	s, err := shard.ReadFile(kept)
+	require.NoError(t, err)
+	require.Equal(t, shard.Finished, s.Runner.State)
+}
+
+func TestAShardThatCannotBeKeptEitherIsLost(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "shards")
 	o := newTestOutput(t, params(t, dir, nil))
 	require.NoError(t, o.Start())
 	require.NoError(t, os.RemoveAll(dir))
-	require.ErrorContains(t, o.Stop(), dir)
+	o.delivery.keepIn = []string{dir}
+	require.ErrorContains(t, o.Stop(), "what was seen is lost: write "+dir)
 }
 
 func withProgress(t *testing.T) (o *outputSoak, listen *os.File) {

@@ -1,0 +1,107 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/sirupsen/logrus"
+	logtest "github.com/sirupsen/logrus/hooks/test"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/store"
+)
+
+func TestTheShardGoesToABucket(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	memory := s3mem.New()
+	require.NoError(t, memory.CreateBucket("soaks"))
+	server := httptest.NewServer(gofakes3.New(memory).Server())
+	defer server.Close()
+	place := "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	o := newTestOutput(t, params(t, place, map[string]string{"RUNNER": "2"}))
+	require.Contains(t, o.Description(), "s3://soaks/t/runner-2.json.gz")
+	bucket, err := store.Open(t.Context(), place)
+	require.NoError(t, err)
+	defer bucket.Close()
+	state := func() shard.RunState {
+		r, w := io.Pipe()
+		go func() { w.CloseWithError(bucket.Copy(context.Background(), "runner-2.json.gz", w)) }()
+		s, err := shard.Read(r)
+		require.NoError(t, err)
+		return s.Runner.State
+	}
+	require.NoError(t, o.Start())
+	require.Equal(t, shard.Running, state())
+	require.NoError(t, o.Stop())
+	require.Equal(t, shard.Finished, state())
+}
+
+func TestABucketThatIsMissingIsFoundBeforeTheRun(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	server := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
+	defer server.Close()
+	o := newTestOutput(t, params(t, "s3://none/t?region=us-east-1&use_path_style=true&endpoint="+server.URL, nil))
+	require.ErrorContains(t, o.Start(), "the bucket does not exist")
+}
+
+// A stuckStore is a folder whose first Put never comes back by itself.
+type stuckStore struct {
+	store.Folder
+	entered chan struct{}
+}
+
+func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
+	select {
+	case s.entered <- struct{}{}:
+		<-ctx.Done()
+		return ctx.Err()
+	default:
+		return s.Folder.Put(ctx, name, data)
+	}
+}
+
+func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
+	t.Parallel()
+	log, hook := logtest.NewNullLogger()
+	place := stuckStore{store.Folder(t.TempDir()), make(chan struct{})}
+	d := &delivery{place: place, name: shard.FileName(1), log: log, within: time.Minute}
+	s := newTestOutput(t, params(t, string(place.Folder), nil)).shard
+	d.checkpoint(s())
+	<-place.entered
+	d.checkpoint(s())
+	require.Equal(t, "A checkpoint was left out, because the one before is still under way.", hook.LastEntry().Message)
+	last := s()
+	last.Runner.State = shard.Finished
+	require.NoError(t, d.last(last), "the last word waits for no checkpoint")
+	got, err := shard.ReadFile(filepath.Join(string(place.Folder), shard.FileName(1)))
+	require.NoError(t, err)
+	require.Equal(t, shard.Finished, got.Runner.State)
+	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the last word replaces is nothing to warn of")
+}
+
+// A brokenStore is a folder that takes nothing.
+type brokenStore struct{ store.Folder }
+
+func (brokenStore) Put(context.Context, string, []byte) error { return errors.New("it is broken") }
+
+func TestTheRunGoesOnAfterACheckpointThatFailed(t *testing.T) {
+	t.Parallel()
+	log, hook := logtest.NewNullLogger()
+	log.SetLevel(logrus.WarnLevel)
+	d := &delivery{place: brokenStore{}, name: shard.FileName(1), log: log}
+	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
+	d.checkpoint(s())
+	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)
+	require.Contains(t, hook.LastEntry().Message, "the run goes on and tries again")
+	require.ErrorContains(t, hook.LastEntry().Data[logrus.ErrorKey].(error), "it is broken")
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/google/renameio/v2"
+)
+
+// A Folder is a store on this machine. Its files are synced to the disk before they take the
+// place of what was there, so that a killed process, or machine, leaves the one or the other.
+type Folder string
+
+var _ Store = Folder("")
+
+// Put implements Store. The folder has to be there.
+func (f Folder) Put(ctx context.Context, name string, data []byte) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("write %s: %w", f.At(name), err)
+	}
+	return f.Write(name, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Write is Put for what is better written bit by bit.
+func (f Folder) Write(name string, fill func(io.Writer) error) error {
+	// Beside its place: a rename cannot leave a file system. Readable: who merges need not be who ran.
+	file, err := renameio.NewPendingFile(f.At(name), renameio.WithTempDir(string(f)), renameio.WithStaticPermissions(0o644))
+	if err == nil {
+		err = fill(file)
+		if err == nil {
+			err = file.CloseAtomicallyReplace()
+		}
+		err = errors.Join(err, file.Cleanup()) // nothing where it was replaced
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.At(name), err)
+	}
+	return nil
+}
+
+// Names implements Store.
+func (f Folder) Names(context.Context) ([]string, error) {
+	entries, err := os.ReadDir(string(f))
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, e := range entries {
+		if !e.IsDir() && e.Name()[0] != '.' {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// Copy implements Store.
+func (f Folder) Copy(_ context.Context, name string, w io.Writer) error {
+	file, err := os.Open(f.At(name))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = io.Copy(w, file)
+	return err
+}
+
+// At implements Store.
+func (f Folder) At(name string) string { return filepath.Join(string(f), name) }
+
+// Close implements Store.
+func (Folder) Close() error { return nil }

@@ -1,0 +1,232 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/stretchr/testify/require"
+)
+
+// An s3Server is an S3 server in this process, with what is in front of it.
+type s3Server struct {
+	url      string
+	requests atomic.Int64
+	before   atomic.Pointer[func(w http.ResponseWriter, r *http.Request) (handled bool)]
+}
+
+func startS3(t *testing.T) *s3Server {
+	t.Helper()
+	s := &s3Server{}
+	memory := s3mem.New()
+	require.NoError(t, memory.CreateBucket("soaks"))
+	faker := gofakes3.New(memory).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.requests.Add(1)
+		if before := s.before.Load(); before != nil && (*before)(w, r) {
+			return
+		}
+		faker.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// place is a URL of this server; credentials come from the environment, see TestMain.
+func (s *s3Server) place(path string) string {
+	return "s3://" + path + "?region=us-east-1&use_path_style=true&endpoint=" + s.url
+}
+
+func (s *s3Server) open(t *testing.T, path string) Store {
+	t.Helper()
+	b, err := Create(t.Context(), s.place(path))
+	require.NoError(t, err)
+	b.(*bucket).pause = time.Millisecond
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// answer makes the server answer the first n requests itself, all of them where n is negative.
+func (s *s3Server) answer(n int64, with http.HandlerFunc) {
+	var left atomic.Int64
+	left.Store(n)
+	before := func(w http.ResponseWriter, r *http.Request) bool {
+		if n >= 0 && left.Add(-1) < 0 {
+			return false
+		}
+		with(w, r)
+		return true
+	}
+	s.before.Store(&before)
+}
+
+// refuse is an error as S3 writes it.
+func refuse(status int, code string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(status)
+		if r.Method != http.MethodHead {
+			_, _ = w.Write([]byte("<Error><Code>" + code + "</Code><Message>as the test wants it</Message></Error>"))
+		}
+	}
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func get(t *testing.T, s Store, name string) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, s.Copy(t.Context(), name, &b))
+	return b.String()
+}
+
+func TestABucketHoldsFiles(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/2026/t")
+	names, err := b.Names(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+	require.NoError(t, b.Put(t.Context(), "b", []byte("one")))
+	require.NoError(t, b.Put(t.Context(), "a", []byte("two")))
+	require.NoError(t, b.Put(t.Context(), "b", []byte("three")), "over the one before")
+	require.NoError(t, server.open(t, "soaks/2026").Put(t.Context(), "above", nil))
+	require.NoError(t, server.open(t, "soaks/2026/t/below").Put(t.Context(), "c", nil))
+	names, err = b.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, names)
+	require.Equal(t, "three", get(t, b, "b"))
+	require.Equal(t, "s3://soaks/2026/t/b", b.At("b"))
+	root := server.open(t, "soaks")
+	require.NoError(t, root.Put(t.Context(), "at-the-root", []byte("x")))
+	require.Equal(t, "x", get(t, root, "at-the-root"))
+}
+
+func TestALargeFileGoesInParts(t *testing.T) {
+	t.Parallel()
+	b := startS3(t).open(t, "soaks/t")
+	data := bytes.Repeat([]byte("0123456789abcdef"), 40<<20/16)
+	require.NoError(t, b.Put(t.Context(), "large", data))
+	require.Equal(t, string(data), get(t, b, "large"))
+}
+
+func TestABucketTriesAgainWhatMayPass(t *testing.T) {
+	t.Parallel()
+	hangUp := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+	for name, c := range map[string]struct {
+		times int64
+		with  http.HandlerFunc
+	}{
+		"500":             {4, refuse(500, "InternalError")},
+		"503 slow down":   {4, refuse(503, "SlowDown")},
+		"429":             {4, refuse(429, "TooManyRequests")},
+		"request timeout": {4, refuse(400, "RequestTimeout")},
+		"no XML":          {4, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }},
+		"hangs up":        {4, hangUp},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startS3(t)
+			b := server.open(t, "soaks/t")
+			server.answer(c.times, c.with)
+			require.NoError(t, b.Put(within(t, time.Minute), "x", []byte("whole")))
+			require.Greater(t, server.requests.Load(), c.times)
+			require.Equal(t, "whole", get(t, b, "x"))
+		})
+	}
+}
+
+func TestABucketNamesWhatWillNotPass(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		bucket string
+		with   http.HandlerFunc
+		want   string
+	}{
+		"access denied":     {"soaks", refuse(403, "AccessDenied"), "access denied; the credentials need s3:PutObject"},
+		"no such bucket":    {"none", nil, "the bucket does not exist; create it, or correct its name and region"},
+		"expired":           {"soaks", refuse(400, "ExpiredToken"), "the server does not accept the credentials; renew"},
+		"another signature": {"soaks", refuse(403, "SignatureDoesNotMatch"), "the server does not accept the credentials; renew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startS3(t)
+			b := server.open(t, c.bucket+"/t")
+			if c.with != nil {
+				server.answer(-1, c.with)
+			}
+			err := b.Put(within(t, time.Minute), "x", []byte("whole"))
+			require.ErrorContains(t, err, "write s3://"+c.bucket+"/t/x: "+c.want)
+			require.NotContains(t, err.Error(), "\n")
+			require.EqualValues(t, 1, server.requests.Load(), "it was tried again")
+			_, err = b.Names(within(t, time.Minute))
+			require.ErrorContains(t, err, "list s3://"+c.bucket+"/t/: "+c.want)
+			require.ErrorContains(t, b.Copy(within(t, time.Minute), "x", &bytes.Buffer{}), c.want)
+		})
+	}
+}
+
+func TestABucketThatNeverAnswersEndsWithTheTime(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/t")
+	server.answer(-1, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	err := b.Put(within(t, 500*time.Millisecond), "x", nil)
+	require.ErrorContains(t, err, "write s3://soaks/t/x: ")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestTheReasonIsTheServersAndNotTheEndOfTime(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/t")
+	server.answer(-1, refuse(500, "InternalError"))
+	require.ErrorContains(t, b.Put(within(t, 500*time.Millisecond), "x", nil), "InternalError")
+	require.Greater(t, server.requests.Load(), int64(3))
+}
+
+func TestASlowBucketGetsTheWholeFile(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/t")
+	slow := func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(200 * time.Millisecond): // longer than the pause between attempts
+		}
+		return false
+	}
+	server.before.Store(&slow)
+	require.NoError(t, b.Put(within(t, time.Minute), "x", []byte("whole")))
+	require.EqualValues(t, 1, server.requests.Load(), "slow is not failed")
+	require.Equal(t, "whole", get(t, b, "x"))
+}
+
+func TestAReadThatBreaksOffIsAnError(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/t")
+	server.answer(-1, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+		_, _ = w.Write([]byte("half"))
+	})
+	require.ErrorContains(t, b.Copy(within(t, time.Minute), "x", &bytes.Buffer{}), "read s3://soaks/t/x")
+}

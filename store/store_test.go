@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Nobody's own credentials and profiles take part in these tests.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull, "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_REGION": "", "AWS_DEFAULT_REGION": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_S3": "",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func TestAFolderHoldsFiles(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
+	for _, place := range []string{dir, "file://" + dir, "file://localhost" + dir} {
+		s, err := Create(t.Context(), place)
+		require.NoError(t, err)
+		require.Equal(t, Folder(dir), s)
+	}
+	f := Folder(dir)
+	require.NoError(t, f.Put(t.Context(), "b", []byte("one")))
+	require.NoError(t, f.Put(t.Context(), "a", []byte("two")))
+	require.NoError(t, f.Put(t.Context(), "b", []byte("three")), "over the one before")
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "below"), 0o700))
+	names, err := f.Names(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []string{"a", "b"}, names)
+	require.Equal(t, "three", get(t, f, "b"))
+	require.NoError(t, f.Close())
+	require.Error(t, Folder(filepath.Join(dir, "none")).Put(t.Context(), "x", nil), "a folder that went away is not made again")
+}
+
+func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f := Folder(t.TempDir())
+	require.ErrorIs(t, f.Put(ctx, "x", nil), context.Canceled)
+	names, err := f.Names(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
+func TestWhatIsNoPlace(t *testing.T) {
+	t.Parallel()
+	for place, want := range map[string]string{
+		"gs://bucket/x":               "name a folder, file:///FOLDER or s3://BUCKET/PREFIX",
+		"file://folder/x":             "three slashes",
+		"file://":                     "three slashes",
+		"file:///x?create_dir=1":      "takes no parameters",
+		"s3:///x":                     "names no bucket",
+		"s3://bucket/x?regoin=here":   "regoin",
+		"s3://%zz":                    "no place for shards",
+		"s3://b?use_path_style=maybe": "maybe",
+	} {
+		_, err := Create(t.Context(), place)
+		require.ErrorContains(t, err, want, place)
+	}
+}
+
+func TestAPlaceInAPlace(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ place, name, joined string }{
+		{"a/b", "c", "a/b/c"},
+		{".", "c", "c"},
+		{"s3://b", "t", "s3://b/t"},
+		{"s3://b/x/?region=r&endpoint=http://h:1", "t", "s3://b/x/t?region=r&endpoint=http://h:1"},
+		{"file:///x", "t", "file:///x/t"},
+	} {
+		require.Equal(t, c.joined, Join(c.place, c.name))
+		parent, name := Split(c.joined)
+		require.Equal(t, c.name, name)
+		require.Equal(t, c.joined, Join(parent, name))
+	}
+}
+
+func TestWithoutCredentialsOrRegionItSaysSo(t *testing.T) {
+
+	server := startS3(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	require.ErrorContains(t, server.open(t, "soaks/t").Put(within(t, time.Minute), "x", nil), "there are no credentials; set AWS_PROFILE")
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	s, err := Create(t.Context(), "s3://soaks/t")
+	require.NoError(t, err)
+	defer s.Close()
+	require.ErrorContains(t, s.Put(within(t, time.Minute), "x", nil), "the region is unknown; set AWS_REGION")
+	require.Zero(t, server.requests.Load())
+}
