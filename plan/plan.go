@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -146,3 +147,13 @@ func (p *Plan) NoopsPerConnection() int { return int(p.Hold() / p.Interval()) }
 
 // DeviceID is the id of the nth connection, from 0.
 func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }
+
+// Number is which connection has this id, from 0; not ok for an id that is not of this plan.
+func (p *Plan) Number(id string) (n int, ok bool) {
+	digits, ok := strings.CutPrefix(id, p.Prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(digits)
+	return n, err == nil && n >= 0 && n < p.Connections && strconv.Itoa(n) == digits
+}

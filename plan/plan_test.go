@@ -107,3 +107,22 @@ func FuzzPlan(f *testing.F) {
 		require.LessOrEqual(t, len(p.DeviceID(p.Connections-1)), 64)
 	})
 }
+
+func TestNumberIsTheOtherWayOfDeviceID(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	for _, prefix := range []string{"", "d-", "7"} {
+		p.Prefix, p.Connections = prefix, 12
+		for n := range p.Connections {
+			got, ok := p.Number(p.DeviceID(n))
+			require.True(t, ok)
+			require.Equal(t, n, got)
+		}
+		for _, foreign := range []string{"", "x", "12", "-1", "+1", "01", "1 ", "1.0", "99999999999999999999"} {
+			_, ok := p.Number(prefix + foreign)
+			require.False(t, ok, prefix+foreign)
+		}
+	}
+	_, ok := p.Number("d-1")
+	require.False(t, ok)
+}

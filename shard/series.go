@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -11,12 +12,12 @@ type bucketSum struct {
 	lateness *Histogram
 }
 
-func (m *Merged) addSeries(sums map[int64]*bucketSum, s *Shard) {
+func (g *Merger) addSeries(s *Shard) {
 	for _, b := range s.Series {
-		sum := sums[b.Unix]
+		sum := g.buckets[b.Unix]
 		if sum == nil {
 			sum = &bucketSum{Bucket: Bucket{Unix: b.Unix}}
-			sums[b.Unix] = sum
+			g.buckets[b.Unix] = sum
 		}
 		sum.add(b)
 		if b.Lateness == nil {
@@ -24,7 +25,7 @@ func (m *Merged) addSeries(sums map[int64]*bucketSum, s *Shard) {
 		}
 		h, err := b.Lateness.Unpack()
 		if err != nil {
-			m.problem("the series of runner %d cannot be read: %v", s.Runner.Index, err)
+			g.broken = append(g.broken, fmt.Sprintf("the series of runner %d cannot be read: %v", s.Runner.Index, err))
 			continue
 		}
 		if sum.lateness == nil {

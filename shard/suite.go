@@ -53,23 +53,28 @@ func (s *Suite) Stage(name string) (Stage, bool) {
 	return s.Stages[i], true
 }
 
+func partOf(s *Shard) part {
+	return part{s.Plan, s.Suite, s.Suite != nil && slices.ContainsFunc(s.Metrics, func(n Metric) bool { return isOther(s.Suite, n) })}
+}
+
 // checkSuite holds what the scripts declared against the plan and against each other.
-func (m *Merged) checkSuite(shards []*Shard) {
-	for _, s := range shards {
+func (m *Merged) checkSuite(parts []part) {
+	for i, p := range parts {
+		index := m.Runners[i].Index
 		switch {
-		case s.Suite == nil:
-			m.problem("runner %d ran no suite, planned was %q", s.Runner.Index, m.Plan.Suite)
+		case p.suite == nil:
+			m.problem("runner %d ran no suite, planned was %q", index, m.Plan.Suite)
 			continue
-		case s.Suite.Name != m.Plan.Suite:
-			m.problem("runner %d ran the suite %q, planned was %q", s.Runner.Index, s.Suite.Name, m.Plan.Suite)
-		case m.Suite != nil && !reflect.DeepEqual(m.Suite, s.Suite):
-			m.problem("runner %d ran the suite with other settings than runner %d", s.Runner.Index, shards[0].Runner.Index)
+		case p.suite.Name != m.Plan.Suite:
+			m.problem("runner %d ran the suite %q, planned was %q", index, p.suite.Name, m.Plan.Suite)
+		case m.Suite != nil && !reflect.DeepEqual(m.Suite, p.suite):
+			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
 		}
 		if m.Suite == nil {
-			m.Suite = s.Suite
+			m.Suite = p.suite
 		}
-		if slices.ContainsFunc(s.Metrics, func(n Metric) bool { return isOther(s.Suite, n) }) {
-			m.problem("runner %d saw too many combinations of tags, not all are kept apart: tag by what is few", s.Runner.Index)
+		if p.crowded {
+			m.problem("runner %d saw too many combinations of tags, not all are kept apart: tag by what is few", index)
 		}
 	}
 }

@@ -100,24 +100,13 @@ func (b *bucket) Names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Copy implements Store. What w got cannot be taken back, so it is tried again only as long as
-// nothing came.
-func (b *bucket) Copy(ctx context.Context, name string, w io.Writer) error {
-	return b.try(ctx, "read", name, func(ctx context.Context) error {
-		var got counter
-		err := b.blob.Download(ctx, name, io.MultiWriter(w, &got), nil)
-		if err != nil && got > 0 {
-			return backoff.Permanent(err)
-		}
+// Get implements Store.
+func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) {
+	err = b.try(ctx, "read", name, func(ctx context.Context) error {
+		data, err = b.blob.ReadAll(ctx, name)
 		return err
 	})
-}
-
-type counter int
-
-func (c *counter) Write(p []byte) (int, error) {
-	*c += counter(len(p))
-	return len(p), nil
+	return data, err
 }
 
 // At implements Store.

@@ -60,16 +60,8 @@ func (f Folder) Names(context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Copy implements Store.
-func (f Folder) Copy(_ context.Context, name string, w io.Writer) error {
-	file, err := os.Open(f.At(name))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	_, err = io.Copy(w, file)
-	return err
-}
+// Get implements Store.
+func (f Folder) Get(_ context.Context, name string) ([]byte, error) { return os.ReadFile(f.At(name)) }
 
 // At implements Store.
 func (f Folder) At(name string) string { return filepath.Join(string(f), name) }

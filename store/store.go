@@ -5,7 +5,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"path"
@@ -21,8 +20,8 @@ type Store interface {
 	Put(ctx context.Context, name string, data []byte) error
 	// Names are the names of all files, sorted. Folders inside are left out.
 	Names(ctx context.Context) ([]string, error)
-	// Copy writes the file of that name to w. After an error w may have got a part of it.
-	Copy(ctx context.Context, name string, w io.Writer) error
+	// Get returns the file of that name.
+	Get(ctx context.Context, name string) ([]byte, error)
 	// At is where the file of that name is, for people.
 	At(name string) string
 	Close() error

@@ -1,0 +1,156 @@
+package shard
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/plan"
+)
+
+// checkRunners holds the runners against each other and against the plan: all there, each
+// once, each ended, of one run and one script, and their segments tile 0 to 1.
+func (m *Merged) checkRunners(parts []part) {
+	seen := map[int]bool{}
+	for i, r := range m.Runners {
+		if seen[r.Index] {
+			m.problem("runner %d left two shards", r.Index)
+		}
+		seen[r.Index] = true
+		if r.Index > m.Plan.Runners {
+			m.problem("runner %d is not one of the %d runners of the plan", r.Index, m.Plan.Runners)
+		}
+		if r.State != Finished {
+			m.problem("runner %d on %s did not finish: %s", r.Index, r.Host, describe(r))
+		}
+		if m.Plan.TestID != "" && r.TestID != m.Plan.TestID {
+			m.problem("the shard of runner %d is of the run %q, not of %q", r.Index, r.TestID, m.Plan.TestID)
+		}
+		if first := m.Runners[0]; r.ScriptHash != first.ScriptHash {
+			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)
+		}
+		if diff := planDifference(m.Plan, parts[i].plan); m.Plan.Suite == "" && diff != "" {
+			m.problem("runner %d ran another plan: %s", r.Index, diff)
+		}
+	}
+	for i := 1; i <= m.Plan.Runners; i++ {
+		if !seen[i] {
+			m.problem("runner %d of %d left no shard", i, m.Plan.Runners)
+		}
+	}
+	if len(m.Runners) > 0 {
+		if gap := tile(m.Runners); gap != "" {
+			m.problem("the execution segments do not cover the plan once: %s", gap)
+		}
+	}
+}
+
+func describe(r Runner) string {
+	what := map[RunState]string{
+		Running:     "it was killed, or could not deliver its end; this is its last checkpoint, " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
+		Interrupted: "it was interrupted", Aborted: "it was aborted",
+	}[r.State]
+	if what == "" {
+		what = fmt.Sprintf("its state is %q", r.State)
+	}
+	if r.Error != "" {
+		what += " (" + r.Error + ")"
+	}
+	return what
+}
+
+// planDifference names the first thing in which a script understood the plan differently.
+func planDifference(want, got plan.Plan) string {
+	for _, f := range []struct {
+		name      string
+		want, got any
+	}{
+		{"CONNECTIONS", want.Connections, got.Connections}, {"SECONDS", want.Seconds, got.Seconds},
+		{"NOOP_INTERVAL", want.NoopInterval, got.NoopInterval}, {"PREFIX", want.Prefix, got.Prefix},
+		{"LATE_MS", want.LateMS, got.LateMS}, {"RECONNECT", want.Reconnect, got.Reconnect},
+		{"BACKEND_URL", strings.TrimSuffix(want.BackendURL, "/"), strings.TrimSuffix(got.BackendURL, "/")},
+	} {
+		if f.want != f.got {
+			return fmt.Sprintf("%s is %v, planned was %v", f.name, f.got, f.want)
+		}
+	}
+	return ""
+}
+
+// tile says where the segments leave a gap or overlap, "" if they do neither.
+func tile(runners []Runner) string {
+	type segment struct{ from, to *big.Rat }
+	var all []segment
+	for _, r := range runners {
+		from, to, ok := strings.Cut(r.Segment, ":")
+		f, fOK := new(big.Rat).SetString(from)
+		t, tOK := new(big.Rat).SetString(to)
+		if !ok || !fOK || !tOK {
+			return fmt.Sprintf("runner %d has the segment %q", r.Index, r.Segment)
+		}
+		all = append(all, segment{f, t})
+	}
+	slices.SortFunc(all, func(a, b segment) int { return a.from.Cmp(b.from) })
+	at := new(big.Rat)
+	for _, s := range all {
+		if c := s.from.Cmp(at); c != 0 {
+			return fmt.Sprintf("%s between %s and %s", map[bool]string{true: "a gap", false: "an overlap"}[c > 0], at.RatString(), s.from.RatString())
+		}
+		at = s.to
+	}
+	if at.Cmp(big.NewRat(1, 1)) != 0 {
+		return fmt.Sprintf("they end at %s, not at 1", at.RatString())
+	}
+	return ""
+}
+
+// checkConnections holds the ids against the plan: each planned one exactly once.
+func (m *Merged) checkConnections() {
+	times := make([]uint8, m.Plan.Connections) // how often each was seen, up to 2
+	foreign := map[string]bool{}
+	for _, c := range m.Connections {
+		if n, ok := m.Plan.Number(c.ID); ok {
+			times[n] = min(times[n]+1, 2)
+		} else {
+			foreign[c.ID] = true
+		}
+	}
+	var missing, twice []int
+	for n, seen := range times {
+		switch seen {
+		case 0:
+			missing = append(missing, n)
+		case 2:
+			twice = append(twice, n)
+		}
+	}
+	if len(missing) > 0 {
+		m.problem("%d of %d planned connections were not observed: %s", len(missing), m.Plan.Connections, some(m.deviceIDs(missing)))
+	}
+	if len(twice) > 0 {
+		m.problem("%d connections were observed twice: %s", len(twice), some(m.deviceIDs(twice)))
+	}
+	if len(foreign) > 0 {
+		m.problem("%d connections are not of this plan: %s", len(foreign), some(slices.Sorted(maps.Keys(foreign))))
+	}
+}
+
+// deviceIDs are the ids of the first of these connections, as many as some needs.
+func (m *Merged) deviceIDs(numbers []int) (ids []string) {
+	for _, n := range numbers[:min(len(numbers), mostNamed+1)] {
+		ids = append(ids, m.Plan.DeviceID(n))
+	}
+	return ids
+}
+
+const mostNamed = 5
+
+func some(ids []string) string {
+	if len(ids) <= mostNamed {
+		return strings.Join(ids, ", ")
+	}
+	return strings.Join(ids[:mostNamed], ", ") + ", …"
+}
