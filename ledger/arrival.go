@@ -58,8 +58,10 @@ func (l *Ledger) Message(at Instant, number uint64) {
 	}
 	switch s, grew := l.numbers.see(number, at); s {
 	case inOrder:
+		l.rec.Messages++
 		l.skipped += grew - 1
 	case filled:
+		l.rec.Messages++
 		l.rec.Reordered++
 		l.rec.found(KindReordered, number, at)
 	case repeated:

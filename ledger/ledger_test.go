@@ -269,6 +269,7 @@ func TestAMessageTakesANumberButNoSlot(t *testing.T) {
 	r := p.regular(5, 9, true).end(sec)
 	require.True(t, r.Faultless(), "%+v", r)
 	require.EqualValues(t, 8, r.Received)
+	require.EqualValues(t, 1, r.Messages)
 }
 
 func TestALedgerDoesNotGrow(t *testing.T) {

@@ -28,6 +28,7 @@ type Record struct {
 	Reordered  uint64 `json:"reordered"`  // seen after a higher number
 	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
 	Late       uint64 `json:"late"`
+	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
 
 	Last        uint64        `json:"last,omitempty"`       // highest number of the present numbering
 	Numberings  int           `json:"numberings,omitempty"` // how often the server began at 1

@@ -141,8 +141,12 @@ func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 		j.disagree = append(j.disagree, fmt.Sprintf("%s received number %d, the server says the last it sent was %d", r.ID, r.Last, e.Last))
 		return 0
 	}
-	if arrived := r.Received + r.Corrupted; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
-		j.disagree = append(j.disagree, fmt.Sprintf("the server says it sent %d noops to %s, %d arrived", e.Sent, r.ID, arrived))
+	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
+		what := "noops"
+		if r.Messages > 0 {
+			what = "noops and messages"
+		}
+		j.disagree = append(j.disagree, fmt.Sprintf("the server says it sent %d %s to %s, %d arrived", e.Sent, what, r.ID, arrived))
 	}
 	return lostAtEnd
 }

@@ -164,6 +164,14 @@ func TestEachCriterionAlone(t *testing.T) {
 		{"the server sent another number of noops", func(_ *shard.Merged, s ServerLedger, _ *Facts) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach, Sent: noopsEach + 4}
 		}, Fail, []string{"the server's own count"}, []string{"the server says it sent 243 noops to d-1, 239 arrived"}},
+		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+			m.Connections[1].Messages, m.Connections[1].Last = 5, noopsEach+5
+			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
+		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+			m.Connections[1].Messages, m.Connections[1].Last = 5, noopsEach+5
+			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
+		}, Fail, []string{"the server's own count"}, []string{"the server says it sent 243 noops and messages to d-1, 244 arrived"}},
 		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Facts) { delete(s, "d-2") }, Fail,
 			[]string{"the server's own count"}, []string{"the server has no entry for d-2, which held a stream"}},
 		{"a restarted server knows only its own numbering", func(m *shard.Merged, s ServerLedger, _ *Facts) {

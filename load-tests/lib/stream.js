@@ -1,0 +1,147 @@
+// @ts-check
+// One event stream and its books, from the connect to the end that the server was asked for. What
+// every script of load-tests/sse shares.
+
+import http from 'k6/http';
+import { Ledger } from 'k6/x/soak';
+import { EventSource } from 'k6/x/sse';
+
+/** How long a stream may take to end after the server said 200 to the DELETE, in ms. */
+const END_TIMEOUT = 15000;
+
+/** A stream that is silent for this many intervals is over, whatever TCP says of it. */
+const SILENT_INTERVALS = 2.5;
+
+/** So many DELETEs of one virtual user are under way at a time: thousands would dial at once. */
+const DISCONNECTS = 20;
+
+const tags = { name: 'GET /event/connect' };
+
+function ignore() {}
+
+/**
+ * There may be thousands in a virtual user: a stream is its own listener, without a closure or a
+ * promise while it is held.
+ */
+export class Stream {
+  /**
+   * Begins to connect.
+   *
+   * @param {import('./config.js').SoakConfig} config
+   * @param {string} id
+   */
+  constructor(config, id) {
+    this.config = config;
+    this.id = id;
+    this.opened = false;
+    this.over = false;
+    /** Of the DELETE, 0 before it was answered. */
+    this.deleteStatus = 0;
+    /** @type {() => void} called when the stream is over, and will not come back */
+    this.onover = ignore;
+    this.ledger = new Ledger(id);
+    this.source = new EventSource(`${config.backendUrl}/event/connect?id=${id}`, {
+      ledger: this.ledger,
+      headers: config.headers,
+      idleTimeout: SILENT_INTERVALS * config.noopInterval * 1000,
+      reconnect: config.reconnect,
+      tags,
+    });
+    this.source.addEventListener('open', this);
+    this.source.addEventListener('error', this);
+  }
+
+  /** @param {import('k6/x/sse').SSEEvent | import('k6/x/sse').ErrorEvent} event */
+  handleEvent(event) {
+    if (event.type === 'open') {
+      this.opened = true;
+    } else if ('willReconnect' in event && !event.willReconnect) {
+      this.over = true;
+      this.onover();
+    }
+  }
+
+  /** Asks the server to end the stream, and returns when it has answered. */
+  async askToEnd() {
+    this.onover = ignore;
+    this.source.reconnect = false;
+    this.ledger.askToEnd();
+    const deleted = await http.asyncRequest('DELETE', `${this.config.backendUrl}/event/forcedisconnect?id=${this.id}`, null, {
+      headers: this.config.headers,
+      tags: { name: 'DELETE /event/forcedisconnect' },
+      timeout: '10s',
+    });
+    this.deleteStatus = deleted.status;
+  }
+
+  /** Waits until the stream that was asked to end has ended, and closes what has not. */
+  async ended() {
+    if (!this.over) {
+      await new Promise((resolve) => {
+        const timer = setTimeout(() => resolve(undefined), END_TIMEOUT);
+        this.onover = () => {
+          clearTimeout(timer);
+          resolve(undefined);
+        };
+      });
+    }
+    this.source.close();
+  }
+}
+
+/**
+ * Waits for some time, or until none of the streams is left.
+ *
+ * @param {Stream[]} streams
+ * @param {number} ms
+ * @returns {Promise<void>}
+ */
+export function held(streams, ms) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(), ms);
+    let left = streams.length;
+    const over = () => {
+      left--;
+      if (left === 0) {
+        clearTimeout(timer);
+        resolve();
+      }
+    };
+    for (const stream of streams) {
+      stream.onover = over;
+    }
+  });
+}
+
+/**
+ * Asks the server to end the streams, some at a time, and calls `each` for every one that has.
+ *
+ * @param {Stream[]} streams
+ * @param {(stream: Stream) => void} each
+ */
+export async function endAll(streams, each) {
+  const queue = streams.slice();
+  /** @type {Promise<void>[]} */
+  const ends = [];
+  const work = async () => {
+    for (let stream = queue.shift(); stream; stream = queue.shift()) {
+      await stream.askToEnd();
+      ends.push(ended(stream, each));
+    }
+  };
+  const workers = [];
+  for (let n = 0; n < DISCONNECTS; n++) {
+    workers.push(work());
+  }
+  await Promise.all(workers);
+  await Promise.all(ends);
+}
+
+/**
+ * @param {Stream} stream
+ * @param {(stream: Stream) => void} each
+ */
+async function ended(stream, each) {
+  await stream.ended();
+  each(stream);
+}
