@@ -10,15 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/report"
-	"github.com/sse-soak/sse-soak/resources"
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/store"
 )
 
 // The files of a run.
@@ -30,21 +25,6 @@ const (
 	VerdictFile   = "verdict.json"
 	ShardsDir     = "shards"
 )
-
-// A Run is what `soak run` saw that the runners could not: run.json.
-type Run struct {
-	Command  []string          `json:"command"`
-	Version  string            `json:"version"`
-	OneClock bool              `json:"one_clock"` // target and runners are on this host
-	Nginx    string            `json:"nginx,omitempty"`
-	Backend  string            `json:"backend,omitempty"` // version, where it is one of ours
-	Machine  resources.Machine `json:"machine"`           // of `soak run`
-	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
-	ResourcesFrom string   `json:"resources_from,omitempty"`
-	Problems      []string `json:"problems,omitempty"` // why the run is incomplete
-	Failures      []string `json:"failures,omitempty"` // of the target
-	Warnings      []string `json:"warnings,omitempty"`
-}
 
 // A Dir is the folder of a run.
 type Dir string
@@ -94,19 +74,8 @@ func (d Dir) WriteJSON(name string, v any) error {
 }
 
 // Write stores a file, whole or not at all.
-func (d Dir) Write(name string, fill func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(string(d), "."+name+"-*")
-	if err != nil {
-		return fmt.Errorf("write %s: %w", d.Path(name), err)
-	}
-	err = errors.Join(fill(f), f.Chmod(0o644), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), d.Path(name))
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", d.Path(name), err), os.Remove(f.Name()))
-	}
-	return nil
+func (d Dir) Write(name string, fill func(io.Writer) error) error {
+	return store.Folder(d).Write(name, fill)
 }
 
 func (d Dir) readJSON(name string, v any) (there bool, err error) {
@@ -121,98 +90,6 @@ func (d Dir) readJSON(name string, v any) (there bool, err error) {
 		return false, fmt.Errorf("read %s: %w", d.Path(name), err)
 	}
 	return true, nil
-}
-
-// shards reads all shards. One that cannot be read is a problem of the run, not the end.
-func (d Dir) shards() (all []*shard.Shard, problems []string, err error) {
-	paths, err := filepath.Glob(d.Path(filepath.Join(ShardsDir, "*.json.gz")))
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(paths) == 0 { // a bare folder of shards, as two laptops would bring together
-		if paths, err = filepath.Glob(d.Path("*.json.gz")); err != nil {
-			return nil, nil, err
-		}
-	}
-	slices.Sort(paths)
-	for _, p := range paths {
-		s, err := shard.ReadFile(p)
-		if err != nil {
-			problems = append(problems, err.Error())
-			continue
-		}
-		all = append(all, s)
-	}
-	return all, problems, nil
-}
-
-// Judge makes the verdict from the files.
-func (d Dir) Judge() (*verdict.Verdict, *shard.Merged, error) {
-	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
-	}
-	shards, problems, err := d.shards()
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := d.plan(shards)
-	if err != nil {
-		return nil, nil, err
-	}
-	var run Run
-	if _, err := d.readJSON(RunFile, &run); err != nil {
-		return nil, nil, err
-	}
-	server, err := verdict.ReadServerLedger(d.Path(LedgerFile))
-	if err != nil {
-		problems = append(problems, err.Error())
-	}
-	samples, err := resources.Read(d.Path(ResourcesFile))
-	if err != nil {
-		run.Warnings = append(run.Warnings, err.Error())
-	}
-	merged := shard.Merge(p, shards)
-	sum := resources.Summarize(samples)
-	v := verdict.Judge(merged, server, verdict.Facts{
-		OneClock: run.OneClock, Problems: append(problems, run.Problems...), Failures: run.Failures, Warnings: run.Warnings,
-		Resources: verdict.Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax},
-	})
-	return v, merged, nil
-}
-
-// plan is plan.json, or what the runners say where `soak run` did not start them.
-func (d Dir) plan(shards []*shard.Shard) (p plan.Plan, err error) {
-	there, err := d.readJSON(PlanFile, &p)
-	switch {
-	case err != nil:
-		return p, err
-	case there:
-		return p, p.Check()
-	case len(shards) == 0:
-		return p, fmt.Errorf("%s holds neither %s nor a readable shard: it is not a folder of a run", d, PlanFile)
-	}
-	p = shards[0].Plan
-	if err := p.Check(); err != nil {
-		return p, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
-	}
-	p.TestID, p.MaxLate = shards[0].Runner.TestID, -1
-	p.Runners = max(p.Runners, len(shards))
-	return p, nil
-}
-
-// Report writes verdict.json and every report beside it.
-func (d Dir) Report(v *verdict.Verdict, m *shard.Merged) error {
-	samples, err := resources.Read(d.Path(ResourcesFile))
-	if err != nil {
-		samples = nil // already a warning of the verdict
-	}
-	return errors.Join(
-		d.WriteJSON(VerdictFile, v),
-		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
-		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
-		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m) }),
-		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
-	)
 }
 
 // Relative is the folder as a person would type it.

@@ -1,23 +1,40 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/report"
 	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/store"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
-	return &cobra.Command{
-		Use:   "merge DIR",
+	var out string
+	cmd := &cobra.Command{
+		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
-		Long:  "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\nThe exit code is the verdict.",
-		Args:  oneArg("folder of a run, such as results/latest"),
+		Long: "merge reads the shards in DIR (or DIR/shards), adds them up, judges them and writes verdict.json and the reports into DIR.\n" +
+			"From a bucket it fetches them to results/TESTID first. The parameters of the URL are those of gocloud.dev: region,\n" +
+			"endpoint, use_path_style, profile …; credentials come from the environment, a profile or the role of the machine.\n\n" +
+			"The exit code is the verdict.",
+		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			v, err := judge(rundir.Dir(args[0]))
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return usageError{err}
+			}
+			d, err := bring(args[0], out)
+			if err != nil {
+				return err
+			}
+			v, err := judge(d)
 			if err != nil {
 				return err
 			}
@@ -25,7 +42,35 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			return report.Text(cmd.OutOrStdout(), v)
 		},
 	}
+	cmd.Flags().StringVar(&out, "out", "results", "folder of all runs, for one that comes from a bucket [OUT]")
+	return cmd
 }
+
+// bring is the folder of a run, which comes to out first where it is in a bucket.
+func bring(place, out string) (rundir.Dir, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	from, err := store.Open(ctx, place)
+	if err != nil {
+		return "", usageError{err}
+	}
+	defer from.Close()
+	if folder, ok := from.(store.Folder); ok {
+		return rundir.Dir(folder), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	defer cancel()
+	said := time.Now()
+	return rundir.Fetch(ctx, from, out, func(done, of int) {
+		if time.Since(said) > 2*time.Second {
+			said = time.Now()
+			fmt.Fprintf(os.Stderr, "fetched %d of %d files\n", done, of)
+		}
+	})
+}
+
+// fetchWithin bounds how long a bucket may take that does not answer, or not well.
+const fetchWithin = 15 * time.Minute
 
 func reportCommand() *cobra.Command {
 	return &cobra.Command{

@@ -92,7 +92,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 func fromEnvironment(flags *pflag.FlagSet) error {
 	for name, variable := range variables {
 		value := os.Getenv(variable)
-		if value == "" || flags.Changed(name) {
+		if value == "" || flags.Lookup(name) == nil || flags.Changed(name) {
 			continue
 		}
 		if err := flags.Set(name, value); err != nil {

@@ -1,0 +1,123 @@
+package rundir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/report"
+	"github.com/sse-soak/sse-soak/resources"
+	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// Judge makes the verdict from the files.
+func (d Dir) Judge() (*verdict.Verdict, *shard.Merged, error) {
+	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
+		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
+	}
+	merged, problems, err := d.merge()
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err := d.readRun(merged.Runners)
+	if err != nil {
+		return nil, nil, err
+	}
+	server, err := d.serverLedger(merged)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	samples, err := resources.Read(d.Path(ResourcesFile))
+	if err != nil {
+		run.Warnings = append(run.Warnings, err.Error())
+	}
+	sum := resources.Summarize(samples)
+	v := verdict.Judge(merged, server, verdict.Facts{
+		OneClock: run.OneClock, Problems: append(problems, run.Problems...), Failures: run.Failures, Warnings: run.Warnings,
+		Resources: verdict.Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax},
+	})
+	return v, merged, nil
+}
+
+// shardFiles are the paths of all shards, in order of their runners.
+func (d Dir) shardFiles() ([]string, error) {
+	paths, err := filepath.Glob(d.Path(filepath.Join(ShardsDir, "*.json.gz")))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 { // a bare folder of shards, as two laptops would bring together
+		if paths, err = filepath.Glob(d.Path("*.json.gz")); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) // 10 after 9
+	return paths, nil
+}
+
+// merge adds up all shards. One that cannot be read is a problem of the run, not the end.
+func (d Dir) merge() (m *shard.Merged, problems []string, err error) {
+	paths, err := d.shardFiles()
+	if err != nil {
+		return nil, nil, err
+	}
+	var merger shard.Merger
+	var first *shard.Shard
+	for _, path := range paths {
+		s, err := shard.ReadFile(path)
+		if err != nil {
+			problems = append(problems, err.Error())
+			continue
+		}
+		merger.Add(s)
+		if first == nil {
+			first = &shard.Shard{Plan: s.Plan, Runner: s.Runner}
+		}
+	}
+	p, err := d.plan(first, len(paths))
+	if err != nil {
+		return nil, nil, err
+	}
+	return merger.Merged(p), problems, nil
+}
+
+// plan is plan.json, or what a runner says where `soak run` did not start it; first is nil where
+// no shard can be read.
+func (d Dir) plan(first *shard.Shard, shards int) (p plan.Plan, err error) {
+	there, err := d.readJSON(PlanFile, &p)
+	switch {
+	case err != nil:
+		return p, err
+	case there:
+		return p, p.Check()
+	case first == nil:
+		return p, fmt.Errorf("%s holds neither %s nor a readable shard: it is not a folder of a run", d, PlanFile)
+	}
+	p = first.Plan
+	if err := p.Check(); err != nil {
+		return p, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
+	}
+	p.TestID, p.MaxLate = first.Runner.TestID, -1
+	p.Runners = max(p.Runners, shards)
+	return p, nil
+}
+
+// Report writes verdict.json and every report beside it.
+func (d Dir) Report(v *verdict.Verdict, m *shard.Merged) error {
+	samples, err := resources.Read(d.Path(ResourcesFile))
+	if err != nil {
+		samples = nil // already a warning of the verdict
+	}
+	return errors.Join(
+		d.WriteJSON(VerdictFile, v),
+		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
+		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
+		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m) }),
+		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
+	)
+}
