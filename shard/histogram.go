@@ -59,6 +59,17 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
+// Since is the histogram of what was recorded after earlier was a copy of h. Its maximum is as
+// exact as a bucket is wide.
+func (h *Histogram) Since(earlier *Histogram) *Histogram {
+	snapshot := h.h.Export()
+	for i, n := range earlier.h.Export().Counts {
+		snapshot.Counts[i] -= n
+	}
+	recent := hdrhistogram.Import(snapshot)
+	return &Histogram{h: recent, max: min(recent.Max(), h.max)}
+}
+
 // Reset empties the histogram.
 func (h *Histogram) Reset() { h.h.Reset(); h.max = 0 }
 

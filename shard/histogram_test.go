@@ -136,3 +136,22 @@ func TestUnpackRefuses(t *testing.T) {
 		})
 	}
 }
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	h, earlier := NewHistogram(), NewHistogram()
+	for _, d := range []time.Duration{time.Millisecond, 9 * time.Second} {
+		h.Record(d)
+	}
+	earlier.Merge(h)
+	require.Zero(t, h.Since(earlier).Count())
+	require.Zero(t, h.Since(earlier).Max())
+	for _, d := range []time.Duration{2 * time.Second, 3 * time.Second} {
+		h.Record(d)
+	}
+	recent := h.Since(earlier)
+	require.EqualValues(t, 2, recent.Count())
+	require.InEpsilon(t, 3*time.Second, recent.Max(), .01)
+	require.InEpsilon(t, 2*time.Second, recent.Quantile(.5), .01)
+	require.EqualValues(t, 4, h.Count(), "it is left as it was")
+}

@@ -15,13 +15,19 @@ import (
 type book struct {
 	ledger   *ledger.Ledger
 	recorder *recorder
+	outlet   *outlet // nil: nobody is told figures
 	held     bool
 	openedAt time.Time // until the first noop, then zero
 }
 
 var _ sse.Observer = (*book)(nil)
 
-func (b *book) Connecting(at time.Time) { b.ledger.Connecting(b.recorder.instant(at)) }
+func (b *book) Connecting(at time.Time) {
+	b.ledger.Connecting(b.recorder.instant(at))
+	if b.outlet != nil {
+		b.recorder.publisher.begun(b.outlet)
+	}
+}
 
 func (b *book) Opened(at time.Time) {
 	b.held, b.openedAt = true, at
@@ -67,6 +73,9 @@ func (b *book) Closed(at time.Time, c sse.Close) {
 		reason += " " + strconv.Itoa(c.Status)
 	}
 	b.ledger.Closed(b.recorder.instant(at), reason, ended, c.Retry >= 0)
+	if b.outlet != nil {
+		b.recorder.publisher.ended(b.outlet)
+	}
 }
 
 // decimal is the number that an id is, 0 if it is none.

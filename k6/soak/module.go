@@ -15,6 +15,7 @@ type rootModule struct{ recorder *recorder }
 
 // NewModuleInstance makes the module for one virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
+	m.recorder.publisher.register(vu.InitEnv().Registry)
 	mi := &module{vu: vu, recorder: m.recorder}
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
@@ -28,6 +29,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 type module struct {
 	vu       modules.VU
 	recorder *recorder
+	outlet   *outlet         // of the running iteration; on the event loop only
 	exports  modules.Exports // made once: k6 asks for them at each use of an imported name
 }
 
@@ -81,5 +83,8 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if err != nil {
 		common.Throw(rt, err)
 	}
-	return rt.NewDynamicObject(&jsLedger{book: book{ledger: l, recorder: m.recorder}, rt: rt})
+	if m.outlet == nil || m.outlet.ctx != m.vu.Context() {
+		m.outlet = m.recorder.publisher.outlet(m.vu)
+	}
+	return rt.NewDynamicObject(&jsLedger{book: book{ledger: l, recorder: m.recorder, outlet: m.outlet}, rt: rt})
 }

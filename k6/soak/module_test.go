@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/js/modulestest"
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/ledger"
@@ -63,7 +64,7 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
 	js(t, rt, planJS)
-	rt.MoveToVUContext(&lib.State{})
+	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100)})
 	require.Equal(t, "d-0 planned 0 false", js(t, rt, `var l = new Ledger("d-0"); [l.id, l.state, l.received, l.faultless].join(" ")`))
 
 	exported := rt.VU.Runtime().Get("l").Export()

@@ -30,6 +30,8 @@ type recorder struct {
 	connect   *shard.Histogram
 	firstNoop *shard.Histogram
 	latency   *shard.Latency
+
+	publisher *publisher
 }
 
 // A keptBucket is a bucket that is over. Its histogram is kept compact: a run of hours has
@@ -45,6 +47,7 @@ func newRecorder() *recorder {
 		connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
 	}
 	r.bucket.Unix = bucketOf(r.start)
+	r.publisher = newPublisher(r)
 	return r
 }
 
@@ -84,6 +87,13 @@ func (r *recorder) planIterations(n int64) {
 	if r.planned && r.plan.Connections == 0 {
 		r.plan.Connections = int(n) * r.plan.ConnectionsPerVU
 	}
+}
+
+// connections is how many the plan promises, over all runners; 0 where it does not say.
+func (r *recorder) connections() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plan.Connections
 }
 
 func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
@@ -219,16 +229,20 @@ func (r *recorder) fill(s *shard.Shard) {
 	}
 }
 
+// moment is what there is now: streams open, the lateness of all noops so far, and the ledgers.
+func (r *recorder) moment() (open int, lateness *shard.Histogram, ledgers []*ledger.Ledger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lateness = shard.NewHistogram()
+	lateness.Merge(r.total)
+	lateness.Merge(r.lateness)
+	return r.open, lateness, r.ledgers
+}
+
 // progress sums up the moment for whoever watches.
 func (r *recorder) progress() shard.Progress {
-	r.mu.Lock()
-	p := shard.Progress{Open: r.open}
-	all := shard.NewHistogram()
-	all.Merge(r.total)
-	all.Merge(r.lateness)
-	p.Lateness = all.Pack()
-	ledgers := r.ledgers
-	r.mu.Unlock()
+	open, lateness, ledgers := r.moment()
+	p := shard.Progress{Open: open, Lateness: lateness.Pack()}
 	for _, l := range ledgers {
 		p.Add(l.Sums())
 	}

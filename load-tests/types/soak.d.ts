@@ -14,6 +14,30 @@
  *   const source = new EventSource(`${__ENV.BACKEND_URL}/event/connect?id=${ledger.id}`, { ledger });
  *   setTimeout(() => source.close(), 10_000);
  * }
+ *
+ * Every 5 s, and when the last stream has ended, the runner tells k6's outputs what its ledgers
+ * say. These metrics carry the tags of the run (`--tag`) and are for looking at; the verdict rests
+ * on the shards.
+ *
+ * | metric | kind | of this runner |
+ * |---|---|---|
+ * | `soak_noops` | counter | noops received |
+ * | `soak_noops_late` | counter | that came more than `lateMs` late |
+ * | `soak_noops_expected` | gauge | received, missed and corrupted |
+ * | `soak_noops_missed` | gauge | owed and not come, so far |
+ * | `soak_noops_duplicated` | gauge | come again |
+ * | `soak_noops_reordered` | gauge | overtaken by a later one |
+ * | `soak_noops_corrupted` | gauge | come as something else |
+ * | `soak_lateness_p50_seconds` | gauge | lateness of the noops since the last time; p99 and max likewise |
+ * | `soak_lateness_p99_seconds` | gauge | |
+ * | `soak_lateness_max_seconds` | gauge | |
+ * | `soak_streams_planned` | gauge | of the whole run, the same from each runner |
+ * | `soak_streams_completed` | gauge | ended by the server when asked to |
+ * | `soak_streams_dropped` | gauge | ended before anyone asked |
+ * | `soak_streams_refused` | gauge | never opened |
+ * | `soak_streams_reconnected` | gauge | opened to go on where another was lost |
+ * | `soak_rss_bytes` | gauge | resident memory of the process |
+ * | `soak_cpu_percent` | gauge | CPU since the last time; 100 is one core |
  */
 declare module 'k6/x/soak' {
   /** What a run promises to do. The verdict is held against it. */

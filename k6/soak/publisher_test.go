@@ -1,0 +1,204 @@
+package soak
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// watchedVU is a virtual user whose samples the test reads, as an output would.
+func watchedVU(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
+	t.Helper()
+	rt := modulestest.NewRuntime(t)
+	for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
+		require.NoError(t, rt.VU.Runtime().Set(name, value))
+	}
+	js(t, rt, planJS)
+	samples := make(chan metrics.SampleContainer, room)
+	rt.MoveToVUContext(&lib.State{Samples: samples, Options: lib.Options{RunTags: map[string]string{"testid": "t", "runner": "2"}}})
+	return rt, samples
+}
+
+func observer(t *testing.T, rt *modulestest.Runtime, id string) sse.Observer {
+	t.Helper()
+	js(t, rt, `var l = new Ledger("`+id+`"); ""`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(sse.Observer)
+	require.True(t, ok)
+	return o
+}
+
+// told reads all samples until none is left: counters as sums, gauges as they were last.
+func told(t *testing.T, samples chan metrics.SampleContainer) map[string]float64 {
+	t.Helper()
+	out := map[string]float64{}
+	for {
+		select {
+		case c := <-samples:
+			for _, s := range c.GetSamples() {
+				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, s.Tags.Map(), "the tags of the run, and no others")
+				if s.Metric.Type == metrics.Counter {
+					require.GreaterOrEqual(t, s.Value, 0.)
+					out[s.Metric.Name] += s.Value
+				} else {
+					out[s.Metric.Name] = s.Value
+				}
+			}
+		default:
+			return out
+		}
+	}
+}
+
+var gone = sse.Close{Reason: sse.ReasonServer, Retry: -1}
+
+func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	r.publisher.every = time.Hour
+	rt, samples := watchedVU(t, r, 100)
+	good, bad := observer(t, rt, "d-0"), observer(t, rt, "d-1")
+	at := r.start
+	for _, o := range []sse.Observer{good, bad} {
+		o.Connecting(at)
+		o.Opened(at)
+		o.Event(at.Add(15*time.Second), event("1", "0", ""))
+	}
+	good.Event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
+	bad.Event(at.Add(30*time.Second), event("3", "0", ""))  // 2 is lost
+	bad.Event(at.Add(30*time.Second), event("3", "0", ""))
+	bad.Event(at.Add(45*time.Second), event("4", "?", ""))
+	bad.Closed(at.Add(46*time.Second), gone) // nobody asked for it
+	good.(*jsLedger).ledger.AskedToEnd(33 * time.Second)
+	good.Closed(at.Add(33*time.Second), gone)
+
+	got := told(t, samples)
+	require.Greater(t, got["soak_rss_bytes"], 1e6)
+	require.InDelta(t, 2, got["soak_lateness_max_seconds"], .02)
+	require.Less(t, got["soak_lateness_p50_seconds"], .01)
+	for _, name := range []string{"soak_rss_bytes", "soak_cpu_percent", "soak_lateness_p50_seconds", "soak_lateness_p99_seconds", "soak_lateness_max_seconds"} {
+		require.Contains(t, got, name)
+		delete(got, name)
+	}
+	require.Equal(t, map[string]float64{
+		"soak_noops": 4, "soak_noops_late": 1, "soak_noops_expected": 6, "soak_noops_missed": 1,
+		"soak_noops_duplicated": 1, "soak_noops_reordered": 0, "soak_noops_corrupted": 1,
+		"soak_streams_planned": 2, "soak_streams_completed": 1, "soak_streams_dropped": 1, "soak_streams_refused": 0,
+		"soak_streams_reconnected": 0,
+	}, got)
+}
+
+// A counter of k6 only grows, whatever a ledger takes back.
+func TestCountersNeverFall(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	rt, samples := watchedVU(t, r, 100)
+	o := r.publisher.outlet(rt.VU)
+	for _, received := range []uint64{5, 4, 7} {
+		v := &tally{}
+		v.sum.Received = received
+		o.samples <- r.publisher.samplesOf(v, figures, o.tags)
+	}
+	require.InDelta(t, 7, told(t, samples)["soak_noops"], 0)
+}
+
+func TestNothingIsToldWithoutStreams(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	rt, samples := watchedVU(t, r, 0) // whoever pushes waits for ever
+	o := observer(t, rt, "d-0")
+	rt.CancelContext()
+	o.Connecting(r.start)
+	o.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
+	require.Nil(t, r.publisher.stop, "its goroutine has ended")
+	require.Empty(t, r.publisher.live)
+	require.Empty(t, told(t, samples))
+}
+
+// k6 closes the channel when the last iteration is over; a sample after that would end the
+// process. Runs under the race detector.
+func TestNoSampleComesAfterTheLastStream(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		r := newRecorder()
+		r.publisher.every = time.Microsecond
+		rt, samples := watchedVU(t, r, 1)
+		var all []sse.Observer
+		for _, id := range []string{"d-0", "d-1"} {
+			all = append(all, observer(t, rt, id))
+		}
+		read := make(chan int)
+		go func() {
+			n := 0
+			for range samples {
+				n++
+			}
+			read <- n
+		}()
+		var streams sync.WaitGroup
+		for _, o := range all {
+			streams.Go(func() {
+				for range 50 {
+					o.Connecting(r.start)
+					o.Closed(r.start, sse.Close{Reason: sse.ReasonRefused, Retry: time.Second})
+				}
+			})
+		}
+		streams.Wait()
+		close(samples)
+		require.Positive(t, <-read)
+	}
+}
+
+// Where one virtual user ends before another, the figures go on by the one that is left.
+func TestFiguresGoOnByWhoeverIsLeft(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	first, _ := watchedVU(t, r, 100)
+	second, samples := watchedVU(t, r, 100)
+	a, b := observer(t, first, "d-0"), observer(t, second, "d-1")
+	a.Connecting(r.start)
+	b.Connecting(r.start)
+	a.Closed(r.start, gone)
+	first.CancelContext()
+	told(t, samples)
+	r.publisher.mu.Lock()
+	r.publisher.publish()
+	r.publisher.mu.Unlock()
+	require.Contains(t, told(t, samples), "soak_noops")
+	b.Closed(r.start, gone)
+}
+
+func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	rt, _ := watchedVU(t, r, 1)
+	require.Equal(t, 2, r.connections())
+	r.plan.Connections = 0 // as `k6 run --vus 600 --iterations 600` leaves it
+	options := lib.Options{}
+	require.NoError(t, options.Scenarios.UnmarshalJSON([]byte(`{"s": {"executor": "per-vu-iterations", "vus": 5, "iterations": 3}}`)))
+	rt.VU.StateField.Options.Scenarios = options.Scenarios
+	r.publisher.outlet(rt.VU)
+	require.Equal(t, 15, r.connections())
+}
+
+func TestFiguresAreNamedAsUsersFindThem(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../load-tests/types/soak.d.ts")
+	require.NoError(t, err)
+	documented := string(text)
+	for _, f := range slices.Concat(figures, lateness) {
+		kind := strings.ToLower(f.kind.String())
+		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
+	}
+	require.Equal(t, len(figures)+len(lateness), strings.Count(documented, "| `soak_"))
+}
