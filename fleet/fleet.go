@@ -88,12 +88,7 @@ func startRunner(c Config, index int) (*runner, error) {
 	r := &runner{index: index, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
 	r.Child, err = child.Start(child.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
-		Args: []string{
-			"run", "--quiet", "--no-color", "--out", "soak=" + filepath.Join(c.Dir, "shards"),
-			"--execution-segment", Segment(index, c.Plan.Runners),
-			"--execution-segment-sequence", Sequence(c.Plan.Runners), c.Script,
-		},
-		Env: environment(c, index), Orphan: syscall.SIGKILL,
+		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL,
 	})
 	if err != nil {
 		_ = listen.Close()
@@ -104,6 +99,23 @@ func startRunner(c Config, index int) (*runner, error) {
 	return r, nil
 }
 
+func arguments(c Config, index int) []string {
+	args := []string{
+		"run", "--quiet", "--no-color", "--out", "soak=" + filepath.Join(c.Dir, "shards"),
+		"--execution-segment", Segment(index, c.Plan.Runners),
+		"--execution-segment-sequence", Sequence(c.Plan.Runners),
+	}
+	if watched() {
+		// Without a tag of its own each runner would overwrite the counters of the others.
+		args = append(args, "--out", "experimental-prometheus-rw",
+			"--tag", "testid="+c.Plan.TestID, "--tag", "runner="+strconv.Itoa(index))
+	}
+	return append(args, c.Script)
+}
+
+// watched says whether a Prometheus is to be told of the run, by k6's own variable for it.
+func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
+
 // environment carries the plan: unlike arguments it is not shown to every user by ps.
 func environment(c Config, index int) []string {
 	p := c.Plan
@@ -112,6 +124,9 @@ func environment(c Config, index int) []string {
 		// Less memory for some CPU: 11.1 KB per stream of the soak script instead of 11.8, at 1.75
 		// instead of 1.62 times the CPU of the raw client (bench, one noisy run each).
 		env = append(env, "GOGC=50")
+	}
+	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
+		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
 	}
 	return append(env,
 		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",

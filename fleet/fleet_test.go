@@ -90,6 +90,27 @@ func TestRunnersAreToldThePlan(t *testing.T) {
 	}
 }
 
+// Not parallel, as it sets the environment.
+func TestAWatchedRunIsToldToPrometheus(t *testing.T) {
+	for _, c := range []struct{ url, stats, wantArgs, wantStats string }{
+		{"http://p/api/v1/write", "", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "p(50),p(99),max"},
+		{"http://p/api/v1/write", "avg", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "avg"},
+		{"", "", "0,1/2,1 s.js", ""},
+	} {
+		t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", c.url)
+		t.Setenv("K6_PROMETHEUS_RW_TREND_STATS", c.stats)
+		config := fake(t, 2, `echo "args $*"; echo "stats=$K6_PROMETHEUS_RW_TREND_STATS"`)
+		f, err := Start(config)
+		require.NoError(t, err)
+		wait(t, f)
+		text, err := os.ReadFile(filepath.Join(config.Dir, "k6-runner-2.log"))
+		require.NoError(t, err)
+		lines := strings.Split(string(text), "\n")
+		require.True(t, strings.HasSuffix(lines[0], c.wantArgs), lines[0])
+		require.Equal(t, "stats="+c.wantStats, lines[1])
+	}
+}
+
 func TestProgressIsTheSumOfWhatRunnersSaidLast(t *testing.T) {
 	t.Parallel()
 	f, err := Start(fake(t, 3, `echo '{"open":1,"received":5}' >&3; echo 'no json' >&3; echo '{"open":2,"received":10,"late":1}' >&3`))
