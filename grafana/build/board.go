@@ -6,7 +6,6 @@
 package build
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
@@ -25,12 +24,10 @@ type Board struct {
 	Rows      []Row
 }
 
-// A Variable is a choice at the top of a dashboard, filled by label_values(Metric, From), or
-// typed by whoever looks.
+// A Variable is a choice at the top of a dashboard, filled by label_values(Metric, From).
 type Variable struct {
 	Name, Label, About string
 	Metric, From       string // label From of Metric
-	Typed              string // what stands in the field at first
 	All                bool   // may be all values at once, and is so at first
 }
 
@@ -114,7 +111,7 @@ func (b Board) JSON() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard %s: %w", b.Name, err)
 	}
-	text, err := json.MarshalIndent(built, "", "  ")
+	text, err := withWords(built, b.notes())
 	if err != nil {
 		return nil, fmt.Errorf("write the dashboard %s: %w", b.Name, err)
 	}

@@ -1,18 +1,21 @@
 package build
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/units"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	boards "github.com/sse-soak/sse-soak/grafana/query"
 )
 
 const folder = "../dashboards"
@@ -20,12 +23,10 @@ const folder = "../dashboards"
 // onDisk reads a dashboard as Grafana will, and strictly: unknown fields and wrong types fail.
 func onDisk(t *testing.T, name string) dashboard.Dashboard {
 	t.Helper()
-	plugins.RegisterDefaultPlugins()
 	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
 	require.NoError(t, err)
-	var d dashboard.Dashboard
-	require.NoError(t, d.UnmarshalJSONStrict(text))
-	require.NoError(t, d.Validate())
+	d, err := boards.Parse(text)
+	require.NoError(t, err)
 	return d
 }
 
@@ -64,6 +65,31 @@ func TestCrosshairIsShared(t *testing.T) {
 		require.Equal(t, dashboard.DashboardCursorSyncCrosshair, *d.GraphTooltip)
 		require.NotEmpty(t, d.Annotations.List)
 	})
+}
+
+func TestAnnotationsSayWhatHappened(t *testing.T) {
+	for _, b := range Boards() {
+		text, err := os.ReadFile(filepath.Join(folder, b.Name+".json"))
+		require.NoError(t, err)
+		var d struct {
+			Annotations struct {
+				List []struct{ Name, TitleFormat, TextFormat string }
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &d))
+		require.Len(t, d.Annotations.List, 4)
+		for _, a := range d.Annotations.List {
+			assert.NotEmpty(t, a.TitleFormat, a.Name)
+			assert.Contains(t, a.TextFormat, "{{", a.Name)
+		}
+	}
+}
+
+func TestAnUnknownFieldIsAnError(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(folder, "soak.json"))
+	require.NoError(t, err)
+	_, err = boards.Parse(bytes.Replace(text, []byte(`"titleFormat"`), []byte(`"titelFormat"`), 1))
+	require.ErrorContains(t, err, "titelFormat")
 }
 
 func TestPanelIDsAreUnique(t *testing.T) {

@@ -21,6 +21,7 @@ func k6() Board {
 		},
 		Rows: []Row{
 			{Title: "The run", Panels: k6Run()},
+			{Title: "The runners themselves", Panels: k6Process()},
 			{Title: "Streams", Panels: k6Streams()},
 			{Title: "Requests", Panels: k6Requests()},
 			{Title: "The machine of the generators", Panels: k6Machine()},
@@ -50,6 +51,28 @@ func k6Run() []Panel {
 			Title: "Iterations ended", Width: 8, Unit: units.Short,
 			About:   "Iterations that are over, by runner, in all. In a soak all end at the end; one before is a stream that broke.",
 			Queries: []Query{{byRunner + `(k6_iterations_total` + ofRun + `)`, runner}},
+		},
+	}
+}
+
+func k6Process() []Panel {
+	return []Panel{
+		{
+			Title: "CPU of the runners", Width: 8, Unit: units.PercentUnit,
+			About: "Of one core, by runner, over 5 s. k6 runs on all cores, so it may be over 100 %; near all cores of its machine it " +
+				"reads noops late that came in time.",
+			Queries: []Query{{byRunner + `(k6_soak_cpu_percent` + ofRun + `) / 100`, runner}},
+		},
+		{
+			Title: "Memory of the runners", Width: 8, Unit: units.BytesIEC,
+			About:   "Resident set of the process, by runner. It should be flat while streams are held: the ledgers grow with streams, not with time.",
+			Queries: []Query{{byRunner + `(k6_soak_rss_bytes` + ofRun + `)`, runner}},
+		},
+		{
+			Title: "Lateness by runner", Width: 8, Unit: units.Seconds, Limit: atMost(1),
+			About: "The p99 of the noops of the last seconds, by runner. One runner that is late while the others are not is late by " +
+				"itself: its CPU, its machine, its network.",
+			Queries: []Query{{`max by (runner, instance_id) (k6_soak_lateness_p99_seconds` + ofRun + `)`, runner}},
 		},
 	}
 }
@@ -116,8 +139,7 @@ func k6Requests() []Panel {
 	}
 }
 
-const notTheProcess = "From node_exporter, of the whole machine: k6 writes nothing about its own process to Prometheus. What each " +
-	"runner took by itself is in report.md and series.csv."
+const notTheProcess = "From node_exporter, of the whole machine; what the runners take of it is above."
 
 func k6Machine() []Panel {
 	return []Panel{

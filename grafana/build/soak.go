@@ -9,6 +9,7 @@ const (
 	opened      = `sum(k6_sse_connection_opened_total{testid="$testid"})`
 	clientOpen  = `sum(testid:k6_streams:held{testid="$testid"})`
 	serverOpen  = `sum(backend_streams_open{instance=~"$instance"})`
+	plannedAll  = `max(k6_soak_streams_planned{testid="$testid"})` // each runner tells the whole plan
 	received    = `sum(k6_sse_event_total{testid="$testid"})`
 	sent        = `sum(backend_noops_sent_total{instance=~"$instance"} + on (job, instance) backend_messages_sent_total)`
 	backendRSS  = `process_resident_memory_bytes{job="backend",instance=~"$instance"}`
@@ -33,68 +34,13 @@ func soak() Board {
 		Name:  "soak",
 		Title: "Soak: the run",
 		About: "One run: streams planned and held, noops sent and received, what the backend took for it. " +
-			"results/TESTID/verdict.json decides; this shows the hour while it happens.",
-		Variables: []Variable{testID, planned, instanceOf("backend_streams_open", "backends of the run")},
+			"The runners tell every 5 s what their ledgers say; results/TESTID/verdict.json decides.",
+		Variables: []Variable{testID, instanceOf("backend_streams_open", "backends of the run")},
 		Rows: []Row{
-			{Title: "Criteria, as far as Prometheus sees them (verdict.json decides)", Panels: soakCriteria()},
+			{Title: "Criteria, as far as Prometheus sees them (verdict.json decides)", Panels: append(connectionCriteria(), noopCriteria()...)},
 			{Title: "Streams", Panels: soakStreams()},
 			{Title: "Noops", Panels: soakNoops()},
 			{Title: "The backend in this run", Panels: soakBackend()},
-		},
-	}
-}
-
-func soakCriteria() []Panel {
-	return []Panel{
-		{
-			Title: "Streams held", Number: true, Width: 6, Unit: units.Short,
-			About:   "Streams open now, from k6: opened minus closed. While the run holds, this is the plan.",
-			Queries: []Query{{clientOpen, "held"}},
-		},
-		{
-			Title: "Opened, of planned", Number: true, Width: 6, Unit: units.PercentUnit, Limit: atLeast(1),
-			About: "Streams opened so far, from k6, as a share of the number at the top. In verdict.json: connections opened. " +
-				"Clients that reconnect open more.",
-			Queries: []Query{{opened + ` / $planned`, "opened"}},
-		},
-		{
-			Title: "Refused", Number: true, Width: 6, Unit: units.Short, Limit: atMost(1),
-			About: "Attempts that never became a stream, from k6: the tag opened is false. One is enough to fail " +
-				"the run unless clients reconnect. The panel Ended by cause says why.",
-			Queries: []Query{{`sum(k6_sse_connection_closed_total{testid="$testid",opened="false"}) or vector(0)`, "refused"}},
-		},
-		{
-			Title: "Broken", Number: true, Width: 6, Unit: units.Short, Limit: atMost(1),
-			About: "Streams that ended by neither the server's nor the script's will, from k6: reset, truncated, " +
-				"idle and so on. A stream that the server ended in order but too early is not among them: " +
-				"k6's metrics do not tell early from asked for, the ledger in verdict.json does.",
-			Queries: []Query{{`sum(testid:k6_streams:lost{testid="$testid"}) or vector(0)`, "broken"}},
-		},
-		{
-			Title: "Sent, not received", Number: true, Width: 6, Unit: units.Short, Limit: atMost(1),
-			About: "Noops and messages that the backend says it sent minus events that k6 received, since the left edge of the " +
-				"dashboard. While noops flow it swings by up to one noop per stream, because the two counters " +
-				"are read at different times. What is left 10 s after the end is loss. Below 0: the backend was " +
-				"restarted, or another client received. " + onlyThisRun,
-			Queries: []Query{{sentSince + ` - ` + receivedSince, "missing"}},
-		},
-		{
-			Title: "Checks passed", Number: true, Width: 6, Unit: units.PercentUnit, Limit: atLeast(1),
-			About: "The worst of the three checks of connectionTest.js, from k6; they run when a stream ends, so " +
-				"there is nothing before the end of the run. `Received all messages` is the ledger's own word.",
-			Queries: []Query{{`min(k6_checks_rate{testid="$testid"})`, "passed"}},
-		},
-		{
-			Title: "Restarts of the backend", Number: true, Width: 6, Unit: units.Short, Limit: atMost(1),
-			About: "How often the start time of the backend's process changed since the left edge of the " +
-				"dashboard. A restart cuts every client off.",
-			Queries: []Query{{`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts"}},
-		},
-		{
-			Title: "Noops leave within", Number: true, Width: 6, Unit: units.Seconds, Limit: atMost(1),
-			About: "The p99 of the time that the backend takes to write one noop to all streams that are due, over 5 minutes, of the " +
-				"slowest backend: the server's share of lateness, which the ledger has in full.",
-			Queries: []Query{{`max(instance:backend_broadcast_seconds:p99_5m{instance=~"$instance"})`, "p99"}},
 		},
 	}
 }
@@ -103,10 +49,10 @@ func soakStreams() []Panel {
 	return []Panel{
 		{
 			Title: "Planned and open streams", Width: 12, Unit: units.Short,
-			About: "Planned is the number at the top. Client is opened minus closed from k6, server is what the backend holds. A lasting " +
+			About: "Planned is what the runners were told. Client is opened minus closed from k6, server is what the backend holds. A lasting " +
 				"gap between the two is a half-open stream: one side believes in a connection that the other lost.",
 			Queries: []Query{
-				{`vector($planned)`, "planned"},
+				{plannedAll, "planned"},
 				{clientOpen, "open at the client"},
 				{serverOpen, "open at the server"},
 			},
@@ -142,37 +88,60 @@ func soakStreams() []Panel {
 func soakNoops() []Panel {
 	return []Panel{
 		{
-			Title: "Noops per second", Width: 12, Unit: units.EventsPerSecond,
+			Title: "Noops per second", Width: 8, Unit: units.EventsPerSecond,
 			About: "Over one minute. Expected is the streams that the backend holds, divided by its noop interval; " +
-				"sent is the backend's counter, received is k6's. The three lie on each other while streams are held.",
+				"sent is the backend's counter, received the ledgers'. The three lie on each other while streams are held.",
 			Queries: []Query{
 				{`sum(avg_over_time(backend_streams_open{instance=~"$instance"}` + noopsWindow + `)) / max(backend_noop_interval_seconds{instance=~"$instance"})`, "expected"},
 				{`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "sent"},
-				{`sum(testid:k6_events:rate1m{testid="$testid"})`, "received"},
+				{`sum(testid:soak_noops:rate1m{testid="$testid"})`, "received"},
 			},
 		},
 		{
-			Title: "Noops in all", Width: 12, Unit: units.Short,
-			About: "Counts since the left edge of the dashboard: what the backend handed to the kernel, messages included, " +
-				"and what k6 received. " + onlyThisRun,
-			Queries: []Query{{sentSince, "sent"}, {receivedSince, "received"}},
+			Title: "Noops in all", Width: 8, Unit: units.Short,
+			About: "Expected and received are counts of the ledgers, and differ by what was missed or corrupted. Sent is what the " +
+				"backend handed to the kernel since the left edge of the dashboard, messages included. " + onlyThisRun,
+			Queries: []Query{
+				{`sum(k6_soak_noops_expected{testid="$testid"})`, "expected"},
+				{`sum(k6_soak_noops_total{testid="$testid"})`, "received"},
+				{sentSince, "sent"},
+			},
 		},
 		{
-			Title: "Sent, not received, over time", Width: 12, Unit: units.Short, Limit: atMost(1),
-			About: "The difference of the two lines of Noops in all. A comb of one noop per stream is the " +
-				"different times at which the counters are read; a level that stays up is loss, and where it " +
-				"rose is when. Which device lost which noop is in connections.csv. " + onlyThisRun,
-			Queries: []Query{{sentSince + ` - ` + receivedSince, "missing"}},
+			Title: "Missed and faulty noops", Width: 8, Unit: units.Short, Limit: atMost(1),
+			About: "From the ledgers, in all: where a line rises is when the first of them was noticed. Which stream missed which " +
+				"noop is in connections.csv. A hole that a noop which was overtaken fills again goes from missed to overtaken.",
+			Queries: []Query{
+				{`sum(testid:soak_noops:missed{testid="$testid"})`, "missed"},
+				{`sum(k6_soak_noops_duplicated{testid="$testid"})`, "came again"},
+				{`sum(k6_soak_noops_reordered{testid="$testid"})`, "overtaken"},
+				{`sum(k6_soak_noops_corrupted{testid="$testid"})`, "corrupted"},
+			},
 		},
 		{
-			Title: "Lateness, the server's share", Width: 12, Unit: units.Seconds, Limit: atMost(1),
-			About: "From the backend: how long it takes to write one noop to all streams that are due. A noop is " +
-				"late by up to this much before it leaves. The lateness that clients see is measured in the ledger " +
-				"(report.md, series.csv), not in k6's metrics. The line is LATE_MS by default.",
+			Title: "Lateness", Width: 8, Unit: units.Seconds, Limit: atMost(1),
+			About: "By how much noops came after their interval, as the clients measured it: of the noops of the last seconds, " +
+				"by the worst runner. The line is LATE_MS by default.",
+			Queries: []Query{
+				{`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50"},
+				{`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99"},
+				{`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max"},
+			},
+		},
+		{
+			Title: "Lateness, the server's share", Width: 8, Unit: units.Seconds, Limit: atMost(1),
+			About: "From the backend: how long it takes to write one noop to all streams that are due, over one minute. A noop is " +
+				"late by up to this much before it leaves. Low, where clients see much: the network, or the runners themselves.",
 			Queries: []Query{
 				{`histogram_quantile(0.5, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}` + noopsWindow + `)))`, "p50"},
 				{`histogram_quantile(0.99, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}` + noopsWindow + `)))`, "p99"},
 			},
+		},
+		{
+			Title: "Sent, not received, over time", Width: 8, Unit: units.Short, Limit: atMost(1),
+			About: "The backend's count minus k6's. A comb of one noop per stream is the different times at which the counters are " +
+				"read; a level that stays up is loss that the server does not know of. " + onlyThisRun,
+			Queries: []Query{{sentSince + ` - ` + receivedSince, "missing"}},
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
@@ -20,7 +21,7 @@ type Dashboard struct {
 	Rows        []Row
 	Panels      []Panel
 	Annotations []Annotation
-	Variables   map[string]string // name → query that fills it; "" for one that is typed
+	Variables   map[string]string // name → query that fills it
 }
 
 // A Row is a heading.
@@ -45,9 +46,21 @@ type Query struct{ Expr, Legend string }
 // An Annotation marks the times at which its query has values.
 type Annotation struct{ Name, Colour, Expr string }
 
-// Load reads all dashboards of a folder, strictly: a field that Grafana does not have is an error.
-func Load(folder string) ([]Dashboard, error) {
+// words are the fields of an annotation of Prometheus that Grafana knows and the SDK does not.
+var words = regexp.MustCompile(`,\s*"(titleFormat|textFormat)": "[^"]*"`)
+
+// Parse reads a dashboard strictly: a field that Grafana does not have is an error.
+func Parse(text []byte) (dashboard.Dashboard, error) {
 	plugins.RegisterDefaultPlugins()
+	var d dashboard.Dashboard
+	if err := d.UnmarshalJSONStrict(words.ReplaceAll(text, nil)); err != nil {
+		return d, err
+	}
+	return d, d.Validate()
+}
+
+// Load parses all dashboards of a folder.
+func Load(folder string) ([]Dashboard, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil {
 		return nil, err
@@ -71,8 +84,8 @@ func load(file string) (Dashboard, error) {
 	if err != nil {
 		return Dashboard{}, err
 	}
-	var raw dashboard.Dashboard
-	if err := raw.UnmarshalJSONStrict(text); err != nil {
+	raw, err := Parse(text)
+	if err != nil {
 		return Dashboard{}, err
 	}
 	name := filepath.Base(file)
@@ -98,8 +111,6 @@ func load(file string) (Dashboard, error) {
 	for _, v := range raw.Templating.List {
 		if v.Type == dashboard.VariableTypeQuery {
 			d.Variables[v.Name] = *v.Query.String
-		} else if v.Type == dashboard.VariableTypeTextbox {
-			d.Variables[v.Name] = ""
 		}
 	}
 	return d, nil

@@ -14,10 +14,10 @@ import (
 var minute = Window{From: time.Unix(0, 0), To: time.Unix(60, 0), Step: 5 * time.Second}
 
 func TestFill(t *testing.T) {
-	values := map[string]string{"testid": "a", "planned": "7"}
+	values := map[string]string{"testid": "a", "streams": "7"}
 	for expr, want := range map[string]string{
 		`m{testid="$testid"}`:     `m{testid="a"}`,
-		`vector(${planned})`:      `vector(7)`,
+		`vector(${streams})`:      `vector(7)`,
 		`rate(m[$__range])`:       `rate(m[60s])`,
 		`m[$__rate_interval]`:     `m[20s]`,
 		`m[$__interval]`:          `m[5s]`,

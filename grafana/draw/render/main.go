@@ -25,7 +25,6 @@ func run() error {
 	boards := flag.String("dashboards", "grafana/dashboards", "folder with the JSON")
 	out := flag.String("out", ".", "folder for the SVG")
 	testid := flag.String("testid", "", "the run")
-	planned := flag.String("planned", "1200", "its planned streams")
 	instance := flag.String("instance", ".*", "regular expression")
 	from := flag.String("from", "", "RFC 3339; empty: an hour before the end")
 	to := flag.String("to", "", "RFC 3339; empty: now")
@@ -52,7 +51,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	values := map[string]string{"testid": *testid, "planned": *planned, "instance": *instance}
+	values := map[string]string{"testid": *testid, "instance": *instance}
 	for _, d := range all {
 		if err := draw.File(context.Background(), filepath.Join(*out, d.Name+".svg"), d, query.Prometheus(*server), w, values); err != nil {
 			return err
