@@ -51,7 +51,7 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 .PHONY: test
-test: build lint unit fuzz e2e ## everything that CI runs
+test: build lint unit fuzz e2e live-test ## everything that CI runs
 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
@@ -87,8 +87,15 @@ e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak
 	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./grafana/live
 
+# Side by side: mostly they wait. CALIBRATE makes nginx's silence a real one of 100 s.
+.PHONY: live-test
+live-test: build ## stack-test, dashboards-test and a stream that is silent for 100 s
+	@mkdir -p certs/server
+	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -v ./stack ./grafana/live ./nginx
+
 .PHONY: calibrate
-calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root)
+calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root), 100 s of silence
+	CALIBRATE=1 $(GO) test -count=1 -run Silence -v ./nginx
 	CALIBRATE=1 CLEAN_RUNS=50 $(GO) test -count=1 -tags e2e -timeout 60m -parallel 6 -v ./e2e
 
 .PHONY: bench
@@ -101,7 +108,9 @@ bench: build ## measure memory and CPU per connection, beside the peers' figures
 .PHONY: up
 up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
 	@mkdir -p certs/server
-	docker compose up -d --build --wait
+	@command -v docker >/dev/null && docker compose version >/dev/null 2>&1 || \
+		{ echo 'make up needs Docker with its compose plugin (2.20 or newer): https://docs.docker.com/engine/install/' >&2; exit 1; }
+	VERSION="$$(git describe --tags --always --dirty 2>/dev/null)" docker compose up -d --build --wait
 	@sed -n 's|^PUBLIC_URL=\(.*\)|\1/grafana/ (user admin) and \1/prometheus/ (user prometheus); the passwords are in .env|p' .env
 
 .PHONY: down

@@ -24,6 +24,8 @@ import (
 func TestStack(t *testing.T) {
 	s := start(t, map[string]string{"CONNECTIONS": "500", "NOOP_INTERVAL": "1"})
 	s.isClosedToStrangers()
+	s.isConfined()
+	s.saysItsVersion()
 	s.isScraped(1)
 	s.passesASoak()
 	s.keepsWhatK6Writes()
@@ -58,6 +60,51 @@ func (s *stack) isClosedToStrangers() {
 	}
 }
 
+// isConfined: what compose.yaml says of every service is what Docker runs.
+func (s *stack) isConfined() {
+	names := strings.Fields(run(s.t, time.Minute, "docker", "ps", "-a", "--format", "{{.Names}}", "--filter", "label=com.docker.compose.project="+project))
+	require.GreaterOrEqual(s.t, len(names), 7)
+	var containers []struct {
+		Name       string
+		HostConfig struct {
+			Memory         int64
+			ReadonlyRootfs bool
+			CapDrop        []string
+			SecurityOpt    []string
+			RestartPolicy  struct{ Name string }
+			LogConfig      struct{ Config map[string]string }
+			Ulimits        []struct{ Name string }
+			Sysctls        map[string]string
+		}
+	}
+	text := run(s.t, time.Minute, "docker", append([]string{"inspect"}, names...)...)
+	require.NoError(s.t, json.Unmarshal([]byte(text), &containers))
+	for _, c := range containers {
+		name, limits := strings.TrimPrefix(c.Name, "/"+project+"-"), c.HostConfig
+		require.True(s.t, limits.ReadonlyRootfs, name)
+		require.Positive(s.t, limits.Memory, name)
+		require.Equal(s.t, []string{"ALL"}, limits.CapDrop, name)
+		require.Contains(s.t, limits.SecurityOpt, "no-new-privileges:true", name)
+		require.Equal(s.t, map[string]string{"max-size": "20m", "max-file": "5"}, limits.LogConfig.Config, "%s: logs are rotated", name)
+		if !strings.HasPrefix(name, "nginxconf") {
+			require.Equal(s.t, "unless-stopped", limits.RestartPolicy.Name, name)
+		}
+		if strings.HasPrefix(name, "nginx-1") || strings.HasPrefix(name, "backend") {
+			require.NotEmpty(s.t, limits.Ulimits, "%s: open files", name)
+		}
+		if strings.HasPrefix(name, "backend") {
+			require.Equal(s.t, "8192", limits.Sysctls["net.core.somaxconn"], name)
+		}
+	}
+}
+
+// saysItsVersion: the image does not come from nowhere.
+func (s *stack) saysItsVersion() {
+	status, body := s.ask(http.MethodGet, "/healthz", "")
+	require.Equal(s.t, http.StatusOK, status)
+	require.Contains(s.t, body, `"version":"`+version+`"`)
+}
+
 // isScraped: Prometheus has all it is to have, from that many backends.
 func (s *stack) isScraped(backends int) {
 	jobs := map[string]int{"backend": backends, "nginx": 1, "node": 1, "cadvisor": 1, "prometheus": 1}
@@ -76,11 +123,17 @@ func (s *stack) isScraped(backends int) {
 	}
 }
 
-// passesASoak: 200 streams for 30 s through the port that is open to the outside.
+// remoteWrite lets k6 write to the stack's Prometheus, through nginx.
+func (s *stack) remoteWrite(more ...string) []string {
+	return append(more, "K6_PROMETHEUS_RW_SERVER_URL="+s.url+"/prometheus/api/v1/write", "K6_PROMETHEUS_RW_USERNAME=prometheus",
+		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
+}
+
+// passesASoak: 200 streams of two runners for 30 s through the port that is open to the outside.
 func (s *stack) passesASoak() {
 	out := s.t.TempDir()
-	said := runWith(s.t, 3*time.Minute, []string{"BACKEND_TOKEN=" + s.env["BACKEND_TOKEN"]}, "bin/soak", "run", "--backend-url", s.url,
-		"--connections", "200", "--seconds", "30", "--noop-interval", "1", "--runners", "1", "--out", out, "--testid", "stack")
+	said := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
+		"--connections", "200", "--seconds", "30", "--noop-interval", "1", "--runners", "2", "--out", out, "--testid", "stack")
 	s.t.Log(said)
 	b, err := os.ReadFile(rundir.Dir(filepath.Join(out, "stack")).Path(rundir.VerdictFile))
 	require.NoError(s.t, err)
@@ -90,15 +143,17 @@ func (s *stack) passesASoak() {
 	require.NotZero(s.t, v.Server.Sent, "the server's ledger was not asked for")
 	require.True(s.t, v.Server.Agrees)
 	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus saw the streams")
+	for expr, want := range map[string]string{
+		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Noops.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",
+		`sum(k6_soak_streams_completed{testid="stack"})`: "200", `sum(k6_soak_noops_missed{testid="stack"})`: "0",
+	} {
+		await(s.t, expr+" is not "+want, func() bool { return s.value(expr) == want })
+	}
 }
 
 // keepsWhatK6Writes: k6, as from a laptop and without the token, with its metrics sent to Prometheus.
 func (s *stack) keepsWhatK6Writes() {
-	runWith(s.t, 2*time.Minute, []string{
-		"K6_PROMETHEUS_RW_SERVER_URL=" + s.url + "/prometheus/api/v1/write", "K6_PROMETHEUS_RW_USERNAME=prometheus",
-		"K6_PROMETHEUS_RW_PASSWORD=" + s.env["PROMETHEUS_PASSWORD"], "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
-		"K6_NO_USAGE_REPORT=true",
-	}, "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
+	runWith(s.t, 2*time.Minute, s.remoteWrite("K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
 		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
 		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
 	await(s.t, "no metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })

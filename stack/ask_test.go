@@ -1,0 +1,73 @@
+//go:build stack
+
+package stack
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ask sends a request to the stack; user is NAME:PASSWORD, a token, or nothing.
+func (s *stack) ask(method, path, user string) (status int, body string) {
+	s.t.Helper()
+	req, err := http.NewRequest(method, s.url+path, nil)
+	require.NoError(s.t, err)
+	if name, password, ok := strings.Cut(user, ":"); ok {
+		req.SetBasicAuth(name, password)
+	} else if user != "" {
+		req.Header.Set("Authorization", "Bearer "+user)
+	}
+	client := http.Client{Timeout: 20 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	require.NoError(s.t, err)
+	return resp.StatusCode, string(b)
+}
+
+// A sample is one row of an answer of Prometheus.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any
+}
+
+// query asks Prometheus, through nginx; nothing comes of it while one of them is not up.
+func (s *stack) query(expr string) []sample {
+	s.t.Helper()
+	status, body := s.ask(http.MethodGet, "/prometheus/api/v1/query?query="+url.QueryEscape(expr), "prometheus:"+s.env["PROMETHEUS_PASSWORD"])
+	if status != http.StatusOK {
+		return nil
+	}
+	var answer struct{ Data struct{ Result []sample } }
+	require.NoError(s.t, json.Unmarshal([]byte(body), &answer))
+	return answer.Data.Result
+}
+
+// value is that of a query with one row, "" for none.
+func (s *stack) value(expr string) string {
+	s.t.Helper()
+	rows := s.query(expr)
+	if len(rows) != 1 {
+		return ""
+	}
+	return fmt.Sprint(rows[0].Value[1])
+}
+
+// await waits until done is true.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for begun := time.Now(); !done(); time.Sleep(500 * time.Millisecond) {
+		require.Less(t, time.Since(begun), time.Minute, what)
+	}
+}
