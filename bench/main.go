@@ -101,7 +101,6 @@ func benchCommand() *cobra.Command {
 	f.StringVar(&o.json, "json", "", "also write the figures to this file as JSON")
 	f.StringVar(&o.md, "md", "", "also write the table to this file as Markdown")
 	f.StringVar(&o.bin, "bin", "bin", "folder with k6 and backend")
-	f.StringSliceVar(&o.gogc, "gogc", nil, "also measure the runner with these values of GOGC, for example 25,50,100,200")
 	f.IntVar(&o.rounds, "rounds", 3, "how often runner and raw client take turns")
 	f.DurationVar(&o.window, "window", 20*time.Second, "how long each of them is measured")
 	f.StringVar(&o.keep, "keep", "", "keep the logs and shards of the processes in this folder")

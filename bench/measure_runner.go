@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"time"
 )
 
@@ -39,15 +38,7 @@ func measureRunner(ctx context.Context, o *options) ([]Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(out, costs...)
-	for _, g := range o.gogc {
-		f, err := o.runnerGC(ctx, s, g)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f...)
-	}
-	return out, nil
+	return append(out, costs...), nil
 }
 
 // start is how a client is started that holds n connections.
@@ -147,40 +138,4 @@ func (o *options) runnerCPU(ctx context.Context, s service) ([]Figure, error) {
 		repeated("soak script, CPU against raw client", "×", soakRatios).limited(limitRunnerRatio).means(
 			"the same for the soak script"),
 	}, nil
-}
-
-// runnerGC measures the soak script under another setting of the garbage collector. The
-// runner inherits our environment; what fleet sets itself would win.
-func (o *options) runnerGC(ctx context.Context, s service, gogc string) ([]Figure, error) {
-	o.say("GOGC=%s", gogc)
-	was, set := os.LookupEnv("GOGC")
-	if err := os.Setenv("GOGC", gogc); err != nil {
-		return nil, err
-	}
-	defer func() {
-		_ = os.Unsetenv("GOGC")
-		if set {
-			_ = os.Setenv("GOGC", was)
-		}
-	}()
-	bare, soak, _ := o.starts(s)
-	var out []Figure
-	for _, run := range []struct {
-		name  string
-		start start
-	}{{"extension", bare}, {"soak script", soak}} {
-		small, err := o.once(ctx, s, run.start, o.size.base, o.memoryWindow())
-		if err != nil {
-			return nil, err
-		}
-		large, err := o.once(ctx, s, run.start, o.size.full, o.window)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out,
-			single(fmt.Sprintf("%s, RSS per connection at GOGC=%s", run.name, gogc), "KB",
-				(large.rss-small.rss)/float64(o.size.full-o.size.base)/kb).means("as above, with GOGC in the runner's environment"),
-			single(fmt.Sprintf("%s, CPU-s per 1000 noops at GOGC=%s", run.name, gogc), "s", large.cpuPer1000()).means("as above, one window"))
-	}
-	return out, nil
 }

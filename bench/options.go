@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 )
 
@@ -18,7 +17,6 @@ type options struct {
 	md     string
 	update bool
 	bin    string
-	gogc   []string
 	rounds int
 	window time.Duration
 	keep   string
@@ -53,11 +51,6 @@ func (o *options) check() error {
 	for _, name := range o.only {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
 			return usageError{fmt.Errorf("--only %s: the sections are runner, backend, nginx and growth", name)}
-		}
-	}
-	for _, g := range o.gogc {
-		if n, err := strconv.Atoi(g); err != nil || n < 1 {
-			return usageError{fmt.Errorf("--gogc %s: write whole percentages, for example 50,100", g)}
 		}
 	}
 	if o.rounds < 1 || o.window < 2*time.Second {

@@ -120,11 +120,6 @@ func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
 func environment(c Config, index int) []string {
 	p := c.Plan
 	env := os.Environ()
-	if os.Getenv("GOGC") == "" {
-		// Less memory for some CPU: 11.1 KB per stream of the soak script instead of 11.8, at 1.75
-		// instead of 1.62 times the CPU of the raw client (bench, one noisy run each).
-		env = append(env, "GOGC=50")
-	}
 	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
 		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
 	}
