@@ -4,6 +4,7 @@ package fleet
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,7 +27,9 @@ type Config struct {
 	Script string
 	Plan   plan.Plan
 	Token  string
-	Dir    string // results/TESTID: shards and logs go there
+	Only   int    // the one runner to start, by its index; 0: all of the plan
+	Dir    string // results/TESTID: logs go there
+	Shards string // place of the shards, see package store; "": Dir/shards
 }
 
 // A Fleet is the runners of one soak.
@@ -69,6 +72,9 @@ func fraction(i, n int) string {
 func Start(c Config) (*Fleet, error) {
 	f := &Fleet{}
 	for i := 1; i <= c.Plan.Runners; i++ {
+		if c.Only > 0 && c.Only != i {
+			continue
+		}
 		r, err := startRunner(c, i)
 		if err != nil {
 			f.Kill()
@@ -101,7 +107,7 @@ func startRunner(c Config, index int) (*runner, error) {
 
 func arguments(c Config, index int) []string {
 	args := []string{
-		"run", "--quiet", "--no-color", "--out", "soak=" + filepath.Join(c.Dir, "shards"),
+		"run", "--quiet", "--no-color", "--out", "soak=" + cmp.Or(c.Shards, filepath.Join(c.Dir, "shards")),
 		"--execution-segment", Segment(index, c.Plan.Runners),
 		"--execution-segment-sequence", Sequence(c.Plan.Runners),
 	}
@@ -211,27 +217,42 @@ func (f *Fleet) Problems() (out []string) {
 		case code < 0:
 			out = append(out, fmt.Sprintf("runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log))
 		default:
-			out = append(out, fmt.Sprintf("runner %d ended with exit code %d: %s", r.index, code, lastError(r.log)))
+			last, _ := lastError(r.log)
+			out = append(out, fmt.Sprintf("runner %d ended with exit code %d: %s", r.index, code, last))
+		}
+	}
+	return out
+}
+
+// Complaints are the last errors of the runners that ended in order all the same: a shard that
+// was not delivered, say. They prove nothing that the shards do not, but tell people why.
+func (f *Fleet) Complaints() (out []string) {
+	for _, r := range f.runners {
+		if r.ExitCode() != 0 {
+			continue
+		}
+		if last, ok := lastError(r.log); ok {
+			out = append(out, fmt.Sprintf("runner %d: %s", r.index, last))
 		}
 	}
 	return out
 }
 
 // lastError is the last line of a k6 log that tells of an error, for the reader who should
-// not have to open it.
-func lastError(path string) string {
+// not have to open it; not ok where there is none, and then it says where the log is.
+func lastError(path string) (last string, ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return err.Error()
+		return err.Error(), false
 	}
 	defer f.Close()
-	last := "see " + path
+	last = "see " + path
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if _, message, ok := strings.Cut(lines.Text(), "level=error msg="); ok {
-			last = message
+		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found {
+			last, ok = message, true
 		}
 	}
-	return last
+	return last, ok
 }

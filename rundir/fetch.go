@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -45,6 +46,15 @@ func Fetch(ctx context.Context, from store.Store, out string, progress func(done
 	return d, arrived.moveTo(d)
 }
 
+// FetchShards brings the shards of a run to its folder from where its runners left them.
+func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
+	all, err := from.Names(ctx)
+	if err != nil {
+		return err
+	}
+	return d.download(ctx, from, slices.DeleteFunc(all, func(name string) bool { return !isShard(name) }), func(int, int) {})
+}
+
 // runFiles are the names of the files that a verdict is made of.
 func runFiles(ctx context.Context, from store.Store) (names []string, err error) {
 	all, err := from.Names(ctx)
@@ -73,7 +83,7 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 func isShard(name string) bool { return strings.HasSuffix(name, ".json.gz") }
 
 func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, of int)) error {
-	if err := os.Mkdir(d.Path(ShardsDir), 0o755); err != nil {
+	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
 		return err
 	}
 	work, ctx := errgroup.WithContext(ctx)

@@ -2,6 +2,8 @@ package rundir
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/resources"
 	"github.com/sse-soak/sse-soak/shard"
@@ -27,6 +29,20 @@ type Run struct {
 // several machines, each with the runner of this index.
 func RunPart(runner int) string    { return fmt.Sprintf("run-%d.json", runner) }
 func LedgerPart(runner int) string { return fmt.Sprintf("backend-ledger-%d.ndjson", runner) }
+
+// Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
+func Join(out, testid string, runner int) (Dir, error) {
+	d := Dir(filepath.Join(out, testid))
+	for _, mine := range []string{RunPart(runner), filepath.Join(ShardsDir, shard.FileName(runner))} {
+		if _, err := os.Stat(d.Path(mine)); err == nil {
+			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", d.Path(mine))
+		}
+	}
+	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+		return "", fmt.Errorf("make the results folder: %w", err)
+	}
+	return d, nil
+}
 
 // readRun is run.json, and what the parts of the run saw, each in the name of its runner.
 func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {

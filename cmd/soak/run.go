@@ -21,6 +21,10 @@ type settings struct {
 	out     string
 	script  string
 	noNginx bool
+	runner  string    // "K/N": this machine's part of a run on several
+	part    int       // K; 0: the whole run
+	shards  string    // place of the shards of all runs; "": the folder of the run
+	startAt time.Time // zero: at once
 }
 
 // variables are the environment variables behind the flags: the same names as make's.
@@ -28,11 +32,13 @@ var variables = map[string]string{
 	"connections": "CONNECTIONS", "seconds": "SECONDS", "noop-interval": "NOOP_INTERVAL", "runners": "RUNNERS",
 	"connections-per-vu": "CONNECTIONS_PER_VU", "backend-url": "BACKEND_URL", "prefix": "PREFIX", "testid": "TESTID",
 	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "out": "OUT",
+	"shards": "SHARDS", "start-at": "START_AT",
 }
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	s := settings{plan: plan.Default()}
 	s.plan.ConnectionsPerVU = 0
+	var startAt string
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
@@ -43,6 +49,13 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return usageError{err}
+			}
+			if err := s.parsePart(); err != nil {
+				return usageError{err}
+			}
+			var err error
+			if s.startAt, err = parseStart(startAt, time.Now()); err != nil {
 				return usageError{err}
 			}
 			if s.plan.TestID == "" {
@@ -78,6 +91,9 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "late noops that are allowed; -1: any number")
 	f.BoolVar(&s.plan.Reconnect, "reconnect", false, "clients reconnect and resume by Last-Event-ID")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
+	f.StringVar(&s.shards, "shards", "", "where runners leave shards: a folder or s3://BUCKET/PREFIX, in which this run gets a folder (default: the folder of the run)")
+	f.StringVar(&s.runner, "runner", "", "run only the Kth of N runners here, the others elsewhere: K/N (needs --testid and --backend-url)")
+	f.StringVar(&startAt, "start-at", "", "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339")
 	f.StringVar(&s.script, "script", "", "k6 script (default load-tests/sse/connectionTest.js)")
 	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
 	f.VisitAll(func(flag *pflag.Flag) {

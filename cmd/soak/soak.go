@@ -16,6 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/report"
 	"github.com/sse-soak/sse-soak/resources"
 	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/store"
 	"github.com/sse-soak/sse-soak/target"
 	"github.com/sse-soak/sse-soak/verdict"
 )
@@ -24,6 +25,7 @@ import (
 type session struct {
 	settings
 	dir    rundir.Dir
+	place  string // of this run's shards
 	run    rundir.Run
 	target *target.Target
 	fleet  *fleet.Fleet
@@ -50,7 +52,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 			return "", err
 		}
 	}
-	if ses.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
+	if err := ses.makeRoom(); err != nil {
 		return "", err
 	}
 	if err := ses.startTarget(gentle); err != nil {
@@ -64,7 +66,12 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	}
 	ses.run.Backend = ses.target.Version(gentle)
 	ses.announce()
-	ses.fleet, err = fleet.Start(fleet.Config{K6: k6, Script: ses.script, Plan: ses.plan, Token: ses.target.Token, Dir: string(ses.dir)})
+	if err := ses.awaitStart(gentle); err != nil {
+		return "", err
+	}
+	ses.fleet, err = fleet.Start(fleet.Config{
+		K6: k6, Script: ses.script, Plan: ses.plan, Only: s.part, Token: ses.target.Token, Dir: string(ses.dir), Shards: ses.place,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -103,8 +110,22 @@ func interrupts(parent context.Context) (gentle, kill context.Context, stop func
 	}
 }
 
+// makeRoom makes the folder of the run, and says where its shards go.
+func (s *session) makeRoom() (err error) {
+	if s.part > 0 {
+		s.dir, err = rundir.Join(s.out, s.plan.TestID, s.part)
+	} else {
+		s.dir, err = rundir.Create(s.out, s.plan.TestID)
+	}
+	s.place = s.dir.Path(rundir.ShardsDir)
+	if s.shards != "" {
+		s.place = store.Join(s.shards, s.plan.TestID)
+	}
+	return err
+}
+
 func (s *session) check() error {
-	errs, warnings := preflight.Check(s.plan, preflight.Look(), s.plan.BackendURL == "")
+	errs, warnings := preflight.Check(s.here(), preflight.Look(), s.plan.BackendURL == "")
 	s.run.Warnings = warnings
 	for _, w := range warnings {
 		fmt.Fprintln(os.Stderr, "soak: warning:", w)
@@ -152,8 +173,12 @@ func (s *session) announce() {
 			}
 		}
 	}
-	fmt.Fprintf(s.stdout, "soak %s: %d connections for %s, a noop every %v s, %d runners\ntarget %s%s\n",
-		p.TestID, p.Connections, time.Duration(p.Seconds)*time.Second, p.NoopInterval, p.Runners, p.BackendURL, through)
+	part := ""
+	if s.part > 0 {
+		part = fmt.Sprintf(", here only number %d", s.part)
+	}
+	fmt.Fprintf(s.stdout, "soak %s: %d connections for %s, a noop every %v s, %d runners%s\ntarget %s%s\n",
+		p.TestID, p.Connections, time.Duration(p.Seconds)*time.Second, p.NoopInterval, p.Runners, part, p.BackendURL, through)
 }
 
 // hold waits for the runners while it samples and shows progress.
@@ -161,8 +186,10 @@ func (s *session) hold(gentle, kill context.Context) {
 	watching, stop := context.WithCancel(kill)
 	var watchers sync.WaitGroup
 	meter := newMeter(s.target, s.dir)
-	watchers.Go(func() { meter.run(watching) })
-	watchers.Go(func() { showProgress(watching, s.plan, s.fleet, meter) })
+	if s.part <= 1 { // of several machines one asks the target
+		watchers.Go(func() { meter.run(watching) })
+	}
+	watchers.Go(func() { showProgress(watching, s.here(), s.fleet, meter) })
 	unleash := context.AfterFunc(kill, s.fleet.Kill)
 	s.fleet.Wait(gentle)
 	unleash()
@@ -178,13 +205,20 @@ func (s *session) hold(gentle, kill context.Context) {
 // conclude collects the books, and judges.
 func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	s.run.Problems = append(s.run.Problems, s.fleet.Problems()...)
+	for _, c := range s.fleet.Complaints() {
+		fmt.Fprintln(os.Stderr, "soak:", c)
+	}
 	if l := s.target.Local; l != nil {
 		if err := l.Ready(ctx); err != nil {
 			s.run.Problems = append(s.run.Problems, err.Error())
 		}
 		s.run.Failures = l.Deaths()
 	}
-	s.saveLedger(ctx)
+	if s.part > 0 {
+		return s.concludePart(ctx)
+	}
+	s.collect(ctx)
+	s.saveLedger(ctx, rundir.LedgerFile)
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
 	}
@@ -205,15 +239,15 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 
 // saveLedger asks the target for its own account. Without one the verdict rests on numbers and
 // clock, which is said; our own backend has to have one.
-func (s *session) saveLedger(ctx context.Context) {
+func (s *session) saveLedger(ctx context.Context, name string) {
 	var kept bool
 	var asked error
-	err := s.dir.Write(rundir.LedgerFile, func(w io.Writer) error {
+	err := s.dir.Write(name, func(w io.Writer) error {
 		kept, asked = s.target.Ledger(ctx, s.plan.Prefix, w)
 		return nil
 	})
 	if err == nil && !kept {
-		err = os.Remove(s.dir.Path(rundir.LedgerFile))
+		err = os.Remove(s.dir.Path(name))
 	}
 	switch {
 	case err != nil:

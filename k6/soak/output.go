@@ -148,7 +148,7 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	o.runner.State, o.runner.Error = ending(runErr)
 	err := o.delivery.last(o.shard())
 	if err != nil {
-		o.log.WithError(err).Error("This run can be no pass as it is.")
+		o.log.Error(err)
 	}
 	err = errors.Join(err, o.delivery.place.Close())
 	if o.progress != nil {

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// deliverWithin bounds how long the books of a part may take to their place.
+const deliverWithin = 3 * time.Minute
+
+// parsePart reads --runner K/N; "" is the whole run.
+func (s *settings) parsePart() error {
+	if s.runner == "" {
+		return nil
+	}
+	index, of, ok := strings.Cut(s.runner, "/")
+	k, kErr := strconv.Atoi(index)
+	n, nErr := strconv.Atoi(of)
+	switch {
+	case !ok || kErr != nil || nErr != nil || k < 1 || k > n:
+		return fmt.Errorf("--runner is %q: write K/N for the Kth of N runners, such as 1/2", s.runner)
+	case s.plan.TestID == "":
+		return errors.New("--runner needs --testid: by it the parts of one run know each other")
+	case s.plan.BackendURL == "":
+		return errors.New("--runner needs BACKEND_URL: the service that all machines soak")
+	}
+	s.part, s.plan.Runners = k, n
+	return nil
+}
+
+// here is what this machine carries of the plan.
+func (s *settings) here() plan.Plan {
+	p := s.plan
+	if s.part > 0 {
+		p.Connections, p.Runners = (p.Connections-1)/p.Runners+1, 1
+	}
+	return p
+}
+
+// concludePart keeps what this part saw beside its shard, and says what comes next: a verdict
+// takes all parts.
+func (s *session) concludePart(ctx context.Context) (verdict.Outcome, error) {
+	s.saveLedger(ctx, rundir.LedgerPart(s.part))
+	if err := s.dir.WriteJSON(rundir.RunPart(s.part), s.run); err != nil {
+		return "", err
+	}
+	if err := s.deliver(ctx); err != nil {
+		return "", err
+	}
+	all, err := store.Open(ctx, s.place)
+	if err != nil {
+		return "", err
+	}
+	defer all.Close()
+	data, err := all.Get(ctx, shard.FileName(s.part))
+	if err != nil {
+		return "", fmt.Errorf("runner %d left no shard: %w", s.part, err)
+	}
+	own, err := shard.Read(bytes.NewReader(data))
+	if err != nil {
+		return "", fmt.Errorf("the shard of runner %d: %w", s.part, err)
+	}
+	outcome := s.sayPart(own)
+	fmt.Fprintf(s.stdout, "shard   %s\nno verdict yet: when all %d parts are there, `soak merge %s` makes it\n",
+		all.At(shard.FileName(s.part)), s.plan.Runners, quoted(s.mergeFrom()))
+	return outcome, nil
+}
+
+// sayPart sums up what this machine saw, and whether that alone is in order.
+func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
+	var sum shard.Progress
+	outcome := verdict.Pass
+	for _, r := range own.Connections {
+		sum.Add(r)
+		if !r.Faultless() {
+			outcome = verdict.Fail
+		}
+	}
+	for _, p := range s.run.Problems {
+		fmt.Fprintf(s.stdout, "  - %s\n", p)
+	}
+	if own.Runner.State != shard.Finished || len(s.run.Problems) > 0 {
+		outcome = verdict.Invalid
+	}
+	fmt.Fprintf(s.stdout, "\npart %d of %d is %s: %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late\n",
+		s.part, s.plan.Runners, own.Runner.State, sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed, sum.Faults, sum.Late)
+	return outcome
+}
+
+// deliver brings the books to the shard, where that is not in the folder of the run.
+func (s *session) deliver(ctx context.Context) error {
+	if s.shards == "" {
+		return nil
+	}
+	to, err := store.Open(ctx, s.place)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
+	defer cancel()
+	for _, name := range []string{rundir.PlanFile, rundir.RunPart(s.part), rundir.LedgerPart(s.part)} {
+		data, err := os.ReadFile(s.dir.Path(name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // a foreign service has no ledger
+		}
+		if err == nil {
+			err = to.Put(ctx, name, data)
+		}
+		if err != nil {
+			return fmt.Errorf("the books of runner %d stay in %s: %w", s.part, s.dir, err)
+		}
+	}
+	return nil
+}
+
+// collect brings the shards of a whole run to its folder, where they were left elsewhere. One
+// that does not come is missing, which the verdict says.
+func (s *session) collect(ctx context.Context) {
+	if s.shards == "" {
+		return
+	}
+	from, err := store.Open(ctx, s.place)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+		defer cancel()
+		err = errors.Join(s.dir.FetchShards(ctx, from), from.Close())
+	}
+	if err != nil {
+		s.run.Problems = append(s.run.Problems, "the shards could not be collected: "+err.Error())
+	}
+}
+
+// mergeFrom is the place that `soak merge` is given.
+func (s *session) mergeFrom() string {
+	if s.shards == "" {
+		return s.dir.Relative()
+	}
+	return s.place
+}
+
+// quoted protects a URL with parameters from the shell.
+func quoted(place string) string {
+	if strings.ContainsAny(place, "?& ") {
+		return "'" + place + "'"
+	}
+	return place
+}
+
+// awaitStart waits until it is time.
+func (s *session) awaitStart(ctx context.Context) error {
+	wait := time.Until(s.startAt)
+	if s.startAt.IsZero() || wait <= 0 {
+		return nil
+	}
+	fmt.Fprintf(s.stdout, "starts at %s UTC, in %s\n", s.startAt.UTC().Format(time.DateTime), wait.Round(time.Second))
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return errors.New("stopped before the start: nothing was run")
+	}
+}
+
+// parseStart reads --start-at: an instant of RFC 3339, or the next time that a clock in UTC shows
+// HH:MM or HH:MM:SS.
+func parseStart(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		if at.Before(now) {
+			return at, fmt.Errorf("--start-at is %s: that is over since %s", text, now.Sub(at).Round(time.Second))
+		}
+		return at, nil
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		at, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		year, month, day := now.UTC().Date()
+		at = at.AddDate(year, int(month)-1, day-1)
+		if at.Before(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("--start-at is %q: write HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z", text)
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/plan"
+)
+
+func partOf(runner string) settings {
+	s := settings{plan: plan.Default(), runner: runner}
+	s.plan.TestID, s.plan.BackendURL, s.plan.Connections = "t", "http://h", 7
+	return s
+}
+
+func TestAPartIsItsShareOfThePlan(t *testing.T) {
+	t.Parallel()
+	s := partOf("2/3")
+	require.NoError(t, s.parsePart())
+	require.Equal(t, []int{2, 3}, []int{s.part, s.plan.Runners})
+	require.Equal(t, []int{1, 3}, []int{s.here().Runners, s.here().Connections}, "the largest share that it can be")
+	whole := partOf("")
+	require.NoError(t, whole.parsePart())
+	require.Equal(t, whole.plan, whole.here())
+}
+
+func TestWhatIsNoPart(t *testing.T) {
+	t.Parallel()
+	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
+		s := partOf(runner)
+		require.ErrorContains(t, s.parsePart(), "write K/N", runner)
+	}
+	s := partOf("1/2")
+	s.plan.TestID = ""
+	require.ErrorContains(t, s.parsePart(), "needs --testid")
+	s = partOf("1/2")
+	s.plan.BackendURL = ""
+	require.ErrorContains(t, s.parsePart(), "needs BACKEND_URL")
+}
+
+func TestStartAt(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 2, 28, 23, 30, 15, 0, time.FixedZone("", -3600)) // 1 March, 00:30:15 UTC
+	for text, want := range map[string]string{
+		"00:31":                     "2026-03-01T00:31:00Z",
+		"00:30:16":                  "2026-03-01T00:30:16Z",
+		"00:30":                     "2026-03-02T00:30:00Z",
+		"2026-03-01T02:31:00+01:00": "2026-03-01T01:31:00Z",
+	} {
+		at, err := parseStart(text, now)
+		require.NoError(t, err)
+		require.Equal(t, want, at.UTC().Format(time.RFC3339), text)
+	}
+	at, err := parseStart("", now)
+	require.NoError(t, err)
+	require.True(t, at.IsZero())
+	_, err = parseStart("2026-03-01T00:30:00Z", now)
+	require.ErrorContains(t, err, "over since 15s")
+	for _, text := range []string{"now", "25:00", "10", "2026-03-01"} {
+		_, err := parseStart(text, now)
+		require.ErrorContains(t, err, "write HH:MM", text)
+	}
+}
