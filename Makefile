@@ -41,8 +41,14 @@ smoke: build ## the same with 100 connections for 30 s, a noop every second
 build: ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
 	@mkdir -p bin
+	@$(MAKE) --no-print-directory report/html/bundle/page.js
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak ./backend ./bench
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./k6
+
+# The script and style of report.html's charts, which bin/soak carries.
+report/html/bundle/page.js: $(wildcard report/html/page/*) package-lock.json | node_modules
+	@npx esbuild report/html/page/main.js --bundle --minify --format=iife --target=es2022 --charset=utf8 \
+		--outfile=$@ --log-level=warning
 
 .PHONY: k6-upstream
 k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portable.js
@@ -51,14 +57,15 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 .PHONY: test
-test: build lint unit fuzz e2e live-test ## everything that CI runs
+test: build lint unit fuzz report-test e2e live-test ## everything that CI runs
 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@$(GO) vet -tags e2e,stack,dashboards ./...
-	@$(STATICCHECK) -tags e2e,stack,dashboards ./...
+	@$(GO) vet -tags e2e,stack,dashboards,browser ./...
+	@$(STATICCHECK) -tags e2e,stack,dashboards,browser ./...
 	@npx tsc --project tsconfig.json
+	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
 	@if command -v shellcheck >/dev/null; then shellcheck .ci/run stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
 
@@ -82,6 +89,10 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./e2e
+
+.PHONY: report-test
+report-test: build ## report.html in a real browser (chromium), from disk, without a network
+	$(GO) test -count=1 -tags browser -run Browser -v ./report/html
 
 .PHONY: dashboards-test
 dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak

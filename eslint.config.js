@@ -3,7 +3,7 @@ import js from '@eslint/js';
 import globals from 'globals';
 
 export default [
-  { ignores: ['node_modules/', 'bin/', 'results/'] },
+  { ignores: ['node_modules/', 'bin/', 'results/', 'report/html/bundle/'] },
   js.configs.recommended,
   {
     files: ['load-tests/**/*.js', 'bench/**/*.js'],
@@ -30,6 +30,11 @@ export default [
         { patterns: [{ regex: '^https?:', message: 'Remote imports cannot be had offline.' }] },
       ],
     },
+  },
+  {
+    files: ['report/html/**/*.js'],
+    languageOptions: { ecmaVersion: 2023, globals: { ...globals.browser, process: 'readonly' } },
+    rules: { 'no-console': 'error', 'prefer-const': 'error', eqeqeq: 'error', curly: 'error', 'no-var': 'error', 'no-shadow': 'error' },
   },
   { files: ['*.config.js'], languageOptions: { globals: globals.node } },
 ];

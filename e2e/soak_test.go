@@ -43,7 +43,7 @@ func TestSoak(t *testing.T) {
 	}
 
 	for _, name := range []string{
-		rundir.PlanFile, rundir.LedgerFile, "report.md", "report.txt", "connections.csv", "series.csv", "k6-runner-1.log", "k6-runner-2.log",
+		rundir.PlanFile, rundir.LedgerFile, rundir.PageFile, "report.md", "report.txt", "connections.csv", "series.csv", "k6-runner-1.log", "k6-runner-2.log",
 	} {
 		require.FileExists(t, r.dir.Path(name))
 	}

@@ -32,12 +32,10 @@ func (s *Sample) FromNginx(master int) {
 	}
 }
 
-// FromStatus adds what is on nginx's status page (ngx_http_stub_status_module).
+// FromStatus reads nginx's status page (ngx_http_stub_status_module).
 func (s *Sample) FromStatus(page io.Reader) error {
-	var active int
-	if _, err := fmt.Fscanf(bufio.NewReader(page), "Active connections: %d", &active); err != nil {
+	if _, err := fmt.Fscanf(bufio.NewReader(page), "Active connections: %d", &s.NginxActive); err != nil {
 		return fmt.Errorf("read nginx's status page: %w", err)
 	}
-	s.NginxActive += active
 	return nil
 }

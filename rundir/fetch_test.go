@@ -49,7 +49,7 @@ func TestFetchedItIsARun(t *testing.T) {
 	v, m, err := d.Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
-	require.NoError(t, d.Report(v, m))
+	require.NoError(t, d.Report(v, m, ""))
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "the folder it was fetched to is left")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/report"
+	"github.com/sse-soak/sse-soak/report/html"
 	"github.com/sse-soak/sse-soak/resources"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -107,17 +108,26 @@ func (d Dir) plan(first *shard.Shard, shards int) (p plan.Plan, err error) {
 	return p, nil
 }
 
-// Report writes verdict.json and every report beside it.
-func (d Dir) Report(v *verdict.Verdict, m *shard.Merged) error {
+// Report writes verdict.json and every report beside it. against is a run of the same plan to
+// compare with, "" for the last one beside d that passed.
+func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {
 		samples = nil // already a warning of the verdict
 	}
-	return errors.Join(
+	err = errors.Join(
 		d.WriteJSON(VerdictFile, v),
 		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
 		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
 		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m) }),
 		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
 	)
+	if err != nil {
+		return err
+	}
+	page, err := d.page(v, m, samples, against)
+	if err != nil {
+		return err
+	}
+	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, page) })
 }

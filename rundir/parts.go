@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/sse-soak/sse-soak/preflight"
 	"github.com/sse-soak/sse-soak/resources"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -18,6 +19,7 @@ type Run struct {
 	Nginx    string            `json:"nginx,omitempty"`
 	Backend  string            `json:"backend,omitempty"` // version, where it is one of ours
 	Machine  resources.Machine `json:"machine"`           // of `soak run`
+	Limits   preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
 	ResourcesFrom string   `json:"resources_from,omitempty"`
 	Problems      []string `json:"problems,omitempty"` // why the run is incomplete

@@ -23,6 +23,7 @@ const (
 	LedgerFile    = "backend-ledger.ndjson"
 	ResourcesFile = "resources.ndjson"
 	VerdictFile   = "verdict.json"
+	PageFile      = "report.html"
 	ShardsDir     = "shards"
 )
 

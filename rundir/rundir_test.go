@@ -122,7 +122,7 @@ func TestJudgeAndReport(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
 	require.EqualValues(t, 5, v.Resources.BackendRSSMax)
 	require.EqualValues(t, 30, v.Server.Sent)
-	require.NoError(t, d.Report(v, m))
+	require.NoError(t, d.Report(v, m, ""))
 	for _, name := range []string{VerdictFile, "report.txt", "report.md", "connections.csv", "series.csv"} {
 		info, err := os.Stat(d.Path(name))
 		require.NoError(t, err)
@@ -169,7 +169,7 @@ func TestWhatIsMissingIsNoPass(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
-			require.NoError(t, d.Report(v, m))
+			require.NoError(t, d.Report(v, m, ""))
 		})
 	}
 }
@@ -182,7 +182,7 @@ func TestSamplesThatCannotBeReadAreAWarning(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, v.Verdict)
 	require.Contains(t, v.Warnings[0], "read samples")
-	require.NoError(t, d.Report(v, m))
+	require.NoError(t, d.Report(v, m, ""))
 }
 
 func TestABareFolderOfShards(t *testing.T) {

@@ -88,6 +88,24 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return min(time.Duration(h.h.ValueAtQuantile(q*100))*time.Microsecond, h.Max())
 }
 
+// CountBy counts into rows: one for each edge, of what is not above it but above the edge
+// before, and a last one of what is above all. Edges must increase; a bucket that an edge cuts
+// counts as below it.
+func (h *Histogram) CountBy(edges []time.Duration) []int64 {
+	out := make([]int64, len(edges)+1)
+	row := 0
+	for _, bar := range h.h.Distribution() {
+		if bar.Count == 0 {
+			continue
+		}
+		for row < len(edges) && bar.From > edges[row].Microseconds() {
+			row++
+		}
+		out[row] += bar.Count
+	}
+	return out
+}
+
 // Packed is a histogram at rest: some hundred bytes instead of 26 KB. Counts lists index,
 // count pairs of the buckets that are not empty, in HdrHistogram's own numbering of buckets.
 type Packed struct {

@@ -18,6 +18,18 @@ func random(r *rand.Rand) time.Duration { // even over the orders of magnitude
 	return time.Duration(math.Exp(r.Float64() * math.Log(float64(2*time.Hour))))
 }
 
+func TestCountBy(t *testing.T) {
+	t.Parallel()
+	h := NewHistogram()
+	edges := []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second}
+	require.Equal(t, []int64{0, 0, 0, 0}, h.CountBy(edges))
+	for _, d := range []time.Duration{0, time.Millisecond, 2 * time.Millisecond, 9 * time.Millisecond, 11 * time.Millisecond, time.Hour} {
+		h.Record(d)
+	}
+	require.Equal(t, []int64{2, 2, 1, 1}, h.CountBy(edges))
+	require.Equal(t, []int64{6}, h.CountBy(nil))
+}
+
 func TestHistogramErrsByLessThanOnePercent(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))

@@ -89,6 +89,11 @@ func (j *judge) connection(r *shard.Connection) {
 	runner.Connections++
 	runner.Received += r.Received
 	runner.Missed += r.Missed()
+	runner.Expected += r.Expected()
+	runner.Duplicated += r.Duplicated
+	runner.Reordered += r.Reordered
+	runner.Corrupted += r.Corrupted
+	runner.Late += r.Late
 	j.checkFloor(r)
 	for _, f := range r.Findings {
 		if j.listed[f.Kind]++; j.listed[f.Kind] <= maxFindings {
@@ -132,6 +137,7 @@ func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 		return 0
 	}
 	j.v.Server.Sent += e.Sent
+	j.v.Runners[r.Runner].ServerSent += e.Sent
 	switch {
 	case e.Last > r.Last:
 		if after := e.Last - r.Last; after > r.Tail {

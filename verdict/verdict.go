@@ -165,6 +165,12 @@ type Runner struct {
 	Connections int     `json:"connections"`
 	Received    uint64  `json:"received"`
 	Missed      uint64  `json:"missed"`
+	Expected    uint64  `json:"expected"`
+	Duplicated  uint64  `json:"duplicated"`
+	Reordered   uint64  `json:"reordered"`
+	Corrupted   uint64  `json:"corrupted"`
+	Late        uint64  `json:"late"`
+	ServerSent  uint64  `json:"server_sent"` // to this runner's connections, by the server's ledger
 	RSSMax      uint64  `json:"rss_max_bytes"`
 	CPUSeconds  float64 `json:"cpu_seconds"`
 }

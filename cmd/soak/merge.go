@@ -34,7 +34,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			v, err := judge(d)
+			v, err := judge(d, "")
 			if err != nil {
 				return err
 			}
@@ -72,29 +72,12 @@ func bring(place, out string) (rundir.Dir, error) {
 // fetchWithin bounds how long a bucket may take that does not answer, or not well.
 const fetchWithin = 15 * time.Minute
 
-func reportCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "report DIR",
-		Short: "Render the reports of a run again",
-		Long:  "report renders report.txt, report.md, connections.csv and series.csv of the run in DIR again. Its exit code says only whether it could.",
-		Args:  oneArg("folder of a run, such as results/latest"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			d := rundir.Dir(args[0])
-			v, err := judge(d)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path("report.md"), v.Verdict)
-			return nil
-		},
-	}
-}
-
-// judge makes the verdict of a run from its files, and every report.
-func judge(d rundir.Dir) (*verdict.Verdict, error) {
+// judge makes the verdict of a run from its files, and every report. against is the run to
+// compare with, "" for the last that passed.
+func judge(d, against rundir.Dir) (*verdict.Verdict, error) {
 	v, m, err := d.Judge()
 	if err != nil {
 		return nil, err
 	}
-	return v, d.Report(v, m)
+	return v, d.Report(v, m, against)
 }

@@ -1,0 +1,201 @@
+// @ts-check
+// Opens pages from disk, with the network off, in a real browser. browser_test.go writes the
+// pages and runs this with PAGES, their folder, and CHROMIUM.
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
+
+import { chromium } from 'playwright-core';
+
+/** @import { Browser, Page } from 'playwright-core' */
+
+const { PAGES = '', CHROMIUM = '' } = process.env;
+
+const WIDE = { width: 1280, height: 900 };
+const NARROW = { width: 400, height: 800 };
+
+/** @type {Browser} */
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM });
+});
+after(() => browser.close());
+
+/**
+ * Opens a page, hands it to use, and holds that it said nothing and asked for nothing meanwhile.
+ *
+ * @param {string} name
+ * @param {{ colorScheme?: 'light' | 'dark', viewport?: { width: number, height: number } }} look
+ * @param {(page: Page) => Promise<void>} use
+ */
+async function open(name, look, use) {
+  const context = await browser.newContext({ viewport: WIDE, ...look, offline: true });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const said = [];
+  page.on('console', (message) => said.push(message.text()));
+  page.on('pageerror', (error) => said.push(error.message));
+  page.on('dialog', (dialog) => said.push(dialog.message()));
+  page.on('request', (request) => {
+    if (!request.isNavigationRequest() && !request.url().startsWith('blob:')) {
+      said.push(request.url());
+    }
+  });
+  try {
+    await page.goto(pathToFileURL(join(PAGES, name)).href);
+    await use(page);
+    assert.deepEqual(said, [], 'the console is silent, and nothing is loaded');
+  } finally {
+    await context.close();
+  }
+}
+
+/**
+ * How many pixels of each chart have the colour of one of its lines, by chart.
+ *
+ * @param {Page} page
+ * @returns {Promise<Record<string, number>>}
+ */
+function painted(page) {
+  return page.evaluate(() => {
+    const style = getComputedStyle(document.documentElement);
+    const probe = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const colours = ['line-1', 'line-2', 'line-3', 'line-4'].map((name) => {
+      if (!probe) {
+        throw new Error('no canvas');
+      }
+      probe.fillStyle = style.getPropertyValue(`--${name}`);
+      probe.fillRect(0, 0, 1, 1);
+      return probe.getImageData(0, 0, 1, 1).data;
+    });
+    /** @type {Record<string, number>} */
+    const out = {};
+    for (const figure of document.querySelectorAll('figure')) {
+      const canvas = figure.querySelector('canvas');
+      const pixels = canvas?.getContext('2d')?.getImageData(0, 0, canvas.width, canvas.height).data ?? new Uint8ClampedArray();
+      let n = 0;
+      for (let i = 0; i < pixels.length; i += 4) {
+        if (pixels[i + 3] > 60 && colours.some((c) => Math.abs(c[0] - pixels[i]) + Math.abs(c[1] - pixels[i + 1]) + Math.abs(c[2] - pixels[i + 2]) < 30)) {
+          n++;
+        }
+      }
+      out[figure.dataset.chart ?? ''] = n;
+    }
+    return out;
+  });
+}
+
+/**
+ * Times that the legends of all charts over time show, in seconds of the day; NaN where none.
+ *
+ * @param {Page} page
+ * @returns {Promise<number[]>}
+ */
+async function shownTimes(page) {
+  const texts = await page.locator('.u-legend .u-series:first-child', { hasText: 'UTC' }).locator('.u-value').allTextContents();
+  return texts.map((text) => {
+    const [h, m, s] = text.split(':').map(Number);
+    return h * 3600 + m * 60 + s;
+  });
+}
+
+/**
+ * Puts the cursor into a chart, at a share of its width, and returns the times all charts show.
+ *
+ * @param {Page} page
+ * @param {string} chart
+ * @param {number} share
+ */
+async function point(page, chart, share) {
+  const over = page.locator(`#chart-${chart} .u-over`);
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
+  assert(box);
+  await page.mouse.move(box.x + box.width * share, box.y + box.height / 2);
+  return shownTimes(page);
+}
+
+for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+  for (const viewport of [WIDE, NARROW]) {
+    test(`every chart is drawn and nothing overflows: ${colorScheme}, ${viewport.width} px`, () =>
+      open('hour.html', { colorScheme, viewport }, async (page) => {
+        const figures = await page.locator('figure').count();
+        assert.equal(figures, 15);
+        assert.equal(await page.locator('html').getAttribute('data-drawn'), String(figures));
+        for (const [chart, pixels] of Object.entries(await painted(page))) {
+          assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
+        }
+        const wide = await page.evaluate(() => ({
+          page: document.documentElement.scrollWidth,
+          elements: [...document.querySelectorAll('main *')]
+            .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
+            .map((e) => `${e.tagName}.${e.className}`),
+        }));
+        assert.deepEqual(wide, { page: viewport.width, elements: [] });
+      }));
+  }
+}
+
+describe('the charts over time', () => {
+  test('share one cursor', () =>
+    open('hour.html', {}, async (page) => {
+      const times = await point(page, 'lateness', 0.5);
+      assert.equal(times.length, 14);
+      for (const time of times) {
+        assert(Math.abs(time - times[0]) <= 60, `one cursor, but times ${times}`);
+      }
+    }));
+
+  test('zoom together, and back', () =>
+    open('hour.html', {}, async (page) => {
+      const [whole] = await point(page, 'connections', 0.1);
+      await point(page, 'noops', 0.5);
+      await page.mouse.down();
+      const box = await page.locator('#chart-noops .u-over').boundingBox();
+      assert(box);
+      await page.mouse.move(box.x + box.width * 0.75, box.y + box.height / 2, { steps: 5 });
+      await page.mouse.up();
+      for (const time of await point(page, 'connections', 0.1)) {
+        assert(time > whole + 1200, 'half of the hour is out of sight on the left');
+      }
+      await page.locator('#chart-noops .u-over').dblclick();
+      const [back] = await point(page, 'connections', 0.1);
+      assert(Math.abs(back - whole) <= 10);
+    }));
+
+  test('are painted anew in the other theme', () =>
+    open('hour.html', { colorScheme: 'light' }, async (page) => {
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await page.waitForFunction(() => getComputedStyle(document.body).colorScheme.includes('dark'));
+      for (const [chart, pixels] of Object.entries(await painted(page))) {
+        assert(pixels > 30, `${chart} has ${pixels} pixels of a colour of the dark theme`);
+      }
+    }));
+});
+
+test('the files come out as they went in', () =>
+  open('hour.html', {}, async (page) => {
+    for (const name of ['verdict.json', 'connections.csv', 'series.csv']) {
+      const coming = page.waitForEvent('download');
+      await page.getByRole('button', { name }).click();
+      const download = await coming;
+      assert.equal(download.suggestedFilename(), name);
+      assert.equal(await readFile(await download.path(), 'utf8'), await readFile(join(PAGES, name), 'utf8'));
+    }
+  }));
+
+test('markup from outside does nothing', () => open('evil.html', {}, async (page) => assert.equal(await page.locator('img').count(), 0)));
+
+test('an eight-hour run is drawn', (t) =>
+  open('eight.html', {}, async (page) => {
+    const drawn = await page.evaluate(() => performance.now());
+    t.diagnostic(`loaded and drawn after ${Math.round(drawn)} ms`);
+    for (const [chart, pixels] of Object.entries(await painted(page))) {
+      assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
+    }
+  }));
+
+test('a run of nothing has no charts and no errors', () =>
+  open('nothing.html', {}, async (page) => assert.equal(await page.locator('figure').count(), 0)));

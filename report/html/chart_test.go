@@ -1,0 +1,65 @@
+package html
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var nan = math.NaN()
+
+func TestSeriesBreakWhereNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	s := over("x", "", []float64{nan, 1, nan, 2, nan, nan, nan, 3, 4}, 2)
+	require.Equal(t, Numbers{1, 3, 4, 7, 8}, s.At)
+	require.Equal(t, []float64{1, 2}, []float64(s.Values[:2]))
+	require.True(t, math.IsNaN(s.Values[2]), "a gap of four points is no line")
+	require.Equal(t, []float64{3, 4}, []float64(s.Values[3:]))
+	require.Empty(t, over("x", "", nil, 2).At)
+	require.Empty(t, over("x", "", []float64{nan, nan}, 2).At)
+}
+
+func TestThinningKeepsEndsAndPeaks(t *testing.T) {
+	t.Parallel()
+	values := make([]float64, 50_000)
+	for i := range values {
+		values[i] = math.Sin(float64(i) / 500)
+	}
+	values[31_234] = 50
+	s := over("x", "", values, 3)
+	require.LessOrEqual(t, len(s.At), most)
+	require.InDelta(t, 0, s.At[0], 0)
+	require.InDelta(t, 49_999, s.At[len(s.At)-1], 0)
+	require.Contains(t, s.Values, 50.0)
+	for i := 1; i < len(s.At); i++ {
+		require.Greater(t, s.At[i], s.At[i-1])
+	}
+}
+
+func TestManyPartsStayThin(t *testing.T) {
+	t.Parallel()
+	values := make([]float64, 40_000)
+	for i := range values {
+		if values[i] = 1; i%20 > 10 {
+			values[i] = nan
+		}
+	}
+	require.LessOrEqual(t, len(over("x", "", values, 3).At), 4*most+2000)
+}
+
+func TestWindowsHoldWholeIntervals(t *testing.T) {
+	t.Parallel()
+	for interval, want := range map[float64]int{15: 3, 5: 1, 1: 1, .5: 1, 10: 2, 7: 7, 2: 2, 2.5: 1, 4: 4, 30: 6, 60: 12, 90: 18, 13: 3} {
+		require.Equal(t, want, window(interval), "%v", interval)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"0", "999", "1,000", "−1,234,567"}, []string{integer(0), integer(999), integer(1000), integer(-1_234_567)})
+	require.Equal(t, []string{"–", "0.1 ms", "100 ms", "1.50 s", "10.0 s", "3m0s"}, []string{duration(nan), duration(.1), duration(100), duration(1500), duration(10_000), duration(180_000)})
+	require.Equal(t, []string{"–", "0 MiB", "51.2 KiB", "−1.5 MiB", "2.00 GiB"}, []string{memory(nan), memory(0), memory(.05), memory(-1.5), memory(2048)})
+	require.Equal(t, []string{"–", "0.0 %", "0.05 %", "12.5 %", "120 %"}, []string{percent(nan), percent(0), percent(.05), percent(12.5), percent(120)})
+	require.Equal(t, []string{"≈ 400,000", "≈ 21,000", "≈ 7"}, []string{about(397_432), about(20_501), about(7.2)})
+}

@@ -1,0 +1,115 @@
+package html
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// The figures of a page, as a person reads them.
+
+func count(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func integer(n int) string {
+	if n < 0 {
+		return "−" + count(uint64(-n))
+	}
+	return count(uint64(n))
+}
+
+func duration(ms float64) string {
+	switch {
+	case math.IsNaN(ms):
+		return "–"
+	case ms >= 120_000:
+		return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
+	case ms >= 10_000:
+		return fmt.Sprintf("%.1f s", ms/1000)
+	case ms >= 1000:
+		return fmt.Sprintf("%.2f s", ms/1000)
+	case ms >= 100:
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.1f ms", ms)
+}
+
+func memory(mib float64) string {
+	switch {
+	case math.IsNaN(mib):
+		return "–"
+	case math.Abs(mib) < 0.1/1024/2:
+		return "0 MiB"
+	case math.Abs(mib) >= 1024:
+		return signed("%.2f GiB", mib/1024)
+	case math.Abs(mib) < 1:
+		return signed("%.1f KiB", mib*1024)
+	}
+	return signed("%.1f MiB", mib)
+}
+
+func share(part, whole float64) string {
+	if whole == 0 {
+		return "–"
+	}
+	return percent(100 * part / whole)
+}
+
+func percent(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "–"
+	case v != 0 && math.Abs(v) < .1:
+		return signed("%.2f %%", v)
+	case math.Abs(v) >= 100:
+		return signed("%.0f %%", v)
+	}
+	return signed("%.1f %%", v)
+}
+
+// signed writes a minus as long as a plus.
+func signed(format string, v float64) string {
+	if v < 0 {
+		return "−" + fmt.Sprintf(format, -v)
+	}
+	return fmt.Sprintf(format, v)
+}
+
+// plus is signed with a plus before what grows.
+func plus(text string, v float64) string {
+	if v > 0 {
+		return "+" + text
+	}
+	return text
+}
+
+func clock(unix float64) string {
+	if unix <= 0 {
+		return "–"
+	}
+	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("15:04:05")
+}
+
+func date(unix float64) string {
+	if unix <= 0 {
+		return ""
+	}
+	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
+func hms(seconds float64) string {
+	return (time.Duration(seconds * float64(time.Second))).Round(time.Second).String()
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return integer(n) + " " + many
+}

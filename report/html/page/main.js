@@ -1,0 +1,46 @@
+// @ts-check
+// Draws the charts of the page, and hands out its files. All text of the page is in its HTML
+// already: nothing here writes HTML.
+import 'uplot/dist/uPlot.min.css';
+
+import { drawHeatmap } from './heatmap.js';
+import { drawQuantiles } from './quantiles.js';
+import { download } from './download.js';
+import { drawTimeline } from './timeline.js';
+
+/** @import { Data } from './page.types.js' */
+
+const data = /** @type {Data} */ (JSON.parse(document.getElementById('page-data')?.textContent ?? '{}'));
+
+const draw = { timeline: drawTimeline, quantiles: drawQuantiles, heatmap: drawHeatmap };
+
+/** @type {import('uplot')[]} */
+const plots = [];
+
+for (const figure of document.querySelectorAll('figure[data-chart]')) {
+  const chart = data.charts[/** @type {HTMLElement} */ (figure).dataset.chart ?? ''];
+  const place = /** @type {HTMLElement} */ (figure.querySelector('.plot'));
+  const plot = draw[chart.kind](chart, data.time, place);
+  plots.push(plot);
+  new ResizeObserver(() => fit(plot, place)).observe(place);
+}
+
+for (const button of document.querySelectorAll('button[data-file]')) {
+  const name = /** @type {HTMLElement} */ (button).dataset.file ?? '';
+  button.addEventListener('click', () => download(name, data.files[name]));
+}
+
+/**
+ * @param {import('uplot')} plot
+ * @param {HTMLElement} place
+ */
+function fit(plot, place) {
+  if (place.clientWidth !== plot.width) {
+    plot.setSize({ width: place.clientWidth, height: plot.height });
+  }
+}
+
+const repaint = () => plots.forEach((plot) => plot.redraw(false));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
+matchMedia('print').addEventListener('change', repaint);
+document.documentElement.dataset.drawn = String(plots.length);

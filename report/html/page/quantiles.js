@@ -1,0 +1,68 @@
+// @ts-check
+// Durations by percentile, as HdrHistogram plots them: x is 1 / (1 − q), so each nine takes as
+// much room as the one before.
+import uPlot from 'uplot';
+
+import { axis, axisSize, figure, lineColour } from './theme.js';
+import { describe } from './timeline.js';
+
+/** @import { Chart, Time } from './page.types.js' */
+
+/** Both axes are logarithmic, and 0 has no place there. */
+const FLOOR = 0.01;
+
+/**
+ * @param {Chart} chart
+ * @param {Time} _time
+ * @param {HTMLElement} place
+ */
+export function drawQuantiles(chart, _time, place) {
+  const series = chart.series ?? [];
+  const joined = uPlot.join(
+    series.map((s) => /** @type {import('uplot').AlignedData} */ ([s.at, s.values.map((v) => Math.max(v ?? FLOOR, FLOOR))])),
+    series.map(() => [0, 2]),
+  );
+  const plot = new uPlot(
+    {
+      width: place.clientWidth,
+      height: 260,
+      cursor: { drag: { x: false, y: false } },
+      series: [
+        { label: 'percentile', value: (_, v) => (v === null ? '–' : percentile(v)) },
+        ...series.map((s, i) => ({
+          label: s.name, stroke: lineColour(i), width: 1.5, spanGaps: true, points: { show: s.at.length < 3 },
+          value: (/** @type {import('uplot')} */ _, /** @type {number | null} */ v) => figure(v, chart.unit),
+        })),
+      ],
+      axes: [
+        { ...axis(), size: 28, values: (_, ticks) => ticks.map((v) => (v !== null && isDecade(v) ? percentile(v) : '')) },
+        { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v !== null && isDecade(v) ? figure(v, chart.unit) : '')) },
+      ],
+      scales: { x: { time: false, distr: 3 }, y: { distr: 3, range: (_, min, max) => [decade(min, Math.floor), decade(max, Math.ceil)] } },
+    },
+    joined,
+    place,
+  );
+  describe(plot, chart);
+  return plot;
+}
+
+/**
+ * @param {number} v
+ * @param {(v: number) => number} round
+ */
+function decade(v, round) {
+  return 10 ** round(Math.log10(Math.max(v, FLOOR)));
+}
+
+/** @param {number} v */
+function isDecade(v) {
+  const power = Math.log10(v);
+  return Math.abs(power - Math.round(power)) < 1e-6;
+}
+
+/** @param {number} x 1 / (1 − q) */
+function percentile(x) {
+  const nines = Math.max(Math.ceil(Math.log10(x)) - 1, 0);
+  return `p${Number((100 * (1 - 1 / x)).toFixed(nines + 1))}`;
+}

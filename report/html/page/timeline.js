@@ -1,0 +1,205 @@
+// @ts-check
+// A chart over the time of the run. All of them share a cursor, and zoom together.
+import uPlot from 'uplot';
+
+import { axis, axisSize, colour, figure, lineColour } from './theme.js';
+
+/** @import { Chart, Series, Time } from './page.types.js' */
+
+/** What a logarithmic axis shows at its lower end: nothing is 0 there. */
+const LOG_FLOOR = 0.1;
+
+const utc = uPlot.fmtDate('{HH}:{mm}:{ss}');
+
+/** @param {number} unix */
+export function clock(unix) {
+  return utc(uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'));
+}
+
+/**
+ * @param {Chart} chart
+ * @param {Time} time
+ * @param {HTMLElement} place
+ */
+export function drawTimeline(chart, time, place) {
+  const series = chart.series ?? [];
+  const plot = new uPlot(
+    {
+      ...overTime(place, 190),
+      series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart.unit))],
+      axes: [timeAxis(place), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : figure(v, chart.unit))) }],
+      scales: { x: range(time), y: chart.log ? { distr: 3, range: logRange } : { range: fromZero } },
+      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => marks(u, chart)] },
+    },
+    table(series, time, chart.log ? LOG_FLOOR : -Infinity),
+    place,
+  );
+  describe(plot, chart);
+  return plot;
+}
+
+/**
+ * The options that all charts over time share.
+ *
+ * @param {HTMLElement} place
+ * @param {number} height
+ */
+export function overTime(place, height) {
+  return {
+    width: place.clientWidth,
+    height,
+    tzDate: (/** @type {number} */ unix) => uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'),
+    cursor: {
+      drag: { x: true, y: false, setScale: true },
+      sync: { key: 'run', scales: /** @type {[string, null]} */ (['x', null]) },
+      points: { size: 6 },
+    },
+    legend: { live: true },
+    padding: /** @type {[number, null, null, null]} */ ([16, null, null, null]),
+  };
+}
+
+/** @param {Time} time */
+export function range(time) {
+  /** @type {import('uplot').Scale} */
+  return { time: true, min: time.from, max: time.from + time.n * time.step };
+}
+
+/**
+ * @param {HTMLElement} place
+ * @returns {import('uplot').Axis}
+ */
+export function timeAxis(place) {
+  return { ...axis(), size: 28, space: place.clientWidth < 500 ? 60 : 80, values: (_, ticks, _index, _space, step) => ticks.map((v) => clock(v).slice(0, step % 60 === 0 ? 5 : 8)) };
+}
+
+/**
+ * @param {Series} s
+ * @param {number} i
+ * @param {string} unit
+ * @returns {import('uplot').Series}
+ */
+function line(s, i, unit) {
+  const stroke = lineColour(i);
+  /** @type {import('uplot').Series} */
+  const out = { label: s.name, stroke, width: 1.5, points: { show: s.at.length < 3 }, value: (_, v) => figure(v, unit) };
+  switch (s.style) {
+    case 'dashed':
+      return { ...out, dash: [6, 4] };
+    case 'area':
+      return { ...out, fill: () => `rgb(${colour('heat')} / 16%)` };
+    case 'bars':
+      return { ...out, width: 0, fill: () => `rgb(${colour('heat')} / 55%)`, paths: uPlot.paths.bars?.({ align: 1, size: [0.9, 60] }) };
+    default:
+      return out;
+  }
+}
+
+/**
+ * Joins series that have points of their own into one table: undefined is no point, and is
+ * drawn over; null breaks the line.
+ *
+ * @param {Series[]} series
+ * @param {Time} time
+ * @param {number} floor
+ * @returns {import('uplot').AlignedData}
+ */
+function table(series, time, floor) {
+  const tables = series.map((s) => /** @type {import('uplot').AlignedData} */ ([
+    s.at.map((i) => time.from + i * time.step),
+    s.values.map((v) => (v === null ? null : Math.max(v, floor))),
+  ]));
+  return uPlot.join(tables, series.map(() => [0, 2]));
+}
+
+/** @type {import('uplot').Range.Function} */
+const fromZero = (_, _low, high) => [0, high > 0 ? high * 1.08 : 1];
+
+/** @type {import('uplot').Range.Function} */
+const logRange = (_, _low, high) => [LOG_FLOOR, Math.max(10 ** Math.ceil(Math.log10(Math.max(high, 1) * 1.01)), 10)];
+
+/**
+ * Shades every other phase of the run, and names those that have room.
+ *
+ * @param {import('uplot')} u
+ * @param {Time} time
+ */
+export function bands(u, time) {
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(left, 0, width, top + height);
+  ctx.clip();
+  ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+  ctx.textBaseline = 'bottom'; // names stand above the plot, where no line hides them
+  time.bands.forEach((band, i) => {
+    const from = u.valToPos(band.from, 'x', true);
+    const room = u.valToPos(band.to, 'x', true) - from;
+    if (i % 2 === 0) {
+      ctx.fillStyle = colour('band');
+      ctx.fillRect(from, top, Math.max(room, 2 * ratio), height);
+    }
+    if (room > ctx.measureText(band.name).width + 8 * ratio) {
+      ctx.fillStyle = colour('soft');
+      ctx.fillText(band.name, Math.max(from, left) + 4 * ratio, top - 2 * ratio);
+    }
+  });
+  ctx.restore();
+}
+
+/**
+ * Numbers the spikes, as in their table.
+ *
+ * @param {import('uplot')} u
+ * @param {Chart} chart
+ */
+function marks(u, chart) {
+  const { ctx } = u;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+  ctx.textAlign = 'center';
+  ctx.textBaseline = 'middle';
+  for (const mark of chart.marks ?? []) {
+    const x = u.valToPos(mark.at, 'x', true);
+    if (x < u.bbox.left || x > u.bbox.left + u.bbox.width) {
+      continue;
+    }
+    const y = u.bbox.top - 7 * ratio;
+    ctx.fillStyle = colour('doubt');
+    ctx.beginPath();
+    ctx.arc(x, y, 7 * ratio, 0, 2 * Math.PI);
+    ctx.fill();
+    ctx.fillStyle = colour('paper');
+    ctx.fillText(String(mark.number), x, y + ratio / 2);
+  }
+  ctx.restore();
+}
+
+/**
+ * Says in words what a canvas shows.
+ *
+ * @param {import('uplot')} plot
+ * @param {Chart} chart
+ */
+export function describe(plot, chart) {
+  const said = (chart.series ?? []).map((s) => {
+    const values = s.values.filter((v) => v !== null);
+    return `${s.name} from ${figure(min(values), chart.unit)} to ${figure(max(values), chart.unit)}`;
+  });
+  const canvas = plot.root.querySelector('canvas');
+  canvas?.setAttribute('role', 'img');
+  canvas?.setAttribute('aria-label', [chart.title, ...said].join('; '));
+}
+
+/** @param {number[]} values */
+function min(values) {
+  return values.reduce((a, b) => Math.min(a, b), Infinity);
+}
+
+/** @param {number[]} values */
+function max(values) {
+  return values.reduce((a, b) => Math.max(a, b), -Infinity);
+}
