@@ -157,3 +157,17 @@ func TestABucketThatIsMissingIsSaidAtOnce(t *testing.T) {
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
 }
+
+// Where one backend does not hold all streams, runners share several out, and the books of all
+// of them are one.
+func TestSeveralBackends(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "30", "--seconds", "9", "--noop-interval", "1", "--no-nginx")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
+	require.True(t, v.Server.Known && v.Server.Agrees)
+	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.FileExists(t, r.dir.Path("backend-1.log"))
+	require.FileExists(t, r.dir.Path("backend-2.log"))
+}

@@ -132,7 +132,7 @@ func environment(c Config, index int) []string {
 	return append(env,
 		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",
 		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID,
-		"BACKEND_URL="+p.BackendURL, "BACKEND_TOKEN="+c.Token, "CONNECTIONS="+strconv.Itoa(p.Connections),
+		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token, "CONNECTIONS="+strconv.Itoa(p.Connections),
 		"CONNECTIONS_PER_VU="+strconv.Itoa(p.ConnectionsPerVU), "SECONDS="+strconv.Itoa(p.Seconds),
 		"NOOP_INTERVAL="+strconv.FormatFloat(p.NoopInterval, 'f', -1, 64), "PREFIX="+p.Prefix,
 		"LATE_MS="+strconv.Itoa(p.LateMS), "RECONNECT="+map[bool]string{true: "1", false: "0"}[p.Reconnect],

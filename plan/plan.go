@@ -25,8 +25,8 @@ type Plan struct {
 	NoopInterval     float64 `json:"noop_interval_s"`
 	Runners          int     `json:"runners"`
 	ConnectionsPerVU int     `json:"connections_per_vu"`
-	BackendURL       string  `json:"backend_url"`
-	Prefix           string  `json:"prefix"` // of the device ids: PREFIX0 … PREFIX(connections−1)
+	BackendURL       string  `json:"backend_url"` // or several with commas between; see BackendOf
+	Prefix           string  `json:"prefix"`      // of the device ids: PREFIX0 … PREFIX(connections−1)
 	LateMS           int     `json:"late_ms"`
 	MaxLate          int     `json:"max_late"` // how many late noops are allowed; negative: any
 	Reconnect        bool    `json:"reconnect"`
@@ -103,12 +103,25 @@ func (p *Plan) checkURL() error {
 	if p.BackendURL == "" {
 		return nil
 	}
-	u, err := url.Parse(p.BackendURL)
+	all := p.BackendURLs()
+	if len(all) > p.Runners {
+		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %d", len(all), p.Runners, len(all))
+	}
+	for _, one := range all {
+		if err := checkURL(one); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
 	if err != nil {
-		return fmt.Errorf("BACKEND_URL is %q: it is not a URL", p.BackendURL)
+		return fmt.Errorf("BACKEND_URL is %q: it is not a URL", text)
 	}
 	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("BACKEND_URL is %q: it must begin with http:// or https:// and name a host", p.BackendURL)
+		return fmt.Errorf("BACKEND_URL is %q: it must begin with http:// or https:// and name a host", text)
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return errors.New("BACKEND_URL must not carry a query, a fragment or a password; the token goes into BACKEND_TOKEN")
@@ -116,12 +129,37 @@ func (p *Plan) checkURL() error {
 	return nil
 }
 
+// BackendURLs are the services, without a slash at the end.
+func (p *Plan) BackendURLs() []string {
+	all := strings.Split(p.BackendURL, ",")
+	for i, one := range all {
+		all[i] = strings.TrimSuffix(one, "/")
+	}
+	return all
+}
+
+// BackendOf is the service that this runner (from 1) soaks: each runner the next one of them.
+func (p *Plan) BackendOf(runner int) string {
+	all := p.BackendURLs()
+	return all[max(runner-1, 0)%len(all)]
+}
+
+// PerRunner is the most connections that one runner holds.
+func (p *Plan) PerRunner() int { return (p.Connections-1)/p.Runners + 1 }
+
+// PerBackend is the most connections that one of so many services holds.
+func (p *Plan) PerBackend(services int) int {
+	return min(((p.Runners-1)/services+1)*p.PerRunner(), p.Connections)
+}
+
 // Density is how many streams a virtual user of this plan best holds. A virtual user takes
 // twenty times the memory of a stream, so they are shared; but each runner gets several, so
-// that its cores are used and one that fails takes few streams with it.
+// that its cores are used and one that fails takes few streams with it; and not too many, since
+// each has requests of its own under way when it ends its streams.
 func (p *Plan) Density() int {
-	const most, usersPerRunner = 50, 8
-	return min(max(p.Connections/max(p.Runners*usersPerRunner, 1), 1), most)
+	const most, fewestUsers, mostUsers = 50, 8, 100
+	perRunner := p.Connections / max(p.Runners, 1)
+	return max(min(perRunner/fewestUsers, most), perRunner/mostUsers, 1)
 }
 
 // Iterations is how many virtual users hold the connections.

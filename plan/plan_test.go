@@ -126,3 +126,28 @@ func TestNumberIsTheOtherWayOfDeviceID(t *testing.T) {
 	_, ok := p.Number("d-1")
 	require.False(t, ok)
 }
+
+func TestRunnersShareTheServices(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	p.BackendURL, p.Runners, p.Connections = "http://a/,http://b", 3, 100
+	require.NoError(t, p.Check())
+	require.Equal(t, []string{"http://a", "http://b", "http://a"}, []string{p.BackendOf(1), p.BackendOf(2), p.BackendOf(3)})
+	require.Equal(t, 34, p.PerRunner())
+	require.Equal(t, []int{100, 68, 34}, []int{p.PerBackend(1), p.PerBackend(2), p.PerBackend(3)})
+	p.Runners = 1
+	require.ErrorContains(t, p.Check(), "names 2 services for 1 runners")
+	p.Runners, p.BackendURL = 2, "http://a,b"
+	require.ErrorContains(t, p.Check(), `BACKEND_URL is "b": it must begin with http://`)
+}
+
+func TestDensity(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ connections, runners, want int }{
+		{1, 1, 1}, {100, 2, 6}, {1200, 2, 50}, {10_000, 2, 50}, {100_000, 6, 166},
+	} {
+		p := Default()
+		p.Connections, p.Runners = c.connections, c.runners
+		require.Equal(t, c.want, p.Density(), "%+v", c)
+	}
+}

@@ -52,42 +52,61 @@ func Look() Machine {
 	return m
 }
 
-// Check says what would break the plan, and what may disturb it. local says that the target
-// runs on this host too.
-func Check(p plan.Plan, m Machine, local bool) (errs, warnings []string) {
-	perRunnerConnections := (p.Connections + p.Runners - 1) / p.Runners
-	need := uint64(perRunnerConnections + spareFiles)
-	who := fmt.Sprintf("a runner with %d connections", perRunnerConnections)
-	if proxied := uint64(2*p.Connections + 2*spareFiles); local && proxied > need {
-		need, who = proxied, fmt.Sprintf("nginx with %d connections, two sides each,", p.Connections)
-	}
+// Services is what the runners of a plan go to.
+type Services struct {
+	Count   int  // addresses, which the runners share out
+	Here    bool // they run on this host too
+	Proxied bool // behind nginx, on this host
+}
+
+// Check says what would break the plan, and what may disturb it.
+func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
+	perService := p.PerBackend(s.Count)
+	need, who := need(p, s, perService)
 	if m.Files > 0 && m.Files < need {
 		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or lower CONNECTIONS",
 			m.Files, who, need, need))
 	}
-	if m.Ports > 0 && m.Ports < p.Connections {
+	if m.Ports > 0 && m.Ports < perService {
 		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
-			m.Ports, p.Connections))
+			m.Ports, perService))
 	}
 	if m.Available > 0 {
-		bytes := Memory(p, local)
+		bytes := Memory(p, s)
 		if m.Available < bytes {
 			warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
 				m.Available>>20, bytes>>20))
 		}
 	}
-	if local && m.Backlog > 0 && m.Backlog < min(p.Connections, 1024) {
+	if s.Here && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
 		warnings = append(warnings, fmt.Sprintf("the accept queue is capped at %d, and %d clients connect at once: connects may take 1 s and more; `sysctl -w net.core.somaxconn=4096`",
-			m.Backlog, p.Connections))
+			m.Backlog, perService))
 	}
 	return errs, warnings
 }
 
+// need is the most files that one process opens, and which.
+func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
+	held := p.PerRunner()
+	who = fmt.Sprintf("a runner with %d connections", held)
+	if s.Here && perService > held {
+		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
+	}
+	files = uint64(held + spareFiles)                                                 //nolint:gosec // positive
+	if proxied := uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files { //nolint:gosec // positive
+		return proxied, fmt.Sprintf("nginx with %d connections, two sides each,", perService)
+	}
+	return files, who
+}
+
 // Memory is what a plan may take on one host, in bytes.
-func Memory(p plan.Plan, local bool) uint64 {
+func Memory(p plan.Plan, s Services) uint64 {
 	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*perConnection
-	if local {
-		bytes += p.Connections * (perNginx + perBackend)
+	if s.Here {
+		bytes += p.Connections * perBackend
+	}
+	if s.Proxied {
+		bytes += p.Connections * perNginx
 	}
 	return uint64(bytes) //nolint:gosec // a sum of products of positive numbers
 }

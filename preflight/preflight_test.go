@@ -41,7 +41,7 @@ func TestCheck(t *testing.T) {
 			t.Parallel()
 			p, m := plan.Default(), enough
 			c.edit(&p, &m)
-			errs, warnings := Check(p, m, c.local)
+			errs, warnings := Check(p, m, Services{1, c.local, c.local})
 			for _, pair := range [][2][]string{{c.errs, errs}, {c.warnings, warnings}} {
 				require.Len(t, pair[1], len(pair[0]), "%q", pair[1])
 				for i, want := range pair[0] {
@@ -55,10 +55,10 @@ func TestCheck(t *testing.T) {
 func TestMemoryGrowsWithWhatIsHeld(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
-	require.Greater(t, Memory(p, true), Memory(p, false))
+	require.Greater(t, Memory(p, Services{1, true, true}), Memory(p, Services{1, true, false}))
 	more := p
 	more.Connections++
-	require.Greater(t, Memory(more, false), Memory(p, false))
+	require.Greater(t, Memory(more, Services{Count: 1}), Memory(p, Services{Count: 1}))
 }
 
 func TestLook(t *testing.T) {
@@ -68,4 +68,20 @@ func TestLook(t *testing.T) {
 	require.NotZero(t, m.Ports)
 	require.NotZero(t, m.Backlog)
 	require.Greater(t, m.Available, uint64(1<<20))
+}
+
+func TestSeveralServicesShareTheLoad(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.Connections, p.Runners, p.ConnectionsPerVU = 100_000, 6, 166
+	m := Machine{Files: 20_000, Ports: 28_232, Backlog: 4096, Available: 16 << 30}
+	errs, _ := Check(p, m, Services{6, true, false})
+	require.Empty(t, errs)
+	errs, _ = Check(p, m, Services{3, true, false})
+	require.Len(t, errs, 2, "%q", errs)
+	require.Contains(t, errs[0], "a backend with 33334 connections needs 33846")
+	require.Contains(t, errs[1], "28232 ephemeral ports for 33334 connections to one address")
+	errs, _ = Check(p, m, Services{6, true, true})
+	require.Len(t, errs, 1, "%q", errs)
+	require.Contains(t, errs[0], "nginx with 16667 connections, two sides each")
 }

@@ -32,10 +32,12 @@ func (s *Sample) FromNginx(master int) {
 	}
 }
 
-// FromStatus reads nginx's status page (ngx_http_stub_status_module).
+// FromStatus adds what is on nginx's status page (ngx_http_stub_status_module).
 func (s *Sample) FromStatus(page io.Reader) error {
-	if _, err := fmt.Fscanf(bufio.NewReader(page), "Active connections: %d", &s.NginxActive); err != nil {
+	var active int
+	if _, err := fmt.Fscanf(bufio.NewReader(page), "Active connections: %d", &active); err != nil {
 		return fmt.Errorf("read nginx's status page: %w", err)
 	}
+	s.NginxActive += active
 	return nil
 }

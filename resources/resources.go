@@ -39,7 +39,8 @@ type Sample struct {
 	Host
 }
 
-// FromMetrics reads the backend's figures from its metrics page, as far as it shows them.
+// FromMetrics adds a backend's figures from its metrics page, as far as it shows them: those of
+// several backends add up.
 func (s *Sample) FromMetrics(page io.Reader) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
@@ -54,15 +55,16 @@ func (s *Sample) FromMetrics(page io.Reader) error {
 		m := f.GetMetric()[0]
 		return m.GetGauge().GetValue() + m.GetCounter().GetValue() // one of them is there
 	}
-	s.BackendRSS = uint64(value("process_resident_memory_bytes"))
-	s.BackendCPU = value("process_cpu_seconds_total")
-	s.Streams = int(value("backend_streams_open"))
-	s.Goroutines = int(value("go_goroutines"))
-	s.Files = int(value("process_open_fds"))
-	s.MaxFiles = uint64(value("process_max_fds"))
+	s.BackendRSS += uint64(value("process_resident_memory_bytes"))
+	s.BackendCPU += value("process_cpu_seconds_total")
+	s.Streams += int(value("backend_streams_open"))
+	s.Goroutines += int(value("go_goroutines"))
+	s.Files += int(value("process_open_fds"))
+	s.MaxFiles += uint64(value("process_max_fds"))
 	if f := families["go_gc_duration_seconds"]; f != nil && len(f.GetMetric()) > 0 {
 		pauses := f.GetMetric()[0].GetSummary()
-		s.BackendGCs, s.BackendGCSeconds = pauses.GetSampleCount(), pauses.GetSampleSum()
+		s.BackendGCs += pauses.GetSampleCount()
+		s.BackendGCSeconds += pauses.GetSampleSum()
 	}
 	return nil
 }

@@ -38,7 +38,9 @@ func TestFromMetrics(t *testing.T) {
 	require.InDelta(t, .5, s.BackendGCSeconds, 1e-9)
 	require.Equal(t, uint64(3), s.NginxRSS, "what is not on the page stays")
 	require.NoError(t, s.FromMetrics(strings.NewReader("")), "a foreign service need not show anything")
-	require.Zero(t, s.BackendRSS)
+	require.Equal(t, uint64(21_000_000), s.BackendRSS)
+	require.NoError(t, s.FromMetrics(strings.NewReader(page)))
+	require.Equal(t, []uint64{42_000_000, 2400, 80}, []uint64{s.BackendRSS, uint64(s.Streams), s.BackendGCs}, "backends add up")
 	require.ErrorContains(t, s.FromMetrics(strings.NewReader("<html>")), "read the backend's metrics")
 }
 

@@ -32,7 +32,7 @@ func (m *Merged) checkRunners(parts []part) {
 		if first := m.Runners[0]; r.ScriptHash != first.ScriptHash {
 			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)
 		}
-		if diff := planDifference(m.Plan, parts[i].plan); m.Plan.Suite == "" && diff != "" {
+		if diff := planDifference(m.Plan, parts[i].plan, r.Index); m.Plan.Suite == "" && diff != "" {
 			m.problem("runner %d ran another plan: %s", r.Index, diff)
 		}
 	}
@@ -63,7 +63,7 @@ func describe(r Runner) string {
 }
 
 // planDifference names the first thing in which a script understood the plan differently.
-func planDifference(want, got plan.Plan) string {
+func planDifference(want, got plan.Plan, runner int) string {
 	for _, f := range []struct {
 		name      string
 		want, got any
@@ -71,7 +71,7 @@ func planDifference(want, got plan.Plan) string {
 		{"CONNECTIONS", want.Connections, got.Connections}, {"SECONDS", want.Seconds, got.Seconds},
 		{"NOOP_INTERVAL", want.NoopInterval, got.NoopInterval}, {"PREFIX", want.Prefix, got.Prefix},
 		{"LATE_MS", want.LateMS, got.LateMS}, {"RECONNECT", want.Reconnect, got.Reconnect},
-		{"BACKEND_URL", strings.TrimSuffix(want.BackendURL, "/"), strings.TrimSuffix(got.BackendURL, "/")},
+		{"BACKEND_URL", want.BackendOf(runner), got.BackendOf(runner)},
 	} {
 		if f.want != f.got {
 			return fmt.Sprintf("%s is %v, planned was %v", f.name, f.got, f.want)

@@ -26,7 +26,9 @@ type LocalConfig struct {
 	Connections  int
 	NoopInterval time.Duration
 	LogDir       string
-	NoNginx      bool // leave nginx out even where it is installed
+	NoNginx      bool   // leave nginx out even where it is installed
+	Token        string // that the backend wants; "": a new one
+	Suffix       string // of the names of its processes and logs, where there are several
 }
 
 // Local is the backend on a unix socket, with nginx in front of it where it is installed.
@@ -50,16 +52,25 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for sockets: %w", err)
 	}
-	secret := make([]byte, 16)
-	if _, err := rand.Read(secret); err != nil {
-		return nil, fmt.Errorf("make a token: %w", err)
+	if c.Token == "" {
+		if c.Token, err = newToken(); err != nil {
+			return nil, err
+		}
 	}
-	l := &Local{config: c, dir: dir, token: hex.EncodeToString(secret)}
+	l := &Local{config: c, dir: dir, token: c.Token}
 	if err := l.start(ctx); err != nil {
 		l.Stop(ctx)
 		return nil, err
 	}
 	return &Target{URL: "http://" + l.port, Token: l.token, Local: l, base: "http://backend", client: l.client}, nil
+}
+
+func newToken() (string, error) {
+	secret := make([]byte, 16)
+	if _, err := rand.Read(secret); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	return hex.EncodeToString(secret), nil
 }
 
 func (l *Local) start(ctx context.Context) error {
@@ -74,7 +85,7 @@ func (l *Local) start(ctx context.Context) error {
 		socket := filepath.Join(l.dir, "backend.sock")
 		l.listen, l.client = "unix:"+socket, direct("unix", socket)
 	}
-	l.backend = newService("the backend", l.startBackend)
+	l.backend = newService("the backend"+l.config.Suffix, l.startBackend)
 	if err := l.backend.start(false); err != nil {
 		return err
 	}
@@ -128,7 +139,9 @@ func (l *Local) startBackend(again bool) (*child.Child, error) {
 	return b, nil
 }
 
-func (l *Local) log(name string) string { return filepath.Join(l.config.LogDir, name+".log") }
+func (l *Local) log(name string) string {
+	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
+}
 
 func (l *Local) startNginx(ctx context.Context, binary string) error {
 	conf := filepath.Join(l.dir, "nginx.conf")
@@ -148,7 +161,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	l.nginx = newService("nginx", func(bool) (*child.Child, error) {
+	l.nginx = newService("nginx"+l.config.Suffix, func(bool) (*child.Child, error) {
 		return child.Start(child.Spec{
 			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM,
 		})

@@ -17,9 +17,9 @@ import (
 
 // A meter samples what the target takes, and keeps the last sample for whoever looks.
 type meter struct {
-	target *target.Target
-	path   string
-	start  time.Time // samples are timed by the monotonic clock from here: a stepped one does not tear them
+	targets target.Several
+	path    string
+	start   time.Time // samples are timed by the monotonic clock from here: a stepped one does not tear them
 
 	mu      sync.Mutex
 	last    resources.Sample
@@ -27,8 +27,8 @@ type meter struct {
 	trouble string
 }
 
-func newMeter(t *target.Target, d rundir.Dir) *meter {
-	return &meter{target: t, path: d.Path(rundir.ResourcesFile), start: time.Now()}
+func newMeter(t target.Several, d rundir.Dir) *meter {
+	return &meter{targets: t, path: d.Path(rundir.ResourcesFile), start: time.Now()}
 }
 
 func (m *meter) run(ctx context.Context) {
@@ -59,10 +59,12 @@ func (m *meter) sample(ctx context.Context) (s resources.Sample) {
 	defer cancel()
 	s.Unix = m.start.Add(time.Since(m.start)).Unix()
 	s.FromHost()
-	m.read(ctx, s.FromMetrics, m.target.Metrics)
-	if l := m.target.Local; l != nil && l.NginxPID() != 0 {
-		s.FromNginx(l.NginxPID())
-		m.read(ctx, s.FromStatus, l.NginxStatus)
+	for _, t := range m.targets {
+		m.read(ctx, s.FromMetrics, t.Metrics)
+		if l := t.Local; l != nil && l.NginxPID() != 0 {
+			s.FromNginx(l.NginxPID())
+			m.read(ctx, s.FromStatus, l.NginxStatus)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

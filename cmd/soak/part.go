@@ -44,7 +44,7 @@ func (s *settings) parsePart() error {
 func (s *settings) here() plan.Plan {
 	p := s.plan
 	if s.part > 0 {
-		p.Connections, p.Runners = (p.Connections-1)/p.Runners+1, 1
+		p.Connections, p.Runners, p.BackendURL = p.PerRunner(), 1, p.BackendOf(s.part)
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,14 +18,15 @@ import (
 
 // settings are the flags of `soak run`.
 type settings struct {
-	plan    plan.Plan
-	out     string
-	script  string
-	noNginx bool
-	runner  string    // "K/N": this machine's part of a run on several
-	part    int       // K; 0: the whole run
-	shards  string    // place of the shards of all runs; "": the folder of the run
-	startAt time.Time // zero: at once
+	plan     plan.Plan
+	out      string
+	script   string
+	noNginx  bool
+	backends int       // to start here
+	runner   string    // "K/N": this machine's part of a run on several
+	part     int       // K; 0: the whole run
+	shards   string    // place of the shards of all runs; "": the folder of the run
+	startAt  time.Time // zero: at once
 }
 
 // variables are the environment variables behind the flags: the same names as make's.
@@ -61,6 +63,9 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			if s.plan.TestID == "" {
 				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
 			}
+			if err := s.checkBackends(); err != nil {
+				return usageError{err}
+			}
 			if s.plan.Prefix == "" {
 				s.plan.Prefix = "soak-"
 			}
@@ -84,7 +89,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.Float64Var(&s.plan.NoopInterval, "noop-interval", s.plan.NoopInterval, "seconds between two noops of one stream")
 	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the streams")
 	f.IntVar(&s.plan.ConnectionsPerVU, "connections-per-vu", s.plan.ConnectionsPerVU, "streams that one virtual user holds; 0: as many as make sense, at most 50")
-	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to soak; empty: start backend and nginx here")
+	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to soak, or several with commas between, which the runners share out; empty: start backend and nginx here")
 	f.StringVar(&s.plan.Prefix, "prefix", "", "of the device ids (default \"soak-\")")
 	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
 	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "milliseconds above which a noop counts as late")
@@ -95,6 +100,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.StringVar(&s.runner, "runner", "", "run only the Kth of N runners here, the others elsewhere: K/N (needs --testid and --backend-url)")
 	f.StringVar(&startAt, "start-at", "", "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339")
 	f.StringVar(&s.script, "script", "", "k6 script (default load-tests/sse/connectionTest.js)")
+	f.IntVar(&s.backends, "backends", 1, "backends to start here, for more streams than one process holds; runners share them out")
 	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
 	f.VisitAll(func(flag *pflag.Flag) {
 		if name, ok := variables[flag.Name]; ok {
@@ -102,6 +108,16 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		}
 	})
 	return cmd
+}
+
+func (s *settings) checkBackends() error {
+	switch {
+	case s.backends < 1 || s.backends > s.plan.Runners:
+		return fmt.Errorf("--backends is %d for %d runners: each runner goes to one backend, so write 1 to %[2]d", s.backends, s.plan.Runners)
+	case s.backends > 1 && s.plan.BackendURL != "":
+		return errors.New("--backends starts backends here, but BACKEND_URL names others: leave one of them out")
+	}
+	return nil
 }
 
 // fromEnvironment sets each flag that was not given from its variable.

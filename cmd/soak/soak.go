@@ -24,12 +24,12 @@ import (
 // A session is one `soak run` from its target to its verdict.
 type session struct {
 	settings
-	dir    rundir.Dir
-	place  string // of this run's shards
-	run    rundir.Run
-	target *target.Target
-	fleet  *fleet.Fleet
-	stdout io.Writer
+	dir     rundir.Dir
+	place   string // of this run's shards
+	run     rundir.Run
+	targets target.Several
+	fleet   *fleet.Fleet
+	stdout  io.Writer
 }
 
 // soak runs one soak. An error means that there is no verdict, and that nothing runs any more.
@@ -58,19 +58,17 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	if err := ses.startTarget(gentle); err != nil {
 		return "", err
 	}
-	if l := ses.target.Local; l != nil {
-		defer l.Stop(kill)
-	}
+	defer ses.targets.Stop(kill)
 	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
 		return "", err
 	}
-	ses.run.Backend = ses.target.Version(gentle)
+	ses.run.Backend = ses.targets[0].Version(gentle)
 	ses.announce()
 	if err := ses.awaitStart(gentle); err != nil {
 		return "", err
 	}
 	ses.fleet, err = fleet.Start(fleet.Config{
-		K6: k6, Script: ses.script, Plan: ses.plan, Only: s.part, Token: ses.target.Token, Dir: string(ses.dir), Shards: ses.place,
+		K6: k6, Script: ses.script, Plan: ses.plan, Only: s.part, Token: ses.targets[0].Token, Dir: string(ses.dir), Shards: ses.place,
 	})
 	if err != nil {
 		return "", err
@@ -124,9 +122,17 @@ func (s *session) makeRoom() (err error) {
 	return err
 }
 
+// services is where the services are that this machine's runners soak.
+func (s *session) services() preflight.Services {
+	if s.plan.BackendURL == "" {
+		return preflight.Services{Count: s.backends, Here: true, Proxied: !s.noNginx}
+	}
+	return preflight.Services{Count: min(len(s.plan.BackendURLs()), s.here().Runners)}
+}
+
 func (s *session) check() error {
 	s.run.Limits = preflight.Look()
-	errs, warnings := preflight.Check(s.here(), s.run.Limits, s.plan.BackendURL == "")
+	errs, warnings := preflight.Check(s.here(), s.run.Limits, s.services())
 	s.run.Warnings = warnings
 	for _, w := range warnings {
 		fmt.Fprintln(os.Stderr, "soak: warning:", w)
@@ -143,34 +149,38 @@ func (s *session) check() error {
 
 func (s *session) startTarget(ctx context.Context) error {
 	if s.plan.BackendURL != "" {
-		s.target = target.Remote(s.plan.BackendURL, os.Getenv("BACKEND_TOKEN"))
-		return s.target.Probe(ctx, s.plan.Interval())
+		s.targets = target.Remotes(s.plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"))
+		return s.targets.Probe(ctx, s.plan.Interval())
 	}
 	backend, err := beside("backend")
 	if err != nil {
 		return err
 	}
-	s.target, err = target.StartLocal(ctx, target.LocalConfig{
-		Backend: backend, Connections: s.plan.Connections, NoopInterval: s.plan.Interval(),
+	s.targets, err = target.StartLocals(ctx, target.LocalConfig{
+		Backend: backend, Connections: s.plan.PerBackend(s.backends), NoopInterval: s.plan.Interval(),
 		LogDir: string(s.dir), NoNginx: s.noNginx,
-	})
+	}, s.backends)
 	if err != nil {
 		return err
 	}
-	s.plan.BackendURL = s.target.URL
-	s.run.OneClock, s.run.Nginx = true, s.target.Local.Nginx
+	s.plan.BackendURL = s.targets.URL()
+	s.run.OneClock, s.run.Nginx = true, s.targets.Nginx()
 	return nil
 }
 
 func (s *session) announce() {
 	p := s.plan
 	through := ""
-	if l := s.target.Local; l != nil {
-		through = " (backend behind " + l.Nginx + ", started here)"
-		if l.Nginx == "" {
-			through = " (backend started here; nginx is not installed, so without it)"
+	if s.targets.Local() {
+		what := "backend"
+		if n := len(s.targets); n > 1 {
+			what = fmt.Sprintf("%d backends", n)
+		}
+		through = " (" + what + " behind " + s.targets.Nginx() + ", started here)"
+		if s.targets.Nginx() == "" {
+			through = " (" + what + " started here; nginx is not installed, so without it)"
 			if s.noNginx {
-				through = " (backend started here, without nginx)"
+				through = " (" + what + " started here, without nginx)"
 			}
 		}
 	}
@@ -186,7 +196,7 @@ func (s *session) announce() {
 func (s *session) hold(gentle, kill context.Context) {
 	watching, stop := context.WithCancel(kill)
 	var watchers sync.WaitGroup
-	meter := newMeter(s.target, s.dir)
+	meter := newMeter(s.targets, s.dir)
 	if s.part <= 1 { // of several machines one asks the target
 		watchers.Go(func() { meter.run(watching) })
 	}
@@ -209,12 +219,10 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	for _, c := range s.fleet.Complaints() {
 		fmt.Fprintln(os.Stderr, "soak:", c)
 	}
-	if l := s.target.Local; l != nil {
-		if err := l.Ready(ctx); err != nil {
-			s.run.Problems = append(s.run.Problems, err.Error())
-		}
-		s.run.Failures = l.Deaths()
+	if err := s.targets.Ready(ctx); err != nil {
+		s.run.Problems = append(s.run.Problems, err.Error())
 	}
+	s.run.Failures = s.targets.Deaths()
 	if s.part > 0 {
 		return s.concludePart(ctx)
 	}
@@ -244,7 +252,7 @@ func (s *session) saveLedger(ctx context.Context, name string) {
 	var kept bool
 	var asked error
 	err := s.dir.Write(name, func(w io.Writer) error {
-		kept, asked = s.target.Ledger(ctx, s.plan.Prefix, w)
+		kept, asked = s.targets.Ledger(ctx, s.plan.Prefix, w)
 		return nil
 	})
 	if err == nil && !kept {
@@ -253,7 +261,7 @@ func (s *session) saveLedger(ctx context.Context, name string) {
 	switch {
 	case err != nil:
 		s.run.Problems = append(s.run.Problems, err.Error())
-	case !kept && s.target.Local != nil:
+	case !kept && s.targets.Local():
 		s.run.Problems = append(s.run.Problems, fmt.Sprintf("the backend did not tell its ledger, so the last noops cannot be checked (%v)", asked))
 	case asked != nil:
 		s.run.Warnings = append(s.run.Warnings, asked.Error())

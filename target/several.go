@@ -1,0 +1,113 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Several are targets at addresses of their own, which the runners share out (plan.BackendOf):
+// one process, or one address, holds only so many streams. They have one token.
+type Several []*Target
+
+// Remotes are targets that run elsewhere.
+func Remotes(urls []string, token string) (all Several) {
+	for _, url := range urls {
+		all = append(all, Remote(url, token))
+	}
+	return all
+}
+
+// StartLocals starts that many targets here, each for the connections that c says. After an
+// error nothing is left.
+func StartLocals(ctx context.Context, c LocalConfig, count int) (all Several, err error) {
+	if c.Token, err = newToken(); err != nil {
+		return nil, err
+	}
+	for n := 1; n <= count; n++ {
+		if c.Suffix = ""; count > 1 {
+			c.Suffix = fmt.Sprintf("-%d", n)
+		}
+		t, err := StartLocal(ctx, c)
+		if err != nil {
+			all.Stop(ctx)
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// URL is what a plan says of them.
+func (s Several) URL() string {
+	urls := make([]string, len(s))
+	for i, t := range s {
+		urls[i] = t.URL
+	}
+	return strings.Join(urls, ",")
+}
+
+// Local is whether they run here.
+func (s Several) Local() bool { return s[0].Local != nil }
+
+// Nginx is the version of the one in front of each, "" where there is none of ours.
+func (s Several) Nginx() string {
+	if !s.Local() {
+		return ""
+	}
+	return s[0].Local.Nginx
+}
+
+// Probe probes each; see Target.Probe.
+func (s Several) Probe(ctx context.Context, interval time.Duration) error {
+	for _, t := range s {
+		if err := t.Probe(ctx, interval); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ledger copies the accounts of all to w. Where not all keep one, none is kept.
+func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
+	for _, t := range s {
+		one, oneErr := t.Ledger(ctx, prefix, w)
+		err = errors.Join(err, oneErr)
+		if !one {
+			return false, err
+		}
+	}
+	return true, err
+}
+
+// Ready waits until each that is ours answers, which after a death takes a moment.
+func (s Several) Ready(ctx context.Context) (err error) {
+	for _, t := range s {
+		if t.Local != nil {
+			err = errors.Join(err, t.Local.Ready(ctx))
+		}
+	}
+	return err
+}
+
+// Deaths says when and how processes of ours died on their own.
+func (s Several) Deaths() (deaths []string) {
+	for _, t := range s {
+		if t.Local != nil {
+			deaths = append(deaths, t.Local.Deaths()...)
+		}
+	}
+	return deaths
+}
+
+// Stop ends those that are ours; see Local.Stop.
+func (s Several) Stop(ctx context.Context) {
+	for _, t := range s {
+		if t.Local != nil {
+			t.Local.Stop(ctx)
+		}
+	}
+}
