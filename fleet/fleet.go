@@ -30,6 +30,8 @@ type Config struct {
 	Only   int    // the one runner to start, by its index; 0: all of the plan
 	Dir    string // results/TESTID: logs go there
 	Shards string // place of the shards, see package store; "": Dir/shards
+	// Env has settings of a suite, NAME=value, beside those of the plan.
+	Env []string
 }
 
 // A Fleet is the runners of one soak.
@@ -125,14 +127,19 @@ func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
 // environment carries the plan: unlike arguments it is not shown to every user by ps.
 func environment(c Config, index int) []string {
 	p := c.Plan
-	env := os.Environ()
+	env := append(os.Environ(),
+		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",
+		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID,
+		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token,
+	)
 	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
 		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
 	}
+	if p.Suite != "" {
+		return append(env, c.Env...)
+	}
 	return append(env,
-		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",
-		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID,
-		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token, "CONNECTIONS="+strconv.Itoa(p.Connections),
+		"CONNECTIONS="+strconv.Itoa(p.Connections),
 		"CONNECTIONS_PER_VU="+strconv.Itoa(p.ConnectionsPerVU), "SECONDS="+strconv.Itoa(p.Seconds),
 		"NOOP_INTERVAL="+strconv.FormatFloat(p.NoopInterval, 'f', -1, 64), "PREFIX="+p.Prefix,
 		"LATE_MS="+strconv.Itoa(p.LateMS), "RECONNECT="+map[bool]string{true: "1", false: "0"}[p.Reconnect],

@@ -11,7 +11,7 @@ import (
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.
 func Markdown(w io.Writer, v *verdict.Verdict) error {
 	out := &printer{w: w}
-	out.printf("# Soak %s: **%s**\n\n", escape(v.TestID), v.Verdict)
+	out.printf("# %s %s: **%s**\n\n", title(v), escape(v.TestID), v.Verdict)
 	for _, r := range v.Reasons {
 		out.printf("- %s\n", escape(r))
 	}
@@ -24,6 +24,14 @@ func Markdown(w io.Writer, v *verdict.Verdict) error {
 		sign := map[string]string{"ok": "✓", "XX": "✗", "??": "?", "!!": "!"}[mark(c)]
 		out.printf("| %s | %s | %s | %s | %s |\n", sign, escape(c.Name), escape(c.Limit), escape(c.Actual), escape(c.Why))
 	}
+	for _, table := range v.Tables {
+		markdownTable(out, table)
+	}
+	if v.Suite != nil {
+		markdownTable(out, runnerTable(v))
+		warnings(out, v)
+		return out.err
+	}
 	out.printf("\n| runner | host | segment | state | connections | received | missed | RSS at most | CPU |\n|---|---|---|---|--:|--:|--:|--:|--:|\n")
 	for _, r := range v.Runners {
 		out.printf("| %d | %s | %s | %s | %d | %s | %d | %s | %.1f s |\n", r.Index, escape(r.Host), escape(r.Segment), escape(r.State),
@@ -35,10 +43,14 @@ func Markdown(w io.Writer, v *verdict.Verdict) error {
 			out.printf("| %s | %s | %s |\n", escape(c.Name), thousands(uint64(c.Passes)), thousands(uint64(c.Fails)))
 		}
 	}
+	warnings(out, v)
+	return out.err
+}
+
+func warnings(out *printer, v *verdict.Verdict) {
 	for _, warning := range v.Warnings {
 		out.printf("\n> warning: %s\n", escape(warning))
 	}
-	return out.err
 }
 
 var escaper = strings.NewReplacer(

@@ -49,6 +49,11 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for _, table := range v.Tables {
+		if err := textTable(out, table); err != nil {
+			return err
+		}
+	}
 	for _, warning := range v.Warnings {
 		out.wrapped("warning: ", warning)
 	}
@@ -69,6 +74,9 @@ func mark(c verdict.Criterion) string {
 
 // facts are the figures of a run in the order in which people ask for them.
 func facts(v *verdict.Verdict) [][2]string {
+	if v.Suite != nil {
+		return suiteFacts(v)
+	}
 	p, c, n := v.Plan, v.Connections, v.Noops
 	rows := [][2]string{
 		{"plan", fmt.Sprintf("%s connections, %s, a noop every %v s, %d runners", thousands(uint64(p.Connections)), seconds(p.Seconds), p.NoopInterval, p.Runners)},

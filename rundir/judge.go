@@ -22,13 +22,16 @@ func (d Dir) Judge() (*verdict.Verdict, *shard.Merged, error) {
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
 	}
-	merged, problems, err := d.merge()
+	merged, problems, err := d.merge(nil)
 	if err != nil {
 		return nil, nil, err
 	}
 	run, err := d.readRun(merged.Runners)
 	if err != nil {
 		return nil, nil, err
+	}
+	if merged.Plan.Suite != "" {
+		return d.judgeSuite(merged, problems, run)
 	}
 	server, err := d.serverLedger(merged)
 	if err != nil {
@@ -61,8 +64,9 @@ func (d Dir) shardFiles() ([]string, error) {
 	return paths, nil
 }
 
-// merge adds up all shards. One that cannot be read is a problem of the run, not the end.
-func (d Dir) merge() (m *shard.Merged, problems []string, err error) {
+// merge adds up all shards of the plan, or of the one that the files tell where it is nil. A
+// shard that cannot be read is a problem of the run, not the end.
+func (d Dir) merge(known *plan.Plan) (m *shard.Merged, problems []string, err error) {
 	paths, err := d.shardFiles()
 	if err != nil {
 		return nil, nil, err
@@ -77,8 +81,11 @@ func (d Dir) merge() (m *shard.Merged, problems []string, err error) {
 		}
 		merger.Add(s)
 		if first == nil {
-			first = &shard.Shard{Plan: s.Plan, Runner: s.Runner}
+			first = &shard.Shard{Plan: s.Plan, Suite: s.Suite, Runner: s.Runner}
 		}
+	}
+	if known != nil {
+		return merger.Merged(*known), problems, nil
 	}
 	p, err := d.plan(first, len(paths))
 	if err != nil {
@@ -98,6 +105,9 @@ func (d Dir) plan(first *shard.Shard, shards int) (p plan.Plan, err error) {
 		return p, p.Check()
 	case first == nil:
 		return p, fmt.Errorf("%s holds neither %s nor a readable shard: it is not a folder of a run", d, PlanFile)
+	}
+	if first.Suite != nil {
+		return plan.Plan{Suite: first.Suite.Name, TestID: first.Runner.TestID, Runners: shards}, nil
 	}
 	p = first.Plan
 	if err := p.Check(); err != nil {

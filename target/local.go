@@ -27,6 +27,7 @@ type LocalConfig struct {
 	NoopInterval time.Duration
 	LogDir       string
 	NoNginx      bool   // leave nginx out even where it is installed
+	Backends     int    // behind one nginx, which then is needed; 0 is 1
 	Token        string // that the backend wants; "": a new one
 	Suffix       string // of the names of its processes and logs, where there are several
 }
@@ -36,14 +37,12 @@ type LocalConfig struct {
 type Local struct {
 	Nginx string // version, "" when the runners go to the backend itself
 
-	config  LocalConfig
-	dir     string // sockets, configuration, pid file
-	listen  string // of the backend
-	token   string
-	port    string // where the runners go
-	client  *http.Client
-	backend *service
-	nginx   *service // nil without nginx
+	config   LocalConfig
+	dir      string // sockets, configuration, pid file
+	token    string
+	port     string // where the runners go
+	backends []*backend
+	nginx    *service // nil without nginx
 }
 
 // StartLocal starts the target and waits until it is ready. After an error nothing is left.
@@ -62,7 +61,7 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 		l.Stop(ctx)
 		return nil, err
 	}
-	return &Target{URL: "http://" + l.port, Token: l.token, Local: l, base: "http://backend", client: l.client}, nil
+	return &Target{URL: "http://" + l.port, Token: l.token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
 }
 
 func newToken() (string, error) {
@@ -79,20 +78,16 @@ func (l *Local) start(ctx context.Context) error {
 		return err
 	}
 	binary := nginxBinary()
-	if binary == "" || l.config.NoNginx {
-		l.listen, l.client = l.port, direct("tcp", l.port)
-	} else {
-		socket := filepath.Join(l.dir, "backend.sock")
-		l.listen, l.client = "unix:"+socket, direct("unix", socket)
+	direct := binary == "" || l.config.NoNginx
+	if direct && l.config.Backends > 1 {
+		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
 	}
-	l.backend = newService("the backend"+l.config.Suffix, l.startBackend)
-	if err := l.backend.start(false); err != nil {
-		return err
+	for n := 1; n <= max(l.config.Backends, 1); n++ {
+		if err := l.addBackend(ctx, n, direct); err != nil {
+			return err
+		}
 	}
-	if err := l.await(ctx, l.backend, l.client, "http://backend/readyz"); err != nil {
-		return err
-	}
-	if l.listen == l.port {
+	if direct {
 		return nil
 	}
 	return l.startNginx(ctx, binary)
@@ -124,21 +119,6 @@ func freePort() (string, error) {
 	return listener.Addr().String(), listener.Close()
 }
 
-// startBackend starts the backend, one that died without the faults it was given.
-func (l *Local) startBackend(again bool) (*child.Child, error) {
-	env := append(os.Environ(), "LISTEN="+l.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token)
-	if again {
-		env = append(env, "BACKEND_FAULT=")
-	}
-	b, err := child.Start(child.Spec{
-		Name: "the backend", Path: l.config.Backend, Log: l.log("backend"), Env: env, Orphan: syscall.SIGTERM,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("%w; `make build` makes it", err)
-	}
-	return b, nil
-}
-
 func (l *Local) log(name string) string {
 	return filepath.Join(l.config.LogDir, name+l.config.Suffix+".log")
 }
@@ -153,8 +133,12 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
+	var more []string
+	for n := 2; n <= len(l.backends); n++ {
+		more = append(more, l.socket(n))
+	}
 	err = nginx.Render(f, nginx.Config{
-		Dir: l.dir, ErrorLog: log, Listen: l.port, Socket: filepath.Join(l.dir, "backend.sock"),
+		Dir: l.dir, ErrorLog: log, Listen: l.port, Socket: l.socket(1), More: more,
 		Root: os.Geteuid() == 0, Workers: runtime.NumCPU(),
 		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
 	})
@@ -210,26 +194,11 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// Ready waits until the backend answers, which after a death takes a moment.
-func (l *Local) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		err := answers(ctx, l.client, "http://backend/readyz")
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the backend does not answer any more: %w", err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 // Deaths says when and how the processes of the target died on their own.
-func (l *Local) Deaths() []string {
-	deaths := l.backend.died()
+func (l *Local) Deaths() (deaths []string) {
+	for _, b := range l.backends {
+		deaths = append(deaths, b.died()...)
+	}
 	if l.nginx != nil {
 		deaths = append(deaths, l.nginx.died()...)
 	}
@@ -258,8 +227,8 @@ func (l *Local) Stop(ctx context.Context) {
 	if l.nginx != nil {
 		l.nginx.stop(ctx, 5*time.Second)
 	}
-	if l.backend != nil {
-		l.backend.stop(ctx, 10*time.Second)
+	for _, b := range l.backends {
+		b.stop(ctx, 10*time.Second)
 	}
 	_ = os.RemoveAll(l.dir)
 }

@@ -58,7 +58,7 @@ func get(ctx context.Context, client *http.Client, url, token string) (*http.Res
 
 // Probe says in a sentence why a soak with noops at this interval cannot begin: nothing answers
 // at the target's address, or it is a backend of ours that is set to another interval. A
-// foreign service need not know any path but its own, so every HTTP answer is one.
+// foreign service need not know any path but its own, so every HTTP answer is one. Interval 0 is any.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -77,7 +77,7 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	if resp.StatusCode != http.StatusOK || json.NewDecoder(text).Decode(&health) != nil || health.Interval == 0 {
 		return nil // not one of ours
 	}
-	if its := time.Duration(health.Interval * float64(time.Second)); its != interval {
+	if its := time.Duration(health.Interval * float64(time.Second)); interval > 0 && its != interval {
 		return fmt.Errorf("the backend sends a noop every %v, the plan says every %v: set NOOP_INTERVAL to what the backend does", its, interval)
 	}
 	return nil

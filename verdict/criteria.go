@@ -10,12 +10,7 @@ import (
 // criteria writes the list that report and exit code read.
 func (j *judge) criteria() {
 	v, p := j.v, j.m.Plan
-	problems := append(append([]string(nil), j.m.Problems...), j.facts.Problems...)
-	j.add(Criterion{
-		Name: "complete account", Limit: "every runner and connection", Actual: first(problems, "complete"),
-		Pass: len(problems) == 0, Invalid: true,
-		Why: "what was not observed proves nothing",
-	}, problems...)
+	j.completeCriterion()
 	j.add(Criterion{
 		Name: "connections opened", Limit: fmt.Sprint(v.Connections.Planned), Actual: fmt.Sprint(v.Connections.Opened),
 		Pass: v.Connections.Opened == v.Connections.Planned,
@@ -147,9 +142,9 @@ func (j *judge) unheld() []string {
 	return out
 }
 
-// conclude makes the one word. Invalid outranks fail: a run that is not whole can neither
-// accuse nor acquit, though what it saw is listed.
-func (j *judge) conclude() {
+// outcome makes the one word. Invalid outranks fail: a run that is not whole can neither accuse
+// nor acquit, though what it saw is listed.
+func (j *judge) outcome() {
 	j.v.Verdict = Pass
 	for _, c := range j.v.Criteria {
 		switch {
@@ -160,6 +155,11 @@ func (j *judge) conclude() {
 			j.v.Verdict = Fail
 		}
 	}
+}
+
+// conclude makes the one word of a soak, and says what a pass rests on.
+func (j *judge) conclude() {
+	j.outcome()
 	if j.v.Verdict == Pass && j.v.Noops.Received == 0 {
 		j.v.Verdict = Invalid
 		j.v.Reasons = append(j.v.Reasons, "not one noop was received, so nothing was tested")

@@ -12,6 +12,12 @@ import (
 const starvedShare = 0.05
 
 func (j *judge) generator() {
+	waited := j.generatorTimes()
+	j.v.Generator.Starved = waited || j.stoodStill()
+}
+
+// generatorTimes sums up what the runners had to wait, and tells whether it was too much.
+func (j *judge) generatorTimes() (waited bool) {
 	g := &j.v.Generator
 	var wall float64
 	for _, r := range j.m.Runners {
@@ -21,8 +27,7 @@ func (j *judge) generator() {
 		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
 		wall += float64(r.EndedUS-r.StartedUS) / 1e6
 	}
-	waited := wall > 0 && g.RunDelaySeconds > starvedShare*wall && g.RunDelaySeconds > g.CPUSeconds
-	g.Starved = waited || j.stoodStill()
+	return wall > 0 && g.RunDelaySeconds > starvedShare*wall && g.RunDelaySeconds > g.CPUSeconds
 }
 
 // stoodStill says that a runner once stood still for so long that a noop may be late by that

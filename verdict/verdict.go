@@ -35,6 +35,10 @@ type Verdict struct {
 	Verdict     Outcome     `json:"verdict"`
 	Reasons     []string    `json:"reasons"`
 	Plan        Planned     `json:"plan"`
+	Suite       *Suite      `json:"suite,omitempty"` // nil of a soak
+	Facts       []Fact      `json:"facts,omitempty"` // of a suite, as are the next two
+	Tables      []Table     `json:"tables,omitempty"`
+	Figures     []Figure    `json:"figures,omitempty"`
 	Connections Connections `json:"connections"`
 	Noops       Noops       `json:"noops"`
 	LatenessMS  Quantiles   `json:"lateness_ms"`

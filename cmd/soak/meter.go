@@ -19,6 +19,7 @@ import (
 type meter struct {
 	targets target.Several
 	path    string
+	every   time.Duration
 	start   time.Time // samples are timed by the monotonic clock from here: a stepped one does not tear them
 
 	mu      sync.Mutex
@@ -28,7 +29,7 @@ type meter struct {
 }
 
 func newMeter(t target.Several, d rundir.Dir) *meter {
-	return &meter{targets: t, path: d.Path(rundir.ResourcesFile), start: time.Now()}
+	return &meter{targets: t, path: d.Path(rundir.ResourcesFile), every: resources.Every, start: time.Now()}
 }
 
 func (m *meter) run(ctx context.Context) {
@@ -39,7 +40,7 @@ func (m *meter) run(ctx context.Context) {
 	}
 	defer f.Close()
 	out := json.NewEncoder(f)
-	tick := time.NewTicker(resources.Every)
+	tick := time.NewTicker(m.every)
 	defer tick.Stop()
 	for {
 		if err := out.Encode(m.sample(ctx)); err != nil {

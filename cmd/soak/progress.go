@@ -20,11 +20,9 @@ import (
 const plainEvery = 30 * time.Second
 
 // showProgress shows one line that is kept up to date on a terminal, or a line now and then
-// elsewhere, until ctx ends.
-func showProgress(ctx context.Context, p plan.Plan, f *fleet.Fleet, m *meter) {
+// elsewhere, until ctx ends. The run takes about total.
+func showProgress(ctx context.Context, total time.Duration, line func() string) {
 	started := time.Now()
-	total := p.Hold()
-	line := func() string { return progressLine(p, f, m) }
 	if !term.IsTerminal(int(os.Stderr.Fd())) { //nolint:gosec // a descriptor fits
 		plainProgress(ctx, started, total, line)
 		return

@@ -107,6 +107,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			flag.Usage += " [" + name + "]"
 		}
 	})
+	cmd.AddCommand(suiteCommands(outcome)...)
 	return cmd
 }
 
@@ -121,18 +122,7 @@ func (s *settings) checkBackends() error {
 }
 
 // fromEnvironment sets each flag that was not given from its variable.
-func fromEnvironment(flags *pflag.FlagSet) error {
-	for name, variable := range variables {
-		value := os.Getenv(variable)
-		if value == "" || flags.Lookup(name) == nil || flags.Changed(name) {
-			continue
-		}
-		if err := flags.Set(name, value); err != nil {
-			return fmt.Errorf("%s is %q: it must be %s", variable, value, wanted(flags.Lookup(name).Value.Type()))
-		}
-	}
-	return nil
-}
+func fromEnvironment(flags *pflag.FlagSet) error { return fromVariables(flags, variables) }
 
 func wanted(kind string) string {
 	switch kind {

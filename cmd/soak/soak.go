@@ -200,7 +200,9 @@ func (s *session) hold(gentle, kill context.Context) {
 	if s.part <= 1 { // of several machines one asks the target
 		watchers.Go(func() { meter.run(watching) })
 	}
-	watchers.Go(func() { showProgress(watching, s.here(), s.fleet, meter) })
+	watchers.Go(func() {
+		showProgress(watching, s.plan.Hold(), func() string { return progressLine(s.here(), s.fleet, meter) })
+	})
 	unleash := context.AfterFunc(kill, s.fleet.Kill)
 	s.fleet.Wait(gentle)
 	unleash()

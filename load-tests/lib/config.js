@@ -2,37 +2,9 @@
 // The configuration of a soak: environment variables in, one checked object out. A script
 // that imports this stops in the init context, with one sentence, before any load is made.
 
+import { authorization, number, url, whole } from './settings.js';
+
 const env = __ENV;
-
-/**
- * @param {string} name
- * @param {number} fallback
- * @returns {number} the variable as a number
- */
-function number(name, fallback) {
-  const text = env[name];
-  if (text === undefined || text === '') {
-    return fallback;
-  }
-  const value = Number(text);
-  if (!Number.isFinite(value)) {
-    throw new Error(`${name} is "${text}": it must be a number.`);
-  }
-  return value;
-}
-
-/**
- * @param {string} name
- * @param {number} fallback
- * @returns {number} the variable as a whole number
- */
-function whole(name, fallback) {
-  const value = number(name, fallback);
-  if (!Number.isInteger(value)) {
-    throw new Error(`${name} is "${env[name]}": it must be a whole number.`);
-  }
-  return value;
-}
 
 /** How many seconds before the end each connection asks the server to end its stream. */
 export const DISCONNECT_LEAD = 5;
@@ -42,13 +14,7 @@ export const DISCONNECT_LEAD = 5;
  * the same for every way a soak is started.
  */
 export function soakConfig() {
-  const backendUrl = (env.BACKEND_URL || '').replace(/\/+$/, '');
-  if (backendUrl === '') {
-    throw new Error('BACKEND_URL is missing: say which service to soak, for example --env BACKEND_URL=http://127.0.0.1:8080');
-  }
-  if (!/^https?:\/\/[^/?#\s]+/.test(backendUrl)) {
-    throw new Error(`BACKEND_URL is "${backendUrl}": it must begin with http:// or https:// and name a host.`);
-  }
+  const backendUrl = url('BACKEND_URL');
   const seconds = whole('SECONDS', 3600);
   if (seconds <= DISCONNECT_LEAD) {
     throw new Error(`SECONDS is ${seconds}: it must be over ${DISCONNECT_LEAD}, because streams are ended ${DISCONNECT_LEAD} s before the end.`);
@@ -66,7 +32,6 @@ export function soakConfig() {
   if (connections < 0) {
     throw new Error(`CONNECTIONS is ${connections}: a soak needs at least 1 connection.`);
   }
-  const token = env.BACKEND_TOKEN || '';
   return Object.freeze({
     backendUrl,
     connections,
@@ -78,8 +43,7 @@ export function soakConfig() {
     runners: whole('RUNNERS', 1),
     lateMs: whole('LATE_MS', 1000),
     reconnect: env.RECONNECT === '1' || env.RECONNECT === 'true',
-    /** @type {Record<string, string>} */
-    headers: token === '' ? {} : { Authorization: `Bearer ${token}` },
+    headers: authorization(),
   });
 }
 

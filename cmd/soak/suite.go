@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sse-soak/sse-soak/fleet"
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/suite"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// suiteSettings are the flags of `soak run SUITE`.
+type suiteSettings struct {
+	suite.Suite
+	plan       plan.Plan
+	out        string
+	clusterURL string
+	noNginx    bool
+	env        []string // settings of the script, NAME=value
+}
+
+// suiteVariables are the environment variables behind the flags that every suite has.
+var suiteVariables = map[string]string{
+	"runners": "RUNNERS", "backend-url": "BACKEND_URL", "testid": "TESTID", "out": "OUT", "cluster-url": "CLUSTER_URL",
+}
+
+// suiteCommands are the subcommands of run, one for each suite.
+func suiteCommands(outcome *verdict.Outcome) (out []*cobra.Command) {
+	for _, s := range suite.All() {
+		out = append(out, suiteCommand(s, outcome))
+	}
+	return out
+}
+
+func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
+	s := suiteSettings{Suite: kind, plan: plan.Plan{Suite: kind.Name, Runners: 2}}
+	script := strings.Join(kind.Script, "/")
+	given := map[string]*string{}
+	cmd := &cobra.Command{
+		Use:   kind.Name,
+		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
+		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
+			"The load is made by " + script + ", whose profile (smoke, full) has a default for each setting; a flag or\n" +
+			"the environment variable in brackets changes it. docs/http-suites.md says how the figures are judged.\n\n" +
+			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromVariables(cmd.Flags(), suiteVariables); err != nil {
+				return usageError{err}
+			}
+			for name, value := range given {
+				if cmd.Flags().Changed(flagOf(name)) {
+					s.env = append(s.env, name+"="+*value)
+				}
+			}
+			if s.plan.TestID == "" {
+				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
+			}
+			if err := s.plan.Check(); err != nil {
+				return usageError{err}
+			}
+			v, err := runSuite(cmd.Context(), s, cmd.OutOrStdout())
+			var refused fleet.ErrSettings
+			if errors.As(err, &refused) {
+				return usageError{err}
+			}
+			if err != nil {
+				return err
+			}
+			*outcome = v
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, kind.Settings...) {
+		given[setting.Name] = f.String(flagOf(setting.Name), "", setting.Help+" ["+setting.Name+"]")
+	}
+	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the load")
+	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to test; empty: start backend and nginx here")
+	if kind.Cluster {
+		f.StringVar(&s.clusterURL, "cluster-url", "", "the cluster to test beside it; empty: start three backends behind nginx here")
+	}
+	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
+	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
+	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
+	f.VisitAll(func(flag *pflag.Flag) {
+		if name, ok := suiteVariables[flag.Name]; ok {
+			flag.Usage += " [" + name + "]"
+		}
+	})
+	return cmd
+}
+
+// flagOf is the flag of a variable: STAGE_SECONDS is --stage-seconds.
+func flagOf(variable string) string {
+	return strings.ToLower(strings.ReplaceAll(variable, "_", "-"))
+}
+
+// scriptEnv is what the script finds beside our own environment.
+func (s *suiteSettings) scriptEnv(more map[string]string) []string {
+	env := append([]string(nil), s.env...)
+	if s.clusterURL != "" {
+		env = append(env, "CLUSTER_URL="+s.clusterURL)
+	}
+	for name, value := range more {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+// runSuite runs one suite. An error means that there is no verdict, and that nothing runs any more.
+func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) (verdict.Outcome, error) {
+	if parent == nil {
+		parent = context.Background()
+	}
+	gentle, kill, stop := interrupts(parent)
+	defer stop()
+	k6, err := beside("k6")
+	if err != nil {
+		return "", err
+	}
+	script, err := beside(settings.Script...)
+	if err != nil {
+		return "", err
+	}
+	nowhere := []string{"BACKEND_URL=http://127.0.0.1:1", "CLUSTER_URL=http://127.0.0.1:1"} // not known yet
+	needs, err := fleet.Inspect(gentle, k6, script, append(nowhere, settings.scriptEnv(nil)...))
+	if err != nil {
+		return "", err
+	}
+	ses := newSuiteSession(settings, needs, stdout)
+	if err := ses.check(); err != nil {
+		return "", err
+	}
+	if ses.dir, err = rundir.Create(settings.out, settings.plan.TestID); err != nil {
+		return "", err
+	}
+	defer func() { ses.both().Stop(kill) }()
+	if err := ses.startTargets(gentle); err != nil {
+		return "", err
+	}
+	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+		return "", err
+	}
+	ses.run.Backend = ses.target.Version(gentle)
+	ses.announce(filepath.Base(script))
+	if err := ses.rounds(gentle, kill, fleet.Config{K6: k6, Script: script, Plan: ses.plan, Token: ses.target.Token}); err != nil {
+		return "", err
+	}
+	return ses.conclude(kill)
+}
+
+// fromVariables sets each flag that was not given from its environment variable.
+func fromVariables(flags *pflag.FlagSet, names map[string]string) error {
+	for name, variable := range names {
+		value := os.Getenv(variable)
+		if value == "" || flags.Lookup(name) == nil || flags.Changed(name) {
+			continue
+		}
+		if err := flags.Set(name, value); err != nil {
+			return fmt.Errorf("%s is %q: it must be %s", variable, value, wanted(flags.Lookup(name).Value.Type()))
+		}
+	}
+	return nil
+}

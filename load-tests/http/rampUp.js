@@ -1,0 +1,63 @@
+// @ts-check
+// Ramp-up: a constant rate of requests in stages, each higher than the one before, until the
+// service breaks. An open model: requests come at their rate whether the service keeps up or not.
+//
+//   bin/soak run rampup                  judges it and reports the breaking point
+//   bin/k6 run load-tests/http/rampUp.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
+
+import exec from 'k6/execution';
+import { suite } from 'k6/x/soak';
+
+import { ask, OPERATIONS } from '../lib/operations.js';
+import { profile } from '../lib/profile.js';
+import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
+import { Schedule } from '../lib/schedule.js';
+import { url } from '../lib/settings.js';
+
+const full = {
+  STAGES: [20, 50, 100, 200, 500, 1000],
+  STAGE_SECONDS: 30,
+  WARMUP_SECONDS: 10,
+  CEILING: 0,
+  SEARCH: 0,
+  MIN_RATE: 0,
+  MAX_FAILED_PERCENT: 1,
+  MAX_P95_MS: 500,
+  MIN_ANSWERED_PERCENT: 95,
+  TIMEOUT_SECONDS: 10,
+};
+
+const { name, values, parameters } = profile({
+  full,
+  smoke: { ...full, STAGES: [20, 50, 100], STAGE_SECONDS: 3, WARMUP_SECONDS: 1, TIMEOUT_SECONDS: 2 },
+});
+
+const backend = url('BACKEND_URL');
+
+/** So many virtual users let answers take a second before requests are left out. */
+const MOST_VUS = 2000;
+
+const schedule = new Schedule();
+const rates = values.STAGES.filter((rate) => values.CEILING === 0 || rate <= values.CEILING);
+if (rates.length === 0) {
+  throw new Error(`CEILING is ${values.CEILING}: no stage of ${values.STAGES.join(',')} is below it.`);
+}
+for (const [i, rate] of [rates[0], ...rates].entries()) {
+  schedule.arrivals({
+    name: i === 0 ? 'warmup' : `rate-${rate}`,
+    kind: i === 0 ? 'warmup' : 'load',
+    rate,
+    seconds: i === 0 ? values.WARMUP_SECONDS : values.STAGE_SECONDS,
+    maxVUs: Math.min(Math.max(rate, 20), MOST_VUS),
+    timeout: values.TIMEOUT_SECONDS,
+  });
+}
+
+suite({ name: 'rampup', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
+
+export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+
+export default function () {
+  const op = OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length];
+  ask(backend, op, values.TIMEOUT_SECONDS);
+}

@@ -1,0 +1,49 @@
+// @ts-check
+// The operations of the service under test, each with the one right answer.
+
+import http from 'k6/http';
+
+import { record } from './record.js';
+import { authorization } from './settings.js';
+
+/** @typedef {{name: string, path: string, answer: string}} Operation */
+
+/**
+ * @param {string} name
+ * @param {string} query
+ * @param {unknown} result
+ * @returns {Operation}
+ */
+function operation(name, query, result) {
+  return { name, path: `/default/services/calculator/${name}${query}`, answer: JSON.stringify(result) };
+}
+
+export const OPERATIONS = [
+  operation('math.multiply', '?a=9&b=22', 198),
+  operation('math.add', '?a=9&b=22', 31),
+  operation('math.power', '?a=2&b=10', 1024),
+  operation('string.upper', '?text=every%20single%20noop', 'EVERY SINGLE NOOP'),
+  operation('echo', '?text=a%26b%20%3D%20c', 'a&b = c'),
+  operation('array.sort', '?values=3,1,2,-5,0.5', [-5, 0.5, 1, 2, 3]),
+  operation('status', '', 'ok'),
+];
+
+/**
+ * Asks the service and enters the answer in the account.
+ *
+ * @param {string} base URL of the service
+ * @param {Operation} op
+ * @param {number} timeout in seconds
+ * @returns {import('k6/http').RefinedResponse<'text'>}
+ */
+export function ask(base, op, timeout) {
+  const started = Date.now();
+  const response = http.get(base + op.path, {
+    headers: authorization(),
+    tags: { name: op.name },
+    responseType: 'text',
+    timeout: timeout * 1000,
+  });
+  record(response, started, op.name, (r) => JSON.stringify(JSON.parse(r.body).result) === op.answer);
+  return response;
+}

@@ -1,0 +1,93 @@
+// @ts-check
+// The stages of a suite, one after the other: each is a k6 scenario and an entry in the account of
+// the run, made from the same figures.
+
+/** @typedef {import('k6/x/soak').Stage} Stage */
+
+/** Seconds between two stages, so that what one leaves behind does not fall into the next. */
+const PAUSE = 1;
+
+export class Schedule {
+  constructor() {
+    /** @type {Record<string, import('k6/options').Scenario>} */
+    this.scenarios = {};
+    /** @type {Stage[]} */
+    this.stages = [];
+    this.seconds = 0;
+  }
+
+  /**
+   * Requests at a constant rate, whether the service keeps up or not.
+   *
+   * @param {{name: string, title?: string, kind?: string, rate: number, seconds: number, maxVUs: number, timeout: number, exec?: string}} stage
+   */
+  arrivals(stage) {
+    if (stage.seconds === 0) {
+      return;
+    }
+    this.#add(
+      { name: stage.name, title: stage.title ?? `${stage.rate}/s`, kind: stage.kind ?? 'load', seconds: stage.seconds, rate: stage.rate, maxVUs: stage.maxVUs },
+      {
+        executor: 'constant-arrival-rate',
+        rate: stage.rate,
+        timeUnit: '1s',
+        duration: `${stage.seconds}s`,
+        preAllocatedVUs: stage.maxVUs,
+        maxVUs: stage.maxVUs,
+        gracefulStop: `${stage.timeout}s`,
+        exec: stage.exec ?? 'default',
+      },
+    );
+  }
+
+  /**
+   * Requests that are shared out among so many at a time: a new one when one is answered.
+   *
+   * @param {{name: string, title?: string, kind?: string, target?: string, concurrency: number, requests: number, seconds: number, timeout: number, exec?: string, env?: Record<string, string>}} stage
+   *   `seconds` is the most that it may take
+   */
+  shared(stage) {
+    this.#add(
+      { name: stage.name, title: stage.title ?? `${stage.concurrency} at a time`, kind: stage.kind ?? 'load', target: stage.target ?? '', seconds: stage.seconds, concurrency: stage.concurrency, requests: stage.requests, maxVUs: stage.concurrency },
+      {
+        executor: 'shared-iterations',
+        vus: stage.concurrency,
+        iterations: stage.requests,
+        maxDuration: `${stage.seconds}s`,
+        gracefulStop: `${stage.timeout}s`,
+        exec: stage.exec ?? 'default',
+        env: stage.env ?? {},
+      },
+    );
+  }
+
+  /**
+   * So many requests at once, one from each virtual user.
+   *
+   * @param {{name: string, title?: string, kind?: string, requests: number, seconds: number, timeout: number, exec?: string}} stage
+   *   `seconds` is the most that it may take
+   */
+  atOnce(stage) {
+    this.#add(
+      { name: stage.name, title: stage.title ?? `${stage.requests} at once`, kind: stage.kind ?? 'load', seconds: stage.seconds, concurrency: stage.requests, requests: stage.requests, maxVUs: stage.requests },
+      {
+        executor: 'per-vu-iterations',
+        vus: stage.requests,
+        iterations: 1,
+        maxDuration: `${stage.seconds}s`,
+        gracefulStop: `${stage.timeout}s`,
+        exec: stage.exec ?? 'default',
+      },
+    );
+  }
+
+  /**
+   * @param {Omit<Stage, 'start'> & {seconds: number}} stage
+   * @param {any} scenario
+   */
+  #add(stage, scenario) {
+    this.stages.push({ ...stage, start: this.seconds });
+    this.scenarios[stage.name] = { ...scenario, startTime: `${this.seconds}s` };
+    this.seconds += stage.seconds + PAUSE;
+  }
+}

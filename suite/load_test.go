@@ -1,0 +1,93 @@
+package suite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var limits = Limits{FailedShare: .01, P95: 500, Answered: .95}
+
+// level is one that was sustained, as edited.
+func level(load float64, edit func(*Level)) Level {
+	v := Level{Load: load, Answered: 1, P95: 20, Busy: .1}
+	if edit != nil {
+		edit(&v)
+	}
+	return v
+}
+
+func refused(v *Level)  { v.FailedShare, v.ServerSaid, v.Answered = .2, .2, .8 }
+func slow(v *Level)     { v.P95 = 800 }
+func timeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
+func starved(v *Level)  { v.Generator = "a runner stood still for 1s" }
+func idle(v *Level)     { v.Dropped, v.Answered, v.Busy = 300, .7, .2 }
+func busy(v *Level)     { v.Dropped, v.Answered, v.Busy = 300, .7, .97 }
+
+func both(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
+
+func TestWhatALevelIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(*Level)
+		want Status
+		says string
+	}{
+		{"all well", nil, Good, ""},
+		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.Answered = .01, 500, .95 }, Good, ""},
+		{"starved, but all well", starved, Good, ""},
+		{"refused", refused, Bad, "20.00 % failed, 80.0 % answered"},
+		{"slow", slow, Bad, "p95 800 ms"},
+		{"timeouts", timeouts, Bad, "5.00 % failed"},
+		{"all virtual users waited for the server", busy, Bad, "70.0 % answered"},
+		{"slow, and the generator was starved: nobody can say", both(slow, starved), ByGenerator, "a runner stood still"},
+		{"timeouts of a starved generator", both(timeouts, starved), ByGenerator, "5.00 % failed"},
+		{"the server refused, starved generator or not", both(refused, starved), Bad, "20.00 % failed"},
+		{"requests never made, though virtual users were idle", idle, ByGenerator, "300 requests were never made, though 80 % of the virtual users were idle"},
+	} {
+		status, why := limits.Judge(level(100, c.edit))
+		require.Equal(t, c.want, status, c.name)
+		require.Contains(t, why, c.says, c.name)
+	}
+}
+
+func TestFindBreaking(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name              string
+		levels            []Level
+		sustained, failed float64
+		status            Status
+		says              string
+		between           float64
+	}{
+		{"none was tried", nil, 0, 0, "", "not reached", 0},
+		{"never", []Level{level(100, nil), level(20, nil)}, 100, 0, "", "not reached: 100 requests/s were sustained", 0},
+		{"between two", []Level{level(500, nil), level(1000, refused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
+		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
+		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, refused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
+		{"the generator", []Level{level(500, nil), level(1000, idle)}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the generator was the limit", 0},
+		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
+	} {
+		b := limits.FindBreaking(c.levels)
+		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
+		require.InDelta(t, c.failed, b.Failed, 0, c.name)
+		require.Equal(t, c.status, b.Status, c.name)
+		require.Contains(t, b.Sentence(perSecond), c.says, c.name)
+		require.InDelta(t, c.between, b.Between(), 0, c.name)
+	}
+}
+
+func TestRecommendations(t *testing.T) {
+	t.Parallel()
+	want := map[string]float64{"conservative": 280, "standard": 500, "aggressive": 700}
+	for _, r := range Recommend(700) {
+		require.InDelta(t, want[r.Name], r.Load, 1e-9, r.Name)
+	}
+	safe, burst := Breaking{Sustained: 700, Failed: 1000}.Ranges(perSecond)
+	require.Equal(t, "up to 500 requests/s", safe)
+	require.Equal(t, "500 to 700 requests/s", burst)
+	safe, burst = Breaking{Failed: 20}.Ranges(perSecond)
+	require.Equal(t, "none, none", safe+", "+burst)
+}

@@ -1,0 +1,105 @@
+package suite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/resources"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// A Machine is what the processes took during a stage, in percent of one core.
+type Machine struct {
+	Runners, Backend, Nginx float64
+	Host                    float64 // all of the machine, other people's work with it
+	RunDelay                float64 // seconds for which the runners' threads waited for a core, of each second
+	Stall                   time.Duration
+	Cores                   int  // 0: not known
+	Shared                  bool // target and runners share the machine
+}
+
+// When the generator counts as the limit.
+const (
+	waitedShare  = 0.05 // its threads waited longer than this share of the time, and longer than they computed
+	longestStall = 250 * time.Millisecond
+	machineFull  = 0.9
+)
+
+// GeneratorLimit says in a sentence why a slow stage may be the generator's own doing, "" if
+// nothing speaks for it.
+func (m Machine) GeneratorLimit() string {
+	switch {
+	case m.Stall > longestStall:
+		return fmt.Sprintf("a runner stood still for %v", m.Stall.Round(time.Millisecond))
+	case m.RunDelay > waitedShare && 100*m.RunDelay > m.Runners:
+		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", m.RunDelay, m.Runners/100)
+	case m.Shared && m.Cores > 0 && m.Host > 100*machineFull*float64(m.Cores) && m.Runners > m.Host/2:
+		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
+	}
+	return ""
+}
+
+// machine is what was taken between two instants.
+func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
+	out := Machine{Cores: r.Cores, Shared: r.OneHost}
+	if !to.After(from) {
+		return out
+	}
+	var weight float64
+	for _, b := range m.Series {
+		start := time.Unix(b.Unix, 0)
+		w := overlap(start, start.Add(shard.BucketWidth), from, to)
+		if w <= 0 {
+			continue
+		}
+		weight += w
+		out.Runners += w * b.CPUPercent
+		out.RunDelay += w * float64(b.RunDelayMS) / 1000 / shard.BucketWidth.Seconds()
+		out.Stall = max(out.Stall, time.Duration(b.StallMS)*time.Millisecond)
+	}
+	if weight > 0 {
+		out.Runners /= weight
+		out.RunDelay /= weight
+	}
+	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
+	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
+	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
+	return out
+}
+
+// percent is by how much a counter of CPU seconds grew between two instants, of one core.
+func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
+	var grown, seconds float64
+	if len(r.Samples) == 0 {
+		return 0
+	}
+	before := r.Samples[0]
+	for _, now := range r.Samples[1:] {
+		width := float64(now.Unix - before.Unix)
+		if width <= 0 {
+			continue // within the same second: the next one has its share
+		}
+		w := overlap(time.Unix(before.Unix, 0), time.Unix(now.Unix, 0), from, to)
+		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process
+			grown += delta * w / width
+			seconds += w
+		}
+		before = now
+	}
+	if seconds == 0 {
+		return 0
+	}
+	return 100 * grown / seconds
+}
+
+// overlap is how many seconds two spans have in common.
+func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
+	from, to := aFrom, aTo
+	if bFrom.After(from) {
+		from = bFrom
+	}
+	if bTo.Before(to) {
+		to = bTo
+	}
+	return max(to.Sub(from).Seconds(), 0)
+}

@@ -1,0 +1,54 @@
+package suite
+
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/resources"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// resourceTables are what every process took: in all, and by stage.
+func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
+	sum := resources.Summarize(r.Samples)
+	var rss uint64
+	var cpu, seconds float64
+	for _, m := range r.Rounds {
+		for _, runner := range m.Runners {
+			rss = max(rss, runner.RSSMax)
+			cpu += runner.CPUSeconds
+		}
+		if len(m.Runners) > 0 {
+			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
+		}
+	}
+	all := verdict.Table{Title: "Processes", Columns: []string{"process", "CPU of a core", "memory at most"}}
+	if seconds > 0 {
+		all.Rows = append(all.Rows, []string{"runners, together", fmt.Sprintf("%.1f %%", 100*cpu/seconds), mib(rss) + " each"})
+	}
+	if sum.NginxRSSMax > 0 {
+		all.Rows = append(all.Rows, []string{"nginx", fmt.Sprintf("%.1f %%", sum.NginxCPUPercent), mib(sum.NginxRSSMax)})
+	}
+	if sum.BackendRSSMax > 0 {
+		all.Rows = append(all.Rows, []string{"backend", fmt.Sprintf("%.1f %%", sum.BackendCPUPercent), mib(sum.BackendRSSMax)})
+	}
+	by := verdict.Table{
+		Title:   "CPU by stage, % of one core",
+		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core", r.Cores),
+		Columns: []string{"stage", "runners", "nginx", "backend", "machine", "waited", "longest stall"},
+	}
+	for _, st := range stages {
+		if st.Total() == 0 {
+			continue
+		}
+		m := st.Machine
+		by.Rows = append(by.Rows, []string{
+			st.Title, percentPoints(m.Runners), percentPoints(m.Nginx), percentPoints(m.Backend), percentPoints(m.Host),
+			percentPoints(100 * m.RunDelay), fmt.Sprintf("%d ms", m.Stall.Milliseconds()),
+		})
+	}
+	return []verdict.Table{all, by}
+}
+
+func percentPoints(v float64) string { return fmt.Sprintf("%.0f", v) }
+
+func mib(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -1,0 +1,132 @@
+package suite
+
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// rightAnswers fails a run in which an answer came with status 200 and was not the right one: under
+// no load is that in order.
+func rightAnswers(q *Requests) verdict.Judged {
+	wrong := q.Codes[shard.CodeWrong]
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", whole(wrong)), Pass: wrong == 0 && q.Total() > 0,
+		Why: "a wrong answer is worse than none",
+	}}
+	if q.Total() == 0 {
+		c.Actual, c.Invalid = "no request was made", true
+	}
+	return c
+}
+
+// baselineSustained asks that the lowest load is sustained: without that there is nothing to compare with.
+func baselineSustained(l Limits, levels []Level) verdict.Judged {
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "the lowest load is sustained", Limit: "good", Actual: "there was none", Invalid: true, Why: "what breaks at once has no breaking point",
+	}}
+	if len(levels) == 0 {
+		return c
+	}
+	status, why := l.Judge(levels[0])
+	c.Actual, c.Pass, c.Invalid = string(status), status == Good, status == ByGenerator
+	if why != "" {
+		c.Actual += ": " + why
+	}
+	return c
+}
+
+// enough holds what was sustained against MIN_RATE.
+func enough(r *Run, b Breaking) verdict.Judged {
+	least := r.number("MIN_RATE")
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "requests/s sustained", Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least,
+		Invalid: b.Status == ByGenerator, Why: "what is planned with has to be sustained",
+	}}
+	if least > 0 {
+		c.Limit = "at least " + count(least)
+	}
+	return c
+}
+
+// generatorKeptUp is advisory: levels at which it did not are not held against the service.
+func generatorKeptUp(l Limits, levels []Level) verdict.Judged {
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "the generator kept up", Limit: "at every load", Actual: "it did", Pass: true, Advisory: true,
+		Why: "a starved generator must not be read as a slow server",
+	}}
+	for _, v := range levels {
+		if status, why := l.Judge(v); status == ByGenerator {
+			c.Actual, c.Pass = "not at "+count(v.Load), false
+			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s the generator was the limit, not the service: %s", count(v.Load), why))
+		}
+	}
+	return c
+}
+
+func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
+	t := verdict.Table{
+		Title:   "Stages",
+		Note:    fmt.Sprintf("good: at most %.3g %% failed, p95 at most %s, at least %.3g %% of what was offered answered", 100*l.FailedShare, ms(l.P95), 100*l.Answered),
+		Columns: []string{"stage", "requests", "failed", "never made", "answered/s", "p95 ms", "status"},
+	}
+	for i, st := range stages {
+		status, _ := l.Judge(levels[i])
+		answered := st.Rate * levels[i].Answered
+		if st.Rate == 0 {
+			answered = st.PerSecond()
+		}
+		t.Rows = append(t.Rows, []string{
+			st.Title, whole(st.Total()), whole(st.Failed.Count()), whole(st.Dropped), count(answered), figure(quantile(st.OK, .95)), string(status),
+		})
+	}
+	return t
+}
+
+func latencyTable(stages []StageResult, total *Requests) verdict.Table {
+	t := verdict.Table{Title: "Latency of good answers, ms", Columns: latencyColumns("stage")}
+	for _, st := range stages {
+		t.Rows = append(t.Rows, latencyRow(st.Title, st.Requests))
+	}
+	t.Rows = append(t.Rows, latencyRow("all", total))
+	return t
+}
+
+func recommendationTable(sustained float64, unit string) verdict.Table {
+	t := verdict.Table{
+		Title: "Recommended maximum loads", Note: "what was sustained, divided by the margin",
+		Columns: []string{"load", "margin", unit, "for"},
+	}
+	for _, r := range Recommend(sustained) {
+		t.Rows = append(t.Rows, []string{r.Name, fmt.Sprintf("%.1f×", r.Margin), count(r.Load), r.For})
+	}
+	return t
+}
+
+// stressTable holds the lowest stage against the highest.
+func stressTable(stages []StageResult) verdict.Table {
+	low, high := stages[0], stages[0]
+	for _, st := range stages {
+		if st.Rate < low.Rate {
+			low = st
+		}
+		if st.Rate > high.Rate {
+			high = st
+		}
+	}
+	t := verdict.Table{Title: "Baseline against stress", Columns: []string{"", low.Title, high.Title, "change"}}
+	row := func(name string, a, b float64, text func(float64) string) {
+		t.Rows = append(t.Rows, []string{name, text(a), text(b), change(a, b)})
+	}
+	row("answered/s", low.PerSecond(), high.PerSecond(), count)
+	row("failed", low.FailedShare(), high.FailedShare(), percentOf)
+	row("mean", low.Mean(), high.Mean(), ms)
+	for _, q := range []struct {
+		name string
+		at   float64
+	}{{"p50", .5}, {"p95", .95}, {"p99", .99}} {
+		row(q.name, quantile(low.OK, q.at), quantile(high.OK, q.at), ms)
+	}
+	return t
+}
