@@ -37,6 +37,11 @@ smoke: build ## the same with 100 connections for 30 s, a noop every second
 	@bin/soak run --connections 100 --seconds 30 --noop-interval 1 --runners '$(RUNNERS)' \
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
+# The settings of a suite are environment variables: make http-rampup STAGES=20,50 SEARCH=1
+.PHONY: http-rampup
+http-rampup: build ## raise the request rate in stages, find the breaking point
+	@bin/soak run rampup --runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
 .PHONY: build
 build: ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'

@@ -19,6 +19,9 @@ type Figure struct {
 
 // Figures are the figures of a run, always the same ones in the same order for the same plan.
 func Figures(v *verdict.Verdict) []Figure {
+	if v.Suite != nil {
+		return suiteFigures(v)
+	}
 	out := []Figure{
 		fault("failed verdict", flag(v.Verdict == verdict.Fail)),
 		fault("connections refused", uint64(v.Connections.Refused)),
@@ -42,6 +45,19 @@ func Figures(v *verdict.Verdict) []Figure {
 	)
 }
 
+// suiteFigures are those that the suite names itself.
+func suiteFigures(v *verdict.Verdict) []Figure {
+	out := []Figure{fault("failed verdict", flag(v.Verdict == verdict.Fail))}
+	for _, f := range v.Figures {
+		least := 0.0
+		if f.Unit == "ms" {
+			least = leastMS
+		}
+		out = append(out, Figure{Name: f.Name, Unit: f.Unit, Value: f.Value, HigherIsBetter: f.HigherIsBetter, Least: least})
+	}
+	return out
+}
+
 func flag(set bool) uint64 {
 	if set {
 		return 1
@@ -51,8 +67,11 @@ func flag(set bool) uint64 {
 
 func fault(name string, n uint64) Figure { return Figure{Name: name, Value: float64(n), Fault: true} }
 
+// leastMS is a change of a time that nobody would care for.
+const leastMS = 5
+
 func duration(name string, ms float64) Figure {
-	return Figure{Name: name, Unit: "ms", Value: ms, Least: 5}
+	return Figure{Name: name, Unit: "ms", Value: ms, Least: leastMS}
 }
 
 func memory(name string, bytes uint64) Figure {

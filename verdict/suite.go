@@ -99,19 +99,22 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 		Server      Server      `json:"server,omitzero"`
 		Plan        suitePlan   `json:"plan"`
 	}{(*plain)(v), v.Connections, v.Noops, v.LatenessMS, v.ConnectMS, v.Server, suitePlan{
-		Suite: v.Plan.Suite, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
+		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
 		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval,
 	}})
 }
 
-// suitePlan is what of a plan a suite may have, in the contract's names.
+// suitePlan is what of a plan a suite may have, in the contract's names. Runs that agree in it can
+// be compared.
 type suitePlan struct {
-	Suite        string  `json:"suite"`
-	Runners      int     `json:"runners"`
-	BackendURL   string  `json:"backend_url"`
-	Connections  int     `json:"connections,omitempty"`
-	Seconds      int     `json:"seconds,omitempty"`
-	NoopInterval float64 `json:"noop_interval_s,omitempty"`
+	Suite        string            `json:"suite"`
+	Profile      string            `json:"profile"`
+	Parameters   map[string]string `json:"parameters,omitempty"`
+	Runners      int               `json:"runners"`
+	BackendURL   string            `json:"backend_url"`
+	Connections  int               `json:"connections,omitempty"`
+	Seconds      int               `json:"seconds,omitempty"`
+	NoopInterval float64           `json:"noop_interval_s,omitempty"`
 }
 
 func (j *judge) completeCriterion() {
