@@ -194,7 +194,7 @@ func (s *suiteSession) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
 	}
-	v, err := judge(s.dir)
+	v, err := judge(s.dir, "")
 	if err != nil {
 		return "", err
 	}
