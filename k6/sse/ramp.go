@@ -7,7 +7,7 @@ import (
 )
 
 // ramp gives the memory that connecting took back to the operating system, once, when
-// a ramp is over: of some 11 KB per connection 4 are garbage of the dial that Go would
+// a ramp is over: of some 10 KB per connection 7 are garbage of the dial that Go would
 // keep for hours, as a stream that is only read makes none. One for the process.
 type ramp struct {
 	least int           // connections opened that make a ramp
