@@ -47,7 +47,7 @@ build: ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes 
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
 	@mkdir -p bin
 	@$(MAKE) --no-print-directory report/html/bundle/page.js
-	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak ./backend ./bench
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend ./bench
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./k6
 
 # The script and style of report.html's charts, which bin/soak carries.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -37,18 +36,7 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 		out.printf("%s\n", line)
 	}
 	out.printf("\n")
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\tcriterion\tlimit\tactual")
-	widest := len("criterion")
-	for _, c := range v.Criteria {
-		widest = max(widest, utf8.RuneCountInString(cut(c.Name, nameWidth)))
-	}
-	for _, c := range v.Criteria {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", mark(c), cut(c.Name, nameWidth), cut(c.Limit, limitWidth), cut(c.Actual, textWidth-widest-limitWidth-8))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
+	criteria(out, v.Criteria)
 	for _, table := range v.Tables {
 		if err := textTable(out, table); err != nil {
 			return err
@@ -58,6 +46,27 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 		out.wrapped("warning: ", warning)
 	}
 	return out.err
+}
+
+// criteria sets the table of criteria; what does not fit its column goes on in the next line.
+func criteria(out *printer, all []verdict.Criterion) {
+	name := len("criterion")
+	for _, c := range all {
+		name = max(name, min(utf8.RuneCountInString(plain(c.Name)), nameWidth))
+	}
+	row := func(mark string, cells ...string) {
+		line := fmt.Sprintf("%-2s  %-*s  %-*s  %s", mark, name, cells[0], limitWidth, cells[1], cells[2])
+		out.printf("%s\n", strings.TrimRight(line, " "))
+	}
+	row("", "criterion", "limit", "actual")
+	for _, c := range all {
+		first := mark(c)
+		names, limits, actuals := fold(c.Name, nameWidth), fold(c.Limit, limitWidth), fold(c.Actual, textWidth-name-limitWidth-8)
+		for len(names)+len(limits)+len(actuals) > 0 {
+			row(first, pop(&names), pop(&limits), pop(&actuals))
+			first = ""
+		}
+	}
 }
 
 func mark(c verdict.Criterion) string {
@@ -156,13 +165,34 @@ func thousands(n uint64) string {
 	return s
 }
 
-// cut makes one line of s that is no longer than that.
-func cut(s string, most int) string {
-	r := []rune(plain(s))
-	if len(r) <= most {
-		return s
+// fold breaks s between words into lines of at most so many characters; a word that is longer
+// is cut into several.
+func fold(s string, most int) (lines []string) {
+	line := []rune{}
+	for _, word := range strings.Fields(plain(s)) {
+		w := []rune(word)
+		if len(line) > 0 && len(line)+1+len(w) <= most {
+			line = append(append(line, ' '), w...)
+			continue
+		}
+		if len(line) > 0 {
+			lines = append(lines, string(line))
+		}
+		for len(w) > most {
+			lines = append(lines, string(w[:most]))
+			w = w[most:]
+		}
+		line = w
 	}
-	return string(r[:most-1]) + "…"
+	return append(lines, string(line))
+}
+
+// pop takes the first line off, empty where there is none.
+func pop(lines *[]string) (first string) {
+	if len(*lines) > 0 {
+		first, *lines = (*lines)[0], (*lines)[1:]
+	}
+	return first
 }
 
 // plain takes out what a terminal or the table would obey: escapes, tabs, line ends.
