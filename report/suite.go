@@ -73,11 +73,7 @@ func textTable(out *printer, t verdict.Table) error {
 func numeric(t verdict.Table) []bool {
 	out := make([]bool, len(t.Columns))
 	for i := range out {
-		out[i] = len(t.Rows) > 0
-		for _, row := range t.Rows {
-			first, _ := utf8.DecodeRuneInString(row[i])
-			out[i] = out[i] && (row[i] == "" || strings.ContainsRune("0123456789+-–", first))
-		}
+		out[i] = t.Numeric(i)
 	}
 	return out
 }

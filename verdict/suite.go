@@ -3,6 +3,8 @@ package verdict
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/shard"
 )
@@ -29,6 +31,17 @@ type Table struct {
 	Note    string     `json:"note,omitempty"` // how to read it, in a sentence
 	Columns []string   `json:"columns"`
 	Rows    [][]string `json:"rows"`
+}
+
+// Numeric tells whether a column holds numbers, or nothing.
+func (t *Table) Numeric(column int) bool {
+	for _, row := range t.Rows {
+		first, _ := utf8.DecodeRuneInString(row[column])
+		if row[column] != "" && !strings.ContainsRune("0123456789+-–", first) {
+			return false
+		}
+	}
+	return len(t.Rows) > 0
 }
 
 // A Figure is one number of a suite that can be held against that of another run.

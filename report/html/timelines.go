@@ -26,6 +26,22 @@ func (s *soak) timelines() Section {
 		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
 	out.add(&Chart{ID: "lateness", Title: "Lateness", Note: "gap − interval, in each 5 s", Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
 		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
+	s.resourceCharts(&out)
+	return out
+}
+
+// resourceTimelines are those charts that a run of any kind has.
+func (s *soak) resourceTimelines() Section {
+	out := Section{ID: "timelines", Title: "Timelines"}
+	if s.series.n > 0 {
+		s.resourceCharts(&out)
+	}
+	return out
+}
+
+// resourceCharts are what target, runners and host took.
+func (s *soak) resourceCharts(out *Section) {
+	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%", Marks: s.marks("target-cpu")},
 		over("backend", "", t.backendCPU, sampleGap), over("nginx", "", t.nginxCPU, sampleGap))
 	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
@@ -50,7 +66,6 @@ func (s *soak) timelines() Section {
 		"Drag in a chart to zoom all of them, double-click to see the whole run again. Times are UTC.",
 		"Client series are the runners' own, in steps of 5 s. Target and host: " + s.source() + ".",
 	}
-	return out
 }
 
 // add leaves out lines without points, and charts without lines.
