@@ -12,8 +12,13 @@ import (
 // goroutine of its own, whose stack grows with TLS and the parsing of headers, and
 // hands a stream over: to the poller, or to a fresh one.
 func (s *source) connect() {
-	ctx, cancel := s.dialContext()
+	if !s.enterGate() {
+		s.end()
+		return
+	}
+	ctx, cancel := s.dialContext(s.opts.connectTimeout)
 	if ctx == nil {
+		processDials.leave()
 		s.end()
 		return
 	}
@@ -22,6 +27,7 @@ func (s *source) connect() {
 	s.opts.ledger.Connecting(begun)
 	a, fail := s.dial(ctx)
 	cancel() // before anybody else may dial
+	processDials.leave()
 	if fail != nil {
 		s.closed(a, fail)
 		return
@@ -56,16 +62,27 @@ func (s *source) dial(ctx context.Context) (*answer, *failure) {
 	})
 }
 
-// dialContext limits an attempt by connectTimeout and makes it reachable for stop.
+// enterGate waits for its turn to dial, which is no part of the time to connect. It returns
+// false where the source is stopped first.
+func (s *source) enterGate() bool {
+	ctx, cancel := s.dialContext(0)
+	if ctx == nil {
+		return false
+	}
+	defer cancel()
+	return processDials.enter(ctx)
+}
+
+// dialContext limits an attempt by timeout (0: not) and makes it reachable for stop.
 // Both are nil where the source has been stopped already.
-func (s *source) dialContext() (context.Context, context.CancelFunc) {
+func (s *source) dialContext(timeout time.Duration) (context.Context, context.CancelFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer, s.raw = nil, nil
 	if s.stopped != "" {
 		return nil, nil
 	}
-	ctx, cancel := contextWithin(s.hub.ctx, s.opts.connectTimeout)
+	ctx, cancel := contextWithin(s.hub.ctx, timeout)
 	s.cancel = cancel
 	return ctx, func() {
 		cancel()

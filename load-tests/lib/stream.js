@@ -2,6 +2,7 @@
 // One event stream and its books, from the connect to the end that the server was asked for. What
 // every script of load-tests/sse shares.
 
+import exec from 'k6/execution';
 import http from 'k6/http';
 import { Ledger } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
@@ -12,8 +13,9 @@ const END_TIMEOUT = 15000;
 /** A stream that is silent for this many intervals is over, whatever TCP says of it. */
 const SILENT_INTERVALS = 2.5;
 
-/** So many DELETEs of one virtual user are under way at a time: thousands would dial at once. */
+/** So many DELETEs are under way at a time, of one virtual user and of a runner: thousands would dial at once. */
 const DISCONNECTS = 20;
+const DISCONNECTS_OF_RUNNER = 500;
 
 const tags = { name: 'GET /event/connect' };
 
@@ -130,7 +132,8 @@ export async function endAll(streams, each) {
     }
   };
   const workers = [];
-  for (let n = 0; n < DISCONNECTS; n++) {
+  const share = Math.max(Math.floor(DISCONNECTS_OF_RUNNER / exec.instance.vusInitialized), 1);
+  for (let n = 0; n < Math.min(DISCONNECTS, share); n++) {
     workers.push(work());
   }
   await Promise.all(workers);

@@ -18,7 +18,11 @@ plan(config);
 /** How long each stream is held before its end is asked for, in ms. */
 const HOLD = (config.seconds - DISCONNECT_LEAD) * 1000;
 
-const vus = Math.ceil((config.connections || 1200) / config.connectionsPerVU);
+const connections = config.connections || 1200;
+const vus = Math.ceil(connections / config.connectionsPerVU);
+
+/** How long a runner may take to end its streams, in s: at 50 a second it keeps up. */
+const FAREWELL = 60 + Math.ceil(connections / config.runners / 50);
 
 export const options = {
   scenarios: {
@@ -26,7 +30,7 @@ export const options = {
       executor: 'per-vu-iterations',
       vus,
       iterations: 1,
-      maxDuration: `${config.seconds + 60}s`,
+      maxDuration: `${config.seconds + FAREWELL}s`,
       gracefulStop: '10s',
     },
   },

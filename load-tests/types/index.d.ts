@@ -79,7 +79,10 @@ declare module "k6/x/sse" {
         headers?: Record<string, string>;
         /** Tags for all samples of this source. `name` stands in for the tags name and url. */
         tags?: Record<string, string | number | boolean>;
-        /** From the dial, redirects included, until the headers are complete. Default `"10s"`; 0 for none. */
+        /**
+         * From the dial, redirects included, until the headers are complete. Default `"10s"`; 0 for none.
+         * 1000 sources of a process dial at a time; waiting for a turn is no part of it.
+         */
         connectTimeout?: Duration;
         /**
          * How long the server may send no byte at all (a comment is enough) before the stream
