@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/grafana/query"
 	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/verdict"
 )
@@ -28,6 +29,7 @@ func TestStack(t *testing.T) {
 	s.saysItsVersion()
 	s.isScraped(1)
 	s.passesASoak()
+	s.showsContainers()
 	s.keepsWhatK6Writes()
 	s.logsInJSON()
 	s.survivesARestartOfTheBackend()
@@ -149,6 +151,29 @@ func (s *stack) passesASoak() {
 	} {
 		await(s.t, expr+" is not "+want, func() bool { return s.value(expr) == want })
 	}
+}
+
+// showsContainers: the panels about containers have data here; dashboards-test starts none.
+func (s *stack) showsContainers() {
+	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
+	require.NoError(s.t, err)
+	prometheus := query.Prometheus("http://127.0.0.1:9090/prometheus")
+	w := query.Window{From: time.Now().Add(-time.Minute), To: time.Now(), Step: 5 * time.Second}
+	asked := 0
+	for _, board := range boards {
+		for _, panel := range board.Panels {
+			for _, q := range panel.Queries {
+				if board.Name == "k6" || !strings.Contains(q.Expr, "container_") { // k6 runs in none here
+					continue
+				}
+				got, err := prometheus.Range(context.Background(), w.Fill(q.Expr, map[string]string{"instance": ".*"}), w)
+				require.NoError(s.t, err)
+				require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, panel.Title, q.Expr)
+				asked++
+			}
+		}
+	}
+	require.Positive(s.t, asked)
 }
 
 // keepsWhatK6Writes: k6, as from a laptop and without the token, with its metrics sent to Prometheus.

@@ -72,8 +72,8 @@ func (p *publisher) begun(o *outlet) {
 	}
 	if p.sampler == nil {
 		p.sampler = newSampler()
+		p.publish() // a counter is best known from 0 on
 	}
-	p.publish() // a counter is best known from 0 on
 	p.stop = make(chan struct{})
 	go p.run(p.stop)
 }
