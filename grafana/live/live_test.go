@@ -69,6 +69,24 @@ func TestFaultsShow(t *testing.T) {
 	}
 }
 
+// The chain from a noop that is lost to the alert: backend, ledger, k6, Prometheus, rule.
+func TestFaultyNoopsShowOneByOne(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
+	a := s.watch(func() { s.soak(30)(99) })
+	boards := load(t)
+	for _, q := range find(t, boards, "soak", "Missed and faulty noops").Queries {
+		got := a.series(t, q.Expr)
+		if assert.Len(t, got, 1, q.Legend) {
+			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
+		}
+	}
+	for title, want := range map[string]float64{"Noops missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
+		assert.InDelta(t, want, a.series(t, find(t, boards, "soak", title).Queries[0].Expr)[0].Last(), 0, title)
+	}
+	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
+}
+
 // watch runs a soak and returns who can be asked about it, from before its beginning to its end.
 func (s *stack) watch(soak func()) asker {
 	s.await(`min(count_over_time(up[1m])) >= 2`) // counters have a value before the run
