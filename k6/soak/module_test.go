@@ -19,11 +19,18 @@ const planJS = `plan({testid: "t", connections: 2, seconds: 3600, noopInterval: 
 
 func newVU(t *testing.T) (*modulestest.Runtime, *recorder) {
 	t.Helper()
-	rt, r := modulestest.NewRuntime(t), newRecorder()
+	r := newRecorder()
+	return vuOf(t, r), r
+}
+
+// vuOf is a virtual user of a process that already has a recorder.
+func vuOf(t *testing.T, r *recorder) *modulestest.Runtime {
+	t.Helper()
+	rt := modulestest.NewRuntime(t)
 	for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
-	return rt, r
+	return rt
 }
 
 func js(t *testing.T, rt *modulestest.Runtime, script string) string {
@@ -97,10 +104,7 @@ func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	for i := range 2 {
-		rt := modulestest.NewRuntime(t)
-		for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
-			require.NoError(t, rt.VU.Runtime().Set(name, value))
-		}
+		rt := vuOf(t, r)
 		js(t, rt, planJS)
 		rt.MoveToVUContext(&lib.State{})
 		js(t, rt, fmt.Sprintf(`new Ledger("d-%d"); ""`, i))

@@ -19,10 +19,7 @@ import (
 // watchedVU is a virtual user whose samples the test reads, as an output would.
 func watchedVU(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan metrics.SampleContainer) {
 	t.Helper()
-	rt := modulestest.NewRuntime(t)
-	for name, value := range (&rootModule{r}).NewModuleInstance(rt.VU).Exports().Named {
-		require.NoError(t, rt.VU.Runtime().Set(name, value))
-	}
+	rt := vuOf(t, r)
 	js(t, rt, planJS)
 	samples := make(chan metrics.SampleContainer, room)
 	rt.MoveToVUContext(&lib.State{Samples: samples, Options: lib.Options{RunTags: map[string]string{"testid": "t", "runner": "2"}}})
