@@ -67,12 +67,12 @@ test: build lint unit fuzz report-test e2e live-test ## everything that CI runs
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@$(GO) vet -tags e2e,stack,dashboards,browser ./...
-	@$(STATICCHECK) -tags e2e,stack,dashboards,browser ./...
+	@$(GO) vet -tags e2e,stack,dashboards,browser,k8s ./...
+	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s ./...
 	@npx tsc --project tsconfig.json
 	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run e2e/k8s/offline stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
 
 node_modules: package.json package-lock.json
 	@npm ci --no-fund --no-audit --loglevel=error
@@ -145,6 +145,22 @@ certs: ## make a local authority, a certificate for the stack's TLS and four for
 stack-test: build ## start the stack, soak through it, restart the backend, take it down (Docker)
 	@mkdir -p certs/server
 	$(GO) test -count=1 -tags stack -timeout 45m -v ./stack
+
+# k8s-soak needs a cluster with the k6-operator, and the images in it: docs/kubernetes.md.
+OVERLAY ?= local
+
+.PHONY: images
+images: build ## build the images that run on Kubernetes: sse-soak/k6 and sse-soak/backend
+	docker build --file k6/Dockerfile --tag sse-soak/k6:local .
+	docker build --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
+
+.PHONY: k8s-soak
+k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/kubernetes.md)
+	@bin/soak run --on k8s --overlay '$(OVERLAY)' $(SOAK_FLAGS)
+
+.PHONY: e2e-k8s
+e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a runner
+	$(GO) test -count=1 -tags k8s -timeout 90m -v ./e2e/k8s
 
 .PHONY: clean
 clean: ## remove what build and lint made; results stay

@@ -30,6 +30,14 @@ func Remote(url, token string) *Target {
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{Timeout: time.Minute}}
 }
 
+// Through is a target that runs elsewhere and is asked for its own account at another address
+// than its clients use: one that is only to be had from here.
+func Through(url, token, address string) *Target {
+	t := Remote(url, token)
+	t.base = "http://" + address
+	return t
+}
+
 // direct is a client that asks the backend itself, past nginx.
 func direct(network, address string) *http.Client {
 	return &http.Client{

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -27,6 +29,8 @@ type settings struct {
 	part     int       // K; 0: the whole run
 	shards   string    // place of the shards of all runs; "": the folder of the run
 	startAt  time.Time // zero: at once
+	on       string    // local or k8s
+	cluster  clusterSettings
 }
 
 // variables are the environment variables behind the flags: the same names as make's.
@@ -34,7 +38,7 @@ var variables = map[string]string{
 	"connections": "CONNECTIONS", "seconds": "SECONDS", "noop-interval": "NOOP_INTERVAL", "runners": "RUNNERS",
 	"connections-per-vu": "CONNECTIONS_PER_VU", "backend-url": "BACKEND_URL", "prefix": "PREFIX", "testid": "TESTID",
 	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "out": "OUT",
-	"shards": "SHARDS", "start-at": "START_AT",
+	"shards": "SHARDS", "start-at": "START_AT", "on": "ON", "overlay": "OVERLAY",
 }
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
@@ -75,7 +79,11 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
 			}
-			v, err := soak(cmd.Context(), s, cmd.OutOrStdout())
+			start, ok := map[string]func(context.Context, settings, io.Writer) (verdict.Outcome, error){"local": soak, "k8s": soakOnCluster}[s.on]
+			if !ok {
+				return usageError{fmt.Errorf("--on is %q: a soak runs on local or k8s", s.on)}
+			}
+			v, err := start(cmd.Context(), s, cmd.OutOrStdout())
 			if err != nil {
 				return err
 			}
@@ -102,6 +110,8 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.StringVar(&s.script, "script", "", "k6 script (default load-tests/sse/connectionTest.js)")
 	f.IntVar(&s.backends, "backends", 1, "backends to start here, for more streams than one process holds; runners share them out")
 	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
+	f.StringVar(&s.on, "on", "local", "where the runners run: local, or k8s (docs/kubernetes.md)")
+	s.cluster.flags(f)
 	f.VisitAll(func(flag *pflag.Flag) {
 		if name, ok := variables[flag.Name]; ok {
 			flag.Usage += " [" + name + "]"

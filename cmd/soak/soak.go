@@ -28,6 +28,7 @@ type session struct {
 	place   string // of this run's shards
 	run     rundir.Run
 	targets target.Several
+	own     bool // the target is our backend, started for this run
 	fleet   *fleet.Fleet
 	stdout  io.Writer
 }
@@ -74,6 +75,11 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 		return "", err
 	}
 	ses.hold(gentle, kill)
+	ses.settle(kill)
+	if s.part > 0 {
+		return ses.concludePart(kill)
+	}
+	ses.collect(kill)
 	return ses.conclude(kill)
 }
 
@@ -164,7 +170,7 @@ func (s *session) startTarget(ctx context.Context) error {
 		return err
 	}
 	s.plan.BackendURL = s.targets.URL()
-	s.run.OneClock, s.run.Nginx = true, s.targets.Nginx()
+	s.own, s.run.OneClock, s.run.Nginx = true, true, s.targets.Nginx()
 	return nil
 }
 
@@ -215,8 +221,8 @@ func (s *session) hold(gentle, kill context.Context) {
 	s.askPrometheus(kill, meter.start)
 }
 
-// conclude collects the books, and judges.
-func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
+// settle asks the processes of this machine how they fared.
+func (s *session) settle(ctx context.Context) {
 	s.run.Problems = append(s.run.Problems, s.fleet.Problems()...)
 	for _, c := range s.fleet.Complaints() {
 		fmt.Fprintln(os.Stderr, "soak:", c)
@@ -225,10 +231,10 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 		s.run.Problems = append(s.run.Problems, err.Error())
 	}
 	s.run.Failures = s.targets.Deaths()
-	if s.part > 0 {
-		return s.concludePart(ctx)
-	}
-	s.collect(ctx)
+}
+
+// conclude asks the target for its books, and judges.
+func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	s.saveLedger(ctx, rundir.LedgerFile)
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
@@ -263,7 +269,7 @@ func (s *session) saveLedger(ctx context.Context, name string) {
 	switch {
 	case err != nil:
 		s.run.Problems = append(s.run.Problems, err.Error())
-	case !kept && s.targets.Local():
+	case !kept && s.own:
 		s.run.Problems = append(s.run.Problems, fmt.Sprintf("the backend did not tell its ledger, so the last noops cannot be checked (%v)", asked))
 	case asked != nil:
 		s.run.Warnings = append(s.run.Warnings, asked.Error())

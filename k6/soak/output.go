@@ -50,13 +50,9 @@ type outputSoak struct {
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
 
 func newOutput(p output.Params, r *recorder) (output.Output, error) {
-	index := 1
-	if v := p.Environment["RUNNER"]; v != "" {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("RUNNER is %q: it is the number of this runner, counted from 1", v)
-		}
-		index = n
+	index, err := runnerIndex(p.Environment["RUNNER"], p.ScriptOptions)
+	if err != nil {
+		return nil, err
 	}
 	place, name := p.ConfigArgument, shard.FileName(index)
 	if place == "" {

@@ -1,0 +1,63 @@
+// Package cluster runs the runners of a soak on Kubernetes, under the k6-operator (v1.6): it
+// renders the TestRun from the plan, applies it, follows initializer, runners and starter through
+// their phases, and says in sentences what went wrong with which pod on which node.
+//
+// The operator's stage is no verdict: it says `finished` when runners failed, and `started` while
+// they are paused for ever. So everything rests on Jobs, pods and k6's own REST API, and each phase
+// has a deadline. Nothing is kept in memory that the cluster does not show: a run can be attached to
+// at any time, from anywhere.
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// testRuns is the operator's resource.
+var testRuns = schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}
+
+// A Client speaks with one cluster.
+type Client struct {
+	kubernetes.Interface
+	Dynamic dynamic.Interface
+	// Open connects to a port of a pod.
+	Open func(ctx context.Context, namespace, pod string, port int) (*Forward, error)
+}
+
+// requestTimeout bounds each request but streams, so that a dead connection is noticed.
+const requestTimeout = 30 * time.Second
+
+// Connect makes a client as kubectl would: KUBECONFIG, ~/.kube/config, or from inside of a pod.
+// context names an entry of the file, "" is its current one.
+func Connect(context string) (*Client, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: context}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("no cluster to run on: %w; set KUBECONFIG, or choose a --kube-context", err)
+	}
+	// client-go's own words are for operators of clusters; what fails comes back as an error too.
+	klog.SetLogger(logr.Discard())
+	config.UserAgent = "sse-soak"
+	config.QPS, config.Burst = 50, 100
+	quick := rest.CopyConfig(config)
+	quick.Timeout = requestTimeout
+	dynamicClient, err := dynamic.NewForConfig(quick)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	// Logs are followed for hours on this one; its requests are bounded by their contexts.
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return &Client{Interface: typed, Dynamic: dynamicClient, Open: opener(config, typed)}, nil
+}

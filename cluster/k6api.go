@@ -1,0 +1,134 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// k6Port is where the operator has k6 listen.
+const k6Port = 6565
+
+// A runnerAPI is k6's REST API in one runner, reached through the API server.
+type runnerAPI struct {
+	open func(ctx context.Context) (*Forward, error)
+
+	mu      sync.Mutex
+	forward *Forward
+}
+
+var k6Client = &http.Client{Timeout: 10 * time.Second}
+
+// ask makes one request; a connection that failed is opened anew by the next.
+func (r *runnerAPI) ask(ctx context.Context, method, path string, body, answer any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forward == nil {
+		f, err := r.open(ctx)
+		if err != nil {
+			return err
+		}
+		r.forward = f
+	}
+	if err := ask(ctx, method, "http://"+r.forward.Address+path, body, answer); err != nil {
+		r.forward.Close()
+		r.forward = nil
+		return err
+	}
+	return nil
+}
+
+func (r *runnerAPI) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.forward != nil {
+		r.forward.Close()
+		r.forward = nil
+	}
+}
+
+func ask(ctx context.Context, method, url string, body, answer any) error {
+	var text io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		text = bytes.NewReader(b)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, text)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := k6Client.Do(req)
+	if err != nil {
+		return fmt.Errorf("k6's REST API: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("k6's REST API answered %s", resp.Status)
+	}
+	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
+		return fmt.Errorf("k6's REST API: %w", err)
+	}
+	return nil
+}
+
+type k6Status struct {
+	Data struct {
+		Type       string `json:"type"`
+		ID         string `json:"id"`
+		Attributes struct {
+			Paused  *bool `json:"paused,omitempty"`
+			Stopped bool  `json:"stopped"`
+		} `json:"attributes"`
+	} `json:"data"`
+}
+
+// paused asks k6 whether it still waits to be started.
+func (r *runnerAPI) paused(ctx context.Context) (bool, error) {
+	var s k6Status
+	if err := r.ask(ctx, http.MethodGet, "/v1/status", nil, &s); err != nil {
+		return false, err
+	}
+	return s.Data.Attributes.Paused != nil && *s.Data.Attributes.Paused, nil
+}
+
+// stop asks k6 to end its run: it closes its streams and still writes its shard.
+func (r *runnerAPI) stop(ctx context.Context) error {
+	var s k6Status
+	s.Data.Type, s.Data.ID, s.Data.Attributes.Stopped = "status", "default", true
+	return r.ask(ctx, http.MethodPatch, "/v1/status", s, &s)
+}
+
+// Count is what a runner has counted so far, for eyes only: no verdict rests on it.
+type Count struct {
+	Opened, Closed, Events int64
+}
+
+// count reads the module's counters.
+func (r *runnerAPI) count(ctx context.Context) (n Count, err error) {
+	var all struct {
+		Data []struct {
+			ID         string `json:"id"`
+			Attributes struct {
+				Sample map[string]float64 `json:"sample"`
+			} `json:"attributes"`
+		} `json:"data"`
+	}
+	if err := r.ask(ctx, http.MethodGet, "/v1/metrics", nil, &all); err != nil {
+		return n, err
+	}
+	for _, m := range all.Data {
+		if to := map[string]*int64{"sse_connection_opened": &n.Opened, "sse_connection_closed": &n.Closed, "sse_event": &n.Events}[m.ID]; to != nil {
+			*to = int64(m.Attributes.Sample["count"])
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,143 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
+	t.Helper()
+	list, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", pod, "env")
+	require.NoError(t, err)
+	for _, e := range list {
+		if entry, ok := e.(map[string]any); ok && entry["name"] == name {
+			values = append(values, entry["value"].(string)) //nolint:forcetypeassert // a test
+		}
+	}
+	return values
+}
+
+func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	p := testPlan()
+	p.NoopInterval = 0.5
+	require.NoError(t, m.Render(p, "s3://bucket/t?region=x", false))
+	assert.Equal(t, "soak-t", m.TestRun.GetName())
+	parallelism, _, err := unstructured.NestedInt64(m.TestRun.Object, "spec", "parallelism")
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, parallelism)
+	args, _, err := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"--no-color", "--out", "soak=s3://bucket/t?region=x"}, args)
+	for _, pod := range []string{"runner", "initializer"} {
+		for name, want := range map[string]string{
+			"CONNECTIONS": "1200", "SECONDS": "3600", "NOOP_INTERVAL": "0.5", "RUNNERS": "3", "TESTID": "t", "CONNECTIONS_PER_VU": "50",
+			"PREFIX": "soak-", "LATE_MS": "1000", "RECONNECT": "0", "BACKEND_URL": "http://backend.ns.svc:8080", "GOGC": "50",
+		} {
+			assert.Equal(t, []string{want}, variable(t, m, pod, name), "%s of %s, once", name, pod)
+		}
+	}
+}
+
+// Secrets are for the runners only: the initializer shows its variables as arguments.
+func TestTheTokenIsNotShownToTheInitializer(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	require.NoError(t, m.Render(testPlan(), "s3://b/t", true))
+	from, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "runner", "envFrom")
+	require.NoError(t, err)
+	assert.Contains(t, from, map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
+	_, there, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "initializer", "envFrom")
+	require.NoError(t, err)
+	assert.False(t, there)
+}
+
+func memory(t *testing.T, m *Manifests, kind string) string {
+	t.Helper()
+	text, _, err := unstructured.NestedString(m.TestRun.Object, "spec", "runner", "resources", kind, "memory")
+	require.NoError(t, err)
+	return text
+}
+
+func TestMemoryGrowsWithThePlanAndNeverShrinks(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	before := memory(t, m, "limits")
+	require.NoError(t, m.Render(testPlan(), "s3://b/t", false))
+	assert.Equal(t, before, memory(t, m, "limits"), "400 streams fit into what the overlay gives")
+	p := testPlan()
+	p.Connections, p.Runners = 100_000, 5
+	require.NoError(t, m.Render(p, "s3://b/t", false))
+	// (60 MiB + 400 × 400 KiB + 20,000 × 12 KiB) × 1.5
+	assert.Equal(t, "676Mi", memory(t, m, "limits"))
+	assert.Equal(t, "676Mi", memory(t, m, "requests"))
+}
+
+// The scale overlay stands for itself, without soak: its figures are those that soak would fill in.
+func TestTheScaleOverlayHoldsItsPlan(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "scale")
+	assert.Equal(t, []string{"100000"}, variable(t, m, "runner", "CONNECTIONS"))
+	assert.Equal(t, []string{"100000"}, variable(t, m, "initializer", "CONNECTIONS"))
+	assert.Equal(t, []string{"10"}, variable(t, m, "runner", "RUNNERS"))
+	assert.Equal(t, []string{"10"}, variable(t, m, "initializer", "RUNNERS"))
+	p := testPlan()
+	p.Connections, p.Runners = 100_000, 10
+	before := memory(t, m, "limits")
+	require.NoError(t, m.Render(p, "s3://b/t", false))
+	assert.Equal(t, before, memory(t, m, "limits"))
+}
+
+func TestAFreshBackendKeepsThePlansInterval(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	p := testPlan()
+	p.NoopInterval = 2
+	url, err := m.FreshBackend(p)
+	require.NoError(t, err)
+	assert.Equal(t, "http://backend.sse-soak.svc:8080", url)
+	backend := m.find("Deployment", "backend")
+	id, _, err := unstructured.NestedString(backend.Object, "spec", "template", "metadata", "annotations", "sse-soak/testid")
+	require.NoError(t, err)
+	assert.Equal(t, "t", id, "another pod for each run")
+	containers, _, err := unstructured.NestedSlice(backend.Object, "spec", "template", "spec", "containers")
+	require.NoError(t, err)
+	env := containers[0].(map[string]any)["env"] //nolint:forcetypeassert // a test
+	assert.Contains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "2"})
+	assert.NotContains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "15"})
+	url, err = buildOverlay(t, "aws").FreshBackend(p)
+	require.NoError(t, err)
+	assert.Empty(t, url, "there the service is somewhere else")
+}
+
+func TestATestIDNamesObjects(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"20261121-010203", "a", "a-2"} {
+		require.NoError(t, CheckTestID(good))
+	}
+	for _, bad := range []string{"", "A", "a_b", "a.b", "-a", "a-", strings.Repeat("a", 41)} {
+		require.ErrorContains(t, CheckTestID(bad), "may hold only small letters", bad)
+	}
+}
+
+func TestAServiceOfTheClusterIsKnownByItsName(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]Service{
+		"http://backend.ns.svc:8080":               {"ns", "backend", 8080},
+		"http://backend.ns.svc.cluster.local./x":   {"ns", "backend", 80},
+		"https://backend.ns.svc.cluster.local:444": {"ns", "backend", 444},
+	} {
+		s, ok := ServiceOf(text)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, s, text)
+	}
+	for _, text := range []string{"http://example.com", "http://10.0.0.1:80", "http://backend:80", "s3://b/p", ""} {
+		_, ok := ServiceOf(text)
+		assert.False(t, ok, text)
+	}
+}

@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Suspects are the parts of which the next Advance will complain, as far as one can tell: worth
+// asking cluster and container what they say, at most a few.
+func (m *Machine) Suspects(s Snapshot) (out []*Part) {
+	const most = 5
+	late := s.At.Sub(m.since) > m.limit()
+	consider := func(p *Part, seen *corev1.Pod) {
+		trouble, over := p.ended(seen, s.At)
+		if len(out) < most && (over && trouble != "" || !over && late) {
+			out = append(out, p)
+		}
+	}
+	for i := range m.runners {
+		if r := &m.runners[i]; !r.over {
+			consider(&s.Runners[i], r.seen)
+		}
+	}
+	if m.phase < Running {
+		consider(&s.Initializer, nil)
+		consider(&s.Starter, nil)
+	}
+	return out
+}
+
+// timeOut says who did not come to the end of a phase, and what they wait for.
+func (m *Machine) timeOut(s Snapshot) {
+	limit := m.limit()
+	stuck := func(name string, p *Part, otherwise string) {
+		why := otherwise
+		if p.Pod != nil {
+			if w := waiting(p.Pod); w != "" {
+				why = w
+			}
+		}
+		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, place(p.Pod), why, p.more())
+	}
+	switch m.phase {
+	case Initializing:
+		if s.Initializer.Job == nil {
+			m.giveUp("the operator did nothing for %v (stage %q): is it running? kubectl get pods -n k6-operator-system", limit, s.Stage)
+			return
+		}
+		stuck("initializer", &s.Initializer, "it does not end")
+	case Creating, Running:
+		for i := range m.runners {
+			if p := &s.Runners[i]; !m.runners[i].over && (m.phase == Running || p.Pod == nil || p.Pod.Status.Phase != corev1.PodRunning) {
+				stuck(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it does not end", false: "the operator made no pod"}[m.phase == Running])
+			}
+		}
+	case Starting:
+		if !m.wereStarted(s) {
+			stuck("starter", &s.Starter, "the operator started none: it cannot reach port 6565 of all runners, perhaps")
+		}
+		for i := range m.runners {
+			if p := &s.Runners[i]; m.wereStarted(s) && !m.runners[i].over && (p.Paused == nil || *p.Paused) {
+				stuck(fmt.Sprintf("runner %d", i+1), p, map[bool]string{true: "it is still paused though the starter has ended", false: "k6's REST API does not answer"}[p.Paused != nil])
+			}
+		}
+	case Over:
+	}
+}

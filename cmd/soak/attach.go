@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/cluster"
+	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+func attachCommand(outcome *verdict.Outcome) *cobra.Command {
+	var s settings
+	cmd := &cobra.Command{
+		Use:   "attach TESTID",
+		Short: "Follow a soak on Kubernetes that another soak left, and judge it",
+		Long:  "attach goes on where `soak run --on k8s` was cut off, on the same machine or another: it follows the run to its\nend, collects, judges and cleans up. The exit code is the verdict.",
+		Args:  oneArg("run by its test id"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s.plan.TestID = args[0]
+			v, err := attach(cmd.Context(), s, cmd.OutOrStdout())
+			if err != nil {
+				return err
+			}
+			*outcome = v
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&s.out, "out", "results", "folder of all runs")
+	cmd.Flags().StringVar(&s.cluster.namespace, "namespace", defaultNamespace, "namespace of the run")
+	s.cluster.followFlags(cmd.Flags())
+	return cmd
+}
+
+func attach(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome, error) {
+	if err := cluster.CheckTestID(s.plan.TestID); err != nil {
+		return "", usageError{err}
+	}
+	if parent == nil {
+		parent = context.Background()
+	}
+	gentle, kill, stop := interrupts(parent)
+	defer stop()
+	ses, err := newClusterSession(s, stdout)
+	if err != nil {
+		return "", err
+	}
+	defer ses.close()
+	ses.namespace = s.cluster.namespace
+	if ses.plan, ses.place, err = ses.client.Find(gentle, ses.namespace, s.plan.TestID); err != nil {
+		return "", err
+	}
+	if ses.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
+		ses.dir = rundir.Dir(filepath.Join(s.out, s.plan.TestID)) // of the soak that was cut off
+	}
+	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+		return "", err
+	}
+	if err := ses.reachTarget(gentle); err != nil {
+		ses.warn(err.Error())
+	}
+	return ses.follow(gentle, kill)
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/store"
+)
+
+// The bucket of the local overlay is what runners and soak need of S3, also after a restart.
+func TestTheBucketKeepsShards(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, start := range []string{"first", "again"} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		address := listener.Addr().String()
+		require.NoError(t, listener.Close())
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- serveBucket(ctx, "soak", address, dir) }()
+		s, err := store.Open(ctx, "s3://soak/t?endpoint=http://"+address+"&use_path_style=true&region=us-east-1&anonymous=true")
+		require.NoError(t, err)
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		names, err := s.Names(within)
+		require.NoError(t, err)
+		if start == "first" {
+			assert.Empty(t, names, "a run that nobody has written of yet is empty, not missing")
+			require.NoError(t, s.Put(within, "runner-1.json.gz", []byte("half")))
+			require.NoError(t, s.Put(within, "runner-1.json.gz", []byte("whole")))
+		} else {
+			assert.Equal(t, []string{"runner-1.json.gz"}, names)
+			data, err := s.Get(within, "runner-1.json.gz")
+			require.NoError(t, err)
+			assert.Equal(t, "whole", string(data))
+		}
+		require.NoError(t, s.Close())
+		stop()
+		require.NoError(t, <-ended)
+	}
+}

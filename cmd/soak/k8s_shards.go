@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/sse-soak/sse-soak/cluster"
+	"github.com/sse-soak/sse-soak/store"
+)
+
+// openShards opens the place of the shards as it is reached from here.
+func (s *clusterSession) openShards(ctx context.Context) (store.Store, error) {
+	place := s.place
+	if u, err := url.Parse(place); err == nil {
+		query := u.Query()
+		if service, inside := cluster.ServiceOf(query.Get("endpoint")); inside {
+			forward, err := s.client.OpenService(ctx, service)
+			if err != nil {
+				return nil, err
+			}
+			s.closers = append(s.closers, forward.Close)
+			query.Set("endpoint", "http://"+forward.Address)
+			u.RawQuery = query.Encode()
+			place = u.String()
+		}
+	}
+	return store.Open(ctx, place)
+}
+
+// tryShards finds a bucket that cannot be read before the run and not after it.
+func (s *clusterSession) tryShards(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	shards, err := s.openShards(ctx)
+	if err != nil {
+		return err
+	}
+	defer shards.Close()
+	if _, err := shards.Names(ctx); err != nil {
+		return fmt.Errorf("the shards could not be fetched after the run: %w", err)
+	}
+	return nil
+}
+
+// fetch brings the shards to the folder of the run. One that does not come is missing, which the
+// verdict says.
+func (s *clusterSession) fetch(ctx context.Context) {
+	from, err := s.openShards(ctx)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+		defer cancel()
+		err = errors.Join(s.dir.FetchShards(ctx, from), from.Close())
+	}
+	if err != nil {
+		s.run.Problems = append(s.run.Problems, "the shards could not be collected: "+err.Error())
+	}
+}

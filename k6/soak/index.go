@@ -1,0 +1,30 @@
+package soak
+
+import (
+	"fmt"
+	"strconv"
+
+	"go.k6.io/k6/v2/lib"
+)
+
+// runnerIndex is the number of this runner, from 1: RUNNER where whoever started it says so, else
+// the place of its segment in the sequence. The k6-operator gives all runners the same environment,
+// and each its segment.
+func runnerIndex(variable string, options lib.Options) (int, error) {
+	if variable != "" {
+		n, err := strconv.Atoi(variable)
+		if err != nil || n < 1 {
+			return 0, fmt.Errorf("RUNNER is %q: it is the number of this runner, counted from 1", variable)
+		}
+		return n, nil
+	}
+	if options.ExecutionSegment == nil || options.ExecutionSegmentSequence == nil {
+		return 1, nil
+	}
+	for i, s := range *options.ExecutionSegmentSequence {
+		if s.Equal(options.ExecutionSegment) {
+			return i + 1, nil
+		}
+	}
+	return 1, nil
+}
