@@ -38,9 +38,27 @@ smoke: build ## the same with 100 connections for 30 s, a noop every second
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 # The settings of a suite are environment variables: make http-rampup STAGES=20,50 SEARCH=1
+HTTP_SUITE = bin/soak run $(@:http-%=%) --runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
 .PHONY: http-rampup
 http-rampup: build ## raise the request rate in stages, find the breaking point
-	@bin/soak run rampup --runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+	@$(HTTP_SUITE)
+
+.PHONY: http-burst
+http-burst: build ## up to 2000 requests at once, and a health check after each burst
+	@$(HTTP_SUITE)
+
+.PHONY: http-upload
+http-upload: build ## large bodies in sequence and in parallel, compared by their hash
+	@$(HTTP_SUITE)
+
+.PHONY: http-throughput
+http-throughput: build ## requests by volume, by endpoint, and by how many at a time
+	@$(HTTP_SUITE)
+
+.PHONY: http-compare
+http-compare: build ## one backend against three behind nginx
+	@$(HTTP_SUITE)
 
 .PHONY: build
 build: ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)

@@ -10,7 +10,7 @@ import (
 // Limits are what a load must keep to count as sustained.
 type Limits struct {
 	FailedShare float64 // at most, 0 to 1
-	P95         float64 // at most, milliseconds
+	P95         float64 // at most, milliseconds; 0: any
 	Answered    float64 // at least this share of what was offered
 }
 
@@ -47,7 +47,7 @@ func (l Limits) Judge(v Level) (Status, string) {
 	if v.FailedShare > l.FailedShare {
 		why = append(why, fmt.Sprintf("%.2f %% failed", 100*v.FailedShare))
 	}
-	if v.P95 > l.P95 {
+	if l.P95 > 0 && v.P95 > l.P95 {
 		why = append(why, fmt.Sprintf("p95 %s", ms(v.P95)))
 	}
 	if v.Answered < l.Answered {

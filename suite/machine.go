@@ -16,6 +16,7 @@ type Machine struct {
 	Stall                   time.Duration
 	Cores                   int  // 0: not known
 	Shared                  bool // target and runners share the machine
+	Short                   bool // the stage was too short for figures that are taken every few seconds
 }
 
 // When the generator counts as the limit.
@@ -23,6 +24,7 @@ const (
 	waitedShare  = 0.05 // its threads waited longer than this share of the time, and longer than they computed
 	longestStall = 250 * time.Millisecond
 	machineFull  = 0.9
+	shortest     = 2.0 // seconds
 )
 
 // GeneratorLimit says in a sentence why a slow stage may be the generator's own doing, "" if
@@ -41,7 +43,7 @@ func (m Machine) GeneratorLimit() string {
 
 // machine is what was taken between two instants.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
-	out := Machine{Cores: r.Cores, Shared: r.OneHost}
+	out := Machine{Cores: r.Cores, Shared: r.OneHost, Short: to.Sub(from).Seconds() < shortest}
 	if !to.After(from) {
 		return out
 	}

@@ -100,7 +100,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	safe, burst := breaking.Ranges(perSecond)
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
-			{Name: "requests", Value: fmt.Sprintf("%s made, %s good, %s failed, %s never made", whole(total.Total()), whole(total.OK.Count()), verdict.Ratio(total.Failed.Count(), total.Total()), whole(dropped))},
+			totals(total, dropped),
 			{Name: "received", Value: megabytes(bytes)},
 			{Name: "breaks", Value: breaking.Sentence(perSecond)},
 			{Name: "safe", Value: safe}, {Name: "in bursts", Value: burst},
@@ -109,16 +109,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	}
 	a.Criteria = append(a.Criteria, rightAnswers(total), baselineSustained(limits, levels), enough(r, breaking), generatorKeptUp(limits, levels))
 	a.Tables = append(a.Tables, stageTable(limits, stages, levels), latencyTable(stages, total))
-	names, all := []string{}, []*Requests{}
-	for _, st := range stages {
-		names, all = append(names, st.Title), append(all, st.Requests)
-	}
-	if t, any := failedTable("stage", names, all); any {
-		a.Tables = append(a.Tables, t)
-	}
-	if t, any := errorTable(total); any {
-		a.Tables = append(a.Tables, t)
-	}
+	a.Tables = append(a.Tables, detailTables(stages, total)...)
 	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, perSecond))
 	if len(stages) > 1 {
 		a.Tables = append(a.Tables, stressTable(stages))

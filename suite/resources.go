@@ -33,7 +33,7 @@ func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
 	}
 	by := verdict.Table{
 		Title:   "CPU by stage, % of one core",
-		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core", r.Cores),
+		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core; – is for what was over in two seconds", r.Cores),
 		Columns: []string{"stage", "runners", "nginx", "backend", "machine", "waited", "longest stall"},
 	}
 	for _, st := range stages {
@@ -41,6 +41,10 @@ func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
 			continue
 		}
 		m := st.Machine
+		if m.Short {
+			by.Rows = append(by.Rows, []string{st.Title, "–", "–", "–", "–", "–", "–"})
+			continue
+		}
 		by.Rows = append(by.Rows, []string{
 			st.Title, percentPoints(m.Runners), percentPoints(m.Nginx), percentPoints(m.Backend), percentPoints(m.Host),
 			percentPoints(100 * m.RunDelay), fmt.Sprintf("%d ms", m.Stall.Milliseconds()),

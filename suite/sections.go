@@ -65,10 +65,41 @@ func generatorKeptUp(l Limits, levels []Level) verdict.Judged {
 	return c
 }
 
+// goodMeans says what a level must keep.
+func (l Limits) goodMeans() string {
+	text := fmt.Sprintf("good: at most %.3g %% failed", 100*l.FailedShare)
+	if l.P95 > 0 {
+		text += ", p95 at most " + ms(l.P95)
+	}
+	return text + fmt.Sprintf(", at least %.3g %% of what was offered answered", 100*l.Answered)
+}
+
+// detailTables are the failed requests' times and errors, where there are any.
+func detailTables(stages []StageResult, total *Requests) (out []verdict.Table) {
+	var names []string
+	var all []*Requests
+	for _, st := range stages {
+		names, all = append(names, st.Title), append(all, st.Requests)
+	}
+	if t, any := failedTable("stage", names, all); any {
+		out = append(out, t)
+	}
+	if t, any := errorTable(total); any {
+		out = append(out, t)
+	}
+	return out
+}
+
+// totals is a fact: what became of all requests.
+func totals(total *Requests, dropped int64) verdict.Fact {
+	return verdict.Fact{Name: "requests", Value: fmt.Sprintf("%s made, %s good, %s failed, %s never made",
+		whole(total.Total()), whole(total.OK.Count()), verdict.Ratio(total.Failed.Count(), total.Total()), whole(dropped))}
+}
+
 func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
 	t := verdict.Table{
 		Title:   "Stages",
-		Note:    fmt.Sprintf("good: at most %.3g %% failed, p95 at most %s, at least %.3g %% of what was offered answered", 100*l.FailedShare, ms(l.P95), 100*l.Answered),
+		Note:    l.goodMeans(),
 		Columns: []string{"stage", "requests", "failed", "never made", "answered/s", "p95 ms", "status"},
 	}
 	for i, st := range stages {

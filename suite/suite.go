@@ -42,7 +42,9 @@ var all = map[string]Suite{}
 func register(s Suite) { all[s.Name] = s }
 
 func init() {
-	register(rampup)
+	for _, s := range []Suite{rampup, burst, upload, throughput, compare} {
+		register(s)
+	}
 }
 
 // Find is the suite of that name.
@@ -58,6 +60,18 @@ func All() []Suite {
 		out = append(out, all[name])
 	}
 	return out
+}
+
+// trend is a further trend of the script in a stage; one without values where there is none.
+func (r *Run) trend(name, stage string) shard.Metric {
+	for _, m := range r.Rounds {
+		for _, metric := range m.Metrics {
+			if metric.Name == name && metric.Tags[shard.TagStage] == stage && metric.Trend != nil {
+				return metric
+			}
+		}
+	}
+	return shard.Metric{Trend: shard.NewHistogram()}
 }
 
 // number is a setting as the script understood it, 0 where it has none.

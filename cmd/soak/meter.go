@@ -48,6 +48,9 @@ func (m *meter) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
+			if err := out.Encode(m.sample(context.WithoutCancel(ctx))); err != nil { // the last stretch counts too
+				m.complain(err)
+			}
 			return
 		case <-tick.C:
 		}

@@ -111,7 +111,7 @@ func (s *suiteSession) announce(script string) {
 		where += " (backend behind " + s.run.Nginx + ", started here)"
 	}
 	if s.cluster != nil {
-		where += " and " + s.clusterURL
+		where += " and a cluster at " + s.clusterURL
 	}
 	fmt.Fprintf(s.stdout, "%s %s: %s by %d runners, up to %d virtual users, at most %s\ntarget %s\n",
 		s.plan.Suite, s.plan.TestID, script, s.plan.Runners, s.needs.VUs, s.needs.Duration.Round(time.Second), where)

@@ -7,6 +7,15 @@
 /** Seconds between two stages, so that what one leaves behind does not fall into the next. */
 const PAUSE = 1;
 
+/**
+ * @param {number} requests
+ * @param {number} slowest requests per second that are to be had at least
+ * @returns {number} seconds that a stage with so many gets, at most
+ */
+export function timeFor(requests, slowest) {
+  return Math.ceil(requests / slowest) + 1;
+}
+
 export class Schedule {
   constructor() {
     /** @type {Record<string, import('k6/options').Scenario>} */
@@ -75,7 +84,8 @@ export class Schedule {
         vus: stage.requests,
         iterations: 1,
         maxDuration: `${stage.seconds}s`,
-        gracefulStop: `${stage.timeout}s`,
+        // A request that began ends by its timeout; virtual users that linger add to the next burst's.
+        gracefulStop: stage.seconds > stage.timeout ? '0s' : `${stage.timeout}s`,
         exec: stage.exec ?? 'default',
       },
     );

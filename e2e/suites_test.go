@@ -1,0 +1,105 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// passes runs a suite's smoke profile against what soak starts itself. On a busy machine a figure
+// may be the generator's, which is a warning; a failure would be ours.
+func passes(t *testing.T, name string) *verdict.Verdict {
+	t.Helper()
+	r := smoke(t, name)
+	v := r.judged()
+	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
+	require.FileExists(t, r.dir.Path("report.html"))
+	text, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
+	}
+	return v
+}
+
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "burst")
+	rows := section(v, "Bursts").Rows
+	require.Len(t, rows, 2)
+	require.Equal(t, "100", rows[1][0])
+	require.Equal(t, "good", rows[1][6], "health after it")
+}
+
+func TestAServiceThatABurstBreaksForGood(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		if seen.Add(1) <= 60 {
+			return false
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	})
+	v := smoke(t, "burst", "--backend-url", url).judged()
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "after burst-100 the health check was not answered well")
+	require.Contains(t, factOf(v, "breaks"), "between 20 and 100 requests at once")
+}
+
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "upload")
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, []string{"9 of 9 uploads arrived whole"}, v.Reasons)
+}
+
+func TestAnUploadOfWhichAByteIsChangedIsNoticed(t *testing.T) {
+	t.Parallel()
+	var uploads atomic.Int64
+	url := plainServices(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && uploads.Add(1) == 5 {
+			body, _ := io.ReadAll(r.Body)
+			body[len(body)/2] ^= 1
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		return false
+	})
+	v := smoke(t, "upload", "--backend-url", url).judged()
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived whole (wrong answer)")
+}
+
+func TestThroughput(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "throughput")
+	require.Len(t, section(v, "By endpoint").Rows, 7)
+	require.Len(t, section(v, "By requests at a time").Rows, 3)
+	require.Len(t, section(v, "By number of requests").Rows, 2)
+	for _, row := range section(v, "By endpoint").Rows {
+		require.Equal(t, "0", row[3], "wrong answers of %s", row[0])
+	}
+}
+
+func TestCompareOneBackendWithACluster(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "compare")
+	rows := section(v, "Answers by server").Rows
+	require.Len(t, rows, 4, "one, and three")
+	for i, row := range rows[1:] {
+		require.Equal(t, []string{"cluster", fmt.Sprintf("backend-%d", i+1)}, row[:2])
+		require.Regexp(t, `^3[0-9]\.`, row[3], "a third of the answers")
+	}
+	require.NotEmpty(t, factOf(v, "deploy"))
+}

@@ -1,0 +1,89 @@
+// @ts-check
+// Bursts: so many requests at once, each from a virtual user of its own, and a health check after
+// each; then as many one after the other. Finds how many at once the service bears.
+//
+//   bin/soak run burst                   judges it
+//   bin/k6 run load-tests/http/burst.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
+
+import exec from 'k6/execution';
+import { Trend } from 'k6/metrics';
+import { suite } from 'k6/x/soak';
+
+import { ask, OPERATIONS } from '../lib/operations.js';
+import { profile } from '../lib/profile.js';
+import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
+import { Schedule } from '../lib/schedule.js';
+import { url } from '../lib/settings.js';
+
+const full = {
+  BURSTS: [100, 200, 500, 1000, 2000],
+  BURST_SECONDS: 15,
+  SEQUENCE: 1000,
+  SEQUENCE_SECONDS: 30,
+  MAX_FAILED_PERCENT: 1,
+  MAX_P95_MS: 5000,
+  MIN_ANSWERED_PERCENT: 99,
+  TIMEOUT_SECONDS: 10,
+};
+
+const { name, values, parameters } = profile({
+  full,
+  smoke: { ...full, BURSTS: [20, 100], BURST_SECONDS: 3, SEQUENCE: 50, SEQUENCE_SECONDS: 2, TIMEOUT_SECONDS: 2 },
+});
+
+const backend = url('BACKEND_URL');
+const status = OPERATIONS[OPERATIONS.length - 1];
+
+const schedule = new Schedule();
+for (const requests of values.BURSTS) {
+  schedule.atOnce({ name: `burst-${requests}`, requests, seconds: values.BURST_SECONDS, timeout: values.TIMEOUT_SECONDS });
+  health(`burst-${requests}`);
+}
+schedule.shared({
+  name: 'sequence',
+  title: `${values.SEQUENCE} in sequence`,
+  kind: 'sequence',
+  concurrency: 1,
+  requests: values.SEQUENCE,
+  seconds: values.SEQUENCE_SECONDS,
+  timeout: values.TIMEOUT_SECONDS,
+});
+health('sequence');
+
+/** @param {string} after the stage that the service has to have survived */
+function health(after) {
+  schedule.shared({
+    name: `health-${after}`,
+    title: `health after ${after}`,
+    kind: 'health',
+    target: after,
+    concurrency: 1,
+    requests: 1,
+    seconds: 1,
+    timeout: values.TIMEOUT_SECONDS,
+    exec: 'check',
+  });
+}
+
+suite({ name: 'burst', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
+
+export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+
+/** When a request of a burst left, after the burst began: what "at once" came to. */
+const left = new Trend('sent_after', true);
+
+/** How many requests the server says it had in hand when this one came. */
+const inFlight = new Trend('server_in_flight');
+
+export default function () {
+  left.add(Date.now() - exec.scenario.startTime);
+  const response = ask(backend, OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], values.TIMEOUT_SECONDS);
+  const inHand = Number(response.headers['X-In-Flight']);
+  if (inHand > 0) {
+    inFlight.add(inHand);
+  }
+}
+
+export function check() {
+  ask(backend, status, values.TIMEOUT_SECONDS);
+}

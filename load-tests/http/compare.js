@@ -1,0 +1,61 @@
+// @ts-check
+// One backend against a cluster: the same levels go to both, turn about, so that whatever else
+// happens on the machine meets both alike.
+//
+//   bin/soak run compare                 starts both and judges
+//   bin/k6 run load-tests/http/compare.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
+
+import exec from 'k6/execution';
+import { suite } from 'k6/x/soak';
+
+import { ask, OPERATIONS } from '../lib/operations.js';
+import { profile } from '../lib/profile.js';
+import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
+import { Schedule, timeFor } from '../lib/schedule.js';
+import { url } from '../lib/settings.js';
+
+const full = {
+  LEVELS: [5, 10, 20, 50, 100, 200],
+  LEVEL_REQUESTS: 10000,
+  WARMUP_REQUESTS: 500,
+  SLOWEST: 600,
+  MAX_FAILED_PERCENT: 1,
+  MAX_P95_MS: 0,
+  MIN_ANSWERED_PERCENT: 99,
+  TIMEOUT_SECONDS: 10,
+};
+
+const { name, values, parameters } = profile({
+  full,
+  smoke: { ...full, LEVELS: [5, 20], LEVEL_REQUESTS: 300, WARMUP_REQUESTS: 30, SLOWEST: 300, TIMEOUT_SECONDS: 2 },
+});
+
+/** @type {Record<string, string>} */
+const targets = { single: url('BACKEND_URL'), cluster: url('CLUSTER_URL') };
+
+const schedule = new Schedule();
+for (const concurrency of [0, ...values.LEVELS]) {
+  for (const target of Object.keys(targets)) {
+    const warmup = concurrency === 0;
+    const requests = warmup ? values.WARMUP_REQUESTS : values.LEVEL_REQUESTS;
+    schedule.shared({
+      name: warmup ? `warmup-${target}` : `level-${concurrency}-${target}`,
+      title: warmup ? 'warm-up' : `${concurrency} at a time, ${target}`,
+      kind: warmup ? 'warmup' : 'load',
+      target,
+      concurrency: concurrency || 10,
+      requests,
+      seconds: timeFor(requests, values.SLOWEST),
+      timeout: values.TIMEOUT_SECONDS,
+      env: { TARGET: target },
+    });
+  }
+}
+
+suite({ name: 'compare', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
+
+export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+
+export default function () {
+  ask(targets[__ENV.TARGET], OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], values.TIMEOUT_SECONDS);
+}

@@ -1,0 +1,215 @@
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// The two targets of a comparison.
+const (
+	single  = "single"
+	cluster = "cluster"
+)
+
+var compare = Suite{
+	Name:    "compare",
+	Short:   "hold one backend against three behind one address, at the same loads",
+	Script:  []string{"load-tests", "http", "compare.js"},
+	Cluster: true,
+	Settings: append([]Setting{
+		{"LEVELS", "requests at a time, with commas between"},
+		{"LEVEL_REQUESTS", "requests of each level, to each target"},
+		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
+		{"SLOWEST", "requests/s that are expected at least: a stage gets as much time"},
+	}, limitSettings...),
+	Assess: assessCompare,
+}
+
+// A Side is what one target did at all levels.
+type Side struct {
+	Peak        float64 // answers/s at its best level
+	P95         float64 // mean of the levels' 95th percentiles, milliseconds
+	FailedShare float64 // of all requests
+	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server
+	Limited     bool    // the generator was the limit at its best level
+}
+
+// even is the difference below which nobody wins: that much two runs of the same differ.
+const even = .1
+
+// Winner says who is better at a figure, and by how many percent; lower tells that less is better.
+func Winner(one, many float64, lower bool) (who, by string) {
+	better, worse, who := one, many, single
+	if (many > one) != lower {
+		better, worse, who = many, one, cluster
+	}
+	if lower {
+		better, worse = worse, better
+	}
+	switch {
+	case one == many, worse > 0 && better/worse-1 < even:
+		return "even", "–"
+	case worse == 0:
+		return who, "–"
+	}
+	return who, fmt.Sprintf("%.0f %%", 100*(better/worse-1))
+}
+
+// Deployment recommends one of the two by these rules, the first that holds:
+//
+//  1. One fails more than the other by over a percent of its requests: the other.
+//  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): mend that first.
+//  3. The generator was the limit of both peaks: throughput decides nothing; a single backend, unless it must not be lost.
+//  4. One peak is over a fifth higher: that one.
+//  5. Else a single backend: the cluster buys availability only, for three times the processes.
+func Deployment(one, many Side) (choice, why string) {
+	switch {
+	case many.FailedShare > one.FailedShare+.01:
+		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(many.FailedShare), percentOf(one.FailedShare))
+	case one.FailedShare > many.FailedShare+.01:
+		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
+	case many.Evenness < .8:
+		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: mend the balancing first", 100*many.Evenness)
+	case one.Limited && many.Limited:
+		return single, "the generator was the limit of both, so throughput decides nothing; three backends only where one must be able to fail"
+	case many.Peak > 1.2*one.Peak:
+		return cluster, fmt.Sprintf("it answers %.0f %% more a second", 100*(many.Peak/one.Peak-1))
+	case one.Peak > 1.2*many.Peak:
+		return single, fmt.Sprintf("it answers %.0f %% more a second; three backends only where one must be able to fail", 100*(one.Peak/many.Peak-1))
+	}
+	return single, "the cluster is not over a fifth faster; three backends only where one must be able to fail"
+}
+
+func sideOf(stages []StageResult) (s Side, total *Requests) {
+	total = NewRequests()
+	s.Evenness = 1
+	var failed, all int64
+	for _, st := range stages {
+		s.P95 += quantile(st.OK, .95) / float64(len(stages))
+		failed, all = failed+st.Failed.Count(), all+st.Total()
+		for server, n := range st.Servers {
+			total.Servers[server] += n
+		}
+	}
+	s.FailedShare = share(failed, all)
+	if best, ok := peak(stages); ok {
+		s.Peak, s.Limited = best.PerSecond(), limitOf(best) != ""
+	}
+	if len(total.Servers) > 0 {
+		counts := slices.Sorted(maps.Values(total.Servers))
+		s.Evenness = share(counts[0], counts[len(counts)-1])
+	}
+	return s, total
+}
+
+func assessCompare(r *Run) verdict.Assessment {
+	all := loads(r.stages())
+	of := map[string][]StageResult{}
+	for _, st := range all {
+		of[st.Target] = append(of[st.Target], st)
+	}
+	one, oneTotal := sideOf(of[single])
+	many, manyTotal := sideOf(of[cluster])
+	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind == kindLoad })
+	var dropped int64
+	for _, st := range all {
+		dropped += st.Dropped
+	}
+	choice, why := Deployment(one, many)
+	limits := r.limits()
+	a := verdict.Assessment{
+		Facts: []verdict.Fact{
+			totals(total, dropped),
+			{Name: "peak", Value: fmt.Sprintf("single %s answers/s, cluster %s", count(one.Peak), count(many.Peak))},
+			{Name: "deploy", Value: choice + ": " + why},
+		},
+		Criteria: []verdict.Judged{
+			rightAnswers(total), baselineSustained(limits, fixedLevels(of[single])), everyServer(manyTotal), notTheGenerator(all),
+		},
+		Passed: fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why),
+	}
+	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many), serverTable(oneTotal, manyTotal))
+	a.Tables = append(a.Tables, fixedTable("Single", limits, of[single]), fixedTable("Cluster", limits, of[cluster]))
+	a.Tables = append(a.Tables, detailTables(all, total)...)
+	a.Tables = append(a.Tables, r.resourceTables(all)...)
+	a.Figures = []verdict.Figure{
+		{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
+		{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
+		{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
+	}
+	return a
+}
+
+// everyServer fails a cluster of which a server got nothing, or whose answers do not say which it was.
+func everyServer(q *Requests) verdict.Judged {
+	return verdict.Judged{Criterion: verdict.Criterion{
+		Name: "every server of the cluster answers", Limit: "at least 2", Actual: fmt.Sprintf("%d named themselves", len(q.Servers)), Pass: len(q.Servers) > 1,
+		Why: "a cluster of which one server does all is none; servers name themselves by X-Server",
+	}}
+}
+
+// levelTable holds the two against each other level by level.
+func levelTable(of map[string][]StageResult) verdict.Table {
+	t := verdict.Table{
+		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even", 100*even),
+		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
+	}
+	for _, st := range of[single] {
+		i := slices.IndexFunc(of[cluster], func(other StageResult) bool { return other.Concurrency == st.Concurrency })
+		if i < 0 {
+			continue
+		}
+		other := of[cluster][i]
+		row := func(name string, a, b float64, lower bool, text func(float64) string) {
+			who, by := Winner(a, b, lower)
+			t.Rows = append(t.Rows, []string{fmt.Sprint(st.Concurrency), name, text(a), text(b), who, by})
+		}
+		row("answers/s", st.PerSecond(), other.PerSecond(), false, count)
+		row("p50", quantile(st.OK, .5), quantile(other.OK, .5), true, ms)
+		row("p95", quantile(st.OK, .95), quantile(other.OK, .95), true, ms)
+		row("failed", st.FailedShare(), other.FailedShare(), true, percentOf)
+	}
+	return t
+}
+
+// sideTable is what one gains and what one pays.
+func sideTable(one, many Side) verdict.Table {
+	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
+	row := func(name string, a, b float64, lower bool, text func(float64) string) {
+		who, by := Winner(a, b, lower)
+		t.Rows = append(t.Rows, []string{name, text(a), text(b), who, by})
+	}
+	row("throughput: peak answers/s", one.Peak, many.Peak, false, count)
+	row("latency: mean of the p95", one.P95, many.P95, true, ms)
+	row("reliability: failed", one.FailedShare, many.FailedShare, true, percentOf)
+	t.Rows = append(t.Rows,
+		[]string{"evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–"},
+		[]string{"backends to run", "1", "3", single, "–"},
+		[]string{"backends that may fail", "0", "2", cluster, "–"})
+	return t
+}
+
+// serverTable is who answered how many.
+func serverTable(one, many *Requests) verdict.Table {
+	t := verdict.Table{Title: "Answers by server", Note: "as servers name themselves (X-Server)", Columns: []string{"target", "server", "answers", "share"}}
+	for _, side := range []struct {
+		name string
+		q    *Requests
+	}{{single, one}, {cluster, many}} {
+		var sum int64
+		for _, n := range side.q.Servers {
+			sum += n
+		}
+		servers := slices.SortedFunc(maps.Keys(side.q.Servers), cmp.Compare)
+		for _, server := range servers {
+			n := side.q.Servers[server]
+			t.Rows = append(t.Rows, []string{side.name, server, whole(n), percentOf(share(n, sum))})
+		}
+	}
+	return t
+}

@@ -1,0 +1,86 @@
+package suite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+func TestWinner(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		one, many float64
+		lower     bool
+		who, by   string
+	}{
+		{100, 150, false, cluster, "50 %"},
+		{150, 100, false, single, "50 %"},
+		{150, 100, true, cluster, "50 %"},
+		{100, 150, true, single, "50 %"},
+		{100, 109, false, "even", "–"},
+		{0, 0, true, "even", "–"},
+		{0, .02, true, single, "–"},
+		{.02, 0, true, cluster, "–"},
+	} {
+		who, by := Winner(c.one, c.many, c.lower)
+		require.Equal(t, c.who+" "+c.by, who+" "+by, "%+v", c)
+	}
+}
+
+func TestDeployment(t *testing.T) {
+	t.Parallel()
+	side := func(peak, failed, evenness float64, limited bool) Side {
+		return Side{Peak: peak, FailedShare: failed, Evenness: evenness, Limited: limited}
+	}
+	for _, c := range []struct {
+		name      string
+		one, many Side
+		want      string
+		says      string
+	}{
+		{"the cluster fails", side(100, 0, 1, false), side(300, .05, 1, false), single, "the cluster failed 5.00 %"},
+		{"the single backend fails", side(300, .05, 1, false), side(100, 0, 1, false), cluster, "the single backend failed 5.00 %"},
+		{"uneven", side(100, 0, 1, false), side(300, 0, .5, false), "neither yet", "mend the balancing first"},
+		{"nobody can say", side(100, 0, 1, true), side(300, 0, 1, true), single, "the generator was the limit of both"},
+		{"the cluster is faster", side(100, 0, 1, false), side(150, 0, 1, false), cluster, "50 % more a second"},
+		{"the cluster is faster, although its generator was at its end", side(100, 0, 1, false), side(150, 0, 1, true), cluster, "50 % more"},
+		{"the single backend is faster", side(155, 0, 1, false), side(110, 0, 1, false), single, "41 % more a second"},
+		{"about equal", side(100, 0, 1, false), side(115, 0, 1, false), single, "not over a fifth faster"},
+	} {
+		choice, why := Deployment(c.one, c.many)
+		require.Equal(t, c.want, choice, c.name)
+		require.Contains(t, why, c.says, c.name)
+	}
+}
+
+func compared() *Run {
+	return runOf("compare", fixedParameters,
+		shard.Stage{Name: "level-5-single", Title: "5 at a time, single", Kind: kindLoad, Target: single, Seconds: 10, Concurrency: 5, Requests: 1000},
+		shard.Stage{Name: "level-5-cluster", Title: "5 at a time, cluster", Kind: kindLoad, Target: cluster, Start: 20, Seconds: 10, Concurrency: 5, Requests: 1500},
+	).answers("level-5-single", 1000, 10, shard.TagServer, "backend-1")
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	r := compared()
+	for _, server := range []string{"backend-1", "backend-2", "backend-3"} {
+		r.answers("level-5-cluster", 500, 4, shard.TagServer, server)
+	}
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "single 100 answers/s, cluster 150", fact(v, "peak"))
+	require.Contains(t, fact(v, "deploy"), "cluster: it answers 50 % more a second")
+	require.Equal(t, []string{"5", "answers/s", "100", "150", "cluster", "50 %"}, table(v, "Level by level").Rows[0])
+	require.Equal(t, []string{"5", "p95", "10.0 ms", "4.00 ms", "cluster", "150 %"}, table(v, "Level by level").Rows[2])
+	require.Equal(t, []string{"cluster", "backend-2", "500", "33.33 %"}, table(v, "Answers by server").Rows[2])
+}
+
+func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {
+	t.Parallel()
+	v := judged(compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 1 named themselves")
+}
