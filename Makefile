@@ -61,10 +61,9 @@ http-compare: build ## one backend against three behind nginx
 	@$(HTTP_SUITE)
 
 .PHONY: build
-build: ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
+build: report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
 	@mkdir -p bin
-	@$(MAKE) --no-print-directory report/html/bundle/page.js
 	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend ./bench
 	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./k6
 

@@ -11,15 +11,19 @@ import (
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.
 func Markdown(w io.Writer, v *verdict.Verdict) error {
 	out := &printer{w: w}
-	out.printf("# %s %s: **%s**\n\n", title(v), escape(v.TestID), v.Verdict)
+	out.printf("# %s %s %s: %s\n\n", seal[v.Verdict], title(v), escape(v.TestID), v.Verdict)
 	for _, r := range v.Reasons {
 		out.printf("- %s\n", escape(r))
 	}
-	out.printf("\n| | |\n|---|---|\n")
+	out.printf("\n| | figures |\n|---|---")
 	for _, row := range facts(v) {
-		out.printf("| %s | %s |\n", row[0], escape(row[1]))
+		if row[0] == "" { // goes on with the line before
+			out.printf(" %s", escape(row[1]))
+			continue
+		}
+		out.printf(" |\n| **%s** | %s", row[0], escape(row[1]))
 	}
-	out.printf("\n| | criterion | limit | actual | why |\n|---|---|---|---|---|\n")
+	out.printf(" |\n\n| | criterion | limit | actual | why |\n|---|---|---|---|---|\n")
 	for _, c := range v.Criteria {
 		sign := map[string]string{"ok": "✓", "XX": "✗", "??": "?", "!!": "!"}[mark(c)]
 		out.printf("| %s | %s | %s | %s | %s |\n", sign, escape(c.Name), escape(c.Limit), escape(c.Actual), escape(c.Why))
@@ -53,7 +57,12 @@ func warnings(out *printer, v *verdict.Verdict) {
 	}
 }
 
+// seal is what a reader of a pull request sees from afar.
+var seal = map[verdict.Outcome]string{verdict.Pass: "✅", verdict.Fail: "❌", verdict.Invalid: "⚠️"}
+
+// escaper also keeps GitHub from making links of addresses, people and issues.
 var escaper = strings.NewReplacer(
+	"://", "&#58;//", "www.", "www&#46;", "@", "&#64;", "#", "&#35;",
 	"~", "\\~", "&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "\n", " ", "\r", " ",
 	"*", "\\*", "_", "\\_", "`", "\\`", "[", "\\[", "]", "\\]", "\\", "\\\\",
 )

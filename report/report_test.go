@@ -139,11 +139,11 @@ func spoil(v *verdict.Verdict, text string) {
 func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {
 	t.Parallel()
 	_, v, _ := handmade()
-	spoil(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~")
+	spoil(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, v))
 	text := b.String()
-	for _, raw := range []string{"<img", "**e**", " _f_", " `g`", "[h](i)", "\n# c", "\n- d", " & ", "a|b", "~~k~~"} {
+	for _, raw := range []string{"<img", "**e**", " _f_", " `g`", "[h](i)", "\n# c", "\n- d", " & ", "a|b", "~~k~~", "://", "www.", "@", " #1"} {
 		require.NotContains(t, text, raw)
 	}
 	require.Contains(t, text, "&lt;img src=x&gt;")

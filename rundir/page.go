@@ -68,6 +68,9 @@ func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err err
 		if err == nil {
 			err = baseline.SamePlan(chosen, this)
 		}
+		if err == nil && chosen.Verdict.TestID == v.TestID {
+			err = fmt.Errorf("%s is the run itself", against)
+		}
 		if err != nil {
 			return b, errors.Join(errors.New("the baseline does not fit"), err)
 		}
@@ -77,9 +80,7 @@ func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err err
 				return b, nil
 			}
 		}
-		if chosen.Verdict.TestID != v.TestID {
-			b.Old = append(b.Old, chosen)
-		}
+		b.Old = append(b.Old, chosen)
 		return b, nil
 	}
 	if len(b.Old) == 0 {

@@ -1,7 +1,9 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/verdict"
 )
@@ -42,7 +44,9 @@ func (s *soak) account() Section {
 	if len(s.v.Findings) > 0 {
 		const most = 100
 		findings := Table{Caption: "What was found", Columns: columns("when (UTC)", "kind", "what")}
-		for i, f := range s.v.Findings {
+		byTime := slices.Clone(s.v.Findings)
+		slices.SortStableFunc(byTime, func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
+		for i, f := range byTime {
 			if i == most {
 				findings.Caption = fmt.Sprintf("What was found: the first %d of %d listed; connections.csv has all", most, len(s.v.Findings))
 				break

@@ -24,7 +24,7 @@ func (s *soak) comparison() Section {
 	}
 	name := filepath.Base(b.Against.Dir)
 	out.Lead = []string{fmt.Sprintf("Against %s (%s, %s), a run of the same plan.", name, b.Against.Verdict.Verdict, date(b.Against.Verdict.StartedUnix))}
-	judged, why := s.judged()
+	judged, notes := s.judged()
 	t := Table{Columns: columns("", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
 	was := map[string]float64{}
 	for _, f := range baseline.Figures(b.Against.Verdict) {
@@ -40,23 +40,23 @@ func (s *soak) comparison() Section {
 		t.Rows = append(t.Rows, append(row, mark(judged, f)...))
 	}
 	out.Tables = []Table{t}
-	out.Notes = []string{why}
+	out.Notes = notes
 	return out
 }
 
 // judged is what more runs of the plan say of this one; nil with fewer than three in all.
-func (s *soak) judged() (c *baseline.Comparison, why string) {
+func (s *soak) judged() (c *baseline.Comparison, notes []string) {
 	b := s.Baseline
 	c, err := baseline.Compare(b.Old, []baseline.Run{*b.This}, comparisonTolerance)
 	if err != nil {
-		return nil, fmt.Sprintf("What is noise is not known: %v.", err)
+		return nil, []string{fmt.Sprintf("What is noise is not known: %v.", err)}
 	}
-	why = fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
-		len(b.Old), 100*comparisonTolerance)
+	notes = []string{fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
+		len(b.Old), 100*comparisonTolerance)}
 	for _, w := range c.Warnings {
-		why += " " + w + "."
+		notes = append(notes, "Warning: "+w+".")
 	}
-	return c, why
+	return c, notes
 }
 
 // mark is the noise band of a figure and what became of it.

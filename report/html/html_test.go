@@ -101,9 +101,9 @@ func TestSpikesAreFoundWithWhatCoincided(t *testing.T) {
 	})
 	require.Len(t, found, 5, "%q", found)
 	all := strings.Join(found, "\n")
-	require.Contains(t, all, "22:13:25|CPU of the backend|clients connecting")
-	require.Contains(t, all, "22:13:25|CPU of nginx|clients connecting")
-	require.Contains(t, all, "CPU of the runners|clients connecting")
+	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of the backend|clients connecting")
+	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of nginx|clients connecting")
+	require.Contains(t, all, "22:13:20 to 22:13:30|CPU of the runners|clients connecting")
 	require.Regexp(t, `22:23:20\|lateness, max\|TCP retransmits \(in 0.1 % of the run\); a collection in the backend`, all)
 	require.Regexp(t, `22:23:20\|TCP retransmits\|a collection`, all, "a signal does not explain itself")
 }

@@ -81,11 +81,11 @@ const heatColumns = 240
 
 func (s *soak) heat() *Heat {
 	t := s.series
-	if t.n == 0 {
+	if t.n < 2 {
 		return nil
 	}
 	width := max((t.n+heatColumns-1)/heatColumns, window(s.v.Plan.NoopInterval))
-	heat := &Heat{Width: width, Counts: make([][]int, (t.n+width-1)/width)}
+	heat := &Heat{Width: width, Counts: make([][]int, (t.n-2)/width+1)}
 	for i := range heat.Counts {
 		heat.Counts[i] = make([]int, len(heatRows)+1)
 	}
@@ -93,7 +93,7 @@ func (s *soak) heat() *Heat {
 	for i, rows := range t.rows {
 		for row, n := range rows {
 			if n > 0 {
-				heat.Counts[i/width][row] += int(n)
+				heat.Counts[(i-1)/width][row] += int(n)
 				top = max(top, row)
 			}
 		}

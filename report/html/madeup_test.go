@@ -123,11 +123,14 @@ func madeUpSamples(p plan.Plan) (out []resources.Sample) {
 	cpu, busy, retransmits := 1.0, 100.0, uint64(50)
 	for at := 0; at < p.Seconds; at += int(step) {
 		use, streams := .01, p.Connections
-		if at < madeUpConnect {
+		if 0 < at && at <= madeUpConnect {
 			use, streams = 1, p.Connections*at/madeUpConnect
 		}
+		if at == 0 {
+			streams = 0
+		}
 		cpu, busy = cpu+use, busy+2+use
-		if at == retransmitsAt {
+		if at == retransmitsAt+int(step) {
 			retransmits += 300
 		}
 		out = append(out, resources.Sample{

@@ -39,5 +39,5 @@ func (p phases) steady(s *series) (from, to int) {
 	if s.n == 0 {
 		return 0, 0
 	}
-	return min(s.index(p.held)+1, s.n), s.index(p.ending)
+	return min(s.index(p.held)+2, s.n), s.index(p.ending) + 1
 }

@@ -11,7 +11,8 @@ import (
 
 const step = int64(shard.BucketWidth / time.Second)
 
-// series are the figures of a run on one time axis, a point each step; NaN is not known.
+// series are the figures of a run on one time axis, a point each step; NaN is not known. A point
+// tells of the step that ends there: what was so then, or what happened in it.
 type series struct {
 	from int64
 	n    int
@@ -33,13 +34,13 @@ type series struct {
 func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	s := &series{}
 	var from, to int64 = math.MaxInt64, 0
-	see := func(unix int64) { from, to = min(from, unix/step*step), max(to, unix/step*step) }
+	see := func(first, last int64) { from, to = min(from, first/step*step), max(to, last/step*step) }
 	for _, b := range m.Series {
-		see(b.Unix)
+		see(b.Unix, b.Unix+step)
 	}
 	if len(m.Series) == 0 {
 		for _, r := range samples {
-			see(r.Unix)
+			see(r.Unix, r.Unix)
 		}
 	}
 	if to == 0 {
@@ -55,7 +56,7 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 
 // put sets a value on the axis; a column is made when its first value comes.
 func (s *series) put(column *[]float64, unix int64, value float64) {
-	i := (unix - s.from) / step
+	i := (unix - s.from + step/2) / step
 	if unix < s.from || i >= int64(s.n) {
 		return
 	}
@@ -69,7 +70,7 @@ func (s *series) put(column *[]float64, unix int64, value float64) {
 }
 
 func (s *series) addBucket(b shard.Bucket) {
-	put := func(column *[]float64, value float64) { s.put(column, b.Unix, value) }
+	put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
 	put(&s.open, float64(b.Open))
 	put(&s.opened, float64(b.Opened))
 	put(&s.closed, float64(b.Closed))
@@ -83,7 +84,7 @@ func (s *series) addBucket(b shard.Bucket) {
 		if s.rows == nil {
 			s.rows = make([][]int64, s.n)
 		}
-		s.rows[(b.Unix-s.from)/step] = h.CountBy(heatRows)
+		s.rows[(b.Unix-s.from)/step+1] = h.CountBy(heatRows)
 	}
 	if b.RSS == 0 {
 		return // the runners could not see themselves

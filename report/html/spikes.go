@@ -111,7 +111,7 @@ func above(values []float64, limit float64) func(int) bool {
 func (s *soak) causes() []cause {
 	t, p := s.series, s.phases
 	within := func(from, to float64) func(int) bool {
-		return func(i int) bool { return t.at(i) <= to && t.at(i)+float64(step) > from }
+		return func(i int) bool { return t.at(i)-float64(step) <= to && t.at(i) > from }
 	}
 	return []cause{
 		{name: "clients connecting", at: within(p.start, p.held)},
@@ -133,7 +133,7 @@ const checkpointEvery = 30
 func (s *soak) checkpoint(i int) bool {
 	for _, r := range s.Merged.Runners {
 		since := s.series.at(i) - float64(r.StartedUS)/1e6
-		if since+float64(step) > checkpointEvery && math.Floor((since+float64(step))/checkpointEvery) > math.Floor(since/checkpointEvery) {
+		if since >= checkpointEvery && math.Floor(since/checkpointEvery) > math.Floor((since-float64(step))/checkpointEvery) {
 			return true
 		}
 	}
@@ -180,9 +180,9 @@ func (s *soak) spikeTable() Section {
 	t.Columns[0] = Column{Name: "", Number: true}
 	causes := s.causes()
 	for _, p := range s.spikes {
-		when := clock(s.series.at(p.from))
+		when := clock(s.series.at(p.from) - float64(step))
 		if p.to > p.from {
-			when += " to " + clock(s.series.at(p.to+1))
+			when += " to " + clock(s.series.at(p.to))
 		}
 		g := p.signal
 		t.Rows = append(t.Rows, cells(fmt.Sprint(p.number), when, g.name, g.text(g.values[p.peak]), g.text(g.usual), s.coincided(p, causes)))

@@ -87,7 +87,7 @@ func (s *soak) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
 	for i := range out {
-		if at := s.series.at(i); at+float64(step) > s.v.StartedUnix && at+float64(step) <= end {
+		if at := s.series.at(i); at > s.v.StartedUnix && at <= end {
 			out[i] = float64(s.v.Plan.Connections)
 		}
 	}
@@ -116,14 +116,14 @@ func (s *soak) noopsPer(width int) (expected, received []float64) {
 	for i := range t.n {
 		expected[i], received[i] = math.NaN(), math.NaN()
 	}
-	for from := 0; from+width <= t.n; from += width {
+	for from := 0; from+width < t.n; from += width {
 		open, sum := 0.0, 0.0
-		for i := from; i < from+width; i++ {
+		for i := from + 1; i <= from+width; i++ {
 			if math.IsNaN(t.open[i]) {
 				continue // no runner was there
 			}
-			before := t.open[i]
-			if i > 0 && !math.IsNaN(t.open[i-1]) {
+			before := 0.0
+			if !math.IsNaN(t.open[i-1]) {
 				before = t.open[i-1]
 			}
 			open += (before + t.open[i]) / 2

@@ -89,7 +89,7 @@ function line(s, i, unit) {
     case 'area':
       return { ...out, fill: () => `rgb(${colour('heat')} / 16%)` };
     case 'bars':
-      return { ...out, width: 0, fill: () => `rgb(${colour('heat')} / 55%)`, paths: uPlot.paths.bars?.({ align: 1, size: [0.9, 60] }) };
+      return { ...out, width: 0, fill: () => `rgb(${colour('heat')} / 55%)`, paths: uPlot.paths.bars?.({ align: 1, size: [0.94, Infinity] }) };
     default:
       return out;
   }
