@@ -5,7 +5,7 @@
  * @typedef {object} Time
  * @property {number} from seconds since 1970 of the first point
  * @property {number} step seconds between points
- * @property {number} n points
+ * @property {number} n points, the last one at the end of the run
  * @property {{ name: string, from: number, to: number }[]} bands phases of the run
  *
  * @typedef {object} Series

@@ -62,7 +62,7 @@ export function overTime(place, height) {
 /** @param {Time} time */
 export function range(time) {
   /** @type {import('uplot').Scale} */
-  return { time: true, min: time.from, max: time.from + time.n * time.step };
+  return { time: true, min: time.from, max: time.from + Math.max(time.n - 1, 1) * time.step };
 }
 
 /**
