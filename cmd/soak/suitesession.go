@@ -45,7 +45,8 @@ func newSuiteSession(s suiteSettings, needs fleet.Requirements, stdout io.Writer
 }
 
 func (s *suiteSession) check() error {
-	warnings, err := preflight.CheckUsers(s.needs.VUs, s.plan.Runners, preflight.Look())
+	s.run.Limits = preflight.Look()
+	warnings, err := preflight.CheckUsers(s.needs.VUs, s.plan.Runners, s.run.Limits)
 	for _, w := range warnings {
 		fmt.Fprintln(os.Stderr, "soak: warning:", w)
 	}
@@ -202,6 +203,6 @@ func (s *suiteSession) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := report.Text(s.stdout, v); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(s.stdout, "\nreport  %s\n", rundir.Dir(s.dir.Path("report.md")).Relative())
+	fmt.Fprintf(s.stdout, "\nreport  %s\n", rundir.Dir(s.dir.Path(rundir.PageFile)).Relative())
 	return v.Verdict, nil
 }

@@ -18,6 +18,8 @@ type Band struct {
 	Name string  `json:"name"`
 	From float64 `json:"from"` // Unix, seconds
 	To   float64 `json:"to"`
+	// Cause is what it may do to others, in the words of the table of spikes; "" for none.
+	Cause string `json:"-"`
 }
 
 // An Event is marked in a chart by its number.

@@ -13,7 +13,7 @@ import (
 const comparisonTolerance = 0.1
 
 // comparison holds the run against earlier ones of its plan.
-func (s *soak) comparison() Section {
+func (s *subject) comparison() Section {
 	out := Section{ID: "comparison", Title: "Against earlier runs", Short: "Comparison"}
 	b := s.Baseline
 	if b.Against == nil || b.This == nil {
@@ -45,7 +45,7 @@ func (s *soak) comparison() Section {
 }
 
 // judged is what more runs of the plan say of this one; nil with fewer than three in all.
-func (s *soak) judged() (c *baseline.Comparison, notes []string) {
+func (s *subject) judged() (c *baseline.Comparison, notes []string) {
 	b := s.Baseline
 	c, err := baseline.Compare(b.Old, []baseline.Run{*b.This}, comparisonTolerance)
 	if err != nil {

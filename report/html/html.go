@@ -2,7 +2,7 @@
 // and opens from disk.
 //
 // A page is data: a banner and sections of sentences, tables and charts, which each kind of run
-// composes as it needs (soak.go: the soak's, suite.go: that of all others). page.html.tmpl lays them out, and the script in
+// composes as it needs (soak.go: the soak's, suite.go: all others'). page.html.tmpl lays them out, and the script in
 // page/, bundled by `make build` into bundle/, draws the charts. Without the bundle (a bare
 // `go build`) all is there but the drawings, and the page says so.
 package html
@@ -58,9 +58,5 @@ func Write(w io.Writer, r *Run) error {
 	if r.Verdict.Suite != nil {
 		return suitePage(r).write(w)
 	}
-	p, err := soakPage(r)
-	if err != nil {
-		return err
-	}
-	return p.write(w)
+	return soakPage(r).write(w)
 }

@@ -62,6 +62,7 @@ type Section struct {
 // A Table is of text; whatever comes from outside is escaped by the template.
 type Table struct {
 	Caption string
+	Note    string   // how to read it
 	Columns []Column // none: the first cell of a row names it
 	Rows    []Row
 }

@@ -28,9 +28,9 @@ func phasesOf(m *shard.Merged, start, end float64) phases {
 
 func (p phases) bands() []Band {
 	return []Band{
-		{Name: "connect", From: p.start, To: p.held},
+		{Name: "connect", Cause: "clients connecting", From: p.start, To: p.held},
 		{Name: "hold", From: p.held, To: p.ending},
-		{Name: "disconnect", From: p.ending, To: p.end},
+		{Name: "disconnect", Cause: "clients being disconnected", From: p.ending, To: p.end},
 	}
 }
 

@@ -35,7 +35,7 @@ const (
 	listed  = 12
 )
 
-func (s *soak) signals() []*signal {
+func (s *subject) signals() []*signal {
 	t := s.series
 	number := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	return []*signal{
@@ -49,7 +49,7 @@ func (s *soak) signals() []*signal {
 }
 
 // findSpikes finds what stands out most, in the order of time.
-func (s *soak) findSpikes() []spike {
+func (s *subject) findSpikes() []spike {
 	var all []spike
 	height := func(p spike) float64 { return (p.signal.values[p.peak] - p.signal.usual) / max(p.signal.floor, 1) }
 	for _, g := range s.signals() {
@@ -108,14 +108,18 @@ func above(values []float64, limit float64) func(int) bool {
 	return func(i int) bool { return values != nil && values[i] > limit }
 }
 
-func (s *soak) causes() []cause {
-	t, p := s.series, s.phases
+func (s *subject) causes() []cause {
+	t := s.series
 	within := func(from, to float64) func(int) bool {
 		return func(i int) bool { return t.at(i)-float64(step) <= to && t.at(i) > from }
 	}
-	return []cause{
-		{name: "clients connecting", at: within(p.start, p.held)},
-		{name: "clients being disconnected", at: within(p.ending, p.end)},
+	var out []cause
+	for _, b := range s.bands {
+		if b.Cause != "" {
+			out = append(out, cause{name: b.Cause, at: within(b.From, b.To)})
+		}
+	}
+	return append(out, []cause{
 		{name: "accept queue overflows", at: above(t.overflows, 0), signal: "accept queue overflows"},
 		{name: "TCP retransmits", at: above(t.retransmits, 0), signal: "TCP retransmits"},
 		{name: "a collection in the backend", at: above(t.backendGCs, 0)},
@@ -124,13 +128,13 @@ func (s *soak) causes() []cause {
 		{name: "a runner standing still for over 50 ms", at: above(t.stall, 50)},
 		{name: "runners waiting for a core", at: above(t.runDelay, 200*float64(step))},
 		{name: "the host over 90 % busy", at: above(t.hostCPU, 90)},
-	}
+	}...)
 }
 
 // checkpointEvery is how often a runner writes its shard.
 const checkpointEvery = 30
 
-func (s *soak) checkpoint(i int) bool {
+func (s *subject) checkpoint(i int) bool {
 	for _, r := range s.Merged.Runners {
 		since := s.series.at(i) - float64(r.StartedUS)/1e6
 		if since >= checkpointEvery && math.Floor(since/checkpointEvery) > math.Floor((since-float64(step))/checkpointEvery) {
@@ -143,7 +147,7 @@ func (s *soak) checkpoint(i int) bool {
 // coincided says what was at work in a spike. As chance alone finds what is common, each cause
 // comes with the share of the whole run in which it was at work; what almost always was explains
 // nothing.
-func (s *soak) coincided(p spike, causes []cause) string {
+func (s *subject) coincided(p spike, causes []cause) string {
 	var out []string
 	from := max(p.from-1, 0) // what began in the step before may still be at work
 	for _, c := range causes {
@@ -167,7 +171,7 @@ func (s *soak) coincided(p spike, causes []cause) string {
 	return strings.Join(out, "; ")
 }
 
-func (s *soak) spikeTable() Section {
+func (s *subject) spikeTable() Section {
 	out := Section{ID: "spikes", Title: "Spikes, and what coincided", Short: "Spikes"}
 	if s.series.n == 0 {
 		return out
@@ -193,7 +197,7 @@ func (s *soak) spikeTable() Section {
 }
 
 // marks are the spikes of a chart.
-func (s *soak) marks(chart string) (out []Event) {
+func (s *subject) marks(chart string) (out []Event) {
 	for _, p := range s.spikes {
 		if p.signal.chart == chart {
 			out = append(out, Event{Number: p.number, At: s.series.at(p.peak)})

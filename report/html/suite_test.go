@@ -4,44 +4,68 @@ import (
 	"testing"
 	"time"
 
-	"github.com/PuerkitoBio/goquery"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
-// ofASuite is what a ramp-up leaves, as far as the page reads it.
-func ofASuite() *Run {
-	r := madeUp(100, 3600)
-	h := shard.NewHistogram()
+// suiteRun is a run of a suite that found this and that; its processes are those of a soak.
+func suiteRun() *Run {
+	r := madeUp(20, 600)
+	p := plan.Plan{TestID: "s", Suite: "rampup", Runners: 2, BackendURL: "http://h"}
+	m := &shard.Merged{Plan: p, Runners: r.Merged.Runners, Series: r.Merged.Series, Suite: &shard.Suite{
+		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
+		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: madeUpConnect}, {Name: "b", Title: "50/s", Start: madeUpConnect, Seconds: 500}},
+	}}
+	answers := shard.NewHistogram()
 	for range 100 {
-		h.Record(3 * time.Millisecond)
+		answers.Record(3 * time.Millisecond)
 	}
-	r.Merged.Metrics = []shard.Metric{{Name: shard.RequestDuration, Tags: map[string]string{shard.TagStage: "rate-20", shard.TagCode: shard.CodeOK}, Trend: h}}
-	r.Verdict = &verdict.Verdict{
-		TestID: "t", Verdict: verdict.Pass, Reasons: []string{"20 requests/s were sustained"}, StartedUnix: 1_700_000_000, EndedUnix: 1_700_000_060,
-		Suite: &verdict.Suite{
-			Name: "rampup", Profile: "smoke", Parameters: map[string]string{"STAGES": "20"},
-			Stages: []shard.Stage{{Name: "rate-20", Title: "20/s", Seconds: 30}},
-		},
-		Facts:   []verdict.Fact{{Name: "breaks", Value: "not reached <b>"}},
-		Tables:  []verdict.Table{{Title: "Stages", Note: "what is good", Columns: []string{"stage", "requests"}, Rows: [][]string{{"20/s", "1,000"}}}},
-		Figures: []verdict.Figure{{Name: "requests/s sustained", Unit: "requests/s", Value: 20, HigherIsBetter: true}},
-	}
+	m.Metrics = []shard.Metric{{Name: shard.RequestDuration, Tags: map[string]string{shard.TagStage: "b", shard.TagCode: shard.CodeOK}, Trend: answers}}
+	r.Merged, r.Baseline = m, Baseline{}
+	r.Verdict = verdict.JudgeSuite(m, verdict.Facts{}, verdict.Assessment{
+		Criteria: []verdict.Judged{{Criterion: verdict.Criterion{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}}},
+		Facts:    []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
+		Figures:  []verdict.Figure{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "p95", Unit: "ms", Value: 1500}},
+		Tables:   []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},
+		Passed:   "20 requests/s were sustained",
+	})
 	return r
 }
 
-func TestThePageOfASuite(t *testing.T) {
+func TestASuiteHasAPageOfItsOwn(t *testing.T) {
 	t.Parallel()
-	_, doc := render(t, ofASuite())
+	_, doc := render(t, suiteRun())
 	require.Equal(t, "PASS", doc.Find(".banner .word").Text())
-	require.Contains(t, doc.Find(".tiles dd").First().Text(), "20 /s")
-	require.Equal(t, []string{"not reached <b>"}, row(t, doc, "card", "breaks"))
-	require.Equal(t, []string{"20"}, row(t, doc, "card", "STAGES"))
-	require.Equal(t, []string{"1,000"}, row(t, doc, "table-0", "20/s"))
-	require.Contains(t, doc.Find("#table-0").Text(), "what is good")
-	require.Equal(t, 1, doc.Find("#curves").Length())
-	headings := doc.Find("h2").Map(func(_ int, h *goquery.Selection) string { return h.Text() })
-	require.NotContains(t, headings, "Every noop accounted for", "a suite has none")
+	require.Equal(t, "20 requests/s were sustained", doc.Find(".banner li").Text())
+	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
+	require.Equal(t, "1.50 s", doc.Find(".tiles dd").Last().Text())
+	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "criteria", "✓ answers are right"))
+	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
+	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
+	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))
+	require.Equal(t, "Stages good: under 1 % failed", doc.Find("#found caption").Text())
+	require.True(t, doc.Find("#found thead th").Eq(1).HasClass("number"))
+	require.False(t, doc.Find("#found thead th").Eq(2).HasClass("number"))
+	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
+	require.Equal(t, 1, doc.Find("#curves figure").Length())
+	require.Contains(t, doc.Find("#spikes").Text(), "the stage 20/s")
+	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-noops"} {
+		require.Zero(t, doc.Find(ofASoak).Length(), ofASoak)
+	}
+}
+
+func TestMarkupFromASuiteStaysText(t *testing.T) {
+	t.Parallel()
+	const evil = `<img src=x onerror=alert(1)></script>`
+	r := suiteRun()
+	v := r.Verdict
+	v.Suite.Name, v.Suite.Parameters, v.Suite.Stages[0].Title = evil, map[string]string{evil: evil}, evil
+	v.Facts, v.Figures = []verdict.Fact{{Name: evil, Value: evil}}, []verdict.Figure{{Name: evil, Unit: evil}}
+	v.Tables = []verdict.Table{{Title: evil, Note: evil, Columns: []string{evil}, Rows: [][]string{{evil}}}}
+	_, doc := render(t, r)
+	require.Zero(t, doc.Find("img").Length())
+	require.Equal(t, evil, doc.Find("#found td").Last().Text())
 }

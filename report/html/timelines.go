@@ -26,21 +26,12 @@ func (s *soak) timelines() Section {
 		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
 	out.add(&Chart{ID: "lateness", Title: "Lateness", Note: "gap − interval, in each 5 s", Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
 		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
-	s.resourceCharts(&out)
+	s.processes(&out)
 	return out
 }
 
-// resourceTimelines are those charts that a run of any kind has.
-func (s *soak) resourceTimelines() Section {
-	out := Section{ID: "timelines", Title: "Timelines"}
-	if s.series.n > 0 {
-		s.resourceCharts(&out)
-	}
-	return out
-}
-
-// resourceCharts are what target, runners and host took.
-func (s *soak) resourceCharts(out *Section) {
+// processes are the charts of what target, runners and host took.
+func (s *subject) processes(out *Section) {
 	t := s.series
 	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%", Marks: s.marks("target-cpu")},
 		over("backend", "", t.backendCPU, sampleGap), over("nginx", "", t.nginxCPU, sampleGap))

@@ -7,9 +7,12 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+/** How many colours of lines there are. */
+const LINES = 8;
+
 /** @param {number} series from 0 */
 export function lineColour(series) {
-  return () => colour(`line-${(series % 4) + 1}`);
+  return () => colour(`line-${(series % LINES) + 1}`);
 }
 
 /** @returns {Partial<import('uplot').Axis>} */
