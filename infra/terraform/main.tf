@@ -1,0 +1,63 @@
+# One host with the stack, runners beside it in the same subnet, a bucket for what they leave, and
+# three things that end it all: each host's own timer, a schedule outside of it, and a budget.
+
+module "network" {
+  source = "./modules/network"
+
+  name   = var.name
+  region = var.region
+}
+
+module "storage" {
+  source = "./modules/storage"
+
+  name              = var.name
+  retention_days    = var.retention_days
+  runner_image_file = var.runner_node_count > 0 ? var.runner_image_file : null
+}
+
+module "guard" {
+  source = "./modules/guard"
+
+  name         = var.name
+  budget_usd   = var.budget_usd
+  alert_emails = var.alert_emails
+}
+
+module "stack" {
+  source = "./modules/stack"
+
+  name                                = var.name
+  region                              = var.region
+  network                             = module.network
+  guard                               = module.guard
+  operator_cidrs                      = var.operator_cidrs
+  instance_type                       = var.stack_instance_type
+  disk_gib                            = var.stack_disk_gib
+  connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
+  ttl_minutes                         = var.ttl_minutes
+  repository_url                      = var.repository_url
+  repository_commit                   = var.repository_commit
+  connections                         = var.connections
+  noop_interval_seconds               = var.noop_interval_seconds
+}
+
+module "runners" {
+  source = "./modules/runners"
+  count  = var.runner_node_count > 0 ? 1 : 0
+
+  name                                = var.name
+  region                              = var.region
+  network                             = module.network
+  guard                               = module.guard
+  operator_cidrs                      = var.operator_cidrs
+  stack_security_group_id             = module.stack.security_group_id
+  node_count                          = var.runner_node_count
+  instance_type                       = var.runner_instance_type
+  disk_gib                            = var.runner_disk_gib
+  connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
+  ttl_minutes                         = var.ttl_minutes
+  bucket                              = module.storage.bucket
+  bucket_arn                          = module.storage.bucket_arn
+  image                               = module.storage.runner_image
+}

@@ -1,0 +1,70 @@
+# What stands outside of the hosts and watches that none burns on: the group of schedules that
+# terminate them, the role that those act in, and a budget.
+
+data "aws_partition" "current" {}
+
+data "aws_caller_identity" "current" {}
+
+resource "aws_scheduler_schedule_group" "this" {
+  name = var.name
+}
+
+resource "aws_iam_role" "terminator" {
+  name_prefix = "${var.name}-end-"
+  description = "EventBridge Scheduler ends hosts of ${var.name} in it"
+
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = "scheduler.amazonaws.com" }
+      Condition = { StringEquals = { "aws:SourceAccount" = data.aws_caller_identity.current.account_id } }
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "terminator" {
+  name_prefix = "end-"
+  role        = aws_iam_role.terminator.id
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "ec2:TerminateInstances"
+      Resource  = "arn:${data.aws_partition.current.partition}:ec2:*:${data.aws_caller_identity.current.account_id}:instance/*"
+      Condition = { StringEquals = { "aws:ResourceTag/Run" = var.name } }
+    }]
+  })
+}
+
+# Counts what carries the tag, once Run is activated as a cost allocation tag (docs/aws.md).
+resource "aws_budgets_budget" "this" {
+  name         = var.name
+  budget_type  = "COST"
+  limit_amount = tostring(var.budget_usd)
+  limit_unit   = "USD"
+  time_unit    = "MONTHLY"
+
+  cost_filter {
+    name   = "TagKeyValue"
+    values = [format("user:Run$%s", var.name)]
+  }
+
+  dynamic "notification" {
+    for_each = [
+      { type = "ACTUAL", percent = 50 },
+      { type = "ACTUAL", percent = 100 },
+      { type = "FORECASTED", percent = 100 },
+    ]
+
+    content {
+      notification_type          = notification.value.type
+      comparison_operator        = "GREATER_THAN"
+      threshold                  = notification.value.percent
+      threshold_type             = "PERCENTAGE"
+      subscriber_email_addresses = var.alert_emails
+    }
+  }
+}

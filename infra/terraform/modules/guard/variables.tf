@@ -1,0 +1,14 @@
+variable "name" {
+  description = "Prefix of names, and the value of the tag Run."
+  type        = string
+}
+
+variable "budget_usd" {
+  description = "US dollars a month."
+  type        = number
+}
+
+variable "alert_emails" {
+  description = "Who is written to."
+  type        = list(string)
+}

@@ -1,0 +1,38 @@
+# shellcheck shell=bash
+# Sourced first by the script that sets a host up: sees to it that the host ends, and that it says
+# how its setup ended.
+set -Eeuo pipefail
+set -a
+# shellcheck source=/dev/null
+. /opt/soak/settings.env
+set +a
+export DEBIAN_FRONTEND=noninteractive HOME=/root
+# shellcheck source=aws.sh
+. /opt/soak/aws.sh
+
+# ended CODE LINE COMMAND: the last thing that happens, whatever happened before
+ended() {
+  local status=ready
+  if (($1 == 0)); then
+    echo "SOAK-SETUP DONE after $SECONDS s"
+  else
+    status="failed at line $2 of setup.sh: $3"
+    echo "SOAK-SETUP FAILED, $status"
+  fi
+  printf '%s' "$status" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the status could not be stored in $STATUS_PARAMETER"
+}
+line=0 command=
+trap 'line=${BASH_LINENO[-2]:-$LINENO} command=$BASH_COMMAND; ((line)) || line=$LINENO' ERR
+trap 'ended $? "$line" "$command"' EXIT
+
+# The end of this host, before anything that can fail. A date, not a delay: it outlives reboots.
+units=/etc/systemd/system
+if [[ ! -e $units/soak-end.timer ]]; then
+  printf '%s\n' '[Unit]' 'Description=End this host' \
+    '[Service]' 'Type=oneshot' 'ExecStart=/usr/bin/systemctl poweroff' >$units/soak-end.service
+  printf '%s\n' '[Unit]' "Description=End this host $TTL_MINUTES minutes after its first boot" \
+    '[Timer]' "OnCalendar=$(date -u -d "+$TTL_MINUTES minutes" '+%F %T UTC')" 'Persistent=true' \
+    '[Install]' 'WantedBy=timers.target' >$units/soak-end.timer
+  systemctl daemon-reload
+  systemctl enable --now soak-end.timer
+fi

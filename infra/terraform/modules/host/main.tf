@@ -1,0 +1,154 @@
+# Hosts that end themselves. All that has to hold for every host stands here, once.
+
+# Ubuntu has both the compose plugin and the SSM agent; Debian 12 lacks the one, Amazon Linux 2023
+# the other.
+data "aws_ssm_parameter" "ubuntu" {
+  name = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
+}
+
+locals {
+  names = [for i in range(var.host_count) : var.host_count == 1 ? var.name : "${var.name}-${i + 1}"]
+
+  settings = [for i in range(var.host_count) : merge(var.settings, {
+    REGION           = var.region
+    TTL_MINUTES      = tostring(var.ttl_minutes)
+    STATUS_PARAMETER = var.status_parameters[i]
+  })]
+
+  files = merge(var.files, {
+    "begin.sh" = file("${path.module}/begin.sh")
+    "aws.sh"   = file("${path.module}/aws.sh")
+    "setup.sh" = var.script
+  })
+
+  # One command: cloud-init goes on after a line that failed.
+  cloud_config = [for settings in local.settings : {
+    runcmd = [["/bin/bash", "/opt/soak/setup.sh"]]
+    write_files = concat(
+      [for name, content in local.files : { path = "/opt/soak/${name}", permissions = "0644", content = content }],
+      [{
+        path        = "/opt/soak/settings.env"
+        permissions = "0600"
+        content     = join("", [for name, value in settings : "${name}='${value}'\n"])
+      }],
+    )
+  }]
+
+  user_data = [for c in local.cloud_config : join("\n", ["#cloud-config", yamlencode(c)])]
+}
+
+resource "aws_launch_template" "this" {
+  #checkov:skip=CKV_AWS_88:hosts stand in a public subnet, since a NAT gateway has an idle timer and a price; security groups close them
+  #checkov:skip=CKV_AWS_341:2 where pods write shards in the role of their host, 1 elsewhere
+  name_prefix = "${var.name}-"
+
+  # Connection tracking can be set here only. Therefore subnet and security group stand here too:
+  # EC2 refuses both an interface in the template and a subnet at the instance.
+  network_interfaces {
+    subnet_id                   = var.subnet_id
+    security_groups             = [var.security_group_id]
+    associate_public_ip_address = true
+    delete_on_termination       = true
+
+    dynamic "connection_tracking_specification" {
+      for_each = var.connection_tracking_timeout_seconds == null ? [] : [var.connection_tracking_timeout_seconds]
+
+      content {
+        tcp_established_timeout = connection_tracking_specification.value
+      }
+    }
+  }
+
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = var.metadata_hops
+  }
+}
+
+# Plain instances: an Auto Scaling group would replace a host that has ended itself, for ever.
+resource "aws_instance" "this" {
+  #checkov:skip=CKV_AWS_126:Prometheus looks every 15 s, which is closer than what detailed monitoring is paid for
+  count = var.host_count
+
+  ami                                  = data.aws_ssm_parameter.ubuntu.insecure_value
+  instance_type                        = var.instance_type
+  iam_instance_profile                 = aws_iam_instance_profile.this.name
+  ebs_optimized                        = true
+  instance_initiated_shutdown_behavior = "terminate"
+
+  user_data                   = local.user_data[count.index]
+  user_data_replace_on_change = true
+
+  launch_template {
+    id      = aws_launch_template.this.id
+    version = aws_launch_template.this.latest_version
+  }
+
+  metadata_options {
+    http_endpoint               = "enabled"
+    http_tokens                 = "required"
+    http_put_response_hop_limit = var.metadata_hops
+  }
+
+  root_block_device {
+    volume_type = "gp3"
+    volume_size = var.disk_gib
+    encrypted   = true
+  }
+
+  # default_tags do not reach volumes that an instance makes.
+  volume_tags = merge(data.aws_default_tags.current.tags, { Name = local.names[count.index] })
+
+  tags = { Name = local.names[count.index] }
+
+  lifecycle {
+    # Canonical publishes a new image every few weeks, maybe during a soak.
+    ignore_changes = [ami]
+
+    precondition {
+      condition     = length(base64encode(local.user_data[count.index])) <= 16384 / 3 * 4
+      error_message = "The user data of ${local.names[count.index]} is over 16 KiB, which EC2 refuses."
+    }
+  }
+}
+
+data "aws_default_tags" "current" {}
+
+# The second line: should a host not end itself, this ends it a quarter of an hour later.
+resource "terraform_data" "end" {
+  count = var.host_count
+
+  input            = formatdate("YYYY-MM-DD'T'hh:mm:ss", timeadd(plantimestamp(), "${var.ttl_minutes + 15}m"))
+  triggers_replace = [aws_instance.this[count.index].id]
+
+  lifecycle {
+    ignore_changes = [input] # a later plan must not put it off
+  }
+}
+
+resource "aws_scheduler_schedule" "end" {
+  #checkov:skip=CKV_AWS_297:holds the id of an instance and no secret
+  count = var.host_count
+
+  name                         = "end-${local.names[count.index]}"
+  group_name                   = var.guard.schedule_group
+  description                  = "Terminates ${local.names[count.index]}, should it still be there"
+  schedule_expression          = "at(${terraform_data.end[count.index].output})"
+  schedule_expression_timezone = "UTC"
+
+  flexible_time_window {
+    mode = "OFF"
+  }
+
+  target {
+    arn      = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
+    role_arn = var.guard.terminator_arn
+    input    = jsonencode({ InstanceIds = [aws_instance.this[count.index].id] })
+
+    retry_policy {
+      maximum_event_age_in_seconds = 3600
+      maximum_retry_attempts       = 10
+    }
+  }
+}

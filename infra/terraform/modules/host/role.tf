@@ -1,0 +1,41 @@
+# What the host may do: open a session, and what its module asks for. Not AWS's own policy
+# AmazonSSMManagedInstanceCore, which lets a host read every parameter of the account.
+
+resource "aws_iam_role" "this" {
+  name_prefix = "${var.name}-"
+
+  assume_role_policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = "ec2.amazonaws.com" }
+    }]
+  })
+}
+
+resource "aws_iam_role_policy" "this" {
+  name_prefix = "host-"
+  role        = aws_iam_role.this.id
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = concat([{
+      Effect = "Allow"
+      Action = [
+        "ssm:UpdateInstanceInformation",
+        "ssmmessages:CreateControlChannel",
+        "ssmmessages:CreateDataChannel",
+        "ssmmessages:OpenControlChannel",
+        "ssmmessages:OpenDataChannel",
+      ]
+      Resource = ["*"] # these know no resources
+    }], var.statements)
+  })
+}
+
+# It is handed on with the policy in place: a host asks for its parameters as soon as it runs.
+resource "aws_iam_instance_profile" "this" {
+  name_prefix = "${var.name}-"
+  role        = aws_iam_role_policy.this.role
+}

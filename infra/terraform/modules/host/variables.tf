@@ -1,0 +1,99 @@
+variable "name" {
+  description = "Name of the host; with several of them a number is added."
+  type        = string
+}
+
+variable "host_count" {
+  description = "How many hosts of this kind."
+  type        = number
+  default     = 1
+}
+
+variable "region" {
+  description = "AWS region, which the host's script asks."
+  type        = string
+}
+
+variable "subnet_id" {
+  description = "Subnet of the host."
+  type        = string
+}
+
+variable "security_group_id" {
+  description = "Security group of the host."
+  type        = string
+}
+
+variable "guard" {
+  description = "What ends the host from outside: the group of schedules and the role they act in."
+  type = object({
+    schedule_group = string
+    terminator_arn = string
+  })
+}
+
+variable "instance_type" {
+  description = "Instance type."
+  type        = string
+}
+
+variable "disk_gib" {
+  description = "GiB of the disk."
+  type        = number
+}
+
+variable "connection_tracking_timeout_seconds" {
+  description = "Seconds after which the security group forgets an idle connection; null: what the instance type has."
+  type        = number
+}
+
+variable "metadata_hops" {
+  description = "Hops that an answer of the metadata service may take: 1, or 2 where containers need the host's role."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = contains([1, 2], var.metadata_hops)
+    error_message = "metadata_hops is 1, or 2 where containers need the host's role."
+  }
+}
+
+variable "ttl_minutes" {
+  description = "Minutes after which the host ends itself."
+  type        = number
+}
+
+variable "statements" {
+  description = "IAM statements of what the host may do, beyond opening a session with Systems Manager."
+  type = list(object({
+    Effect   = string
+    Action   = list(string)
+    Resource = list(string)
+  }))
+}
+
+variable "status_parameters" {
+  description = "Parameters in which the hosts say how far they are, one for each."
+  type        = list(string)
+}
+
+variable "script" {
+  description = "Script that sets the host up. It begins by sourcing /opt/soak/begin.sh."
+  type        = string
+}
+
+variable "files" {
+  description = "Further files for /opt/soak, by name."
+  type        = map(string)
+  default     = {}
+}
+
+variable "settings" {
+  description = "What the script reads as environment variables."
+  type        = map(string)
+
+  validation {
+    condition     = alltrue([for v in values(var.settings) : !strcontains(v, "'") && !strcontains(v, "\n")])
+    error_message = "A setting may hold neither a single quote nor a line break: it is quoted for the shell."
+  }
+}

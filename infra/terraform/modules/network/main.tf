@@ -1,0 +1,66 @@
+# One public subnet in one zone. No NAT gateway and no load balancer: each has an idle timer of
+# 350 s or less, costs money while nobody looks, and stands between the runners and what they test.
+
+data "aws_availability_zones" "available" {
+  #checkov:skip=CKV_AWS_394:the first zone of any region will do; the subnet is made anew with each deployment
+  state = "available"
+
+  # Local zones and Wavelength need opting in, and lack instance types.
+  filter {
+    name   = "opt-in-status"
+    values = ["opt-in-not-required"]
+  }
+}
+
+resource "aws_vpc" "this" {
+  #checkov:skip=CKV2_AWS_11:lives for hours and holds no data; flow logs would cost more than the hosts
+  cidr_block           = "10.20.0.0/16"
+  enable_dns_hostnames = true
+
+  tags = { Name = var.name }
+}
+
+# Nobody uses it: it is emptied, so that nothing comes to depend on it.
+resource "aws_default_security_group" "this" {
+  vpc_id = aws_vpc.this.id
+}
+
+resource "aws_internet_gateway" "this" {
+  vpc_id = aws_vpc.this.id
+
+  tags = { Name = var.name }
+}
+
+resource "aws_subnet" "public" {
+  vpc_id            = aws_vpc.this.id
+  availability_zone = data.aws_availability_zones.available.names[0]
+  cidr_block        = "10.20.0.0/20"
+
+  tags = { Name = "${var.name}-public" }
+}
+
+resource "aws_route_table" "public" {
+  vpc_id = aws_vpc.this.id
+
+  route {
+    cidr_block = "0.0.0.0/0"
+    gateway_id = aws_internet_gateway.this.id
+  }
+
+  tags = { Name = "${var.name}-public" }
+}
+
+resource "aws_route_table_association" "public" {
+  route_table_id = aws_route_table.public.id
+  subnet_id      = aws_subnet.public.id
+}
+
+# Costs nothing; shards stay inside AWS's network.
+resource "aws_vpc_endpoint" "s3" {
+  vpc_id            = aws_vpc.this.id
+  service_name      = "com.amazonaws.${var.region}.s3"
+  vpc_endpoint_type = "Gateway"
+  route_table_ids   = [aws_route_table.public.id]
+
+  tags = { Name = "${var.name}-s3" }
+}

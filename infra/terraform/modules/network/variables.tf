@@ -1,0 +1,9 @@
+variable "name" {
+  description = "Prefix of names."
+  type        = string
+}
+
+variable "region" {
+  description = "AWS region."
+  type        = string
+}

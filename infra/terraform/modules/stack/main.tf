@@ -1,0 +1,63 @@
+# The host with what is tested: the stack of compose.yaml at one commit.
+
+locals {
+  # Owned here, so that they go with everything else. The host stores their values, which therefore
+  # never enter the state.
+  secrets = "/${var.name}/stack/secrets"
+  status  = "/${var.name}/stack/status"
+}
+
+resource "aws_ssm_parameter" "secrets" {
+  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
+  name             = local.secrets
+  description      = "Token and passwords of the stack, as lines of .env"
+  type             = "SecureString"
+  value_wo         = "pending"
+  value_wo_version = 1
+}
+
+resource "aws_ssm_parameter" "status" {
+  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month and protects no better, since the same role reads both
+  name             = local.status
+  description      = "How far the setup of the stack's host is"
+  type             = "SecureString"
+  value_wo         = "pending"
+  value_wo_version = 1
+}
+
+module "host" {
+  source = "../host"
+
+  name                                = "${var.name}-stack"
+  region                              = var.region
+  subnet_id                           = var.network.subnet_id
+  security_group_id                   = aws_security_group.this.id
+  guard                               = var.guard
+  instance_type                       = var.instance_type
+  disk_gib                            = var.disk_gib
+  connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
+  ttl_minutes                         = var.ttl_minutes
+  status_parameters                   = [aws_ssm_parameter.status.name]
+
+  statements = [
+    {
+      Effect   = "Allow"
+      Action   = ["ssm:GetParameter", "ssm:PutParameter"]
+      Resource = [aws_ssm_parameter.secrets.arn]
+    },
+    {
+      Effect   = "Allow"
+      Action   = ["ssm:PutParameter"]
+      Resource = [aws_ssm_parameter.status.arn]
+    },
+  ]
+
+  script = file("${path.module}/setup.sh")
+  settings = {
+    REPOSITORY_URL    = var.repository_url
+    REPOSITORY_COMMIT = var.repository_commit
+    CONNECTIONS       = tostring(var.connections)
+    NOOP_INTERVAL     = tostring(var.noop_interval_seconds)
+    SECRETS_PARAMETER = aws_ssm_parameter.secrets.name
+  }
+}

@@ -1,0 +1,89 @@
+# The bucket for shards and reports, and for the runners' image on its way to their hosts.
+
+resource "aws_s3_bucket" "this" {
+  #checkov:skip=CKV2_AWS_62:nobody waits for an object; soak asks
+  #checkov:skip=CKV_AWS_18:lives for hours, and one role and one operator reach it
+  #checkov:skip=CKV_AWS_145:shards are no secrets; SSE-S3 is free
+  #checkov:skip=CKV_AWS_144:what is lost here is measured again
+  bucket_prefix = "${var.name}-"
+
+  # `make aws-down` is to leave nothing. What counts has been fetched to results/ by then.
+  force_destroy = true
+}
+
+resource "aws_s3_bucket_public_access_block" "this" {
+  bucket = aws_s3_bucket.this.id
+
+  block_public_acls       = true
+  block_public_policy     = true
+  ignore_public_acls      = true
+  restrict_public_buckets = true
+}
+
+resource "aws_s3_bucket_server_side_encryption_configuration" "this" {
+  bucket = aws_s3_bucket.this.id
+
+  rule {
+    apply_server_side_encryption_by_default {
+      sse_algorithm = "AES256"
+    }
+  }
+}
+
+resource "aws_s3_bucket_versioning" "this" {
+  bucket = aws_s3_bucket.this.id
+
+  versioning_configuration {
+    status = "Enabled"
+  }
+}
+
+resource "aws_s3_bucket_lifecycle_configuration" "this" {
+  bucket = aws_s3_bucket_versioning.this.bucket
+
+  rule {
+    id     = "expire"
+    status = "Enabled"
+
+    filter {}
+
+    expiration {
+      days = var.retention_days
+    }
+
+    # Checkpoints overwrite each other every 30 s.
+    noncurrent_version_expiration {
+      noncurrent_days = 1
+    }
+
+    abort_incomplete_multipart_upload {
+      days_after_initiation = 1
+    }
+  }
+}
+
+resource "aws_s3_bucket_policy" "this" {
+  bucket = aws_s3_bucket_public_access_block.this.bucket
+
+  policy = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Sid       = "TLSOnly"
+      Effect    = "Deny"
+      Principal = "*"
+      Action    = "s3:*"
+      Resource  = [aws_s3_bucket.this.arn, "${aws_s3_bucket.this.arn}/*"]
+      Condition = { Bool = { "aws:SecureTransport" = "false" } }
+    }]
+  })
+}
+
+# Hosts load it from here, so that there is no registry to run, to pay or to log in to.
+resource "aws_s3_object" "runner_image" {
+  count = var.runner_image_file == null ? 0 : 1
+
+  bucket      = aws_s3_bucket_policy.this.bucket
+  key         = "images/runner-${substr(filesha256(var.runner_image_file), 0, 16)}.tar.gz"
+  source      = var.runner_image_file
+  source_hash = filesha256(var.runner_image_file)
+}

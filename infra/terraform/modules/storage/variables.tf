@@ -1,0 +1,14 @@
+variable "name" {
+  description = "Prefix of the bucket's name."
+  type        = string
+}
+
+variable "retention_days" {
+  description = "Days after which objects are deleted."
+  type        = number
+}
+
+variable "runner_image_file" {
+  description = "The runners' image (docker save, gzip), or null."
+  type        = string
+}

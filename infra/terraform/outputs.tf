@@ -1,0 +1,69 @@
+output "backend_url" {
+  description = "The service as the runners reach it: by its private address, so that no idle timer of AWS's lies between."
+  value       = "http://${module.stack.private_ip}"
+}
+
+output "public_url" {
+  description = "The stack as operators reach it."
+  value       = "http://${module.stack.public_ip}"
+}
+
+output "grafana_url" {
+  description = "Grafana; user admin, password in the parameter secrets_parameter."
+  value       = "http://${module.stack.public_ip}/grafana/"
+}
+
+output "prometheus_url" {
+  description = "Prometheus; user prometheus, password in the parameter secrets_parameter."
+  value       = "http://${module.stack.public_ip}/prometheus/"
+}
+
+output "bucket" {
+  description = "The bucket for shards and reports."
+  value       = module.storage.bucket
+}
+
+output "secrets_parameter" {
+  description = "SecureString with the stack's token and passwords, as lines of .env."
+  value       = module.stack.secrets_parameter
+}
+
+output "kubeconfig_parameter" {
+  description = "SecureString with the kubeconfig of the runners' cluster; null without runners."
+  value       = one(module.runners[*].kubeconfig_parameter)
+}
+
+output "status_parameters" {
+  description = "Parameters in which each host says how far it is: pending, ready, or what failed."
+  value       = concat([module.stack.status_parameter], flatten(module.runners[*].status_parameters))
+}
+
+output "instances" {
+  description = "Hosts by name."
+  value       = merge({ stack = module.stack.instance_id }, module.runners[*].instances...)
+}
+
+output "kubeconfig_command" {
+  description = "Prints the kubeconfig of the runners' cluster."
+  value       = one([for p in module.runners[*].kubeconfig_parameter : "aws ssm get-parameter --region ${var.region} --with-decryption --name ${p} --query Parameter.Value --output text"])
+}
+
+output "ssm_command" {
+  description = "Opens a shell on the stack's host. There is no SSH."
+  value       = "aws ssm start-session --region ${var.region} --target ${module.stack.instance_id}"
+}
+
+output "region" {
+  description = "Where all of this is."
+  value       = var.region
+}
+
+output "name" {
+  description = "The value of the tag Run of all of this."
+  value       = var.name
+}
+
+output "runner_node_count" {
+  description = "Hosts for runners."
+  value       = var.runner_node_count
+}

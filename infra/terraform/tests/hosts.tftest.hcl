@@ -1,0 +1,173 @@
+# What every host has to be. The same rules hold for all, because one module makes them; the runs
+# below ask the module as the root calls it.
+
+mock_provider "aws" {
+  source = "./tests/mocks"
+}
+
+variables {
+  name                                = "sse-soak-stack"
+  host_count                          = 2
+  region                              = "eu-central-1"
+  subnet_id                           = "subnet-0123456789abcdef0"
+  security_group_id                   = "sg-0123456789abcdef0"
+  guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end" }
+  instance_type                       = "c5.large"
+  disk_gib                            = 30
+  connection_tracking_timeout_seconds = null
+  ttl_minutes                         = 180
+  status_parameters                   = ["/sse-soak/a", "/sse-soak/b"]
+  statements                          = []
+  script                              = "#!/bin/bash\n. /opt/soak/begin.sh\n"
+  settings                            = { GREETING = "a b" }
+}
+
+run "host" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  assert {
+    condition     = alltrue([for i in aws_instance.this : i.instance_initiated_shutdown_behavior == "terminate"])
+    error_message = "A host that shuts down has to be gone."
+  }
+
+  assert {
+    condition     = alltrue([for i in aws_instance.this : i.metadata_options[0].http_tokens == "required" && i.metadata_options[0].http_put_response_hop_limit == 1])
+    error_message = "The metadata service has to want a token, and to answer the host only."
+  }
+
+  assert {
+    condition     = aws_launch_template.this.metadata_options[0].http_tokens == "required"
+    error_message = "The metadata service has to want a token."
+  }
+
+  assert {
+    condition     = alltrue([for i in aws_instance.this : i.root_block_device[0].encrypted && i.root_block_device[0].volume_type == "gp3" && i.root_block_device[0].volume_size == 30])
+    error_message = "The disk has to be encrypted, gp3, and of the size asked for."
+  }
+
+  assert {
+    condition     = alltrue([for i in aws_instance.this : i.user_data_replace_on_change])
+    error_message = "A changed script has to make a new host: it runs on the first boot only."
+  }
+
+  assert {
+    condition     = alltrue([for i in aws_instance.this : i.volume_tags["Run"] == "sse-soak"])
+    error_message = "Volumes have to carry the tag Run: default_tags do not reach them."
+  }
+
+  assert {
+    condition     = length(aws_launch_template.this.network_interfaces) == 1 && aws_launch_template.this.network_interfaces[0].subnet_id == var.subnet_id && length(aws_launch_template.this.network_interfaces[0].connection_tracking_specification) == 0
+    error_message = "Subnet and group stand in the launch template, without a timeout where none is asked for."
+  }
+
+  assert {
+    condition     = alltrue([for s in aws_scheduler_schedule.end : s.group_name == "sse-soak" && s.target[0].arn == "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances" && s.schedule_expression_timezone == "UTC"]) && length(aws_scheduler_schedule.end) == 2
+    error_message = "Each host needs a schedule that terminates it from outside."
+  }
+
+  assert {
+    condition     = alltrue([for d in local.user_data : length(d) < 16384 && startswith(d, "#cloud-config\n")])
+    error_message = "User data is a cloud-config of less than 16 KiB."
+  }
+
+  assert {
+    condition     = alltrue([for i, d in local.user_data : length(yamldecode(d).runcmd) == 1 && strcontains(d, "TTL_MINUTES='180'") && strcontains(d, "GREETING='a b'") && strcontains(d, "STATUS_PARAMETER='${var.status_parameters[i]}'")])
+    error_message = "A host runs one script, and is told its time to live and where to report."
+  }
+
+  assert {
+    condition     = strcontains(local.user_data[0], "OnCalendar=") && strcontains(local.user_data[0], "Persistent=true")
+    error_message = "The host's own timer has to outlive a reboot."
+  }
+}
+
+run "the_role_of_a_host" {
+  command = apply
+
+  module {
+    source = "./modules/host"
+  }
+
+  assert {
+    condition     = alltrue([for s in jsondecode(aws_iam_role_policy.this.policy).Statement : alltrue([for a in s.Action : !endswith(a, "*") && !startswith(a, "ssm:Get")])])
+    error_message = "A host may open a session; without a statement of its module it reads no parameter."
+  }
+
+  assert {
+    condition     = alltrue([for s in aws_scheduler_schedule.end : can(regex("^at\\([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\\)$", s.schedule_expression))])
+    error_message = "The schedule has to name one moment."
+  }
+
+  assert {
+    condition     = alltrue([for e in terraform_data.end : timecmp("${e.output}Z", timeadd(plantimestamp(), "194m")) > 0 && timecmp("${e.output}Z", timeadd(plantimestamp(), "196m")) < 0])
+    error_message = "The schedule has to be 15 minutes after the host's own end."
+  }
+
+  assert {
+    condition     = alltrue([for i, s in aws_scheduler_schedule.end : jsondecode(s.target[0].input).InstanceIds == [aws_instance.this[i].id]])
+    error_message = "A schedule has to name its host alone: one id that is gone makes the whole request fail."
+  }
+}
+
+run "connection_tracking" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  variables {
+    connection_tracking_timeout_seconds = 86400
+  }
+
+  assert {
+    condition     = aws_launch_template.this.network_interfaces[0].connection_tracking_specification[0].tcp_established_timeout == 86400
+    error_message = "The timeout has to reach the network card."
+  }
+}
+
+run "metadata_hops" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  variables {
+    metadata_hops = 3
+  }
+
+  expect_failures = [var.metadata_hops]
+}
+
+run "settings_that_break_out_of_their_quotes" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  variables {
+    settings = { GREETING = "'; poweroff; '" }
+  }
+
+  expect_failures = [var.settings]
+}
+
+run "user_data_that_is_too_long" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  variables {
+    script = join("", [for i in range(1000) : "echo a line of the script\n"])
+  }
+
+  expect_failures = [aws_instance.this]
+}

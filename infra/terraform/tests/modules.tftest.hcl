@@ -1,0 +1,172 @@
+# What each module but host has to be.
+
+mock_provider "aws" {
+  source = "./tests/mocks"
+}
+
+variables {
+  name                                = "sse-soak"
+  region                              = "eu-central-1"
+  network                             = { vpc_id = "vpc-0123456789abcdef0", subnet_id = "subnet-0123456789abcdef0" }
+  guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end" }
+  operator_cidrs                      = ["203.0.113.7/32"]
+  instance_type                       = "c5.large"
+  disk_gib                            = 30
+  connection_tracking_timeout_seconds = null
+  ttl_minutes                         = 180
+}
+
+run "network" {
+  command = apply
+
+  module {
+    source = "./modules/network"
+  }
+
+  assert {
+    condition     = aws_subnet.public.availability_zone == "eu-central-1a" && aws_vpc_endpoint.s3.vpc_endpoint_type == "Gateway" && aws_vpc_endpoint.s3.service_name == "com.amazonaws.eu-central-1.s3"
+    error_message = "One zone, and S3 by a gateway endpoint, which costs nothing."
+  }
+
+  assert {
+    condition     = length(aws_default_security_group.this.ingress) == 0 && length(aws_default_security_group.this.egress) == 0
+    error_message = "The default security group lets nothing through."
+  }
+}
+
+run "storage" {
+  command = apply
+
+  module {
+    source = "./modules/storage"
+  }
+
+  variables {
+    retention_days    = 30
+    runner_image_file = "tests/runner-image.txt"
+  }
+
+  assert {
+    condition     = alltrue([aws_s3_bucket_public_access_block.this.block_public_acls, aws_s3_bucket_public_access_block.this.block_public_policy, aws_s3_bucket_public_access_block.this.ignore_public_acls, aws_s3_bucket_public_access_block.this.restrict_public_buckets])
+    error_message = "The bucket is private."
+  }
+
+  assert {
+    condition     = aws_s3_bucket_versioning.this.versioning_configuration[0].status == "Enabled" && one(one(aws_s3_bucket_server_side_encryption_configuration.this.rule).apply_server_side_encryption_by_default).sse_algorithm == "AES256"
+    error_message = "The bucket is versioned and encrypted."
+  }
+
+  assert {
+    condition     = aws_s3_bucket_lifecycle_configuration.this.rule[0].expiration[0].days == 30 && aws_s3_bucket_lifecycle_configuration.this.rule[0].noncurrent_version_expiration[0].noncurrent_days == 1
+    error_message = "Objects expire, and so do their former versions."
+  }
+
+  assert {
+    condition     = jsondecode(aws_s3_bucket_policy.this.policy).Statement[0].Effect == "Deny" && jsondecode(aws_s3_bucket_policy.this.policy).Statement[0].Condition.Bool["aws:SecureTransport"] == "false"
+    error_message = "The bucket refuses what is not encrypted on its way."
+  }
+
+  assert {
+    condition     = output.runner_image.sha256 == filesha256("tests/runner-image.txt") && startswith(output.runner_image.key, "images/")
+    error_message = "The runners' image is in the bucket, with its sum for the hosts to check."
+  }
+
+  assert {
+    condition     = aws_s3_bucket.this.force_destroy
+    error_message = "Taking all down has to leave nothing."
+  }
+}
+
+run "guard" {
+  command = apply
+
+  module {
+    source = "./modules/guard"
+  }
+
+  variables {
+    budget_usd   = 20
+    alert_emails = ["me@example.com"]
+  }
+
+  assert {
+    condition     = aws_budgets_budget.this.limit_amount == "20" && length(aws_budgets_budget.this.notification) == 3 && alltrue([for n in aws_budgets_budget.this.notification : contains(n.subscriber_email_addresses, "me@example.com")])
+    error_message = "The budget has a limit, and warns somebody."
+  }
+
+  assert {
+    condition     = one(one(aws_budgets_budget.this.cost_filter).values) == "user:Run$sse-soak"
+    error_message = "The budget counts what carries the tag."
+  }
+
+  assert {
+    condition     = jsondecode(aws_iam_role_policy.terminator.policy).Statement[0].Action == "ec2:TerminateInstances" && jsondecode(aws_iam_role_policy.terminator.policy).Statement[0].Condition.StringEquals["aws:ResourceTag/Run"] == "sse-soak"
+    error_message = "The schedules may terminate hosts of this run only."
+  }
+}
+
+run "stack" {
+  command = apply
+
+  module {
+    source = "./modules/stack"
+  }
+
+  variables {
+    repository_url        = "https://example.com/sse-soak.git"
+    repository_commit     = "0123456789abcdef0123456789abcdef01234567"
+    connections           = 1200
+    noop_interval_seconds = 15
+  }
+
+  assert {
+    condition     = alltrue([for r in aws_vpc_security_group_ingress_rule.operators : r.cidr_ipv4 == "203.0.113.7/32" && r.from_port == 80 && r.to_port == 80]) && length(aws_vpc_security_group_ingress_rule.operators) == 1
+    error_message = "Operators reach port 80 and nothing else."
+  }
+
+  assert {
+    condition     = aws_ssm_parameter.secrets.type == "SecureString" && aws_ssm_parameter.secrets.value_wo_version == 1
+    error_message = "The secrets are encrypted, and written so that no value of theirs enters the state."
+  }
+}
+
+run "runners" {
+  command = apply
+
+  module {
+    source = "./modules/runners"
+  }
+
+  variables {
+    node_count              = 3
+    stack_security_group_id = "sg-0fedcba9876543210"
+    bucket                  = "sse-soak-mock"
+    bucket_arn              = "arn:aws:s3:::sse-soak-mock"
+    image                   = { key = "images/runner.tar.gz", sha256 = "00" }
+  }
+
+  assert {
+    condition     = aws_vpc_security_group_ingress_rule.stack.security_group_id == "sg-0fedcba9876543210" && aws_vpc_security_group_ingress_rule.stack.referenced_security_group_id == aws_security_group.this.id && aws_vpc_security_group_ingress_rule.stack.from_port == 80
+    error_message = "The stack lets the runners' security group in."
+  }
+
+  assert {
+    condition     = alltrue([for r in aws_vpc_security_group_ingress_rule.operators : r.from_port == 6443 && r.to_port == 6443])
+    error_message = "Operators reach the Kubernetes API and nothing else."
+  }
+
+  assert {
+    condition     = toset([for r in aws_vpc_security_group_ingress_rule.nodes : r.from_port]) == toset([6443, 10250, 8472])
+    error_message = "Nodes reach each other."
+  }
+
+  assert {
+    condition     = length(output.instances) == 3 && length(output.status_parameters) == 3
+    error_message = "One server, two agents."
+  }
+
+  assert {
+    condition     = aws_ssm_parameter.this["token"].type == "SecureString" && aws_ssm_parameter.this["kubeconfig"].type == "SecureString" && aws_ssm_parameter.this["token"].value_wo_version == 1
+    error_message = "Token and kubeconfig are encrypted, and written so that no value of theirs enters the state."
+  }
+}

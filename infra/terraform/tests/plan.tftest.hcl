@@ -1,0 +1,73 @@
+# What the whole makes, by default and with several hosts for runners.
+
+mock_provider "aws" {
+  source = "./tests/mocks"
+}
+
+variables {
+  operator_cidrs    = ["203.0.113.7/32", "198.51.100.0/24"]
+  alert_emails      = ["me@example.com"]
+  repository_commit = "0123456789abcdef0123456789abcdef01234567"
+  runner_image_file = "tests/runner-image.txt"
+}
+
+run "defaults" {
+  command = plan
+
+  assert {
+    condition     = var.stack_instance_type == "c5.large" && var.ttl_minutes == 180 && var.runner_node_count == 1
+    error_message = "By default there are two c5.large, 4 vCPU, which fit the quota of a new account, for 3 hours."
+  }
+
+  assert {
+    condition     = output.name == "sse-soak" && output.region == "us-east-1"
+    error_message = "What is not set has its default."
+  }
+
+  assert {
+    condition     = output.status_parameters == ["/sse-soak/stack/status", "/sse-soak/runners/status-0"]
+    error_message = "Each host says how far it is."
+  }
+
+  assert {
+    condition     = strcontains(output.kubeconfig_command, "/sse-soak/runners/kubeconfig")
+    error_message = "The kubeconfig is where the command says."
+  }
+}
+
+run "everything" {
+  command = apply
+
+  variables {
+    runner_node_count = 3
+  }
+
+  assert {
+    condition     = length(output.status_parameters) == 4 && length(output.instances) == 4
+    error_message = "One host with the stack, one server, two agents."
+  }
+
+  assert {
+    condition     = output.backend_url == "http://10.20.0.10" && output.public_url == "http://203.0.113.20" && output.grafana_url == "http://203.0.113.20/grafana/"
+    error_message = "Runners go by the private address, people by the public one."
+  }
+
+  assert {
+    condition     = strcontains(output.ssm_command, "i-0123456789abcdef0") && output.bucket == "sse-soak-mock"
+    error_message = "The next command needs these."
+  }
+}
+
+run "no_runners" {
+  command = apply
+
+  variables {
+    runner_node_count = 0
+    runner_image_file = null
+  }
+
+  assert {
+    condition     = length(output.status_parameters) == 1 && output.kubeconfig_command == null && output.kubeconfig_parameter == null
+    error_message = "Without runners there is the stack alone."
+  }
+}

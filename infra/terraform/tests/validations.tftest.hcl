@@ -1,0 +1,191 @@
+# Each validation, by an input that it has to refuse: every variable that a run sets is listed among
+# its failures, so each has to be refused on its own. What EC2 would refuse half an hour later, or
+# would cost a soak, is refused before anything is made.
+
+mock_provider "aws" {
+  source = "./tests/mocks"
+}
+
+variables {
+  operator_cidrs    = ["203.0.113.7/32"]
+  alert_emails      = ["me@example.com"]
+  repository_commit = "0123456789abcdef0123456789abcdef01234567"
+  runner_image_file = "tests/runner-image.txt"
+}
+
+run "too_little_or_none" {
+  command = plan
+
+  variables {
+    operator_cidrs        = []
+    alert_emails          = []
+    repository_commit     = "main"
+    repository_url        = "git@github.com:sse-soak/sse-soak.git"
+    region                = "frankfurt"
+    name                  = "Soak"
+    connections           = 0
+    noop_interval_seconds = 0.01
+    stack_instance_type   = "large"
+    runner_instance_type  = "c5"
+    runner_node_count     = -1
+    stack_disk_gib        = 8
+    runner_disk_gib       = 8
+    ttl_minutes           = 10
+    budget_usd            = 0
+    retention_days        = 0
+  }
+
+  expect_failures = [
+    var.operator_cidrs,
+    var.alert_emails,
+    var.repository_commit,
+    var.repository_url,
+    var.region,
+    var.name,
+    var.connections,
+    var.noop_interval_seconds,
+    var.stack_instance_type,
+    var.runner_instance_type,
+    var.runner_node_count,
+    var.stack_disk_gib,
+    var.runner_disk_gib,
+    var.ttl_minutes,
+    var.budget_usd,
+    var.retention_days,
+  ]
+}
+
+run "too_much" {
+  command = plan
+
+  variables {
+    operator_cidrs                      = ["203.0.113.7/32", "0.0.0.0/0"]
+    repository_commit                   = "0123456789abcdef0123456789abcdef012345678"
+    name                                = "a-name-that-is-too-long-for-a-bucket"
+    connections                         = 600000
+    noop_interval_seconds               = 4000
+    connection_tracking_timeout_seconds = 500000
+    runner_node_count                   = 51
+    stack_disk_gib                      = 2000
+    runner_disk_gib                     = 2000
+    ttl_minutes                         = 10000
+    retention_days                      = 1000
+  }
+
+  expect_failures = [
+    var.operator_cidrs,
+    var.repository_commit,
+    var.name,
+    var.connections,
+    var.noop_interval_seconds,
+    var.connection_tracking_timeout_seconds,
+    var.runner_node_count,
+    var.stack_disk_gib,
+    var.runner_disk_gib,
+    var.ttl_minutes,
+    var.retention_days,
+  ]
+}
+
+run "of_the_wrong_kind" {
+  command = plan
+
+  variables {
+    operator_cidrs       = ["203.0.113.7"]
+    alert_emails         = ["me"]
+    repository_commit    = "0123456"
+    repository_url       = "https://user:secret@example.com/sse-soak.git"
+    connections          = 1.5
+    stack_instance_type  = "c7g.large"
+    runner_instance_type = "m6gd.large"
+    runner_node_count    = 1.5
+    ttl_minutes          = 90.5
+    retention_days       = 1.5
+  }
+
+  expect_failures = [
+    var.operator_cidrs,
+    var.alert_emails,
+    var.repository_commit,
+    var.repository_url,
+    var.connections,
+    var.stack_instance_type,
+    var.runner_instance_type,
+    var.runner_node_count,
+    var.ttl_minutes,
+    var.retention_days,
+  ]
+}
+
+run "network_cards_that_forget_connections" {
+  command = plan
+
+  variables {
+    stack_instance_type  = "c8i.large"
+    runner_instance_type = "m8a.xlarge"
+  }
+
+  expect_failures = [
+    var.stack_instance_type,
+    var.runner_instance_type,
+  ]
+}
+
+run "half_of_everybody" {
+  command = plan
+
+  variables {
+    operator_cidrs = ["0.0.0.0/1", "128.0.0.0/1"]
+  }
+
+  expect_failures = [
+    var.operator_cidrs,
+  ]
+}
+
+run "no_image" {
+  command = plan
+
+  variables {
+    runner_image_file = null
+  }
+
+  expect_failures = [
+    var.runner_image_file,
+  ]
+}
+
+run "an_image_that_is_not_there" {
+  command = plan
+
+  variables {
+    runner_image_file = "tests/not-there.tar.gz"
+  }
+
+  expect_failures = [
+    var.runner_image_file,
+  ]
+}
+
+run "connections_forgotten_too_soon" {
+  command = plan
+
+  variables {
+    connection_tracking_timeout_seconds = 30
+  }
+
+  expect_failures = [
+    var.connection_tracking_timeout_seconds,
+  ]
+}
+
+# And what has to pass, though it is near.
+run "network_cards_with_a_timeout" {
+  command = plan
+
+  variables {
+    stack_instance_type                 = "c8i.large"
+    runner_instance_type                = "m8a.xlarge"
+    connection_tracking_timeout_seconds = 86400
+  }
+}

@@ -1,0 +1,221 @@
+# Who may come in, and who is told of money.
+
+variable "operator_cidrs" {
+  description = "IPv4 ranges that may reach the stack's port and the Kubernetes API. No default: only you know where you are."
+  type        = list(string)
+
+  validation {
+    condition     = length(var.operator_cidrs) > 0 && alltrue([for c in var.operator_cidrs : can(cidrnetmask(c))])
+    error_message = "operator_cidrs needs at least one IPv4 range such as 203.0.113.7/32."
+  }
+
+  validation {
+    condition     = alltrue([for c in var.operator_cidrs : try(tonumber(split("/", c)[1]) >= 16, false)])
+    error_message = "operator_cidrs holds a range wider than /16. 0.0.0.0/0 would let everybody in: name your own address, such as 203.0.113.7/32."
+  }
+}
+
+variable "alert_emails" {
+  description = "Addresses that AWS Budgets writes to when the run costs more than planned."
+  type        = list(string)
+
+  validation {
+    condition     = length(var.alert_emails) > 0 && alltrue([for e in var.alert_emails : can(regex("^[^@ ]+@[^@ ]+[.][^@ ]+$", e))])
+    error_message = "alert_emails needs at least one e-mail address: without one a budget warns nobody."
+  }
+}
+
+# What is built, and where.
+
+variable "repository_commit" {
+  description = "Full id of the commit that the stack runs. It has to be in the repository at repository_url."
+  type        = string
+
+  validation {
+    condition     = can(regex("^[0-9a-f]{40}$", var.repository_commit))
+    error_message = "repository_commit has to be a full commit id of 40 hex digits (git rev-parse HEAD); a branch moves, and short ids cannot be fetched."
+  }
+}
+
+variable "repository_url" {
+  description = "Where the stack clones this repository from, without credentials."
+  type        = string
+  default     = "https://github.com/sse-soak/sse-soak.git"
+
+  validation {
+    condition     = can(regex("^https://[A-Za-z0-9._~:/-]+$", var.repository_url))
+    error_message = "repository_url has to be a public https:// address without user or password: it stands in the host's user data."
+  }
+}
+
+variable "region" {
+  description = "AWS region, such as eu-central-1."
+  type        = string
+  default     = "us-east-1"
+
+  validation {
+    condition     = can(regex("^(us|eu|ap|ca|sa|af|me|il|mx)-[a-z]+-[0-9]$", var.region))
+    error_message = "region has to be one of the commercial AWS regions, such as eu-central-1."
+  }
+}
+
+variable "name" {
+  description = "Name of this deployment: the tag Run of all that it makes, and the prefix of names. Two names can stand side by side."
+  type        = string
+  default     = "sse-soak"
+
+  validation {
+    condition     = can(regex("^[a-z][a-z0-9-]{1,22}[a-z0-9]$", var.name))
+    error_message = "name has to be 3 to 24 lower-case letters, digits and dashes, because the bucket's name begins with it."
+  }
+}
+
+# The soak.
+
+variable "connections" {
+  description = "Streams that the stack is set up to hold."
+  type        = number
+  default     = 1200
+
+  validation {
+    condition     = var.connections >= 1 && var.connections <= 500000 && floor(var.connections) == var.connections
+    error_message = "connections has to be a whole number from 1 to 500000: a process may hold 1048576 open files, and nginx needs two per stream."
+  }
+}
+
+variable "noop_interval_seconds" {
+  description = "Seconds between two noops of one stream."
+  type        = number
+  default     = 15
+
+  validation {
+    condition     = var.noop_interval_seconds >= 0.1 && var.noop_interval_seconds <= 3600
+    error_message = "noop_interval_seconds has to be between 0.1 and 3600."
+  }
+}
+
+# The hosts.
+
+variable "stack_instance_type" {
+  description = "Instance type of the stack's host; x86_64."
+  type        = string
+  default     = "c5.large"
+
+  validation {
+    condition     = can(regex("^[a-z]+[0-9]+[a-z-]*[.]([0-9]*x?large|medium|small|micro|metal[a-z0-9-]*)$", var.stack_instance_type)) && !can(regex("^[a-z]+[0-9]+g", var.stack_instance_type))
+    error_message = "stack_instance_type has to be an x86_64 type such as c5.large; Graviton types (c7g) cannot run the images."
+  }
+
+  # Nitro v6 came with the eighth generation. Some of that one have an older Nitro: they are
+  # refused as well, which costs one line, where the other mistake costs a soak.
+  validation {
+    condition     = can(regex("^[a-z]+[1-7][a-z-]*[.]", var.stack_instance_type)) || var.connection_tracking_timeout_seconds != null
+    error_message = "stack_instance_type is of a generation whose network cards (Nitro v6) forget idle connections after 350 s: set connection_tracking_timeout_seconds, for example to 86400."
+  }
+}
+
+variable "runner_instance_type" {
+  description = "Instance type of the runners' hosts; x86_64."
+  type        = string
+  default     = "c5.large"
+
+  validation {
+    condition     = can(regex("^[a-z]+[0-9]+[a-z-]*[.]([0-9]*x?large|medium|small|micro|metal[a-z0-9-]*)$", var.runner_instance_type)) && !can(regex("^[a-z]+[0-9]+g", var.runner_instance_type))
+    error_message = "runner_instance_type has to be an x86_64 type such as c5.large; Graviton types (c7g) cannot run the images."
+  }
+
+  validation {
+    condition     = can(regex("^[a-z]+[1-7][a-z-]*[.]", var.runner_instance_type)) || var.connection_tracking_timeout_seconds != null
+    error_message = "runner_instance_type is of a generation whose network cards (Nitro v6) forget idle connections after 350 s: set connection_tracking_timeout_seconds, for example to 86400."
+  }
+}
+
+variable "connection_tracking_timeout_seconds" {
+  description = "Seconds after which security groups forget an idle established TCP connection. null: the default of the instance type, 5 days up to the seventh generation, 350 s on Nitro v6."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.connection_tracking_timeout_seconds == null || try(var.connection_tracking_timeout_seconds >= 60 && var.connection_tracking_timeout_seconds <= 432000, false)
+    error_message = "connection_tracking_timeout_seconds has to be from 60 to 432000, which is what EC2 takes."
+  }
+}
+
+variable "runner_node_count" {
+  description = "Hosts for the runners: a k3s server, which runs pods too, and agents for the rest. `bin/soak plan` says how many. 0: none, the load comes from elsewhere."
+  type        = number
+  default     = 1
+
+  validation {
+    condition     = var.runner_node_count >= 0 && var.runner_node_count <= 50 && floor(var.runner_node_count) == var.runner_node_count
+    error_message = "runner_node_count has to be a whole number from 0 to 50."
+  }
+}
+
+variable "runner_image_file" {
+  description = "The runners' image as `docker save | gzip` leaves it; `make aws-up` makes it. Needed where there are runners."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.runner_node_count == 0 || try(fileexists(var.runner_image_file), false)
+    error_message = "runner_image_file has to name the runners' image, which `make aws-up` builds and hands over; or set runner_node_count to 0."
+  }
+}
+
+variable "stack_disk_gib" {
+  description = "GiB of the stack's disk: images, and what Prometheus stores."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.stack_disk_gib >= 16 && var.stack_disk_gib <= 1000
+    error_message = "stack_disk_gib has to be from 16 (the images need 8) to 1000."
+  }
+}
+
+variable "runner_disk_gib" {
+  description = "GiB of the disk of each runners' host."
+  type        = number
+  default     = 20
+
+  validation {
+    condition     = var.runner_disk_gib >= 12 && var.runner_disk_gib <= 1000
+    error_message = "runner_disk_gib has to be from 12 to 1000."
+  }
+}
+
+# Nothing left burning.
+
+variable "ttl_minutes" {
+  description = "Minutes after which every host ends itself, whatever it is doing. Setting up takes about 10."
+  type        = number
+  default     = 180
+
+  validation {
+    condition     = var.ttl_minutes >= 30 && var.ttl_minutes <= 1440 && floor(var.ttl_minutes) == var.ttl_minutes
+    error_message = "ttl_minutes has to be a whole number from 30 to 1440 (a day): a longer soak is a decision to take with the price in view."
+  }
+}
+
+variable "budget_usd" {
+  description = "US dollars a month above which AWS Budgets writes to alert_emails; also at half of it, and when the forecast is above."
+  type        = number
+  default     = 20
+
+  validation {
+    condition     = var.budget_usd >= 1
+    error_message = "budget_usd has to be at least 1."
+  }
+}
+
+variable "retention_days" {
+  description = "Days after which shards and reports in the bucket are deleted."
+  type        = number
+  default     = 30
+
+  validation {
+    condition     = var.retention_days >= 1 && var.retention_days <= 365 && floor(var.retention_days) == var.retention_days
+    error_message = "retention_days has to be a whole number from 1 to 365."
+  }
+}
