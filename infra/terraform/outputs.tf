@@ -67,3 +67,18 @@ output "runner_node_count" {
   description = "Hosts for runners."
   value       = var.runner_node_count
 }
+
+output "connections" {
+  description = "Streams that the stack is set up for."
+  value       = var.connections
+}
+
+output "noop_interval_seconds" {
+  description = "Seconds between two noops of one stream."
+  value       = var.noop_interval_seconds
+}
+
+output "ttl_minutes" {
+  description = "Minutes after which every host ends itself."
+  value       = var.ttl_minutes
+}

@@ -18,6 +18,8 @@ ended() {
   else
     status="failed at line $2 of setup.sh: $3"
     echo "SOAK-SETUP FAILED, $status"
+    # A parameter holds 4 KB.
+    status+=$'\n'$(tail -n 20 /var/log/cloud-init-output.log | tail -c 3000)
   fi
   printf '%s' "$status" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the status could not be stored in $STATUS_PARAMETER"
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
+	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+)
+
+// A cloud is what is asked of AWS apart from terraform.
+type cloud struct {
+	ssm  *ssm.Client
+	ec2  *ec2
+	tags *resourcegroupstaggingapi.Client
+}
+
+// connect finds credentials by AWS's usual chain.
+func connect(ctx context.Context, region string) (*cloud, error) {
+	c, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
+	if err == nil {
+		_, err = c.Credentials.Retrieve(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("there are no AWS credentials: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
+	}
+	return &cloud{ssm: ssm.NewFromConfig(c), ec2: &ec2{config: c}, tags: resourcegroupstaggingapi.NewFromConfig(c)}, nil
+}
+
+// maxParameters is how many Systems Manager gives at once.
+const maxParameters = 10
+
+// parameters are the values of parameters, decrypted.
+func (c *cloud) parameters(ctx context.Context, names ...string) (map[string]string, error) {
+	values := map[string]string{}
+	for len(names) > 0 {
+		some := names[:min(len(names), maxParameters)]
+		names = names[len(some):]
+		answer, err := c.ssm.GetParameters(ctx, &ssm.GetParametersInput{Names: some, WithDecryption: aws.Bool(true)})
+		if err != nil {
+			return nil, fmt.Errorf("read parameters: %w", err)
+		}
+		if len(answer.InvalidParameters) > 0 {
+			return nil, fmt.Errorf("the parameter %s is gone: `make aws-up` makes what is missing", answer.InvalidParameters[0])
+		}
+		for _, p := range answer.Parameters {
+			values[aws.ToString(p.Name)] = aws.ToString(p.Value)
+		}
+	}
+	return values, nil
+}
+
+// pending is the value of a parameter before its host has stored one.
+const pending = "pending"
+
+// secret is the value of one parameter.
+func (c *cloud) secret(ctx context.Context, name string) (string, error) {
+	values, err := c.parameters(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	if values[name] == pending {
+		return "", fmt.Errorf("%s is still pending: its host is not set up, `make aws-logs` says how far it is", name)
+	}
+	return values[name], nil
+}
+
+// left lists what still carries the tag Run. Hosts that are terminated keep their tags for an hour and
+// cost nothing, so EC2 itself is asked for those that are not, and for volumes.
+func (c *cloud) left(ctx context.Context, name string) ([]string, error) {
+	left, err := c.ec2.left(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("list hosts and volumes: %w", err)
+	}
+	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(c.tags, &resourcegroupstaggingapi.GetResourcesInput{
+		TagFilters: []tagging.TagFilter{{Key: aws.String("Run"), Values: []string{name}}},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("list what is tagged: %w", err)
+		}
+		for _, r := range page.ResourceTagMappingList {
+			arn := aws.ToString(r.ResourceARN)
+			if !strings.Contains(arn, ":instance/") && !strings.Contains(arn, ":volume/") {
+				left = append(left, arn)
+			}
+		}
+	}
+	return left, nil
+}

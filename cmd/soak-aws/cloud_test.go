@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const tick = time.Millisecond
+
+func connected(t *testing.T) *cloud {
+	t.Helper()
+	c, err := connect(context.Background(), "eu-central-1")
+	require.NoError(t, err)
+	return c
+}
+
+func TestHostsAreAwaited(t *testing.T) {
+	f := startAWS(t)
+	var statuses []string
+	for i := range 12 { // more than AWS gives at once
+		statuses = append(statuses, fmt.Sprintf("/sse-soak/status-%d", i))
+		f.parameters[statuses[i]] = pending
+	}
+	f.onAsked = func(n int, p map[string]string) {
+		if n <= len(statuses) {
+			p[statuses[n-1]] = "ready"
+		}
+	}
+	require.NoError(t, awaitHosts(context.Background(), connected(t), statuses, tick))
+	assert.GreaterOrEqual(t, f.asked, len(statuses))
+}
+
+func TestAHostThatFails(t *testing.T) {
+	f := startAWS(t)
+	f.parameters["/a"], f.parameters["/b"] = pending, "failed at line 21 of setup.sh: git fetch"
+	err := awaitHosts(context.Background(), connected(t), []string{"/a", "/b"}, tick)
+	require.ErrorContains(t, err, "/b")
+	require.ErrorContains(t, err, "git fetch")
+}
+
+func TestWaitingCanBeStopped(t *testing.T) {
+	f := startAWS(t)
+	f.parameters["/a"] = pending
+	ctx, stop := context.WithCancel(context.Background())
+	f.onAsked = func(int, map[string]string) { stop() }
+	require.ErrorIs(t, awaitHosts(ctx, connected(t), []string{"/a"}, time.Hour), context.Canceled)
+}
+
+func TestAParameterThatIsGone(t *testing.T) {
+	startAWS(t)
+	_, err := connected(t).parameters(context.Background(), "/gone")
+	require.EqualError(t, err, "the parameter /gone is gone: `make aws-up` makes what is missing")
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	f := startAWS(t)
+	// The list lags behind; a host that it still names is asked for at EC2, which knows none.
+	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-1"}, {"arn:aws:ec2:eu-central-1:1:instance/i-1"}}
+	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", time.Minute, tick))
+}
+
+func TestSomethingIsLeft(t *testing.T) {
+	f := startAWS(t)
+	f.tagged, f.hosts = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}
+	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", 0, tick)
+	require.ErrorContains(t, err, "2 things in eu-central-1 still carry the tag Run=sse-soak")
+	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")
+	require.ErrorContains(t, err, "i-0123456789abcdef0")
+}
+
+// What could not be looked at is not "nothing".
+func TestNotBeingAllowedToLook(t *testing.T) {
+	f := startAWS(t)
+	f.denied = true
+	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", time.Minute, tick)
+	require.ErrorContains(t, err, "could not be verified")
+}
+
+func TestNoCredentials(t *testing.T) {
+	startAWS(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	_, err := connect(context.Background(), "eu-central-1")
+	require.ErrorContains(t, err, "there are no AWS credentials: log in")
+}

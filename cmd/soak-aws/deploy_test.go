@@ -1,0 +1,76 @@
+//go:build aws
+
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestDeployment makes, uses and destroys all of it with the real terraform. The provider is a stand-in
+// that asks AWS nothing; what soak-aws itself asks is answered by fakeAWS.
+func TestDeployment(t *testing.T) {
+	if os.Getenv("TERRAFORM_STANDIN") == "" {
+		t.Skip("NOT TESTED: with the real provider this would make hosts and cost money; `make aws-test` runs it where there is a stand-in")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
+	settings := "operator_cidrs = [\"203.0.113.7/32\"]\nalert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(settings), 0o600))
+	image := filepath.Join(dir, "runner-image.tar.gz")
+	require.NoError(t, os.WriteFile(image, []byte("an image"), 0o600))
+	t.Setenv("TF_VAR_repository_url", "https://example.com/sse-soak.git")
+	ctx := context.Background()
+	f := startAWS(t)
+
+	// A host fails: the way on and the way out are named.
+	f.parameters = map[string]string{
+		"/sse-soak/stack/status": "failed at line 21 of setup.sh: git fetch", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
+	}
+	err := newUp(t, dir, image).up(ctx)
+	for _, part := range []string{"git fetch", "make aws-up", "make aws-down", "make aws-logs", "aws ssm start-session --region eu-central-1"} {
+		require.ErrorContains(t, err, part)
+	}
+
+	// Again, and it is well.
+	f.parameters["/sse-soak/stack/status"], f.parameters["/sse-soak/runners/status-1"] = "ready", "ready"
+	again := newUp(t, dir, image)
+	require.NoError(t, again.up(ctx))
+	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "what is there stays as it is: nothing puts the end off")
+
+	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
+	f.parameters["/sse-soak/runners/kubeconfig"] = "apiVersion: v1"
+	program, record := recorder(t)
+	d := &deployment{dir: dir, yes: true}
+	require.Equal(t, exitError(1), d.soak(ctx, program, nil))
+	said, err := os.ReadFile(record)
+	require.NoError(t, err)
+	assert.Contains(t, string(said), "s3://", "the bucket is the one that terraform made")
+	require.NoError(t, d.logs(ctx))
+
+	// The image is gone by now, as after `make clean`: taking down needs none.
+	require.NoError(t, os.Remove(image))
+	f.tagged = [][]string{{"arn:aws:s3:::slow-to-go"}, {}}
+	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute))
+	assert.NoFileExists(t, d.kubeconfig())
+	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
+	require.NoError(t, err)
+	assert.Contains(t, string(state), `"resources": []`)
+}
+
+// newUp is what the command makes of its flags.
+func newUp(t *testing.T, dir, image string) *deployment {
+	t.Helper()
+	d := &deployment{dir: dir, yes: true}
+	require.NoError(t, d.check())
+	d.set("repository_commit", strings.Repeat("1", 40))
+	require.NoError(t, d.takeImage(image))
+	return d
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A fakeAWS answers what soak-aws asks, in AWS's own formats. The SDK is sent to it by the variables
+// that AWS has for that.
+type fakeAWS struct {
+	mu         sync.Mutex
+	parameters map[string]string
+	asked      int                          // for parameters
+	onAsked    func(int, map[string]string) // before each answer
+	tagged     [][]string                   // answers of the tagging API, one after another; the last one stays
+	hosts      []string
+	denied     bool
+}
+
+func startAWS(t *testing.T) *fakeAWS {
+	f := &fakeAWS{parameters: map[string]string{}}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{
+		"AWS_ENDPOINT_URL": server.URL, "AWS_ENDPOINT_URL_EC2": server.URL, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_REGION": "", "AWS_PROFILE": "", "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	return f
+}
+
+func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.denied {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"__type":"AccessDeniedException","message":"not allowed"}`)
+		return
+	}
+	switch target := r.Header.Get("X-Amz-Target"); {
+	case target == "AmazonSSM.GetParameters":
+		f.serveParameters(w, r)
+	case strings.HasPrefix(target, "ResourceGroupsTaggingAPI"):
+		list := []map[string]string{}
+		if len(f.tagged) > 0 {
+			for _, arn := range f.tagged[0] {
+				list = append(list, map[string]string{"ResourceARN": arn})
+			}
+			if len(f.tagged) > 1 {
+				f.tagged = f.tagged[1:]
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"ResourceTagMappingList": list})
+	case r.URL.Query().Get("Action") == "DescribeInstances":
+		fmt.Fprint(w, `<DescribeInstancesResponse><reservationSet>`)
+		for _, id := range f.hosts {
+			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId></item></instancesSet></item>`, id)
+		}
+		fmt.Fprint(w, `</reservationSet></DescribeInstancesResponse>`)
+	case r.URL.Query().Get("Action") == "DescribeVolumes":
+		fmt.Fprint(w, `<DescribeVolumesResponse><volumeSet/></DescribeVolumesResponse>`)
+	default:
+		http.Error(w, "unknown question", http.StatusBadRequest)
+	}
+}
+
+func (f *fakeAWS) serveParameters(w http.ResponseWriter, r *http.Request) {
+	var asked struct{ Names []string }
+	_ = json.NewDecoder(r.Body).Decode(&asked)
+	f.asked++
+	if f.onAsked != nil {
+		f.onAsked(f.asked, f.parameters)
+	}
+	found, missing := []map[string]string{}, []string{}
+	for _, name := range asked.Names {
+		if value, ok := f.parameters[name]; ok {
+			found = append(found, map[string]string{"Name": name, "Value": value})
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(asked.Names) > maxParameters {
+		http.Error(w, `{"__type":"ValidationException"}`, http.StatusBadRequest)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"Parameters": found, "InvalidParameters": missing})
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+)
+
+func logsCommand(d *deployment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "logs",
+		Short: "Show how far each host is, what its setup said if it failed, and how to get a shell",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return d.logs(cmd.Context())
+		},
+	}
+}
+
+func (d *deployment) logs(ctx context.Context) error {
+	if err := d.check(); err != nil {
+		return err
+	}
+	out, err := d.outputs(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := connect(ctx, out.Region)
+	if err != nil {
+		return err
+	}
+	values, err := c.parameters(ctx, out.Statuses...)
+	if err != nil {
+		return err
+	}
+	for _, name := range out.Statuses {
+		fmt.Printf("%s: %s\n", name, values[name])
+	}
+	fmt.Println("\nA shell on each, by the AWS command line and its Session Manager plugin; the setup's log there is /var/log/cloud-init-output.log:")
+	for _, host := range slices.Sorted(maps.Keys(out.Instances)) {
+		fmt.Printf("  %-10s aws ssm start-session --region %s --target %s\n", host, out.Region, out.Instances[host])
+	}
+	return nil
+}

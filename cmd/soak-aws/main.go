@@ -1,0 +1,56 @@
+// Command soak-aws drives infra/terraform: it makes the stack and the runners on AWS, waits until
+// they are set up, soaks, and takes all down again and looks whether something is left. `make
+// aws-up`, `aws-soak`, `aws-down` and `aws-logs` call it.
+//
+// It finds credentials as every AWS tool does: environment, profile, single sign-on, role.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// exitError ends the command with the exit code of the program that it ran.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:])
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string) int {
+	var d deployment
+	root := &cobra.Command{
+		Use:           "soak-aws",
+		Short:         "Soak on AWS: make the stack and the runners, run, take all down",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.PersistentFlags().StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
+	root.PersistentFlags().BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
+	root.AddCommand(upCommand(&d), soakCommand(&d), downCommand(&d), logsCommand(&d))
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "soak-aws: stopped. What was made so far goes on costing money: `make aws-up` continues, `make aws-down` cleans up.")
+		return 2
+	}
+	fmt.Fprintln(os.Stderr, "soak-aws:", err)
+	return 2
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func soakCommand(d *deployment) *cobra.Command {
+	var soak string
+	cmd := &cobra.Command{
+		Use:   "soak -- [FLAG of `soak run`]...",
+		Short: "Run a soak from the runners' hosts against the stack, and judge it",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			return d.soak(cmd.Context(), soak, args)
+		},
+	}
+	cmd.Flags().StringVar(&soak, "soak", "bin/soak", "the program soak")
+	return cmd
+}
+
+// soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
+func (d *deployment) soak(ctx context.Context, program string, args []string) error {
+	out, err := d.outputs(ctx)
+	if err != nil {
+		return err
+	}
+	if out.Kubeconfig == "" {
+		return fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from elsewhere, or set it and `make aws-up` again", out.PublicURL)
+	}
+	c, err := connect(ctx, out.Region)
+	if err != nil {
+		return err
+	}
+	values, err := c.readyValues(ctx, out)
+	if err != nil {
+		return err
+	}
+	secrets, err := lines(values[out.Secrets])
+	if err != nil {
+		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
+	}
+	if err := os.WriteFile(d.kubeconfig(), []byte(values[out.Kubeconfig]), 0o600); err != nil {
+		return err
+	}
+	kubeconfig, err := filepath.Abs(d.kubeconfig())
+	if err != nil {
+		return err
+	}
+	prometheus, err := withPassword(out.Prometheus, "prometheus", secrets["PROMETHEUS_PASSWORD"])
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, program, append(out.flags(), args...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "AWS_REGION="+out.Region,
+		"BACKEND_TOKEN="+secrets["BACKEND_TOKEN"], "PROMETHEUS_URL="+prometheus)
+	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Minute
+	err = cmd.Run()
+	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves %d minutes after their start. Now: make aws-down\n"+
+		"A soak that was cut off goes on there: KUBECONFIG=%s %s attach TESTID\n", out.TTLMinutes, d.kubeconfig(), program)
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return exitError(exit.ExitCode())
+	}
+	return err
+}
+
+// flags are those of `soak run` that follow from where the hosts are and what they are set up for.
+// What comes after them wins.
+func (o outputs) flags() []string {
+	return []string{
+		"run", "--on", "k8s", "--overlay", "k3s",
+		"--shards", "s3://" + o.Bucket + "/shards?region=" + url.QueryEscape(o.Region),
+		"--backend-url", o.BackendURL, "--backend-via", o.PublicURL,
+		"--connections", strconv.Itoa(o.Connections), "--noop-interval", strconv.FormatFloat(o.Interval, 'g', -1, 64),
+	}
+}
+
+// readyValues are the secrets, once all hosts are set up.
+func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string, error) {
+	values, err := c.parameters(ctx, append([]string{out.Secrets, out.Kubeconfig}, out.Statuses...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range out.Statuses {
+		if values[name] != "ready" {
+			return nil, fmt.Errorf("not all hosts are set up: %s says %q; `make aws-up` waits for them, `make aws-logs` shows more", name, values[name])
+		}
+	}
+	return values, nil
+}
+
+// lines reads NAME=VALUE lines.
+func lines(text string) (map[string]string, error) {
+	values := map[string]string{}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			return nil, errors.New("it holds a line that is not NAME=VALUE")
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+func withPassword(address, user, password string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "", err
+	}
+	u.User = url.UserPassword(user, password)
+	return u.String(), nil
+}

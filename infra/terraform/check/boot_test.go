@@ -1,0 +1,217 @@
+//go:build aws
+
+package check
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	status  = "/sse-soak/stack/status"
+	secrets = "/sse-soak/stack/secrets"
+	origin  = "https://github.com/sse-soak/sse-soak.git" // what the host is told
+)
+
+// TestBoot boots the stack's host for real, with the user data that Terraform renders: systemd,
+// cloud-init, a Docker of its own, this repository, until the stack answers on its port. Then a reboot, and the end.
+// What is not real: AWS, whose metadata and parameters are played by cloud_test.go, and the images
+// that no registry gives here.
+func TestBoot(t *testing.T) {
+	needs(t, "docker", "see https://docs.docker.com/engine/install/")
+	needs(t, "debootstrap", "apt-get install debootstrap")
+	images := pullImages(t)
+	net, gateway := network(t)
+	image := buildHost(t, net)
+	certificate, authority := selfSigned(t, "ssm."+region+".amazonaws.com")
+	trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+	require.NoError(t, err)
+	repository, commit := snapshot(t)
+	files := func() map[string][]byte {
+		return map[string][]byte{
+			"etc/ssl/certs/ca-certificates.crt":    append(append([]byte{}, trusted...), authority...),
+			"srv/sse-soak.bundle":                  repository,
+			"etc/gitconfig":                        []byte("[url \"/srv/sse-soak.git\"]\n\tinsteadOf = " + origin + "\n[safe]\n\tdirectory = *\n"),
+			"etc/docker/daemon.json":               []byte(`{"features": {"buildkit": false}}`), // buildkit asks a registry for images that are here
+			"etc/systemd/system/from-afar.service": []byte(fromAfar),
+		}
+	}
+	data := regexp.MustCompile(`0123456789abcdef0123456789abcdef01234567`).ReplaceAllString(userData(t)["stack.host"], commit)
+
+	t.Run("a commit that is not there", func(t *testing.T) {
+		c := startCloud(t, gateway, certificate, status, secrets)
+		wrong := strings.ReplaceAll(data, commit, strings.Repeat("0", 40))
+		m := boot(t, image, net, c, wrong, files(), "")
+		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
+		assert.Regexp(t, `^failed at line \d+ of setup.sh: git fetch`, c.parameter(status))
+		assert.Contains(t, c.parameter(status), strings.Repeat("0", 40), "the end of the log says why")
+		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
+		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
+		assert.Empty(t, c.complaints)
+	})
+
+	t.Run("the stack", func(t *testing.T) {
+		c := startCloud(t, gateway, certificate, status, secrets)
+		begun := time.Now()
+		m := boot(t, image, net, c, data, files(), images)
+		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
+		require.Equal(t, "ready", c.parameter(status))
+		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
+		m.isSetUp(c, commit)
+		m.outlivesAReboot(begun)
+		m.ends()
+	})
+}
+
+// fromAfar does before the setup what its commands would do over the internet.
+const fromAfar = `[Unit]
+After=docker.service
+Before=cloud-final.service
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+TimeoutStartSec=600
+ExecStart=/bin/sh -c 'test -d /srv/sse-soak.git || git clone -q --bare /srv/sse-soak.bundle /srv/sse-soak.git'
+ExecStart=/bin/sh -c 'test ! -s /srv/images.tar || { docker load -qi /srv/images.tar && rm /srv/images.tar; }'
+[Install]
+WantedBy=multi-user.target
+`
+
+// isSetUp looks at what setup.sh is to leave.
+func (m *machine) isSetUp(c *cloud, commit string) {
+	t := m.t
+	assert.Empty(t, c.complaints)
+	assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP DONE")
+	assert.Contains(t, m.sh("cloud-init schema --config-file /var/lib/cloud/instance/user-data.txt 2>&1"), "Valid cloud-config")
+	assert.Equal(t, commit, m.sh("git -C /opt/sse-soak rev-parse HEAD"))
+	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
+	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
+	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
+	require.Len(t, stored, 3)
+	env := "\n" + m.sh("cat /opt/sse-soak/.env") + "\n"
+	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "PUBLIC_URL=http://203.0.113.20") {
+		assert.Contains(t, env, "\n"+line+"\n")
+	}
+	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
+}
+
+// answers: the stack does, on the port that is open to the outside, and gives events.
+func (m *machine) answers(token string) {
+	t := m.t
+	for path, want := range map[string]int{"/readyz": http.StatusOK, "/metrics": http.StatusOK, "/prometheus/-/ready": http.StatusUnauthorized} {
+		req, err := http.NewRequest(http.MethodGet, "http://"+m.ip+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := (&http.Client{Timeout: 20 * time.Second}).Do(req)
+		require.NoError(t, err)
+		said, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, want, resp.StatusCode, "%s: %s", path, said)
+	}
+	resp, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + m.ip + "/event/connect?id=boot")
+	require.NoError(t, err)
+	assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+	require.NoError(t, resp.Body.Close())
+}
+
+// outlivesAReboot: the stack comes back, the setup does not run again, the end is not put off.
+func (m *machine) outlivesAReboot(begun time.Time) {
+	t := m.t
+	timer := "grep OnCalendar /etc/systemd/system/soak-end.timer"
+	end, err := time.Parse("2006-01-02 15:04:05 MST", strings.TrimPrefix(m.sh(timer), "OnCalendar="))
+	require.NoError(t, err)
+	assert.WithinDuration(t, begun.Add(180*time.Minute), end, 5*time.Minute)
+	before := m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer")
+	run(t, ".", "docker", "stop", "-t", "60", m.name)
+	m.start()
+	await(t, 3*time.Minute, "the stack does not come back", m, func() bool {
+		resp, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + m.ip + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	assert.Equal(t, before, m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer"))
+	assert.Equal(t, "1", m.sh("grep -c 'SOAK-SETUP DONE' /var/log/cloud-init-output.log"))
+}
+
+// ends: when its time has come while it was off, it goes down as soon as it is up.
+func (m *machine) ends() {
+	t := m.t
+	m.sh(`sed -i 's/^OnCalendar=.*/OnCalendar=2020-01-01 00:00:00 UTC/' /etc/systemd/system/soak-end.timer`)
+	run(t, ".", "docker", "stop", "-t", "60", m.name)
+	m.start()
+	await(t, 2*time.Minute, "the host does not end", m, func() bool { return m.state() == "exited" })
+}
+
+// await waits until done is true.
+func await(t *testing.T, patience time.Duration, what string, m *machine, done func() bool) {
+	t.Helper()
+	for begun := time.Now(); !done(); time.Sleep(time.Second) {
+		if time.Since(begun) > patience {
+			t.Fatalf("%s after %v\n%s", what, patience, m.log())
+		}
+	}
+}
+
+// pullImages makes a file of the images of compose.yaml where no registry answers; none where one
+// does, since the host pulls them itself then.
+func pullImages(t *testing.T) (archive string) {
+	t.Helper()
+	env := filepath.Join(t.TempDir(), ".env")
+	run(t, root, "stack/env", env)
+	said := run(t, root, "stack/images", env)
+	t.Log(said)
+	if strings.Contains(said, "all images are the real ones") {
+		return ""
+	}
+	names := strings.Fields(run(t, root, "docker", "compose", "--env-file", env, "config", "--images"))
+	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "grafana/") || strings.HasPrefix(n, "sse-soak/") })
+	dockerfile, err := os.ReadFile(filepath.Join(root, "backend/Dockerfile"))
+	require.NoError(t, err)
+	names = append(names, string(regexp.MustCompile(`(?m)^ARG GO_IMAGE=(.*)$`).FindSubmatch(dockerfile)[1]))
+	archive = filepath.Join(t.TempDir(), "images.tar")
+	run(t, ".", "docker", append([]string{"save", "-o", archive}, names...)...)
+	return archive
+}
+
+// snapshot is this repository as it lies here, as a bundle with one more commit, and that commit's
+// id. The commit leaves out Grafana where its image cannot be had, and asks for no more files than
+// this machine may open.
+func snapshot(t *testing.T) (bundle []byte, commit string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "clone")
+	here, err := filepath.Abs(root)
+	require.NoError(t, err)
+	run(t, ".", "git", "init", "-q", dir)
+	run(t, here, "sh", "-c", "git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for f; do test ! -e \"$f\" || printf \"%s\\0\" \"$f\"; done' - | tar --null -T - -c | tar -x -C "+dir)
+	example := filepath.Join(dir, ".env.example")
+	text, err := os.ReadFile(example)
+	require.NoError(t, err)
+	text = regexp.MustCompile(`(?m)^NOFILE=.*$`).ReplaceAll(text, []byte("NOFILE=20000"))
+	require.NoError(t, os.WriteFile(example, text, 0o644))
+	if exec.Command("docker", "image", "inspect", "grafana/grafana:12.4.4").Run() != nil {
+		override := "services: {grafana: {profiles: [no-registry]}}\n"
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "compose.override.yaml"), []byte(override), 0o644))
+	}
+	git := []string{"-c", "user.name=test", "-c", "user.email=test@example.com"}
+	run(t, dir, "git", "add", "-A")
+	run(t, dir, "git", append(git, "commit", "-qm", "as it lies here")...)
+	run(t, dir, "git", "bundle", "create", "-q", "../sse-soak.bundle", "HEAD")
+	bundle, err = os.ReadFile(filepath.Join(dir, "../sse-soak.bundle"))
+	require.NoError(t, err)
+	return bundle, strings.TrimSpace(run(t, dir, "git", "rev-parse", "HEAD"))
+}

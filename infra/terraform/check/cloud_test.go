@@ -1,0 +1,185 @@
+//go:build aws
+
+package check
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/stretchr/testify/require"
+)
+
+// The credentials of the host's role.
+var credentials = aws.Credentials{AccessKeyID: "ASIATEST", SecretAccessKey: "secret/of+the/role", SessionToken: "session+token/=="}
+
+// A cloud is the part of AWS that a host talks to while it is set up: the metadata service, and
+// parameters. It refuses what is not signed as AWS wants it, by AWS's own code.
+type cloud struct {
+	t        *testing.T
+	metadata *httptest.Server
+	api      *httptest.Server // TLS
+
+	mu         sync.Mutex
+	parameters map[string]string
+	complaints []string
+}
+
+// startCloud starts one that listens on an address of this host.
+func startCloud(t *testing.T, address string, certificate tls.Certificate, parameters ...string) *cloud {
+	c := &cloud{t: t, parameters: map[string]string{}}
+	for _, name := range parameters {
+		c.parameters[name] = "pending"
+	}
+	c.metadata = httptest.NewUnstartedServer(http.HandlerFunc(c.serveMetadata))
+	c.api = httptest.NewUnstartedServer(http.HandlerFunc(c.serveParameters))
+	c.api.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	for _, s := range []*httptest.Server{c.metadata, c.api} {
+		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+		require.NoError(t, err)
+		require.NoError(t, s.Listener.Close())
+		s.Listener = l
+		t.Cleanup(s.Close)
+	}
+	c.metadata.Start()
+	c.api.StartTLS()
+	return c
+}
+
+// serveMetadata is version 2 of the service: nothing without a token.
+func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
+	const token = "token-of-the-metadata-service"
+	if r.Method == http.MethodPut && r.URL.Path == "/latest/api/token" {
+		fmt.Fprint(w, token)
+		return
+	}
+	if r.Header.Get("X-Aws-Ec2-Metadata-Token") != token {
+		http.Error(w, "no token", http.StatusUnauthorized)
+		return
+	}
+	switch strings.TrimPrefix(r.URL.Path, "/latest/meta-data/") {
+	case "iam/security-credentials/":
+		fmt.Fprint(w, "role-of-the-host")
+	case "iam/security-credentials/role-of-the-host":
+		_ = json.NewEncoder(w).Encode(map[string]string{
+			"AccessKeyId": credentials.AccessKeyID, "SecretAccessKey": credentials.SecretAccessKey, "Token": credentials.SessionToken,
+		})
+	case "public-ipv4":
+		fmt.Fprint(w, "203.0.113.20")
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// serveParameters is Systems Manager's parameter store.
+func (c *cloud) serveParameters(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = verify(r, body)
+	}
+	if err != nil {
+		c.refuse(w, http.StatusForbidden, "AccessDeniedException", err.Error())
+		return
+	}
+	var asked struct {
+		Name, Value string
+		Overwrite   bool
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		c.refuse(w, http.StatusBadRequest, "ValidationException", err.Error())
+		return
+	}
+	c.mu.Lock()
+	value, known := c.parameters[asked.Name]
+	c.mu.Unlock()
+	switch action := r.Header.Get("X-Amz-Target"); {
+	case !known:
+		c.refuse(w, http.StatusBadRequest, "ParameterNotFound", asked.Name)
+	case action == "AmazonSSM.GetParameter":
+		_ = json.NewEncoder(w).Encode(map[string]any{"Parameter": map[string]string{"Name": asked.Name, "Value": value}})
+	case action == "AmazonSSM.PutParameter" && asked.Overwrite && asked.Value != "":
+		c.mu.Lock()
+		c.parameters[asked.Name] = asked.Value
+		c.mu.Unlock()
+		fmt.Fprint(w, `{"Version":2}`)
+	default:
+		c.refuse(w, http.StatusBadRequest, "ValidationException", action)
+	}
+}
+
+func (c *cloud) refuse(w http.ResponseWriter, status int, kind, why string) {
+	c.mu.Lock()
+	c.complaints = append(c.complaints, kind+": "+why)
+	c.mu.Unlock()
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": why})
+}
+
+// parameter is what is stored.
+func (c *cloud) parameter(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.parameters[name]
+}
+
+// verify signs the request again with what it says was signed, and compares.
+func verify(r *http.Request, body []byte) error {
+	given := r.Header.Get("Authorization")
+	var scope, signed string
+	for part := range strings.SplitSeq(strings.TrimPrefix(given, "AWS4-HMAC-SHA256 "), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
+		switch name {
+		case "Credential":
+			scope = value
+		case "SignedHeaders":
+			signed = value
+		}
+	}
+	fields := strings.Split(scope, "/")
+	if len(fields) != 5 {
+		return fmt.Errorf("no signature in %q", given)
+	}
+	again, err := http.NewRequest(r.Method, "https://"+r.Host+r.URL.RequestURI(), nil)
+	if err != nil {
+		return err
+	}
+	for name := range strings.SplitSeq(signed, ";") {
+		if name != "host" {
+			again.Header.Set(name, r.Header.Get(name))
+		}
+	}
+	if again.Header.Get("X-Amz-Security-Token") != credentials.SessionToken {
+		return fmt.Errorf("the session token is missing or not signed: %s", signed)
+	}
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(body)
+	err = signer.NewSigner().SignHTTP(context.Background(), credentials, again, hex.EncodeToString(sum[:]), fields[3], fields[2], at)
+	if err != nil {
+		return err
+	}
+	if want := again.Header.Get("Authorization"); signature(want) != signature(given) {
+		return fmt.Errorf("the signature is wrong: %s instead of %s", given, want)
+	}
+	return nil
+}
+
+func signature(authorization string) string {
+	_, s, _ := strings.Cut(authorization, "Signature=")
+	return s
+}

@@ -1,0 +1,114 @@
+//go:build aws
+
+package check
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	root   = "../../.." // of the repository
+	source = ".."       // the Terraform code
+)
+
+// run runs a command in a folder and returns what it says.
+func run(t *testing.T, dir string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Run(), "%s %s\n%s", name, strings.Join(args, " "), &out)
+	return out.String()
+}
+
+// needs skips a test where a tool is not installed, and says so. In CI it has to be there.
+func needs(t *testing.T, tool, remedy string) {
+	t.Helper()
+	if _, err := exec.LookPath(tool); err == nil {
+		return
+	}
+	require.Empty(t, os.Getenv("CI"), "%s is not installed: .ci/run has to provide it", tool)
+	t.Skipf("NOT TESTED: %s is not installed; %s", tool, remedy)
+}
+
+// initialized is a copy of the Terraform code, ready to use, so that neither state nor lock file gets
+// into the repository.
+func initialized(t *testing.T) string {
+	t.Helper()
+	needs(t, "terraform", "see https://developer.hashicorp.com/terraform/install")
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "check")))
+	run(t, dir, "terraform", "init", "-backend=false", "-input=false", "-no-color")
+	t.Log(strings.TrimSpace(run(t, dir, "terraform", "version")))
+	return dir
+}
+
+func TestTerraform(t *testing.T) {
+	dir := initialized(t)
+	run(t, dir, "terraform", "fmt", "-check", "-diff", "-recursive")
+	run(t, dir, "terraform", "validate", "-no-color")
+
+	said := run(t, dir, "terraform", "test", "-no-color")
+	passed := regexp.MustCompile(`(?m)^Success! (\d+) passed, 0 failed\.$`).FindStringSubmatch(said)
+	require.NotNil(t, passed, said) // it succeeds when it finds no test, too
+	require.GreaterOrEqual(t, len(passed[1]), 2, "only %s runs", passed[1])
+	t.Log(passed[0])
+}
+
+// userData is that of each host, by the name of its module, as `terraform test` renders it.
+func userData(t *testing.T) map[string]string {
+	t.Helper()
+	said := run(t, initialized(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
+	found := map[string]string{}
+	for line := range strings.SplitSeq(said, "\n") {
+		var message struct {
+			Run   string `json:"@testrun"`
+			State *struct {
+				Root module `json:"root_module"`
+			} `json:"test_state"`
+		}
+		if json.Unmarshal([]byte(line), &message) == nil && message.State != nil && message.Run == "everything" {
+			message.State.Root.collect(found)
+		}
+	}
+	require.Len(t, found, 3, "of stack, server and agent")
+	return found
+}
+
+// A module is one of `terraform show -json`.
+type module struct {
+	Address   string
+	Resources []struct {
+		Type   string
+		Values struct {
+			UserData string `json:"user_data"`
+		}
+	}
+	Children []module `json:"child_modules"`
+}
+
+func (m module) collect(into map[string]string) {
+	for _, r := range m.Resources {
+		if r.Type == "aws_instance" {
+			into[strings.NewReplacer("module.", "", "[0]", "").Replace(m.Address)] = r.Values.UserData
+		}
+	}
+	for _, c := range m.Children {
+		c.collect(into)
+	}
+}
