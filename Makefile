@@ -79,13 +79,13 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 .PHONY: test
-test: build lint unit fuzz report-test e2e live-test ## everything that CI runs
+test: build lint unit fuzz report-test e2e live-test aws-test ## everything that CI runs
 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@$(GO) vet -tags e2e,stack,dashboards,browser,k8s ./...
-	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s ./...
+	@$(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
+	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@npx tsc --project tsconfig.json
 	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
@@ -178,6 +178,42 @@ k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/kubernete
 .PHONY: e2e-k8s
 e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a runner
 	$(GO) test -count=1 -tags k8s -timeout 90m -v ./e2e/k8s
+
+# AWS (docs/aws.md). What CONNECTIONS and NOOP_INTERVAL say when the stack is made holds for its soaks.
+bin/soak-aws: FORCE
+	@mkdir -p bin
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/soak-aws
+
+.PHONY: FORCE
+FORCE:
+
+.PHONY: aws-up
+aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
+	@$(MAKE) --no-print-directory images
+	@docker save sse-soak/k6:local | gzip -n >bin/runner-image.tar.gz
+	@bin/soak-aws up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)'
+
+.PHONY: aws-soak
+aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
+	@bin/soak-aws soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
+
+.PHONY: aws-down
+aws-down: bin/soak-aws ## destroy all that aws-up made, and look whether something is left
+	@bin/soak-aws down
+
+.PHONY: aws-logs
+aws-logs: bin/soak-aws ## how far each host on AWS is, and what failed
+	@bin/soak-aws logs
+
+TERRAFORM_OFFLINE ?= ../shared/terraform-offline
+
+.PHONY: aws-test
+aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)
+	@if test -x $(TERRAFORM_OFFLINE)/env; then \
+		eval "$$($(TERRAFORM_OFFLINE)/env)"; export TERRAFORM_STANDIN=1; \
+		echo 'STAND-IN, not the real AWS provider: it has the schema of 6.66.0 and asks AWS nothing'; \
+	fi; \
+	$(GO) test -count=1 -tags aws -timeout 45m -p 1 -v ./cmd/soak-aws ./infra/terraform/check
 
 .PHONY: clean
 clean: ## remove what build and lint made; results stay

@@ -57,18 +57,6 @@ func (c *cloud) parameters(ctx context.Context, names ...string) (map[string]str
 // pending is the value of a parameter before its host has stored one.
 const pending = "pending"
 
-// secret is the value of one parameter.
-func (c *cloud) secret(ctx context.Context, name string) (string, error) {
-	values, err := c.parameters(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	if values[name] == pending {
-		return "", fmt.Errorf("%s is still pending: its host is not set up, `make aws-logs` says how far it is", name)
-	}
-	return values[name], nil
-}
-
 // left lists what still carries the tag Run. Hosts that are terminated keep their tags for an hour and
 // cost nothing, so EC2 itself is asked for those that are not, and for volumes.
 func (c *cloud) left(ctx context.Context, name string) ([]string, error) {

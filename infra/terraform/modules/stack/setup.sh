@@ -42,5 +42,6 @@ else
 fi
 
 mkdir -p certs/server
+export VERSION=${REPOSITORY_COMMIT:0:12}
 docker compose up -d --build --wait --wait-timeout 600
 docker builder prune -af >/dev/null

@@ -1,0 +1,40 @@
+//go:build aws
+
+package check
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write docs/results/terraform-plan.txt anew")
+
+// TestPlan keeps the plan that people read equal to the one that terraform makes.
+func TestPlan(t *testing.T) {
+	if os.Getenv("TERRAFORM_STANDIN") == "" {
+		t.Skip("NOT TESTED: the real provider plans with an account only; `make aws-test` runs it where there is a stand-in")
+	}
+	dir := initialized(t)
+	plan := run(t, dir, "terraform", "plan", "-no-color", "-input=false",
+		"-var", `operator_cidrs=["203.0.113.7/32"]`, "-var", `alert_emails=["you@example.com"]`,
+		"-var", "repository_commit=0123456789abcdef0123456789abcdef01234567", "-var", "runner_image_file=tests/runner-image.txt")
+	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // in ttl_minutes and a quarter of an hour
+	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // what to do with it
+	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // before it data are read, in any order
+	text := "# terraform plan with the default settings, an operator and an address for alerts. Made by `make aws-test` without an\n" +
+		"# account, by a stand-in for the AWS provider that has the schema of 6.66.0: values that AWS would look up are made up.\n\n" +
+		"Terraform used the selected providers" + plan
+	file := filepath.Join(root, "docs/results/terraform-plan.txt")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+	}
+	committed, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.True(t, string(committed) == text, "docs/results/terraform-plan.txt is not what terraform plans: go test -tags aws ./infra/terraform/check -run Plan -update writes it anew")
+}
