@@ -79,7 +79,7 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 .PHONY: test
-test: build lint unit fuzz report-test e2e live-test aws-test ## everything that CI runs
+test: build lint unit fuzz report-test e2e live-test ## everything that CI runs
 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
