@@ -60,6 +60,22 @@ http-throughput: build ## requests by volume, by endpoint, and by how many at a 
 http-compare: build ## one backend against three behind nginx
 	@$(HTTP_SUITE)
 
+.PHONY: http-handshake
+http-handshake: build certs ## storm with mutual TLS handshakes, none resumed (docs/handshake.md)
+	@bin/soak run handshake --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
+.PHONY: sse-capacity
+sse-capacity: build ## add event streams in steps until one suffers (docs/stream-suites.md)
+	@bin/soak run capacity --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
+.PHONY: sse-churn
+sse-churn: build ## let event streams come and go, account for every noop of every life
+	@bin/soak run churn --backend-url '$(BACKEND_URL)' --out '$(OUT)' $(if $(filter file,$(origin SECONDS)),,--seconds '$(SECONDS)')
+
+.PHONY: sse-fanout
+sse-fanout: build ## measure how long a broadcast takes to reach every event stream
+	@bin/soak run fanout --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
 .PHONY: build
 build: report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'

@@ -13,6 +13,7 @@ export default [
         __ENV: 'readonly',
         __VU: 'readonly',
         __ITER: 'readonly',
+        open: 'readonly',
         console: 'readonly',
         setTimeout: 'readonly',
         clearTimeout: 'readonly',

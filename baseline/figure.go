@@ -1,6 +1,8 @@
 package baseline
 
 import (
+	"slices"
+
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -22,18 +24,12 @@ func Figures(v *verdict.Verdict) []Figure {
 	if v.Suite != nil {
 		return suiteFigures(v)
 	}
-	out := []Figure{
-		fault("failed verdict", flag(v.Verdict == verdict.Fail)),
-		fault("connections refused", uint64(v.Connections.Refused)),
-		fault("connections dropped", uint64(v.Connections.Dropped)),
-		fault("noops missed", v.Noops.Missed),
-		fault("noops duplicated", v.Noops.Duplicated),
-		fault("noops reordered", v.Noops.Reordered),
-		fault("noops corrupted", v.Noops.Corrupted),
+	out := append([]Figure{fault("failed verdict", flag(v.Verdict == verdict.Fail))}, streamFaults(v)...)
+	out = append(out,
 		duration("lateness p99", v.LatenessMS.P99),
 		duration("connect p50", v.ConnectMS.P50),
 		duration("connect p99", v.ConnectMS.P99),
-	}
+	)
 	if v.LatencyMS != nil {
 		out = append(out, duration("latency p50", v.LatencyMS.P50), duration("latency p99", v.LatencyMS.P99))
 	}
@@ -48,6 +44,9 @@ func Figures(v *verdict.Verdict) []Figure {
 // suiteFigures are those that the suite names itself.
 func suiteFigures(v *verdict.Verdict) []Figure {
 	out := []Figure{fault("failed verdict", flag(v.Verdict == verdict.Fail))}
+	if slices.ContainsFunc(v.Criteria, func(c verdict.Criterion) bool { return c.Name == "noops missed" }) {
+		out = append(out, streamFaults(v)...) // the suite holds streams, and loads them to no breaking point
+	}
 	for _, f := range v.Figures {
 		least := 0.0
 		if f.Unit == "ms" {
@@ -56,6 +55,17 @@ func suiteFigures(v *verdict.Verdict) []Figure {
 		out = append(out, Figure{Name: f.Name, Unit: f.Unit, Value: f.Value, HigherIsBetter: f.HigherIsBetter, Least: least})
 	}
 	return out
+}
+
+func streamFaults(v *verdict.Verdict) []Figure {
+	return []Figure{
+		fault("connections refused", uint64(v.Connections.Refused)),
+		fault("connections dropped", uint64(v.Connections.Dropped)),
+		fault("noops missed", v.Noops.Missed),
+		fault("noops duplicated", v.Noops.Duplicated),
+		fault("noops reordered", v.Noops.Reordered),
+		fault("noops corrupted", v.Noops.Corrupted),
+	}
 }
 
 func flag(set bool) uint64 {

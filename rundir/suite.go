@@ -45,6 +45,9 @@ func (d Dir) withRounds(first *shard.Merged, run Run) (*suite.Run, error) {
 		return nil, err
 	}
 	out.Samples = samples
+	if out.Server, err = verdict.ReadServerLedger(d.Path(LedgerFile)); err != nil {
+		return nil, err
+	}
 	rounds, err := filepath.Glob(d.Path(roundPrefix + "*"))
 	if err != nil {
 		return nil, err

@@ -107,8 +107,10 @@ func tile(runners []Runner) string {
 	return ""
 }
 
-// checkConnections holds the ids against the plan: each planned one exactly once.
-func (m *Merged) checkConnections() {
+// CheckConnections holds the ids against the plan: each planned one exactly once. It returns what
+// is not so, in sentences. Of a suite Merge does not ask: one may have reasons to end early.
+func (m *Merged) CheckConnections() (problems []string) {
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	times := make([]uint8, m.Plan.Connections) // how often each was seen, up to 2
 	foreign := map[string]bool{}
 	for _, c := range m.Connections {
@@ -128,14 +130,15 @@ func (m *Merged) checkConnections() {
 		}
 	}
 	if len(missing) > 0 {
-		m.problem("%d of %d planned connections were not observed: %s", len(missing), m.Plan.Connections, some(m.deviceIDs(missing)))
+		problem("%d of %d planned connections were not observed: %s", len(missing), m.Plan.Connections, some(m.deviceIDs(missing)))
 	}
 	if len(twice) > 0 {
-		m.problem("%d connections were observed twice: %s", len(twice), some(m.deviceIDs(twice)))
+		problem("%d connections were observed twice: %s", len(twice), some(m.deviceIDs(twice)))
 	}
 	if len(foreign) > 0 {
-		m.problem("%d connections are not of this plan: %s", len(foreign), some(slices.Sorted(maps.Keys(foreign))))
+		problem("%d connections are not of this plan: %s", len(foreign), some(slices.Sorted(maps.Keys(foreign))))
 	}
+	return problems
 }
 
 // deviceIDs are the ids of the first of these connections, as many as some needs.

@@ -124,7 +124,9 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	m.Problems = append(m.Problems, g.broken...)
 	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
 	if p.Suite == "" {
-		m.checkConnections()
+		m.Problems = append(m.Problems, m.CheckConnections()...)
+	} else {
+		m.adoptPlan(g.parts)
 	}
 	return m
 }

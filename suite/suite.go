@@ -21,7 +21,13 @@ type Suite struct {
 	Settings []Setting
 	// Cluster says that the script also wants CLUSTER_URL: three backends behind one address.
 	Cluster bool
-	Assess  func(*Run) verdict.Assessment
+	// Streams says that the script holds event streams: the backend that soak starts sends noops at
+	// NOOP_INTERVAL, and its ledger is kept.
+	Streams bool
+	// MutualTLS says that the target speaks TLS, and wants a certificate of its clients.
+	MutualTLS bool
+	Runners   int // by default; 0: 2
+	Assess    func(*Run) verdict.Assessment
 	// Next is the environment of one more round, nil when there is enough; nil: one round does.
 	Next func(*Run) map[string]string
 }
@@ -33,8 +39,9 @@ type Setting struct{ Name, Help string }
 type Run struct {
 	Rounds  []*shard.Merged // the first is the suite, others searched further
 	Samples []resources.Sample
-	Cores   int  // of the machine
-	OneHost bool // target and runners share it
+	Server  verdict.ServerLedger // nil where the target keeps none
+	Cores   int                  // of the machine
+	OneHost bool                 // target and runners share it
 }
 
 var all = map[string]Suite{}
@@ -42,7 +49,7 @@ var all = map[string]Suite{}
 func register(s Suite) { all[s.Name] = s }
 
 func init() {
-	for _, s := range []Suite{rampup, burst, upload, throughput, compare} {
+	for _, s := range []Suite{rampup, burst, upload, throughput, compare, handshake, capacity, churn, fanout} {
 		register(s)
 	}
 }

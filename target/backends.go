@@ -28,6 +28,12 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 	} else {
 		b.listen, b.client = "unix:"+l.socket(n), direct("unix", l.socket(n))
 	}
+	if l.config.Certificates != "" {
+		var err error
+		if b.client, err = l.config.Certificates.direct(l.port); err != nil {
+			return err
+		}
+	}
 	what := "the backend" + l.config.Suffix
 	if l.config.Backends > 1 {
 		what = b.name + l.config.Suffix
@@ -47,6 +53,9 @@ func (l *Local) socket(n int) string {
 // startBackend starts a backend, one that died without the faults it was given.
 func (l *Local) startBackend(b *backend, again bool) (*child.Child, error) {
 	env := append(os.Environ(), "LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token, "SERVER_NAME="+b.name)
+	if l.config.Certificates != "" {
+		env = append(env, l.config.Certificates.backendEnv()...)
+	}
 	if again {
 		env = append(env, "BACKEND_FAULT=")
 	}

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -26,10 +27,11 @@ type LocalConfig struct {
 	Connections  int
 	NoopInterval time.Duration
 	LogDir       string
-	NoNginx      bool   // leave nginx out even where it is installed
-	Backends     int    // behind one nginx, which then is needed; 0 is 1
-	Token        string // that the backend wants; "": a new one
-	Suffix       string // of the names of its processes and logs, where there are several
+	NoNginx      bool         // leave nginx out even where it is installed
+	Backends     int          // behind one nginx, which then is needed; 0 is 1
+	Token        string       // that the backend wants; "": a new one
+	Suffix       string       // of the names of its processes and logs, where there are several
+	Certificates Certificates // with them the backend itself speaks mutual TLS, without nginx
 }
 
 // Local is the backend on a unix socket, with nginx in front of it where it is installed.
@@ -61,7 +63,12 @@ func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
 		l.Stop(ctx)
 		return nil, err
 	}
-	return &Target{URL: "http://" + l.port, Token: l.token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
+	url := "http://" + l.port
+	if c.Certificates != "" {
+		_, port, _ := strings.Cut(l.port, ":")
+		url = "https://" + secureName + ":" + port
+	}
+	return &Target{URL: url, Token: l.token, Local: l, base: "http://backend", client: l.backends[0].client}, nil
 }
 
 func newToken() (string, error) {
@@ -78,7 +85,7 @@ func (l *Local) start(ctx context.Context) error {
 		return err
 	}
 	binary := nginxBinary()
-	direct := binary == "" || l.config.NoNginx
+	direct := binary == "" || l.config.NoNginx || l.config.Certificates != ""
 	if direct && l.config.Backends > 1 {
 		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
 	}

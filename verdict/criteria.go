@@ -9,14 +9,28 @@ import (
 
 // criteria writes the list that report and exit code read.
 func (j *judge) criteria() {
-	v, p := j.v, j.m.Plan
 	j.completeCriterion()
-	j.add(Criterion{
+	j.addAll(j.streamCriteria())
+	j.generatorCriterion()
+	j.addAll(j.countCriteria())
+	if len(j.facts.Failures) > 0 {
+		j.add(Criterion{
+			Name: "the target stayed up", Limit: "no restart", Actual: j.facts.Failures[0], Pass: j.m.Plan.Reconnect,
+			Why: "a restart cuts every client off",
+		}, j.facts.Failures...)
+	}
+}
+
+// streamCriteria is what every stream has to fulfil.
+func (j *judge) streamCriteria() (out []Judged) {
+	v, p := j.v, j.m.Plan
+	add := func(c Criterion, reasons ...string) { out = append(out, Judged{c, reasons}) }
+	add(Criterion{
 		Name: "connections opened", Limit: fmt.Sprint(v.Connections.Planned), Actual: fmt.Sprint(v.Connections.Opened),
 		Pass: v.Connections.Opened == v.Connections.Planned,
 		Why:  "every client gets in",
 	}, j.sentences("refused")...)
-	j.add(Criterion{
+	add(Criterion{
 		Name: "connections held to the end", Limit: fmt.Sprint(v.Connections.Planned), Actual: fmt.Sprint(v.Connections.Completed),
 		Pass: v.Connections.Completed == v.Connections.Planned,
 		Why:  "no client is cut off, and each stream ends when asked to",
@@ -31,9 +45,9 @@ func (j *judge) criteria() {
 		{"noops reordered", "a message that was overtaken", v.Noops.Reordered, []string{"reordered"}},
 		{"noops corrupted", "a message that came as another one", v.Noops.Corrupted, []string{"corrupted"}},
 	} {
-		j.add(Criterion{Name: n.name, Limit: "0", Actual: fmt.Sprint(n.count), Pass: n.count == 0, Why: n.why}, j.sentences(n.kinds...)...)
+		add(Criterion{Name: n.name, Limit: "0", Actual: fmt.Sprint(n.count), Pass: n.count == 0, Why: n.why}, j.sentences(n.kinds...)...)
 	}
-	j.add(Criterion{
+	add(Criterion{
 		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(j.short, "none below"),
 		Pass: len(j.short) == 0, Why: "a second opinion that needs no numbers",
 	}, j.short...)
@@ -41,34 +55,23 @@ func (j *judge) criteria() {
 	if p.MaxLate >= 0 {
 		late = fmt.Sprint(p.MaxLate)
 	}
-	j.add(Criterion{
+	add(Criterion{
 		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(v.Noops.Late),
 		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate), Invalid: j.stoodStill(),
 		Why: "a message that came, but not in time",
 	}, j.sentences("late")...)
-	j.generatorCriterion()
-	j.serverCriterion()
-	j.checkCriterion()
-	if len(j.facts.Failures) > 0 {
-		j.add(Criterion{
-			Name: "the target stayed up", Limit: "no restart", Actual: j.facts.Failures[0], Pass: p.Reconnect,
-			Why: "a restart cuts every client off",
-		}, j.facts.Failures...)
-	}
+	return out
 }
 
-func (j *judge) serverCriterion() {
-	if j.server == nil {
-		return
+// countCriteria holds the books of others against ours: the server's, and the script's own checks.
+func (j *judge) countCriteria() (out []Judged) {
+	if j.server != nil {
+		out = append(out, Judged{Criterion{
+			Name: "the server's own count", Limit: "agrees", Actual: first(j.disagree, "agrees"),
+			Pass: j.v.Server.Agrees || j.v.Noops.Missed+j.v.Noops.Duplicated > 0,
+			Why:  "what it says it sent is what arrived",
+		}, j.disagree})
 	}
-	j.add(Criterion{
-		Name: "the server's own count", Limit: "agrees", Actual: first(j.disagree, "agrees"),
-		Pass: j.v.Server.Agrees || j.v.Noops.Missed+j.v.Noops.Duplicated > 0,
-		Why:  "what it says it sent is what arrived",
-	}, j.disagree...)
-}
-
-func (j *judge) checkCriterion() {
 	var failed []string
 	var total int64
 	for _, c := range j.m.Checks {
@@ -79,10 +82,10 @@ func (j *judge) checkCriterion() {
 	}
 	complete := missingChecks(j.m)
 	failed = append(failed, complete...)
-	j.add(Criterion{
+	return append(out, Judged{Criterion{
 		Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count",
-	}, failed...)
+	}, failed})
 }
 
 // missingChecks finds checks that were not made for every connection: one that was never
@@ -97,6 +100,12 @@ func missingChecks(m *shard.Merged) (out []string) {
 		out = append(out, "the script made no check at all")
 	}
 	return out
+}
+
+func (j *judge) addAll(list []Judged) {
+	for _, c := range list {
+		j.add(c.Criterion, c.Reasons...)
+	}
 }
 
 func (j *judge) add(c Criterion, reasons ...string) {

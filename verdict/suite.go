@@ -59,6 +59,8 @@ type Assessment struct {
 	Tables   []Table
 	Figures  []Figure
 	Passed   string // what a pass has shown, in a sentence
+	// Streams is the account of the event streams that the suite held, nil where it held none.
+	Streams *Streams
 }
 
 // Judged is a criterion and, where it is not met, the sentences that say why.
@@ -77,13 +79,15 @@ func JudgeSuite(m *shard.Merged, facts Facts, a Assessment) *Verdict {
 	if s := m.Suite; s != nil {
 		j.v.Suite.Profile, j.v.Suite.Parameters, j.v.Suite.Stages = s.Profile, s.Parameters, s.Stages
 	}
-	j.v.Runners = make([]Runner, len(m.Runners))
+	if a.Streams != nil {
+		a.Streams.fill(j.v)
+	} else {
+		j.v.Runners = make([]Runner, len(m.Runners))
+	}
 	j.runners()
 	j.generatorTimes()
 	j.completeCriterion()
-	for _, c := range a.Criteria {
-		j.add(c.Criterion, c.Reasons...)
-	}
+	j.addAll(a.Criteria)
 	if len(facts.Failures) > 0 {
 		j.add(Criterion{
 			Name: "the target stayed up", Limit: "no restart", Actual: facts.Failures[0],

@@ -254,24 +254,6 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	return v.Verdict, nil
 }
 
-// saveLedger asks the target for its own account. Without one the verdict rests on numbers and
-// clock, which is said; our own backend has to have one.
 func (s *session) saveLedger(ctx context.Context, name string) {
-	var kept bool
-	var asked error
-	err := s.dir.Write(name, func(w io.Writer) error {
-		kept, asked = s.targets.Ledger(ctx, s.plan.Prefix, w)
-		return nil
-	})
-	if err == nil && !kept {
-		err = os.Remove(s.dir.Path(name))
-	}
-	switch {
-	case err != nil:
-		s.run.Problems = append(s.run.Problems, err.Error())
-	case !kept && s.own:
-		s.run.Problems = append(s.run.Problems, fmt.Sprintf("the backend did not tell its ledger, so the last noops cannot be checked (%v)", asked))
-	case asked != nil:
-		s.run.Warnings = append(s.run.Warnings, asked.Error())
-	}
+	saveLedger(ctx, s.dir, name, s.targets, s.own, s.plan.Prefix, &s.run)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/suite"
+	"github.com/sse-soak/sse-soak/target"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -28,6 +30,9 @@ type suiteSettings struct {
 	clusterURL string
 	noNginx    bool
 	env        []string // settings of the script, NAME=value
+
+	noopInterval time.Duration       // of a suite that holds streams
+	certificates target.Certificates // of one with mutual TLS
 }
 
 // suiteVariables are the environment variables behind the flags that every suite has.
@@ -44,7 +49,7 @@ func suiteCommands(outcome *verdict.Outcome) (out []*cobra.Command) {
 }
 
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	s := suiteSettings{Suite: kind, plan: plan.Plan{Suite: kind.Name, Runners: 2}}
+	s := suiteSettings{Suite: kind, plan: plan.Plan{Suite: kind.Name, Runners: cmp.Or(kind.Runners, 2)}}
 	script := strings.Join(kind.Script, "/")
 	given := map[string]*string{}
 	cmd := &cobra.Command{
@@ -63,6 +68,9 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 				if cmd.Flags().Changed(flagOf(name)) {
 					s.env = append(s.env, name+"="+*value)
 				}
+			}
+			if err := s.prepare(); err != nil {
+				return err
 			}
 			if s.plan.TestID == "" {
 				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
@@ -135,7 +143,7 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 	if err != nil {
 		return "", err
 	}
-	nowhere := []string{"BACKEND_URL=http://127.0.0.1:1", "CLUSTER_URL=http://127.0.0.1:1"} // not known yet
+	nowhere := settings.nowhere()
 	needs, err := fleet.Inspect(gentle, k6, script, append(nowhere, settings.scriptEnv(nil)...))
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -59,6 +60,9 @@ func (s *suiteSession) startTargets(ctx context.Context) (err error) {
 		return err
 	}
 	s.plan.BackendURL = s.target.URL
+	if s.MutualTLS {
+		s.env = append(s.env, s.target.RunnerEnv(s.certificates)...)
+	}
 	if l := s.target.Local; l != nil {
 		s.run.OneClock, s.run.Nginx = true, l.Nginx
 	}
@@ -93,17 +97,26 @@ func (s *suiteSession) measured() (out target.Several) {
 // startOne is the service at url, or one that is started here.
 func (s *suiteSession) startOne(ctx context.Context, url, suffix string, backends int) (*target.Target, error) {
 	if url != "" {
-		t := target.Remote(url, os.Getenv("BACKEND_TOKEN"))
-		return t, t.Probe(ctx, 0)
+		return s.remote(ctx, url)
 	}
 	backend, err := beside("backend")
 	if err != nil {
 		return nil, err
 	}
 	return target.StartLocal(ctx, target.LocalConfig{
-		Backend: backend, Backends: backends, Suffix: suffix, Connections: suiteConnections, NoopInterval: suiteInterval,
-		LogDir: string(s.dir), NoNginx: s.noNginx,
+		Backend: backend, Backends: backends, Suffix: suffix, Connections: suiteConnections, NoopInterval: cmp.Or(s.noopInterval, suiteInterval),
+		LogDir: string(s.dir), NoNginx: s.noNginx, Certificates: s.certificates,
 	})
+}
+
+func (s *suiteSession) remote(ctx context.Context, url string) (t *target.Target, err error) {
+	t = target.Remote(url, os.Getenv("BACKEND_TOKEN"))
+	if s.MutualTLS {
+		if t, err = target.RemoteSecure(url, os.Getenv("BACKEND_TOKEN"), s.certificates); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.Probe(ctx, s.noopInterval)
 }
 
 func (s *suiteSession) announce(script string) {
@@ -192,6 +205,9 @@ func (s *suiteSession) conclude(ctx context.Context) (verdict.Outcome, error) {
 		s.run.Failures = append(s.run.Failures, err.Error())
 	}
 	s.run.Failures = append(s.run.Failures, s.both().Deaths()...)
+	if s.Streams {
+		saveLedger(ctx, s.dir, rundir.LedgerFile, s.both(), s.both().Local(), s.plan.Prefix, &s.run)
+	}
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
 	}

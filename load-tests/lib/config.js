@@ -48,3 +48,37 @@ export function soakConfig() {
 }
 
 /** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
+
+/**
+ * The configuration of streams that a suite opens and ends in its own way.
+ *
+ * @param {{connections: number, seconds: number, noopInterval: number, lateMs: number}} suite
+ * @returns {SoakConfig}
+ */
+export function streamConfig({ connections, seconds, noopInterval, lateMs }) {
+  return Object.freeze({
+    backendUrl: url('BACKEND_URL'),
+    connections,
+    connectionsPerVU: 1,
+    seconds,
+    noopInterval,
+    prefix: env.PREFIX || '',
+    testid: env.TESTID || '',
+    runners: whole('RUNNERS', 1),
+    lateMs,
+    reconnect: false,
+    headers: authorization(),
+  });
+}
+
+/**
+ * Stops a script whose parts have to know of each other: runners do not.
+ *
+ * @param {string} suite
+ */
+export function oneRunner(suite) {
+  const runners = whole('RUNNERS', 1);
+  if (runners !== 1) {
+    throw new Error(`RUNNERS is ${runners}: ${suite} needs one runner, which knows of all connections.`);
+  }
+}

@@ -39,6 +39,8 @@ export class Stream {
     this.over = false;
     /** Of the DELETE, 0 before it was answered. */
     this.deleteStatus = 0;
+    /** @type {() => void} called when the stream has opened */
+    this.onopen = ignore;
     /** @type {() => void} called when the stream is over, and will not come back */
     this.onover = ignore;
     this.ledger = new Ledger(id);
@@ -57,6 +59,7 @@ export class Stream {
   handleEvent(event) {
     if (event.type === 'open') {
       this.opened = true;
+      this.onopen();
     } else if ('willReconnect' in event && !event.willReconnect) {
       this.over = true;
       this.onover();
@@ -89,6 +92,22 @@ export class Stream {
     }
     this.source.close();
   }
+}
+
+/**
+ * Waits until the stream has opened, or has come to nothing. A server cannot end a stream that it
+ * has not seen yet.
+ *
+ * @param {Stream} stream
+ * @returns {Promise<void>}
+ */
+export function settled(stream) {
+  return new Promise((resolve) => {
+    stream.onopen = stream.onover = () => {
+      stream.onopen = stream.onover = ignore;
+      resolve();
+    };
+  });
 }
 
 /**

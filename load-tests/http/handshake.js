@@ -1,0 +1,154 @@
+// @ts-check
+// Connection storms with mutual TLS: every iteration is a new TCP connection and a full TLS 1.3
+// handshake with a client certificate, then one answer, without which nobody knows whether the
+// server took the certificate. With HOLD_SECONDS the connections stay open, and are asked again.
+//
+//   bin/soak run handshake                  makes the target, judges it, reports
+//   SSL_CERT_FILE=certs/ca.pem bin/k6 run load-tests/http/handshake.js --env BACKEND_URL=https://HOST
+
+import { check, sleep } from 'k6';
+import exec from 'k6/execution';
+import { Trend } from 'k6/metrics';
+import { connect } from 'k6/x/handshake';
+import { suite } from 'k6/x/soak';
+
+import { profile } from '../lib/profile.js';
+import { url } from '../lib/settings.js';
+
+const full = {
+  CONNECTIONS: [10_000, 200_000],
+  WORKERS: 32,
+  MAX_CONCURRENT: 0,
+  RATE_LIMIT: 0,
+  HOLD_SECONDS: 0,
+  ASK_SECONDS: 5,
+  TIMEOUT_SECONDS: 10,
+  MAX_SECONDS: 3600,
+  MAX_FAILED_PERCENT: 1,
+};
+
+const { name, values, parameters } = profile({
+  full,
+  smoke: { ...full, CONNECTIONS: [100, 400], WORKERS: 8, MAX_SECONDS: 60 },
+});
+
+const backend = url('BACKEND_URL');
+if (!backend.startsWith('https://')) {
+  throw new Error(`BACKEND_URL is "${backend}": a handshake needs https://.`);
+}
+
+const runners = Number(__ENV.RUNNERS || 1);
+const certs = __ENV.CERTS || '../../certs';
+const clients = [1, 2, 3, 4].map((n) => pair(`client-${n}`));
+const stranger = pair('stranger');
+
+const held = values.HOLD_SECONDS > 0;
+if (held && values.CONNECTIONS.length > 1) {
+  throw new Error(`CONNECTIONS is ${values.CONNECTIONS}: with HOLD_SECONDS it is one number, of connections held at a time.`);
+}
+
+/** Connections at a time; held ones are shared out among the workers. */
+const most = values.MAX_CONCURRENT || (held ? values.CONNECTIONS[0] : values.WORKERS);
+const workers = Math.max(Math.min(values.WORKERS, most, values.CONNECTIONS[0]), 1);
+
+const total = values.CONNECTIONS.reduce((sum, n) => sum + n, 0);
+const stages = values.CONNECTIONS.map((n, i) => ({
+  name: `scale-${i + 1}`,
+  title: `${n}`,
+  kind: held ? 'held' : 'load',
+  start: 0, // when the one before is through, whenever that is
+  seconds: values.MAX_SECONDS,
+  requests: held ? Math.min(n, most) : n,
+  concurrency: held ? Math.min(n, most) : workers,
+}));
+suite({ name: 'handshake', profile: name, parameters, splitBy: ['scenario', 'code', 'cause'], stages });
+
+export const options = {
+  scenarios: {
+    storm: {
+      executor: 'shared-iterations',
+      vus: workers,
+      iterations: held ? workers : total,
+      maxDuration: `${values.MAX_SECONDS}s`,
+      gracefulStop: `${values.TIMEOUT_SECONDS}s`,
+    },
+  },
+  // Of each runner: k6 does not divide it.
+  rps: values.RATE_LIMIT > 0 ? Math.max(Math.floor(values.RATE_LIMIT / runners), 1) : undefined,
+  tlsVersion: { min: 'tls1.3', max: 'tls1.3' },
+  // As curl's --connect-to: the address that stands for the host of BACKEND_URL.
+  hosts: __ENV.CONNECT_TO ? { [hostOf(backend)]: __ENV.CONNECT_TO } : undefined,
+  systemTags: ['scenario', 'check'],
+};
+
+/** The whole of a connection, by scale and outcome: what suites of requests measure too. */
+const duration = new Trend('request_duration', true);
+
+/** @param {string} client */
+function pair(client) {
+  return { cert: open(`${certs}/clients/${client}.pem`), key: open(`${certs}/clients/${client}-key.pem`) };
+}
+
+/** @param {string} address */
+function hostOf(address) {
+  return address.replace(/^https:\/\//, '').replace(/[/:].*$/, '');
+}
+
+const path = `${backend}/healthz`;
+const timeout = values.TIMEOUT_SECONDS * 1000;
+
+/** Before the storm: who has no certificate of the authority must not get in. */
+export function setup() {
+  const tags = { scenario: 'strangers' };
+  check(connect(path, { certificate: null, timeout, tags }), { 'refused without a certificate': refused });
+  check(connect(path, { certificate: stranger, timeout, tags }), { 'refused with a foreign certificate': refused });
+}
+
+/** @param {import('k6/x/handshake').Connection} connection */
+function refused(connection) {
+  return connection.cause === 'client_certificate';
+}
+
+export default function () {
+  if (held) {
+    hold();
+    return;
+  }
+  let scale = 0;
+  for (let n = exec.scenario.iterationInTest - values.CONNECTIONS[0]; n >= 0; n -= values.CONNECTIONS[scale]) {
+    scale++;
+  }
+  dial(stages[scale].name, false);
+}
+
+/**
+ * @param {string} scale
+ * @param {boolean} keep
+ */
+function dial(scale, keep) {
+  const began = Date.now();
+  const connection = connect(path, { hold: keep, timeout, tags: { scenario: scale }, certificate: clients[exec.vu.idInTest % clients.length] });
+  const took = connection.ok ? connection.tcpMs + connection.tlsMs + connection.answerMs : Date.now() - began;
+  duration.add(took, { scenario: scale, code: connection.cause || 'ok' });
+  return connection;
+}
+
+/** Opens this worker's share of the connections, and asks on each again and again. */
+function hold() {
+  const scale = stages[0].name;
+  const connections = [];
+  for (let n = exec.scenario.iterationInTest; n < stages[0].concurrency; n += workers) {
+    connections.push(dial(scale, true));
+  }
+  const end = Date.now() + values.HOLD_SECONDS * 1000;
+  while (Date.now() < end) {
+    sleep(Math.min(values.ASK_SECONDS, Math.max(end - Date.now(), 0) / 1000));
+    for (const connection of connections) {
+      connection.ask();
+    }
+  }
+  for (const connection of connections) {
+    check(connection, { 'held to the end': (c) => c.ok });
+    connection.close();
+  }
+}

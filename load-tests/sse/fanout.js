@@ -1,0 +1,142 @@
+// @ts-check
+// Fan-out: how long a broadcast takes to reach N connections, and whether it reaches all of them.
+//
+//   bin/soak run fanout
+
+import { check } from 'k6';
+import http from 'k6/http';
+import { Counter, Trend } from 'k6/metrics';
+import { plan, suite } from 'k6/x/soak';
+
+import { oneRunner, streamConfig } from '../lib/config.js';
+import { profile } from '../lib/profile.js';
+import { endAll, held, Stream } from '../lib/stream.js';
+
+const full = {
+  LEVELS: [100, 500, 1000, 2000, 5000],
+  BROADCASTS: 30,
+  EVERY_MS: 1000,
+  NOOP_INTERVAL: 1,
+  LATE_MS: 1000,
+  DELIVERY_SECONDS: 10,
+};
+
+const { name, values, parameters } = profile({
+  full,
+  smoke: { ...full, LEVELS: [20, 60], BROADCASTS: 5, EVERY_MS: 200 },
+});
+oneRunner('fanout');
+const levels = values.LEVELS;
+if (levels.some((n, i) => i > 0 && n <= levels[i - 1])) {
+  throw new Error(`LEVELS is ${levels}: each level adds connections to the one before, so they have to rise.`);
+}
+
+/** Streams are to have seen two noops before the first broadcast, so that their numbering is known. */
+const SETTLE = 2 * values.NOOP_INTERVAL * 1000;
+
+const stageSeconds = Math.ceil((SETTLE + values.BROADCASTS * values.EVERY_MS) / 1000) + 2;
+const stages = levels.map((n, i) => ({ name: `to-${n}`, title: `${n}`, kind: 'load', start: i * stageSeconds, seconds: stageSeconds, concurrency: n, requests: values.BROADCASTS }));
+const seconds = stages.length * (stageSeconds + values.DELIVERY_SECONDS);
+const config = streamConfig({ connections: levels[levels.length - 1], seconds: seconds + 10, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+plan(config);
+suite({ name: 'fanout', profile: name, parameters, splitBy: ['scenario'], stages });
+
+export const options = {
+  scenarios: { fanout: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + 60}s`, gracefulStop: '10s' } },
+  batchPerHost: 0,
+  systemTags: ['scenario', 'status', 'error_code', 'check'],
+};
+
+/** The server's timestamp to the read here: of each delivery, and of the last of each broadcast. */
+const latency = new Trend('fanout_latency', true);
+const last = new Trend('fanout_last', true);
+/** The POST, until the server has answered it. */
+const post = new Trend('fanout_post', true);
+const due = new Counter('fanout_due');
+const wrong = new Counter('fanout_wrong');
+/** Broadcasts that the server says it did not put on every stream. */
+const short = new Counter('fanout_short');
+
+const EVENT = 'announcement';
+
+/** The broadcast that is under way. */
+const present = { text: '', stage: '', arrived: 0, wanted: 0, latest: 0, complete: () => {} };
+
+class Subscriber extends Stream {
+  /** @param {string} id */
+  constructor(id) {
+    super(config, id);
+    this.source.addEventListener(EVENT, this);
+  }
+
+  /** @param {any} event */
+  handleEvent(event) {
+    if (event.type !== EVENT) {
+      super.handleEvent(event);
+      return;
+    }
+    const took = event.receivedAt - Number(event.comment.replace('sent=', '')) / 1000;
+    if (event.data !== present.text || !(took >= 0)) {
+      wrong.add(1, { scenario: present.stage });
+      return;
+    }
+    latency.add(took, { scenario: present.stage });
+    present.latest = Math.max(present.latest, took);
+    if (++present.arrived === present.wanted) {
+      present.complete();
+    }
+  }
+}
+
+export default async function () {
+  /** @type {Subscriber[]} */
+  const streams = [];
+  for (const stage of stages) {
+    while (streams.length < stage.concurrency) {
+      for (let n = 0; n < 50 && streams.length < stage.concurrency; n++) {
+        streams.push(new Subscriber(`${config.prefix}${streams.length}`));
+      }
+      await held([], 20);
+    }
+    await held([], SETTLE);
+    for (let n = 1; n <= values.BROADCASTS; n++) {
+      const began = Date.now();
+      await broadcast(stage.name, `${stage.name} broadcast ${n}`, streams.length);
+      await held([], Math.max(values.EVERY_MS - (Date.now() - began), 1));
+    }
+  }
+  await endAll(streams, (stream) => {
+    check(null, {
+      'Get status was 200': () => stream.opened,
+      'Delete status was 200': () => stream.deleteStatus === 200,
+      'Received all messages': () => stream.ledger.faultless,
+    });
+  });
+}
+
+/**
+ * Sends one broadcast, and waits until it is everywhere, or for DELIVERY_SECONDS.
+ *
+ * @param {string} stage
+ * @param {string} text
+ * @param {number} wanted
+ */
+async function broadcast(stage, text, wanted) {
+  const everywhere = new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(undefined), values.DELIVERY_SECONDS * 1000);
+    Object.assign(present, {
+      text, stage, wanted, arrived: 0, latest: 0,
+      complete: () => { clearTimeout(timer); resolve(undefined); },
+    });
+  });
+  due.add(wanted, { scenario: stage });
+  const answer = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, text, { headers: config.headers });
+  post.add(answer.timings.duration, { scenario: stage });
+  if (answer.status !== 200 || answer.json('delivered') !== wanted) {
+    short.add(1, { scenario: stage });
+  }
+  await everywhere;
+  if (present.arrived === wanted) {
+    last.add(present.latest, { scenario: stage });
+  }
+}

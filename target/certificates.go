@@ -1,0 +1,102 @@
+package target
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Certificates is a folder as `make certs` makes it: an authority, a server's certificate and
+// those of clients. "" stands for none: no TLS.
+type Certificates string
+
+// secureName is the host that the server's certificate is for, whatever address it listens on.
+const secureName = "localhost"
+
+func (c Certificates) path(elements ...string) string {
+	return filepath.Join(append([]string{string(c)}, elements...)...)
+}
+
+// Check says what is missing.
+func (c Certificates) Check() error {
+	for _, file := range []string{"ca.pem", "server/server.pem", "clients/client-1.pem", "clients/stranger.pem"} {
+		if _, err := os.Stat(c.path(file)); errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s is missing: `make certs` makes the certificates, CERTS names their folder", c.path(file))
+		}
+	}
+	return nil
+}
+
+// backendEnv makes a backend speak TLS, and want a certificate of its clients.
+func (c Certificates) backendEnv() []string {
+	return []string{
+		"TLS_CERT=" + c.path("server", "server.pem"), "TLS_KEY=" + c.path("server", "server-key.pem"), "TLS_CLIENT_CA=" + c.path("ca.pem"),
+	}
+}
+
+// config is that of a client with a certificate.
+func (c Certificates) config() (*tls.Config, error) {
+	pem, err := os.ReadFile(c.path("ca.pem"))
+	if err != nil {
+		return nil, fmt.Errorf("read the authority: %w", err)
+	}
+	pair, err := tls.LoadX509KeyPair(c.path("clients", "client-1.pem"), c.path("clients", "client-1-key.pem"))
+	if err != nil {
+		return nil, fmt.Errorf("read a client's certificate: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate", c.path("ca.pem"))
+	}
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// direct is a client that asks the backend itself. It speaks TLS below an http:// URL, so that
+// nobody who asks has to know.
+func (c Certificates) direct(address string) (*http.Client, error) {
+	conf, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	conf.ServerName = secureName
+	return &http.Client{
+		Timeout: time.Minute,
+		Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", address)
+		}},
+	}, nil
+}
+
+// RemoteSecure is a target that runs elsewhere and wants a certificate of its clients.
+func RemoteSecure(url, token string, c Certificates) (*Target, error) {
+	conf, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	t := Remote(url, token)
+	t.client.Transport = &http.Transport{TLSClientConfig: conf}
+	return t, nil
+}
+
+// localAddresses are enough for 300,000 connections in the minute for which a closed one keeps
+// its port: each has ephemeral ports of its own.
+const localAddresses = "127.0.0.2-127.0.0.33"
+
+// RunnerEnv is what a runner needs to connect to the target with these certificates.
+func (t *Target) RunnerEnv(c Certificates) []string {
+	env := []string{"CERTS=" + string(c), "SSL_CERT_FILE=" + c.path("ca.pem")}
+	if t.Local != nil {
+		host, _, _ := strings.Cut(t.Local.port, ":")
+		env = append(env, "CONNECT_TO="+host, "K6_LOCAL_IPS="+localAddresses)
+	}
+	return env
+}
