@@ -30,6 +30,7 @@ type Sample struct {
 	Goroutines       int     `json:"backend_goroutines"`
 	Files            int     `json:"backend_open_fds"`
 	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
+	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests answered
 	BackendGCs       uint64  `json:"backend_gcs,omitempty"`
 	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // all pauses together
 	NginxRSS         uint64  `json:"nginx_rss_bytes"`
@@ -61,6 +62,7 @@ func (s *Sample) FromMetrics(page io.Reader) error {
 	s.Goroutines += int(value("go_goroutines"))
 	s.Files += int(value("process_open_fds"))
 	s.MaxFiles += uint64(value("process_max_fds"))
+	s.Served += uint64(value("backend_service_requests_total"))
 	if f := families["go_gc_duration_seconds"]; f != nil && len(f.GetMetric()) > 0 {
 		pauses := f.GetMetric()[0].GetSummary()
 		s.BackendGCs += pauses.GetSampleCount()

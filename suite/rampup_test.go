@@ -123,6 +123,29 @@ func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
 	require.Contains(t, fact(judged(r), "breaks"), "between 20 and 100")
 }
 
+func TestTheServersOwnCount(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		served uint64
+		failed int
+		want   verdict.Outcome
+	}{
+		{300, 0, verdict.Pass}, {299, 0, verdict.Invalid}, {301, 0, verdict.Invalid},
+		{300, 1, verdict.Pass}, {301, 1, verdict.Pass}, {302, 1, verdict.Invalid},
+		{0, 0, verdict.Pass}, // it shows none
+	} {
+		r := ramp(rampupParameters, 20) // 100 of warm-up and 200
+		if c.failed > 0 {
+			r.answers("rate-20", c.failed, 1, shard.TagCode, "1050")
+		}
+		r.OneHost, r.Samples = true, []resources.Sample{{Unix: 1}, {Unix: 2, Served: c.served}}
+		v := judged(r)
+		require.Equal(t, c.want, v.Verdict, "%+v %v", c, v.Reasons)
+		r.OneHost = false
+		require.Equal(t, verdict.Pass, judged(r).Verdict, "others may ask a service that is somewhere else")
+	}
+}
+
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	r := ramp(with("SEARCH", "1"), 20, 50)

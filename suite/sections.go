@@ -21,6 +21,26 @@ func rightAnswers(q *Requests) verdict.Judged {
 	return c
 }
 
+// serverAgrees holds the count of the backends, where they are ours and started for this run, against
+// the runners'. What failed may or may not have reached them.
+func (r *Run) serverAgrees() []verdict.Judged {
+	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
+		return nil
+	}
+	served := int64(r.Samples[len(r.Samples)-1].Served) //nolint:gosec // far below
+	all := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
+	least := all.Total() - all.Failed.Count()
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "the server's own count", Limit: whole(all.Total()), Actual: whole(served), Pass: served >= least && served <= all.Total(),
+		Invalid: true, Why: "what the runners account for is what the backends answered, warm-up and health checks included",
+	}}
+	if !c.Pass {
+		c.Reasons = []string{fmt.Sprintf("the backends answered %s requests, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
+			whole(served), whole(all.Total()), whole(all.Failed.Count()))}
+	}
+	return []verdict.Judged{c}
+}
+
 // baselineSustained asks that the lowest load is sustained: without that there is nothing to compare with.
 func baselineSustained(l Limits, levels []Level) verdict.Judged {
 	c := verdict.Judged{Criterion: verdict.Criterion{
@@ -150,7 +170,7 @@ func stressTable(stages []StageResult) verdict.Table {
 	row := func(name string, a, b float64, text func(float64) string) {
 		t.Rows = append(t.Rows, []string{name, text(a), text(b), change(a, b)})
 	}
-	row("answered/s", low.PerSecond(), high.PerSecond(), count)
+	row("answered/s", float64(low.OK.Count())/low.Seconds, float64(high.OK.Count())/high.Seconds, count)
 	row("failed", low.FailedShare(), high.FailedShare(), percentOf)
 	row("mean", low.Mean(), high.Mean(), ms)
 	for _, q := range []struct {

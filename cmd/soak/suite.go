@@ -90,14 +90,20 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			return nil
 		},
 	}
-	f := cmd.Flags()
+	s.addFlags(cmd.Flags(), given)
+	return cmd
+}
+
+// addFlags adds a flag for each setting of the suite, whose values go to given, and those that
+// every suite has.
+func (s *suiteSettings) addFlags(f *pflag.FlagSet, given map[string]*string) {
 	f.SortFlags = false
-	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, kind.Settings...) {
+	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, s.Settings...) {
 		given[setting.Name] = f.String(flagOf(setting.Name), "", setting.Help+" ["+setting.Name+"]")
 	}
 	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the load")
 	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to test; empty: start backend and nginx here")
-	if kind.Cluster {
+	if s.Cluster {
 		f.StringVar(&s.clusterURL, "cluster-url", "", "the cluster to test beside it; empty: start three backends behind nginx here")
 	}
 	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
@@ -108,7 +114,6 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			flag.Usage += " [" + name + "]"
 		}
 	})
-	return cmd
 }
 
 // flagOf is the flag of a variable: STAGE_SECONDS is --stage-seconds.
