@@ -113,6 +113,10 @@ func arguments(c Config, index int) []string {
 		"--execution-segment", Segment(index, c.Plan.Runners),
 		"--execution-segment-sequence", Sequence(c.Plan.Runners),
 	}
+	if c.Plan.Suite != "" {
+		// For its summary k6 keeps every value of every trend: memory would grow with the requests.
+		args = append(args, "--summary-mode", "disabled", "--no-thresholds")
+	}
 	if watched() {
 		// Without a tag of its own each runner would overwrite the counters of the others.
 		args = append(args, "--out", "experimental-prometheus-rw",
