@@ -102,7 +102,8 @@ func (k *fakeK6) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == "/v1/metrics":
 		_, _ = w.Write([]byte(`{"data":[{"type":"metrics","id":"sse_connection_opened","attributes":{"sample":{"count":400}}},
-			{"type":"metrics","id":"sse_event","attributes":{"sample":{"count":1234,"rate":5}}}]}`))
+			{"type":"metrics","id":"soak_noops_missed","attributes":{"sample":{"value":1}}},
+			{"type":"metrics","id":"soak_noops","attributes":{"sample":{"count":1234,"rate":5}}}]}`))
 		return
 	case r.Method == http.MethodPatch:
 		var s k6Status

@@ -109,16 +109,19 @@ func (r *runnerAPI) stop(ctx context.Context) error {
 
 // Count is what a runner has counted so far, for eyes only: no verdict rests on it.
 type Count struct {
-	Opened, Closed, Events int64
+	Opened, Closed, Noops, Missed, Late int64
 }
 
-// count reads the module's counters.
+// count reads the counters of k6/x/sse and k6/x/soak; gauges are of the whole runner.
 func (r *runnerAPI) count(ctx context.Context) (n Count, err error) {
 	var all struct {
 		Data []struct {
 			ID         string `json:"id"`
 			Attributes struct {
-				Sample map[string]float64 `json:"sample"`
+				Sample struct {
+					Count float64 `json:"count"`
+					Value float64 `json:"value"`
+				} `json:"sample"`
 			} `json:"attributes"`
 		} `json:"data"`
 	}
@@ -126,8 +129,12 @@ func (r *runnerAPI) count(ctx context.Context) (n Count, err error) {
 		return n, err
 	}
 	for _, m := range all.Data {
-		if to := map[string]*int64{"sse_connection_opened": &n.Opened, "sse_connection_closed": &n.Closed, "sse_event": &n.Events}[m.ID]; to != nil {
-			*to = int64(m.Attributes.Sample["count"])
+		to := map[string]*int64{
+			"sse_connection_opened": &n.Opened, "sse_connection_closed": &n.Closed,
+			"soak_noops": &n.Noops, "soak_noops_missed": &n.Missed, "soak_noops_late": &n.Late,
+		}[m.ID]
+		if to != nil {
+			*to = int64(m.Attributes.Sample.Count + m.Attributes.Sample.Value) // it has one of them
 		}
 	}
 	return n, nil

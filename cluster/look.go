@@ -15,8 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// lookEvery is the time between two looks at the cluster. Looking again and again needs no more of
-// the API server than a watch for a handful of pods, and cannot miss anything when it breaks.
+// lookEvery is the time between two looks at the cluster. A look shows all there is, whatever was
+// missed before; what comes and goes between two a podWatch tells.
 const lookEvery = 2 * time.Second
 
 // A Snapshot is what the cluster shows of a run at one moment.
@@ -33,9 +33,10 @@ type Snapshot struct {
 type Part struct {
 	Job    *batchv1.Job
 	Pod    *corev1.Pod
-	Paused *bool    // what k6 says of itself; nil: not known
-	Events []string // what the cluster said of it, the last ones; only looked up when something is wrong
-	Log    string   // the last error that it printed; only looked up when it failed
+	Last   *corev1.Pod // how a pod that is gone was last seen, if it was
+	Paused *bool       // what k6 says of itself; nil: not known
+	Events []string    // what the cluster said of it, the last ones; only looked up when something is wrong
+	Log    string      // the last error that it printed; only looked up when it failed
 }
 
 // Look takes a snapshot of the run with so many runners.

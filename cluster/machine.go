@@ -98,10 +98,8 @@ func (m *Machine) observe(i int, p *Part, at time.Time) {
 	if r.over {
 		return
 	}
+	r.see(p)
 	trouble, over := p.ended(r.seen, at)
-	if p.Pod != nil {
-		r.seen = p.Pod
-	}
 	if !over {
 		return
 	}
@@ -110,6 +108,16 @@ func (m *Machine) observe(i int, p *Part, at time.Time) {
 		return
 	}
 	m.problem("runner %d of %d (%s): %s%s", i+1, len(m.runners), place(r.seen), trouble, p.more())
+}
+
+// see keeps the newest that is known of the pod.
+func (r *runner) see(p *Part) {
+	switch {
+	case p.Pod != nil:
+		r.seen = p.Pod
+	case p.Last != nil:
+		r.seen = p.Last
+	}
 }
 
 // more is what cluster and container say beside it.

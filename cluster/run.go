@@ -24,6 +24,7 @@ type Run struct {
 	limits    Limits
 	machine   *Machine
 	logs      *logKeeper
+	watch     *podWatch
 	apis      []*runnerAPI
 
 	mu     sync.Mutex
@@ -39,7 +40,8 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	r := &Run{
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
 		machine: NewMachine(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
-		pods: make([]string, p.Runners), counts: make([]Count, p.Runners), started: make(chan struct{}),
+		watch: &podWatch{client: c, namespace: namespace, run: Name(p.TestID), last: map[string]*corev1.Pod{}},
+		pods:  make([]string, p.Runners), counts: make([]Count, p.Runners), started: make(chan struct{}),
 	}
 	for i := range p.Runners {
 		r.apis = append(r.apis, &runnerAPI{open: func(ctx context.Context) (*Forward, error) {
@@ -56,10 +58,12 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 // Wait follows the run until it is over, cannot come to its end, or ctx ends; say is told what is
 // new. The error is ErrLost, or that of ctx.
 func (r *Run) Wait(ctx context.Context, say func(string)) error {
-	counting, stop := context.WithCancel(ctx)
-	var counter sync.WaitGroup
-	counter.Go(func() { r.count(counting) })
-	defer counter.Wait()
+	beside, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	first, _ := r.watch.open(beside) // where it cannot be had yet it is tried again
+	helpers.Go(func() { r.watch.keep(beside, first, r.limits.Look) })
+	helpers.Go(func() { r.count(beside) })
+	defer helpers.Wait()
 	defer stop()
 	lastAnswer, silent := time.Now(), false
 	tick := time.NewTicker(r.limits.Look)
@@ -101,6 +105,7 @@ func (r *Run) look(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return s, err
 	}
+	r.watch.fill(&s)
 	r.note(s)
 	r.logs.follow(r.name, s)
 	if r.machine.Phase() < Running && succeeded(s.Starter.Job) {
@@ -192,10 +197,15 @@ func (r *Run) Progress() (Phase, Count) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var sum Count
-	for _, n := range r.counts {
+	for i, n := range r.counts {
+		if r.pods[i] == "" {
+			n.Closed = n.Opened // it holds none any more
+		}
 		sum.Opened += n.Opened
 		sum.Closed += n.Closed
-		sum.Events += n.Events
+		sum.Noops += n.Noops
+		sum.Missed += n.Missed
+		sum.Late += n.Late
 	}
 	return r.phase, sum
 }

@@ -19,6 +19,7 @@ func (m *Machine) Suspects(s Snapshot) (out []*Part) {
 	}
 	for i := range m.runners {
 		if r := &m.runners[i]; !r.over {
+			r.see(&s.Runners[i])
 			consider(&s.Runners[i], r.seen)
 		}
 	}

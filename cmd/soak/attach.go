@@ -20,6 +20,9 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 		Long:  "attach goes on where `soak run --on k8s` was cut off, on the same machine or another: it follows the run to its\nend, collects, judges and cleans up. The exit code is the verdict.",
 		Args:  oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fromEnvironment(cmd.Flags()); err != nil {
+				return usageError{err}
+			}
 			s.plan.TestID = args[0]
 			v, err := attach(cmd.Context(), s, cmd.OutOrStdout())
 			if err != nil {

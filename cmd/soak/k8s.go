@@ -54,6 +54,10 @@ func soakOnCluster(parent context.Context, s settings, stdout io.Writer) (verdic
 	if err := s.checkForCluster(); err != nil {
 		return "", usageError{err}
 	}
+	manifests, err := buildOverlay(s.cluster.overlay)
+	if err != nil {
+		return "", err
+	}
 	if parent == nil {
 		parent = context.Background()
 	}
@@ -64,10 +68,6 @@ func soakOnCluster(parent context.Context, s settings, stdout io.Writer) (verdic
 		return "", err
 	}
 	defer ses.close()
-	manifests, err := buildOverlay(s.cluster.overlay)
-	if err != nil {
-		return "", err
-	}
 	if err := ses.prepare(gentle, manifests); err != nil {
 		if gentle.Err() != nil {
 			return "", errors.New("stopped before the run began")

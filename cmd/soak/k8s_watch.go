@@ -56,15 +56,21 @@ func (s *clusterSession) stopRunners(kill context.Context, run *cluster.Run) err
 	return kill.Err()
 }
 
-// clusterLine is what k6 counts in all runners. What is missed only the shards tell.
+// clusterLine is what k6 counts in all runners.
 func clusterLine(p plan.Plan, run *cluster.Run, m *meter) string {
 	_, n := run.Progress()
 	parts := []string{
 		fmt.Sprintf("%d/%d open", n.Opened-n.Closed, p.Connections),
-		fmt.Sprintf("%d/%d noops", n.Events, p.Connections*p.NoopsPerConnection()),
+		fmt.Sprintf("%d/%d noops", n.Noops, p.Connections*p.NoopsPerConnection()),
+		fmt.Sprintf("%d missed", n.Missed),
 	}
-	if n.Closed > 0 {
-		parts = append(parts, fmt.Sprintf("%d closed", n.Closed))
+	for _, some := range []struct {
+		count int64
+		name  string
+	}{{n.Closed, "closed"}, {n.Late, "late"}} {
+		if some.count > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", some.count, some.name))
+		}
 	}
 	if b := m.backend(); b != "" {
 		parts = append(parts, b)

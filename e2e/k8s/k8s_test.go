@@ -15,8 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/sse-soak/sse-soak/cluster"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -35,6 +37,21 @@ func TestACleanSoakPassesAndLeavesNothing(t *testing.T) {
 		assert.Equal(t, "finished", r.State)
 	}
 	c.nothingLeft(t)
+}
+
+// The API server itself takes every overlay, with the published CRD.
+func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
+	c := connect(t)
+	for _, overlay := range []string{"local", "aws", "scale"} {
+		m, err := cluster.Build("../../infra/k6-operator/overlays/" + overlay)
+		require.NoError(t, err)
+		for _, o := range append(m.Setup, m.TestRun) {
+			resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+			_, err := c.Dynamic.Resource(resource).Namespace(o.GetNamespace()).Apply(t.Context(), o.GetName(), o,
+				metav1.ApplyOptions{FieldManager: "e2e", Force: true, DryRun: []string{metav1.DryRunAll}})
+			require.NoError(t, err, "%s: %s %s", overlay, o.GetKind(), o.GetName())
+		}
+	}
 }
 
 // A runner that is lost makes the verdict invalid, naming pod, node and reason; what the others saw is

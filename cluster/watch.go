@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// A podWatch remembers how each pod of a run was last seen. A pod that is deleted may be gone
+// between two looks, and with it who took it away and how it ended; the watch is told.
+type podWatch struct {
+	client         *Client
+	namespace, run string
+
+	mu   sync.Mutex
+	last map[string]*corev1.Pod // by Job
+}
+
+func (w *podWatch) open(ctx context.Context) (watch.Interface, error) {
+	return w.client.CoreV1().Pods(w.namespace).Watch(ctx, metav1.ListOptions{LabelSelector: selector(w.run)})
+}
+
+// keep takes in what the watch tells until ctx ends; one that breaks is opened anew after a pause.
+// first may be nil.
+func (w *podWatch) keep(ctx context.Context, first watch.Interface, pause time.Duration) {
+	for open := first; ctx.Err() == nil; open, _ = w.open(ctx) {
+		if open != nil {
+			w.read(ctx, open)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (w *podWatch) read(ctx context.Context, from watch.Interface) {
+	defer from.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, ok := <-from.ResultChan():
+			if !ok {
+				return
+			}
+			if pod, isPod := event.Object.(*corev1.Pod); isPod {
+				w.note(pod.DeepCopy(), event.Type == watch.Deleted)
+			}
+		}
+	}
+}
+
+func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
+	if deleted && pod.DeletionTimestamp == nil {
+		now := metav1.Now()
+		pod.DeletionTimestamp = &now
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last[pod.Labels["job-name"]] = pod
+}
+
+// fill gives the parts whose pod is gone its last state.
+func (w *podWatch) fill(s *Snapshot) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for job, pod := range w.last {
+		if p := s.part(w.run, job); p != nil && p.Pod == nil {
+			p.Last = pod
+		}
+	}
+}
