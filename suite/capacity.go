@@ -33,13 +33,14 @@ type step struct {
 	shard.Stage
 	from, to                       time.Time
 	refused, dropped, missed, late int64
+	idle                           int64 // of those dropped: this side gave up, because nothing came
 	connect                        shard.Metric
 	lateness                       *shard.Histogram
 	machine                        Machine
 }
 
-// status says how a step was sustained. Lateness alone may be the generator's own; a refusal, a cut or
-// a loss is not.
+// status says how a step was sustained. Lateness may be the generator's own, and so may silence on
+// which it gave up; a refusal, a cut or a loss while a stream is held is not.
 func (s step) status() (Status, string) {
 	var why []string
 	for _, f := range []struct {
@@ -53,7 +54,7 @@ func (s step) status() (Status, string) {
 	switch {
 	case len(why) == 0:
 		return Good, ""
-	case s.refused+s.dropped+s.missed == 0 && s.machine.GeneratorLimit() != "":
+	case s.refused == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.machine.GeneratorLimit() != "":
 		return ByGenerator, strings.Join(append(why, s.machine.GeneratorLimit()), "; ")
 	}
 	return Bad, strings.Join(why, ", ")
@@ -75,11 +76,22 @@ func (r *Run) steps() (out []step) {
 		s := step{Stage: st, from: time.UnixMicro(seen.FirstUS), to: time.UnixMicro(seen.LastUS), connect: connect[st.Name]}
 		s.refused, s.dropped = faults("refused", st.Name), faults("dropped", st.Name)
 		s.missed, s.late = faults("missed", st.Name), faults("late", st.Name)
+		s.idle = gaveUp(m, s.from, s.to)
 		s.lateness = lateness(m, s.from, s.to)
 		s.machine = r.machine(m, s.from, s.to)
 		out = append(out, s)
 	}
 	return out
+}
+
+// gaveUp is how many streams the client closed between two instants, because nothing came.
+func gaveUp(m *shard.Merged, from, to time.Time) (n int64) {
+	for _, c := range m.Connections {
+		if at := m.Runners[c.Runner].At(c.ClosedAt); c.State == ledger.Dropped && c.Reason == "idle" && !at.Before(from) && !at.After(to) {
+			n++
+		}
+	}
+	return n
 }
 
 // capacityOf is the breaking point: the first step that was not good.

@@ -144,6 +144,18 @@ func TestCapacity(t *testing.T) {
 			r.counted("capacity_late", "held-200", 2)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
+		{"a starved generator gave streams up", func(r *Run) {
+			r.counted("capacity_dropped", "held-200", 1).counted("capacity_missed", "held-200", 3)
+			r.Rounds[0].Series[1].StallMS = 900
+			c := &r.Rounds[0].Connections[7]
+			c.State, c.Reason, c.ClosedAt = ledger.Dropped, "idle", 15*time.Second
+		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
+		{"the server cut a stream off meanwhile", func(r *Run) {
+			r.counted("capacity_dropped", "held-200", 1)
+			r.Rounds[0].Series[1].StallMS = 900
+			c := &r.Rounds[0].Connections[7]
+			c.State, c.Reason, c.ClosedAt = ledger.Dropped, "reset", 15*time.Second
+		}, verdict.Pass, "between 100 and 200 connections (1 streams dropped)", "71"},
 		{"connects fail in the first step", func(r *Run) { r.counted("capacity_refused", "held-100", 50) }, verdict.Fail, "below 100 connections", "0"},
 		{"less than is wanted", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
