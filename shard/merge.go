@@ -20,6 +20,7 @@ type Merged struct {
 	Lateness    *Histogram
 	Latency     *Latency // Offset 0: each difference above the fastest of its own runner, plus Min where the clocks agree
 	Series      []Bucket // by time; sums over the runners, RSS and CPU as well
+	Seconds     []Second // of all runners; those of one do not overlap
 	Checks      []Check
 	Metrics     []Metric
 	Connections []Connection // by runner, in the order they were made
@@ -78,6 +79,7 @@ func (g *Merger) Add(s *Shard) {
 	m.FirstNoop.Merge(s.FirstNoop)
 	m.Lateness.Merge(s.Lateness)
 	m.addLatency(s.Latency)
+	m.Seconds = append(m.Seconds, s.Seconds...)
 	m.addChecks(s.Checks)
 	addMetrics(g.metrics, s.Metrics)
 	m.Connections = slices.Grow(m.Connections, g.room(s))

@@ -28,6 +28,7 @@ type Shard struct {
 	Lateness    *Histogram      `json:"lateness"`   // gap − interval
 	Latency     *Latency        `json:"latency,omitempty"`
 	Series      []Bucket        `json:"series"`
+	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
 	Checks      []Check         `json:"checks"`
 	Metrics     []Metric        `json:"metrics"`
 	Connections []ledger.Record `json:"connections"`

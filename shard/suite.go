@@ -44,6 +44,16 @@ type Stage struct {
 	MaxVUs      int     `json:"max_vus,omitempty"` // over all runners
 }
 
+// A Second is about one second of a runner's life, finer than a bucket of the series: stages of a
+// suite may be over in few.
+type Second struct {
+	FromUS     int64   `json:"from_unix_us"`
+	ToUS       int64   `json:"to_unix_us"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	RunDelayMS int64   `json:"run_delay_ms"` // threads ready to run, waiting for a core, summed
+	StallMS    int64   `json:"stall_ms"`     // longest time by which the process woke up late
+}
+
 // Stage finds a stage by its name.
 func (s *Suite) Stage(name string) (Stage, bool) {
 	i := slices.IndexFunc(s.Stages, func(st Stage) bool { return st.Name == name })

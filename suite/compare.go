@@ -157,7 +157,7 @@ func everyServer(q *Requests) verdict.Judged {
 // levelTable holds the two against each other level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
 	t := verdict.Table{
-		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even", 100*even),
+		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the generator was the limit of one", 100*even),
 		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
 	}
 	for _, st := range of[single] {
@@ -168,6 +168,9 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 		other := of[cluster][i]
 		row := func(name string, a, b float64, lower bool, text func(float64) string) {
 			who, by := Winner(a, b, lower)
+			if name != "failed" && limitOf(st)+limitOf(other) != "" {
+				who, by = "unsure", "–"
+			}
 			t.Rows = append(t.Rows, []string{fmt.Sprint(st.Concurrency), name, text(a), text(b), who, by})
 		}
 		row("answers/s", st.PerSecond(), other.PerSecond(), false, count)
@@ -178,16 +181,21 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 	return t
 }
 
+const failedRow = "reliability: failed"
+
 // sideTable is what one gains and what one pays.
 func sideTable(one, many Side) verdict.Table {
 	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
 	row := func(name string, a, b float64, lower bool, text func(float64) string) {
 		who, by := Winner(a, b, lower)
+		if name != failedRow && one.Limited && many.Limited {
+			who, by = "unsure", "–"
+		}
 		t.Rows = append(t.Rows, []string{name, text(a), text(b), who, by})
 	}
 	row("throughput: peak answers/s", one.Peak, many.Peak, false, count)
 	row("latency: mean of the p95", one.P95, many.P95, true, ms)
-	row("reliability: failed", one.FailedShare, many.FailedShare, true, percentOf)
+	row(failedRow, one.FailedShare, many.FailedShare, true, percentOf)
 	t.Rows = append(t.Rows,
 		[]string{"evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–"},
 		[]string{"backends to run", "1", "3", single, "–"},

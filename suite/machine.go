@@ -16,7 +16,7 @@ type Machine struct {
 	Stall                   time.Duration
 	Cores                   int  // 0: not known
 	Shared                  bool // target and runners share the machine
-	Short                   bool // the stage was too short for figures that are taken every few seconds
+	Short                   bool // the stage was too short for figures that are taken every second
 }
 
 // When the generator counts as the limit.
@@ -47,25 +47,36 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	if !to.After(from) {
 		return out
 	}
-	var weight float64
-	for _, b := range m.Series {
-		start := time.Unix(b.Unix, 0)
-		w := overlap(start, start.Add(shard.BucketWidth), from, to)
+	for _, second := range seconds(m) {
+		start, end := time.UnixMicro(second.FromUS), time.UnixMicro(second.ToUS)
+		w := overlap(start, end, from, to)
 		if w <= 0 {
 			continue
 		}
-		weight += w
-		out.Runners += w * b.CPUPercent
-		out.RunDelay += w * float64(b.RunDelayMS) / 1000 / shard.BucketWidth.Seconds()
-		out.Stall = max(out.Stall, time.Duration(b.StallMS)*time.Millisecond)
-	}
-	if weight > 0 {
-		out.Runners /= weight
-		out.RunDelay /= weight
+		part := w / end.Sub(start).Seconds() / to.Sub(from).Seconds()
+		out.Runners += 100 * part * second.CPUSeconds
+		out.RunDelay += part * float64(second.RunDelayMS) / 1000
+		out.Stall = max(out.Stall, time.Duration(second.StallMS)*time.Millisecond)
 	}
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
+	return out
+}
+
+// seconds are what the runners noted every second, or else the buckets of the series.
+func seconds(m *shard.Merged) []shard.Second {
+	if len(m.Seconds) > 0 {
+		return m.Seconds
+	}
+	out := make([]shard.Second, 0, len(m.Series))
+	for _, b := range m.Series {
+		start := time.Unix(b.Unix, 0)
+		out = append(out, shard.Second{
+			FromUS: start.UnixMicro(), ToUS: start.Add(shard.BucketWidth).UnixMicro(), CPUSeconds: b.CPUPercent / 100 * shard.BucketWidth.Seconds(),
+			RunDelayMS: b.RunDelayMS, StallMS: b.StallMS,
+		})
+	}
 	return out
 }
 

@@ -109,8 +109,8 @@ func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
 	for i := range int64(11) {
 		r.Samples = append(r.Samples, resources.Sample{Unix: at + i, BackendCPU: .2 * float64(i), Host: resources.Host{BusySeconds: 1.95 * float64(i)}})
 	}
-	for i := range int64(2) {
-		r.Rounds[0].Series = append(r.Rounds[0].Series, shard.Bucket{Unix: at + 5*i, CPUPercent: 150})
+	for i := range int64(10) {
+		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: 1.5})
 	}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

@@ -37,7 +37,8 @@ func TestThroughput(t *testing.T) {
 func TestAPeakOfAStarvedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20)
-	r.Rounds[0].Series = []shard.Bucket{{Unix: began.Unix() + 50, CPUPercent: 90, StallMS: 900}, {Unix: began.Unix() + 55, CPUPercent: 90}}
+	at := began.Unix() + 50
+	r.Rounds[0].Seconds = []shard.Second{{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .9, StallMS: 900}}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Contains(t, fact(v, "peak"), "a lower bound, the generator was the limit: a runner stood still for 900ms")

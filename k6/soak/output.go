@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ type outputSoak struct {
 	mu      sync.Mutex
 	sums    *sums
 	sampler *sampler
+	pulse   pulse // of a suite
 
 	probe stallProbe
 	stop  chan struct{}
@@ -122,6 +124,7 @@ func (o *outputSoak) Start() error {
 	if err := o.delivery.first(o.shard()); err != nil {
 		return errors.Join(err, place.Close())
 	}
+	o.beat()
 	go o.probe.run(o.stop)
 	go o.tick()
 	return nil
@@ -181,9 +184,11 @@ func (o *outputSoak) tick() {
 	for {
 		select {
 		case <-o.stop:
+			o.beat()
 			o.sampleNow()
 			return
 		case now := <-second.C:
+			o.beat()
 			if o.recorder.bucketOver(now) {
 				o.sampleNow()
 			}
@@ -196,10 +201,20 @@ func (o *outputSoak) tick() {
 	}
 }
 
+// beat is for suites: a soak's buckets are fine enough, and it may last for hours.
+func (o *outputSoak) beat() {
+	if o.recorder.declared() == nil {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.pulse.beat(o.recorder.wall(time.Now()), o.sampler, o.probe.take())
+}
+
 func (o *outputSoak) sampleNow() {
 	o.mu.Lock()
 	s := o.sampler.take()
-	s.stall = o.probe.take()
+	s.stall = max(o.probe.take(), o.pulse.takeStall())
 	o.runner.StallMaxUS = max(o.runner.StallMaxUS, s.stall.Microseconds())
 	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.gcPause.Microseconds())
 	o.mu.Unlock()
@@ -212,6 +227,7 @@ func (o *outputSoak) shard() *shard.Shard {
 	o.recorder.fill(s)
 	o.mu.Lock()
 	o.sums.fill(s)
+	s.Seconds = slices.Clone(o.pulse.seconds)
 	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.cpu
 	o.runner.RunDelaySeconds = o.sampler.runDelay.Seconds()
 	o.mu.Unlock()

@@ -1,0 +1,44 @@
+package soak
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// A pulse is what a suite's stages, which may be over in seconds, need of this process beside the
+// buckets of the series: CPU and waiting, every second.
+type pulse struct {
+	at       time.Time
+	cpu      float64       // seconds, in all
+	runDelay time.Duration // in all
+	stall    time.Duration // longest since the last bucket of the series
+	seconds  []shard.Second
+}
+
+// beat notes the time since the last one. stall is the longest of it.
+func (p *pulse) beat(now time.Time, s *sampler, stall time.Duration) {
+	p.stall = max(p.stall, stall)
+	if s.self == nil {
+		return
+	}
+	times, err := s.self.Times()
+	if err != nil {
+		return
+	}
+	cpu, delay := times.User+times.System, runDelay()
+	if !p.at.IsZero() {
+		p.seconds = append(p.seconds, shard.Second{
+			FromUS: p.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: cpu - p.cpu,
+			RunDelayMS: max(delay-p.runDelay, 0).Milliseconds(), StallMS: stall.Milliseconds(), // a thread that ended takes its share with it
+		})
+	}
+	p.at, p.cpu, p.runDelay = now, cpu, delay
+}
+
+// takeStall is the longest stall since the last call.
+func (p *pulse) takeStall() time.Duration {
+	stall := p.stall
+	p.stall = 0
+	return stall
+}
