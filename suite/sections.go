@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -76,11 +77,15 @@ func generatorKeptUp(l Limits, levels []Level) verdict.Judged {
 		Name: "the generator kept up", Limit: "at every load", Actual: "it did", Pass: true, Advisory: true,
 		Why: "a starved generator must not be read as a slow server",
 	}}
+	var at []string
 	for _, v := range levels {
 		if status, why := l.Judge(v); status == ByGenerator {
-			c.Actual, c.Pass = "not at "+count(v.Load), false
+			at = append(at, count(v.Load))
 			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s the generator was the limit, not the service: %s", count(v.Load), why))
 		}
+	}
+	if len(at) > 0 {
+		c.Actual, c.Pass = "not at "+strings.Join(at, ", "), false
 	}
 	return c
 }
