@@ -95,7 +95,7 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 .PHONY: test
-test: build lint unit fuzz report-test e2e live-test ## everything that CI runs
+test: build lint unit fuzz report-test e2e live-test aws-test ## everything that CI runs
 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
@@ -105,7 +105,7 @@ lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
 	@npx tsc --project tsconfig.json
 	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run e2e/k8s/offline stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run .ci/terraform-tools e2e/k8s/offline stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
 
 node_modules: package.json package-lock.json
 	@npm ci --no-fund --no-audit --loglevel=error

@@ -37,7 +37,7 @@ func TestHostsAreAwaited(t *testing.T) {
 
 func TestAHostThatFails(t *testing.T) {
 	f := startAWS(t)
-	f.parameters["/a"], f.parameters["/b"] = pending, "failed at line 21 of setup.sh: git fetch"
+	f.parameters["/a"], f.parameters["/b"] = pending, "failed at setup.sh line 21: git fetch"
 	err := awaitHosts(context.Background(), connected(t), []string{"/a", "/b"}, tick)
 	require.ErrorContains(t, err, "/b")
 	require.ErrorContains(t, err, "git fetch")

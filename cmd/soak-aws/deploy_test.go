@@ -32,7 +32,7 @@ func TestDeployment(t *testing.T) {
 
 	// A host fails: the way on and the way out are named.
 	f.parameters = map[string]string{
-		"/sse-soak/stack/status": "failed at line 21 of setup.sh: git fetch", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
+		"/sse-soak/stack/status": "failed at setup.sh line 21: git fetch", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
 	}
 	err := newUp(t, dir, image).up(ctx)
 	for _, part := range []string{"git fetch", "make aws-up", "make aws-down", "make aws-logs", "aws ssm start-session --region eu-central-1"} {

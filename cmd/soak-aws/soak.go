@@ -86,7 +86,7 @@ func (o outputs) flags() []string {
 	return []string{
 		"run", "--on", "k8s", "--overlay", "k3s",
 		"--shards", "s3://" + o.Bucket + "/shards?region=" + url.QueryEscape(o.Region),
-		"--backend-url", o.BackendURL, "--backend-via", o.PublicURL,
+		"--backend-url", o.BackendURL, "--backend-via", strings.TrimPrefix(o.PublicURL, "http://"),
 		"--connections", strconv.Itoa(o.Connections), "--noop-interval", strconv.FormatFloat(o.Interval, 'g', -1, 64),
 	}
 }

@@ -55,7 +55,7 @@ s3://sse-soak-123/shards?region=eu-central-1
 --backend-url
 http://10.20.0.10
 --backend-via
-http://203.0.113.20
+203.0.113.20
 --connections
 1200
 --noop-interval

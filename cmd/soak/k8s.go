@@ -21,6 +21,7 @@ import (
 type clusterSettings struct {
 	overlay   string
 	context   string
+	via       string
 	namespace string
 	start     time.Duration
 	keep      bool
@@ -34,6 +35,7 @@ func (c *clusterSettings) flags(f *pflag.FlagSet) {
 }
 
 func (c *clusterSettings) followFlags(f *pflag.FlagSet) {
+	f.StringVar(&c.via, "backend-via", "", "k8s: HOST or HOST:PORT at which this machine asks the service for its own account, where BACKEND_URL is for the runners only")
 	f.StringVar(&c.context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
 	f.DurationVar(&c.start, "start-timeout", 10*time.Minute, "k8s: how long initializer, runners and starter may each take")
 	f.BoolVar(&c.keep, "keep", false, "k8s: leave TestRun and pods in the cluster when all is done")
@@ -110,6 +112,10 @@ func newClusterSession(s settings, stdout io.Writer) (*clusterSession, error) {
 func (s *clusterSession) reachTarget(ctx context.Context) error {
 	token := os.Getenv("BACKEND_TOKEN")
 	s.targets = target.Remotes([]string{s.plan.BackendURL}, token)
+	if via := s.settings.cluster.via; via != "" {
+		s.targets = target.Several{target.Through(s.plan.BackendURL, token, via)}
+		return nil
+	}
 	service, inside := cluster.ServiceOf(s.plan.BackendURL)
 	if !inside {
 		return nil

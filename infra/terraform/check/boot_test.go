@@ -43,7 +43,6 @@ func TestBoot(t *testing.T) {
 			"etc/ssl/certs/ca-certificates.crt":    append(append([]byte{}, trusted...), authority...),
 			"srv/sse-soak.bundle":                  repository,
 			"etc/gitconfig":                        []byte("[url \"/srv/sse-soak.git\"]\n\tinsteadOf = " + origin + "\n[safe]\n\tdirectory = *\n"),
-			"etc/docker/daemon.json":               []byte(`{"features": {"buildkit": false}}`), // buildkit asks a registry for images that are here
 			"etc/systemd/system/from-afar.service": []byte(fromAfar),
 		}
 	}
@@ -54,7 +53,7 @@ func TestBoot(t *testing.T) {
 		wrong := strings.ReplaceAll(data, commit, strings.Repeat("0", 40))
 		m := boot(t, image, net, c, wrong, files(), "")
 		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
-		assert.Regexp(t, `^failed at line \d+ of setup.sh: git fetch`, c.parameter(status))
+		assert.Regexp(t, `^failed at setup.sh line \d+: git fetch`, c.parameter(status))
 		assert.Contains(t, c.parameter(status), strings.Repeat("0", 40), "the end of the log says why")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
@@ -151,7 +150,9 @@ func (m *machine) outlivesAReboot(begun time.Time) {
 // ends: when its time has come while it was off, it goes down as soon as it is up.
 func (m *machine) ends() {
 	t := m.t
-	m.sh(`sed -i 's/^OnCalendar=.*/OnCalendar=2020-01-01 00:00:00 UTC/' /etc/systemd/system/soak-end.timer`)
+	// systemd holds the date against the time at which the timer was first started.
+	m.sh(`sed -i 's/^OnCalendar=.*/OnCalendar=2020-01-01 03:00:00 UTC/' /etc/systemd/system/soak-end.timer`)
+	m.sh(`touch -d '2020-01-01 00:00:00 UTC' /var/lib/systemd/timers/stamp-soak-end.timer`)
 	run(t, ".", "docker", "stop", "-t", "60", m.name)
 	m.start()
 	await(t, 2*time.Minute, "the host does not end", m, func() bool { return m.state() == "exited" })

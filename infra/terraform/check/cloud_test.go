@@ -35,6 +35,7 @@ type cloud struct {
 
 	mu         sync.Mutex
 	parameters map[string]string
+	files      map[string]string // by URL without scheme, for GET; those of a bucket want a signature
 	complaints []string
 }
 
@@ -45,7 +46,7 @@ func startCloud(t *testing.T, address string, certificate tls.Certificate, param
 		c.parameters[name] = "pending"
 	}
 	c.metadata = httptest.NewUnstartedServer(http.HandlerFunc(c.serveMetadata))
-	c.api = httptest.NewUnstartedServer(http.HandlerFunc(c.serveParameters))
+	c.api = httptest.NewUnstartedServer(http.HandlerFunc(c.serveAPI))
 	c.api.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	for _, s := range []*httptest.Server{c.metadata, c.api} {
 		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
@@ -79,9 +80,31 @@ func (c *cloud) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		})
 	case "public-ipv4":
 		fmt.Fprint(w, "203.0.113.20")
+	case "local-ipv4":
+		fmt.Fprint(w, "10.20.0.11")
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// serveAPI is what is asked for by TLS: files of a bucket and of GitHub, and parameters.
+func (c *cloud) serveAPI(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost {
+		c.serveParameters(w, r)
+		return
+	}
+	if strings.HasPrefix(r.Host, bucketHost) {
+		if err := verify(r, nil); err != nil {
+			c.refuse(w, http.StatusForbidden, "AccessDenied", err.Error())
+			return
+		}
+	}
+	file, ok := c.files[r.Host+r.URL.Path]
+	if !ok {
+		c.refuse(w, http.StatusNotFound, "NoSuchKey", r.Host+r.URL.Path)
+		return
+	}
+	fmt.Fprint(w, file)
 }
 
 // serveParameters is Systems Manager's parameter store.
@@ -169,7 +192,8 @@ func verify(r *http.Request, body []byte) error {
 		return err
 	}
 	sum := sha256.Sum256(body)
-	err = signer.NewSigner().SignHTTP(context.Background(), credentials, again, hex.EncodeToString(sum[:]), fields[3], fields[2], at)
+	asS3 := func(o *signer.SignerOptions) { o.DisableURIPathEscaping = fields[3] == "s3" }
+	err = signer.NewSigner(asS3).SignHTTP(context.Background(), credentials, again, hex.EncodeToString(sum[:]), fields[3], fields[2], at)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,11 @@ import (
 const (
 	debianImage = "soak-test/debian:12"
 
-	region  = "us-east-1" // the default
-	apiAddr = "169.254.170.1"
+	region     = "us-east-1" // the default
+	apiAddr    = "169.254.170.1"
+	apiHost    = "ssm." + region + ".amazonaws.com"
+	bucketHost = "sse-soak-mock.s3." + region + ".amazonaws.com"
+	githubHost = "raw.githubusercontent.com"
 )
 
 // network makes a network of the test's own, and gives the address by which this machine is in it.
@@ -105,7 +108,7 @@ func boot(t *testing.T, image, network string, c *cloud, userData string, files 
 	args := append([]string{"create", "--name", m.name, "--hostname", "stack", "--network", network,
 		"--cap-add", "SYS_ADMIN", "--cap-add", "NET_ADMIN", "--cap-add", "SYS_PTRACE", "--cap-add", "DAC_READ_SEARCH",
 		"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined", "--security-opt", "systempaths=unconfined",
-		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--add-host", "ssm." + region + ".amazonaws.com:" + apiAddr}, groups...)
+		"--tmpfs", "/run", "--tmpfs", "/run/lock", "--add-host", apiHost + ":" + apiAddr, "--add-host", bucketHost + ":" + apiAddr, "--add-host", githubHost + ":" + apiAddr}, groups...)
 	run(t, ".", "docker", append(args, image)...)
 	t.Cleanup(m.remove)
 	files["var/lib/cloud/seed/nocloud/user-data"] = []byte(userData)

@@ -10,22 +10,22 @@ export DEBIAN_FRONTEND=noninteractive HOME=/root
 # shellcheck source=aws.sh
 . /opt/soak/aws.sh
 
-# ended CODE LINE COMMAND: the last thing that happens, whatever happened before
+# ended CODE WHERE COMMAND: the last thing that happens, whatever happened before
 ended() {
   local status=ready
   if (($1 == 0)); then
     echo "SOAK-SETUP DONE after $SECONDS s"
   else
-    status="failed at line $2 of setup.sh: $3"
+    status="failed at $2: $3"
     echo "SOAK-SETUP FAILED, $status"
     # A parameter holds 4 KB.
     status+=$'\n'$(tail -n 20 /var/log/cloud-init-output.log | tail -c 3000)
   fi
   printf '%s' "$status" | store "$STATUS_PARAMETER" || echo "SOAK-SETUP: the status could not be stored in $STATUS_PARAMETER"
 }
-line=0 command=
-trap 'line=${BASH_LINENO[-2]:-$LINENO} command=$BASH_COMMAND; ((line)) || line=$LINENO' ERR
-trap 'ended $? "$line" "$command"' EXIT
+where='' command=''
+trap 'where="${BASH_SOURCE[0]##*/} line $LINENO" command=$BASH_COMMAND' ERR
+trap 'ended $? "$where" "$command"' EXIT
 
 # The end of this host, before anything that can fail. A date, not a delay: it outlives reboots.
 units=/etc/systemd/system

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/plan"
+)
+
+// On AWS the runners go by an address that the machine of soak does not reach.
+func TestBackendVia(t *testing.T) {
+	t.Setenv("BACKEND_TOKEN", "secret")
+	asked := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path + " " + r.Header.Get("Authorization")
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	s := &clusterSession{}
+	s.plan = plan.Default()
+	s.plan.BackendURL = "http://10.20.0.10"
+	s.settings.cluster.via = strings.TrimPrefix(server.URL, "http://")
+	require.NoError(t, s.reachTarget(context.Background()))
+	assert.Equal(t, "http://10.20.0.10", s.targets[0].URL, "for the runners")
+	_ = s.targets.Probe(context.Background(), s.plan.Interval())
+	assert.Equal(t, "/healthz Bearer secret", <-asked)
+}
