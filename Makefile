@@ -132,6 +132,10 @@ e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 report-test: build ## report.html in a real browser (chromium), from disk, without a network
 	$(GO) test -count=1 -tags browser -run Browser -v ./report/html
 
+.PHONY: report-pictures
+report-pictures: build ## take the pictures of docs/report.md from the latest run
+	@bin/soak report '$(OUT)/latest' && node report/html/browser/screenshots.js '$(OUT)/latest/report.html' docs/report
+
 .PHONY: dashboards-test
 dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak
 	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./grafana/live

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/api"
@@ -103,4 +104,22 @@ func Redacted(address string) string {
 		return "(not a URL)"
 	}
 	return u.Redacted()
+}
+
+// WithHost puts the host's figures of own samples into those of a Prometheus that watches no
+// host, and says whether it did.
+func WithHost(samples, own []Sample) bool {
+	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {
+		return false
+	}
+	next, found := 0, false
+	for i := range samples {
+		for next+1 < len(own) && own[next+1].Unix <= samples[i].Unix {
+			next++
+		}
+		if next < len(own) && own[next].Unix <= samples[i].Unix {
+			samples[i].Host, found = own[next].Host, true
+		}
+	}
+	return found
 }

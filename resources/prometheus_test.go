@@ -80,3 +80,17 @@ func TestFromPrometheusSaysWhatIsWrongWithoutThePassword(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret", address)
 	}
 }
+
+func TestWithHostFillsInWhatPrometheusDoesNotWatch(t *testing.T) {
+	t.Parallel()
+	own := []Sample{{Unix: 11, Host: Host{BusySeconds: 1}}, {Unix: 16, Host: Host{BusySeconds: 2, NetworkKnown: true}}}
+	samples := []Sample{{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6}, {Unix: 20}, {Unix: 25}}
+	require.True(t, WithHost(samples, own))
+	require.Equal(t, []Sample{
+		{Unix: 10, BackendRSS: 5}, {Unix: 15, BackendRSS: 6, Host: own[0].Host}, {Unix: 20, Host: own[1].Host}, {Unix: 25, Host: own[1].Host},
+	}, samples)
+	watched := []Sample{{Unix: 15}, {Unix: 20, Host: Host{BusySeconds: 9}}}
+	require.False(t, WithHost(watched, own), "a gap in what Prometheus watches stays a gap")
+	require.Zero(t, watched[0].Host)
+	require.False(t, WithHost(samples[:1], nil))
+}

@@ -19,7 +19,11 @@ func (s *session) askPrometheus(ctx context.Context, started time.Time) {
 		return
 	}
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
+	from := resources.Redacted(address)
 	if err == nil {
+		if own, readErr := resources.Read(s.dir.Path(rundir.ResourcesFile)); readErr == nil && resources.WithHost(samples, own) {
+			from += " (it watches no host: the host is by soak itself)"
+		}
 		err = s.dir.Write(rundir.ResourcesFile, func(w io.Writer) error {
 			out := json.NewEncoder(w)
 			for _, sample := range samples {
@@ -34,5 +38,5 @@ func (s *session) askPrometheus(ctx context.Context, started time.Time) {
 		s.run.Warnings = append(s.run.Warnings, err.Error()+"; the resources are those that soak sampled itself")
 		return
 	}
-	s.run.ResourcesFrom = resources.Redacted(address)
+	s.run.ResourcesFrom = from
 }

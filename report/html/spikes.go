@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -28,11 +29,11 @@ type signal struct {
 }
 
 // outlier is how many deviations above the median a point stands out; joined is how many quiet
-// points may lie within one spike; listed is how many spikes are told of.
+// points may lie within one spike; listed is how many spikes of a signal are told of.
 const (
 	outlier = 6
 	joined  = 2
-	listed  = 12
+	listed  = 4
 )
 
 func (s *subject) signals() []*signal {
@@ -48,21 +49,15 @@ func (s *subject) signals() []*signal {
 	}
 }
 
-// findSpikes finds what stands out most, in the order of time.
+// findSpikes finds what stands out most of each signal, in the order of time.
 func (s *subject) findSpikes() []spike {
 	var all []spike
-	height := func(p spike) float64 { return (p.signal.values[p.peak] - p.signal.usual) / max(p.signal.floor, 1) }
 	for _, g := range s.signals() {
-		all = append(all, g.spikes()...)
+		found := g.spikes()
+		slices.SortStableFunc(found, func(a, b spike) int { return cmp.Compare(g.values[b.peak], g.values[a.peak]) })
+		all = append(all, found[:min(len(found), listed)]...)
 	}
-	slices.SortStableFunc(all, func(a, b spike) int {
-		if height(a) > height(b) {
-			return -1
-		}
-		return 1
-	})
-	all = all[:min(len(all), listed)]
-	slices.SortStableFunc(all, func(a, b spike) int { return a.peak - b.peak })
+	slices.SortStableFunc(all, func(a, b spike) int { return a.from - b.from })
 	for i := range all {
 		all[i].number = i + 1
 	}
@@ -192,7 +187,7 @@ func (s *subject) spikeTable() Section {
 		t.Rows = append(t.Rows, cells(fmt.Sprint(p.number), when, g.name, g.text(g.values[p.peak]), g.text(g.usual), s.coincided(p, causes)))
 	}
 	out.Tables = []Table{t}
-	out.Notes = []string{fmt.Sprintf("A spike is more than %d robust deviations (median, MAD) above the usual; the %d highest are listed and numbered in the charts. To coincide is not to cause: what is at work in much of the run coincides by chance.", outlier, listed)}
+	out.Notes = []string{fmt.Sprintf("A spike is more than %d robust deviations (median, MAD) above the usual; the %d highest of each signal are listed and numbered in the charts. To coincide is not to cause: what is at work in much of the run coincides by chance.", outlier, listed)}
 	return out
 }
 

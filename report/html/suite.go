@@ -14,7 +14,7 @@ import (
 // of it in verdict.json.
 func suitePage(r *Run) *Page {
 	s := newSubject(r, stages(r.Verdict))
-	return s.page(s.suiteBanner(), s.criteria, s.suiteCard, s.suiteTables, s.curves, s.suiteTimelines, s.spikeTable, s.comparison, s.data)
+	return s.page(s.suiteBanner(), s.criteria, s.suiteTables, s.curves, s.suiteCard, s.suiteTimelines, s.spikeTable, s.comparison, s.data)
 }
 
 // stages are the bands of a suite's timelines.

@@ -26,7 +26,7 @@ export function drawTimeline(chart, time, place) {
   const plot = new uPlot(
     {
       ...overTime(place, 190),
-      series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart.unit))],
+      series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart))],
       axes: [timeAxis(place), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : figure(v, chart.unit))) }],
       scales: { x: range(time), y: chart.log ? { distr: 3, range: logRange } : { range: fromZero } },
       hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => marks(u, chart)] },
@@ -50,6 +50,7 @@ export function overTime(place, height) {
     height,
     tzDate: (/** @type {number} */ unix) => uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'),
     cursor: {
+      y: false,
       drag: { x: true, y: false, setScale: true },
       sync: { key: 'run', scales: /** @type {[string, null]} */ (['x', null]) },
       points: { size: 6 },
@@ -76,13 +77,13 @@ export function timeAxis(place) {
 /**
  * @param {Series} s
  * @param {number} i
- * @param {string} unit
+ * @param {Chart} chart
  * @returns {import('uplot').Series}
  */
-function line(s, i, unit) {
+function line(s, i, chart) {
   const stroke = lineColour(i);
   /** @type {import('uplot').Series} */
-  const out = { label: s.name, stroke, width: 1.5, points: { show: s.at.length < 3 }, value: (_, v) => figure(v, unit) };
+  const out = { label: s.name, stroke, width: 1.5, points: { show: s.at.length < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + figure(v, chart.unit) };
   switch (s.style) {
     case 'dashed':
       return { ...out, dash: [6, 4] };

@@ -1,0 +1,27 @@
+// @ts-check
+// Takes the pictures of docs/report.md: node screenshots.js REPORT.html FOLDER. CHROMIUM is the browser.
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { chromium } from 'playwright-core';
+
+const [report, folder] = process.argv.slice(2);
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium' });
+for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 960 }, colorScheme });
+  await page.goto(pathToFileURL(resolve(report)).href);
+  await page.waitForSelector('[data-drawn]');
+  await page.screenshot({ path: join(folder, `${colorScheme}.png`) });
+  await page.evaluate(() => document.getElementById('timelines')?.scrollIntoView());
+  const cursor = await page.locator('#chart-lateness .u-over').boundingBox();
+  if (cursor) {
+    await page.mouse.move(cursor.x + cursor.width * 0.6, cursor.y + cursor.height / 2);
+  }
+  await page.screenshot({ path: join(folder, `timelines-${colorScheme}.png`) });
+  await page.close();
+}
+const phone = await browser.newPage({ viewport: { width: 400, height: 800 } });
+await phone.goto(pathToFileURL(resolve(report)).href);
+await phone.waitForSelector('[data-drawn]');
+await phone.screenshot({ path: join(folder, 'narrow.png') });
+await browser.close();
