@@ -34,7 +34,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
 			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(total.Total()), whole(total.OK.Count()), verdict.Ratio(total.Failed.Count(), total.Total()))},
-			{Name: "rate", Value: fmt.Sprintf("%s full handshakes per second, on a machine of %d cores that runner and server share", count(total.PerSecond()), r.Cores)},
+			{Name: "rate", Value: rate(r, total)},
 			{Name: "failed by", Value: dominant(total)},
 			{Name: "peak", Value: whole(int64(mostOpen(m))) + " connections open at a time"},
 		},
@@ -58,6 +58,15 @@ func assessHandshake(r *Run) verdict.Assessment {
 			verdict.Figure{Name: "whole p99 of " + count(float64(st.Requests.Total())), Unit: "ms", Value: quantile(st.OK, .99)})
 	}
 	return a
+}
+
+// rate is nothing of the server alone where it shares its cores with the runners.
+func rate(r *Run, total *Requests) string {
+	text := count(total.PerSecond()) + " full handshakes per second"
+	if r.OneHost {
+		text += fmt.Sprintf(", on %d cores that runners and server share", r.Cores)
+	}
+	return text
 }
 
 // allMade makes a run invalid that did not come to its end: MAX_SECONDS was over, say.

@@ -180,7 +180,7 @@ func (s *suiteSession) hold(gentle, kill context.Context, c fleet.Config, m *met
 	watching, stop := context.WithCancel(kill)
 	var watcher sync.WaitGroup
 	watcher.Go(func() {
-		showProgress(watching, s.needs.Duration, func() string { return suiteLine(f, m) })
+		showProgress(watching, s.needs.Duration, func() string { return s.progress(f, m) })
 	})
 	unleash := context.AfterFunc(kill, f.Kill)
 	f.Wait(gentle)
@@ -191,9 +191,13 @@ func (s *suiteSession) hold(gentle, kill context.Context, c fleet.Config, m *met
 	return nil
 }
 
-func suiteLine(f *fleet.Fleet, m *meter) string {
+// progress says what the runners have done so far, in streams or in requests.
+func (s *suiteSession) progress(f *fleet.Fleet, m *meter) string {
 	sum, _ := f.Progress()
 	line := fmt.Sprintf("%s · %d requests · %d failed", sum.Stage, sum.Requests, sum.Failed)
+	if s.Streams {
+		line = fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed, sum.Late)
+	}
 	if b := m.backend(); b != "" {
 		line += " · " + b
 	}
