@@ -9,6 +9,12 @@ const env = __ENV;
 /** How many seconds before the end each connection asks the server to end its stream. */
 export const DISCONNECT_LEAD = 5;
 
+/** A stream that is silent for this many intervals is over, whatever TCP says of it. */
+const SILENT_INTERVALS = 2.5;
+
+/** The same in ms for suites, whose intervals are short: a machine that is busy for a moment cuts nobody off. */
+const LEAST_SILENCE = 10000;
+
 /**
  * Reads and checks the configuration. What it leaves unsaid the plan checks again in Go,
  * the same for every way a soak is started.
@@ -38,6 +44,7 @@ export function soakConfig() {
     connectionsPerVU,
     seconds,
     noopInterval,
+    idleTimeout: SILENT_INTERVALS * noopInterval * 1000,
     prefix: env.PREFIX || '',
     testid: env.TESTID || '',
     runners: whole('RUNNERS', 1),
@@ -62,6 +69,7 @@ export function streamConfig({ connections, seconds, noopInterval, lateMs }) {
     connectionsPerVU: 1,
     seconds,
     noopInterval,
+    idleTimeout: Math.max(SILENT_INTERVALS * noopInterval * 1000, LEAST_SILENCE),
     prefix: env.PREFIX || '',
     testid: env.TESTID || '',
     runners: whole('RUNNERS', 1),

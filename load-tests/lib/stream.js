@@ -10,12 +10,6 @@ import { EventSource } from 'k6/x/sse';
 /** How long a stream may take to end after the server said 200 to the DELETE, in ms. */
 const END_TIMEOUT = 15000;
 
-/**
- * A stream that is silent for this many intervals is over, whatever TCP says of it; with intervals
- * under a second for as many seconds, lest a client that has no core for a moment cut itself off.
- */
-const SILENT_INTERVALS = 2.5;
-
 /** So many DELETEs are under way at a time, of one virtual user and of a runner: thousands would dial at once. */
 const DISCONNECTS = 20;
 const DISCONNECTS_OF_RUNNER = 500;
@@ -50,7 +44,7 @@ export class Stream {
     this.source = new EventSource(`${config.backendUrl}/event/connect?id=${id}`, {
       ledger: this.ledger,
       headers: config.headers,
-      idleTimeout: SILENT_INTERVALS * Math.max(config.noopInterval, 1) * 1000,
+      idleTimeout: config.idleTimeout,
       reconnect: config.reconnect,
       tags,
     });
