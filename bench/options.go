@@ -32,6 +32,8 @@ type sizes struct {
 	idle, busy    int // backend
 	broadcast     int
 	nginx, growth int
+	shards        int           // merge
+	ledgers       int           // in each of them
 	rawPerProcess int           // connections of one raw client: descriptors bound it
 	settle        time.Duration // from the last connect to the first measurement
 }
@@ -39,18 +41,18 @@ type sizes struct {
 var (
 	fullSizes = sizes{
 		base: 500, full: 5000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growth: 1200,
-		rawPerProcess: 5000, settle: 8 * time.Second,
+		shards: 1000, ledgers: 1000, rawPerProcess: 5000, settle: 8 * time.Second,
 	}
 	quickSizes = sizes{
 		base: 200, full: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growth: 200,
-		rawPerProcess: 1000, settle: time.Second,
+		shards: 10, ledgers: 100, rawPerProcess: 1000, settle: time.Second,
 	}
 )
 
 func (o *options) check() error {
 	for _, name := range o.only {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
-			return usageError{fmt.Errorf("--only %s: the sections are runner, backend, nginx and growth", name)}
+			return usageError{fmt.Errorf("--only %s: the sections are runner, backend, nginx, growth and merge", name)}
 		}
 	}
 	if o.rounds < 1 || o.window < 2*time.Second {
@@ -66,7 +68,7 @@ func (o *options) check() error {
 	if o.quick {
 		o.size, o.rounds, o.window, o.growth = quickSizes, 1, 3*time.Second, 0
 	}
-	for _, name := range []string{"k6", "backend"} {
+	for _, name := range []string{"k6", "backend", "soak"} {
 		if _, err := os.Stat(filepath.Join(o.bin, name)); err != nil {
 			return fmt.Errorf("%w; `make build` makes it, and bench runs at the root of the repository", err)
 		}

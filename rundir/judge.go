@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/plan"
@@ -73,10 +75,10 @@ func (d Dir) merge(known *plan.Plan) (m *shard.Merged, problems []string, err er
 	}
 	var merger shard.Merger
 	var first *shard.Shard
-	for _, path := range paths {
-		s, err := shard.ReadFile(path)
-		if err != nil {
-			problems = append(problems, err.Error())
+	for read := range shardsOf(paths) {
+		s := read.shard
+		if read.err != nil {
+			problems = append(problems, read.err.Error())
 			continue
 		}
 		merger.Add(s)
@@ -92,6 +94,42 @@ func (d Dir) merge(known *plan.Plan) (m *shard.Merged, problems []string, err er
 		return nil, nil, err
 	}
 	return merger.Merged(p), problems, nil
+}
+
+// A readShard is one of shardsOf.
+type readShard struct {
+	shard *shard.Shard
+	err   error
+}
+
+// shardsOf reads files ahead, one on each core, and yields them in their order. All of a thousand
+// are never in memory at once.
+func shardsOf(paths []string) iter.Seq[readShard] {
+	return func(yield func(readShard) bool) {
+		ahead := make(chan chan readShard, runtime.GOMAXPROCS(0)-1)
+		done := make(chan struct{})
+		defer close(done)
+		go func() {
+			defer close(ahead)
+			for _, path := range paths {
+				one := make(chan readShard, 1)
+				select {
+				case ahead <- one:
+				case <-done:
+					return
+				}
+				go func() {
+					s, err := shard.ReadFile(path)
+					one <- readShard{s, err}
+				}()
+			}
+		}()
+		for one := range ahead {
+			if !yield(<-one) {
+				return
+			}
+		}
+	}
 }
 
 // plan is plan.json, or what a runner says where `soak run` did not start it; first is nil where

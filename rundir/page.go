@@ -16,6 +16,10 @@ import (
 // mostEarlier is how many earlier runs say what is noise.
 const mostEarlier = 10
 
+// mostInPage is the largest file, in bytes, that a page carries: with the table of 100,000
+// connections in it no browser would open it fast. The file is beside the page.
+const mostInPage = 8 << 20
+
 // page gathers what report.html tells of. verdict.json and the tables beside it must be there
 // already.
 func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*html.Run, error) {
@@ -32,6 +36,10 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
 	}}
 	for _, name := range []string{VerdictFile, "connections.csv", "series.csv"} {
+		info, err := os.Stat(d.Path(name))
+		if err == nil && info.Size() > mostInPage {
+			continue
+		}
 		content, err := os.ReadFile(d.Path(name))
 		if err != nil {
 			return nil, fmt.Errorf("put %s into the page: %w", name, err)

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -116,36 +115,18 @@ type Packed struct {
 }
 
 // Pack returns the histogram in its stored form.
-func (h *Histogram) Pack() *Packed {
-	p := &Packed{Highest: highestMicros, Digits: digits, Max: h.max, Counts: []int64{}}
-	for i, n := range h.h.Export().Counts {
-		if n != 0 {
-			p.Counts = append(p.Counts, int64(i), n)
-		}
-	}
-	return p
-}
+func (h *Histogram) Pack() *Packed { return packedOf(h.h.Export().Counts, h.max) }
 
 // Unpack refuses a histogram of another range or precision: it could not be merged.
 func (p *Packed) Unpack() (*Histogram, error) {
-	if p.Highest != highestMicros || p.Digits != digits || len(p.Counts)%2 != 0 || p.Max < 0 || p.Max > highestMicros {
-		return nil, fmt.Errorf("histogram of range %d µs and %d digits: this version merges only %d µs and %d digits",
-			p.Highest, p.Digits, highestMicros, digits)
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	snapshot := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
-	last := int64(-1)
 	for i := 0; i < len(p.Counts); i += 2 {
-		index, n := p.Counts[i], p.Counts[i+1]
-		if index <= last || index >= int64(len(snapshot.Counts)) || n < 0 || n > maxCount {
-			return nil, fmt.Errorf("histogram with a bucket %d of count %d, which cannot be", index, n)
-		}
-		snapshot.Counts[index], last = n, index
+		snapshot.Counts[p.Counts[i]] = p.Counts[i+1]
 	}
-	h := hdrhistogram.Import(snapshot)
-	if !h.ValuesAreEquivalent(h.Max(), p.Max) {
-		return nil, fmt.Errorf("histogram with a maximum of %d µs, but its last bucket ends at %d µs", p.Max, h.Max())
-	}
-	return &Histogram{h: h, max: p.Max}, nil
+	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
 }
 
 // MarshalJSON stores the packed form.

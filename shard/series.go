@@ -9,7 +9,7 @@ import (
 // bucketSum is a bucket of several runners while it is being added up.
 type bucketSum struct {
 	Bucket
-	lateness *Histogram
+	lateness packedSum
 }
 
 func (g *Merger) addSeries(s *Shard) {
@@ -23,15 +23,9 @@ func (g *Merger) addSeries(s *Shard) {
 		if b.Lateness == nil {
 			continue
 		}
-		h, err := b.Lateness.Unpack()
-		if err != nil {
+		if err := sum.lateness.add(b.Lateness); err != nil {
 			g.broken = append(g.broken, fmt.Sprintf("the series of runner %d cannot be read: %v", s.Runner.Index, err))
-			continue
 		}
-		if sum.lateness == nil {
-			sum.lateness = NewHistogram()
-		}
-		sum.lateness.Merge(h)
 	}
 }
 
@@ -54,8 +48,8 @@ func (s *bucketSum) add(b Bucket) {
 func sortedBuckets(sums map[int64]*bucketSum) []Bucket {
 	out := make([]Bucket, 0, len(sums))
 	for _, s := range sums {
-		if s.lateness != nil {
-			s.Bucket.Lateness = s.lateness.Pack()
+		if s.lateness.counts != nil {
+			s.Bucket.Lateness = s.lateness.pack()
 		}
 		out = append(out, s.Bucket)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -30,6 +31,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if err := fromEnvironment(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
+			debug.SetMemoryLimit(mergeMemory)
 			d, err := bring(args[0], out)
 			if err != nil {
 				return err
@@ -45,6 +47,10 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	cmd.Flags().StringVar(&out, "out", "results", "folder of all runs, for one that comes from a bucket [OUT]")
 	return cmd
 }
+
+// mergeMemory is what a merge keeps to, as far as it can, before its garbage is collected at
+// leisure: a million connections take half of it.
+const mergeMemory = 800 << 20
 
 // bring is the folder of a run, which comes to out first where it is in a bucket.
 func bring(place, out string) (rundir.Dir, error) {

@@ -1,0 +1,40 @@
+package shard
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHistogramsAtRestAddUpAsUnpackedOnes(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 6))
+	var sum packedSum
+	want := NewHistogram()
+	for range 50 {
+		h := NewHistogram()
+		for range r.IntN(40) {
+			h.Record(time.Duration(r.ExpFloat64() * float64(time.Second)))
+		}
+		require.NoError(t, sum.add(h.Pack()))
+		require.NoError(t, sum.add(Expand(h.Pack().Compact())))
+		want.Merge(h)
+		compact, err := Expand(h.Pack().Compact()).Unpack()
+		require.NoError(t, err)
+		want.Merge(compact)
+	}
+	require.Equal(t, want.Pack(), sum.pack())
+}
+
+func TestBarsAreTheBucketsInOrder(t *testing.T) {
+	t.Parallel()
+	require.Len(t, bars(), len(NewHistogram().h.Export().Counts))
+	for i, bar := range bars() {
+		require.LessOrEqual(t, bar.From, bar.To)
+		if i > 0 {
+			require.Equal(t, bars()[i-1].To+1, bar.From)
+		}
+	}
+}
