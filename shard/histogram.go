@@ -108,10 +108,10 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 // Packed is a histogram at rest: some hundred bytes instead of 26 KB. Counts lists index,
 // count pairs of the buckets that are not empty, in HdrHistogram's own numbering of buckets.
 type Packed struct {
-	Highest int64   `json:"highest_us"`
-	Digits  int64   `json:"digits"`
-	Max     int64   `json:"max_us"`
-	Counts  []int64 `json:"counts"`
+	Highest int64 `json:"highest_us"`
+	Digits  int64 `json:"digits"`
+	Max     int64 `json:"max_us"`
+	Counts  pairs `json:"counts"`
 }
 
 // Pack returns the histogram in its stored form.

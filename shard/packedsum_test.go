@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -35,6 +36,22 @@ func TestBarsAreTheBucketsInOrder(t *testing.T) {
 		require.LessOrEqual(t, bar.From, bar.To)
 		if i > 0 {
 			require.Equal(t, bars()[i-1].To+1, bar.From)
+		}
+	}
+}
+
+func TestPairsAreReadAsAnyList(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"[]", "[1]", "[0]", "[1,2,3]", "[10,200,0]", " [ 1 , 2 ] ", "[-1,1]", "null", "[1e3]", "[999999999999999999]", "[9223372036854775807]",
+		"[01]", "[1,]", "[,1]", "[1,,2]", "[1.5]", "[\"1\"]", "[1", "1]", "", "[[1]]", "[9223372036854775808]", "{}", "[1]]", "[1 2]",
+	} {
+		var want []int64
+		var got pairs
+		wantErr, gotErr := json.Unmarshal([]byte(text), &want), json.Unmarshal([]byte(text), &got)
+		require.Equal(t, wantErr == nil, gotErr == nil, text)
+		if wantErr == nil {
+			require.Equal(t, want, []int64(got), text)
 		}
 	}
 }

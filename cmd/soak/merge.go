@@ -50,7 +50,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 
 // mergeMemory is what a merge keeps to, as far as it can, before its garbage is collected at
 // leisure: a million connections take half of it.
-const mergeMemory = 800 << 20
+const mergeMemory = 900 << 20
 
 // bring is the folder of a run, which comes to out first where it is in a bucket.
 func bring(place, out string) (rundir.Dir, error) {
