@@ -34,6 +34,8 @@ func (f *Forward) Close() { f.stop() }
 
 func opener(config *rest.Config, client kubernetes.Interface) func(context.Context, string, string, int) (*Forward, error) {
 	return func(ctx context.Context, namespace, pod string, port int) (*Forward, error) {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
 		transport, upgrader, err := spdy.RoundTripperFor(config)
 		if err != nil {
 			return nil, err
@@ -57,8 +59,8 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 			}
 			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, err)
 		case <-ctx.Done():
-			go halt()
-			return nil, ctx.Err()
+			go halt() // a dial that hangs has to come back first
+			return nil, fmt.Errorf("reach port %d of pod %s: %w", port, pod, ctx.Err())
 		}
 		ports, err := forwarder.GetPorts()
 		if err != nil {

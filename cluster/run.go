@@ -81,6 +81,9 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 			}
 			silent = true
 		default:
+			if silent {
+				say("the cluster answers again")
+			}
 			lastAnswer, silent = time.Now(), false
 			for _, news := range r.machine.Advance(s) {
 				say(news)

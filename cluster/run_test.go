@@ -167,6 +167,7 @@ func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
 			}
 			w.show(t, snapshot("over"))
 			cut.Delete("cut")
+			news.contains(t, "the cluster answers again")
 			require.NoError(t, end(t, done))
 			r.Close()
 			assert.Empty(t, r.Problems())

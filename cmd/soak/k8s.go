@@ -170,7 +170,10 @@ func (s *clusterSession) follow(gentle, kill context.Context) (verdict.Outcome, 
 		s.warn(err.Error())
 	}
 	outcome, err := s.conclude(kill)
-	return outcome, errors.Join(err, s.cleanUp())
+	if left := s.cleanUp(); left != nil { // the verdict stands all the same
+		s.say("warning: " + left.Error())
+	}
+	return outcome, err
 }
 
 // cleanUp removes the run from the cluster, also when everything else was cut short.

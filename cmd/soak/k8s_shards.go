@@ -46,15 +46,29 @@ func (s *clusterSession) tryShards(ctx context.Context) error {
 }
 
 // fetch brings the shards to the folder of the run. One that does not come is missing, which the
-// verdict says.
+// verdict says. The way into the cluster may break, so it is tried anew.
 func (s *clusterSession) fetch(ctx context.Context) {
+	const tries = 3
+	s.say("fetching the shards")
+	for n := 1; ; n++ {
+		err := s.fetchOnce(ctx)
+		switch {
+		case err == nil:
+			return
+		case n == tries || ctx.Err() != nil:
+			s.run.Problems = append(s.run.Problems, "the shards could not be collected: "+err.Error())
+			return
+		}
+		s.say(fmt.Sprintf("%v; trying again", err))
+	}
+}
+
+func (s *clusterSession) fetchOnce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, fetchWithin/3)
+	defer cancel()
 	from, err := s.openShards(ctx)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
-		defer cancel()
-		err = errors.Join(s.dir.FetchShards(ctx, from), from.Close())
-	}
 	if err != nil {
-		s.run.Problems = append(s.run.Problems, "the shards could not be collected: "+err.Error())
+		return err
 	}
+	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
