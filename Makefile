@@ -24,7 +24,7 @@ FUZZTIME ?= 10s
 help: ## list the targets
 	@echo 'sse-soak: hold SSE connections for hours, account for every message'
 	@echo
-	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-14s %s\n' "$$t" "$$d"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r t d; do printf '  %-16s %s\n' "$$t" "$$d"; done
 	@echo
 	@echo 'Settings: CONNECTIONS=$(CONNECTIONS) SECONDS=$(SECONDS) NOOP_INTERVAL=$(NOOP_INTERVAL) RUNNERS=$(RUNNERS) BACKEND_URL=$(BACKEND_URL) PREFIX=$(PREFIX) OUT=$(OUT)'
 
