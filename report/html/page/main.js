@@ -43,4 +43,9 @@ function fit(plot, place) {
 const repaint = () => plots.forEach((plot) => plot.redraw(false));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', repaint);
 matchMedia('print').addEventListener('change', repaint);
-document.documentElement.dataset.drawn = String(plots.length);
+
+// uPlot draws in microtasks; this one comes after them.
+queueMicrotask(() => {
+  performance.mark('drawn');
+  document.documentElement.dataset.drawn = String(plots.length);
+});
