@@ -29,18 +29,12 @@ const (
 // What is not real: AWS, whose metadata and parameters are played by cloud_test.go, and the images
 // that no registry gives here.
 func TestBoot(t *testing.T) {
-	needs(t, "docker", "see https://docs.docker.com/engine/install/")
-	needs(t, "debootstrap", "apt-get install debootstrap")
+	needsMachines(t)
 	images := pullImages(t)
-	net, gateway := network(t)
-	image := buildHost(t, net)
-	certificate, authority := selfSigned(t, "ssm."+region+".amazonaws.com")
-	trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
-	require.NoError(t, err)
+	here := newSite(t)
 	repository, commit := snapshot(t)
 	files := func() map[string][]byte {
 		return map[string][]byte{
-			"etc/ssl/certs/ca-certificates.crt":    append(append([]byte{}, trusted...), authority...),
 			"srv/sse-soak.bundle":                  repository,
 			"etc/gitconfig":                        []byte("[url \"/srv/sse-soak.git\"]\n\tinsteadOf = " + origin + "\n[safe]\n\tdirectory = *\n"),
 			"etc/systemd/system/from-afar.service": []byte(fromAfar),
@@ -49,9 +43,9 @@ func TestBoot(t *testing.T) {
 	data := regexp.MustCompile(`0123456789abcdef0123456789abcdef01234567`).ReplaceAllString(userData(t)["stack.host"], commit)
 
 	t.Run("a commit that is not there", func(t *testing.T) {
-		c := startCloud(t, gateway, certificate, status, secrets)
+		c := here.cloud(t, status, secrets)
 		wrong := strings.ReplaceAll(data, commit, strings.Repeat("0", 40))
-		m := boot(t, image, net, c, wrong, files(), "")
+		m := here.boot(t, c, wrong, files(), "")
 		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
 		assert.Regexp(t, `^failed at setup.sh line \d+: git fetch`, c.parameter(status))
 		assert.Contains(t, c.parameter(status), strings.Repeat("0", 40), "the end of the log says why")
@@ -61,9 +55,9 @@ func TestBoot(t *testing.T) {
 	})
 
 	t.Run("the stack", func(t *testing.T) {
-		c := startCloud(t, gateway, certificate, status, secrets)
+		c := here.cloud(t, status, secrets)
 		begun := time.Now()
-		m := boot(t, image, net, c, data, files(), images)
+		m := here.boot(t, c, data, files(), images)
 		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
 		require.Equal(t, "ready", c.parameter(status))
 		t.Logf("ready after %v", time.Since(begun).Round(time.Second))

@@ -39,21 +39,21 @@ type cloud struct {
 	complaints []string
 }
 
-// startCloud starts one that listens on an address of this host.
-func startCloud(t *testing.T, address string, certificate tls.Certificate, parameters ...string) *cloud {
+// cloud starts one that the hosts of the site reach.
+func (s *site) cloud(t *testing.T, parameters ...string) *cloud {
 	c := &cloud{t: t, parameters: map[string]string{}}
 	for _, name := range parameters {
 		c.parameters[name] = "pending"
 	}
 	c.metadata = httptest.NewUnstartedServer(http.HandlerFunc(c.serveMetadata))
 	c.api = httptest.NewUnstartedServer(http.HandlerFunc(c.serveAPI))
-	c.api.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
-	for _, s := range []*httptest.Server{c.metadata, c.api} {
-		l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	c.api.TLS = &tls.Config{Certificates: []tls.Certificate{s.certificate}, MinVersion: tls.VersionTLS12}
+	for _, server := range []*httptest.Server{c.metadata, c.api} {
+		l, err := net.Listen("tcp", net.JoinHostPort(s.gateway, "0"))
 		require.NoError(t, err)
-		require.NoError(t, s.Listener.Close())
-		s.Listener = l
-		t.Cleanup(s.Close)
+		require.NoError(t, server.Listener.Close())
+		server.Listener = l
+		t.Cleanup(server.Close)
 	}
 	c.metadata.Start()
 	c.api.StartTLS()

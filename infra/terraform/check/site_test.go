@@ -1,0 +1,107 @@
+//go:build aws
+
+package check
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const debianImage = "soak-test/debian:12"
+
+// needsMachines skips a test where no host can be booted.
+func needsMachines(t *testing.T) {
+	t.Helper()
+	needs(t, "docker", "see https://docs.docker.com/engine/install/")
+	needs(t, "debootstrap", "apt-get install debootstrap")
+}
+
+// A site is where hosts are booted: their image, a network, and what AWS is to them.
+type site struct {
+	image, network, gateway string
+	certificate             tls.Certificate
+	trusted                 []byte // by a host, in PEM
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{}
+	s.network, s.gateway = network(t)
+	s.image = buildHost(t, s.network)
+	var authority []byte
+	s.certificate, authority = selfSigned(t, apiHost, bucketHost, githubHost)
+	trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+	require.NoError(t, err)
+	s.trusted = append(trusted, authority...)
+	return s
+}
+
+// network makes a network of the test's own, and gives the address by which this machine is in it.
+func network(t *testing.T) (name, gateway string) {
+	t.Helper()
+	name = fmt.Sprintf("soak-aws-test-%d", time.Now().UnixNano())
+	run(t, ".", "docker", "network", "create", name)
+	t.Cleanup(func() { run(t, ".", "docker", "network", "rm", name) })
+	gateway = strings.TrimSpace(run(t, ".", "docker", "network", "inspect", name, "-f", "{{(index .IPAM.Config 0).Gateway}}"))
+	return name, gateway
+}
+
+// buildHost makes the image of an empty host, once for each version of its Dockerfile.
+func buildHost(t *testing.T, network string) (image string) {
+	t.Helper()
+	begun := time.Now()
+	dockerfile, err := os.ReadFile("testdata/host/Dockerfile")
+	require.NoError(t, err)
+	image = fmt.Sprintf("soak-test/host:%x", sha256.Sum256(dockerfile))[:30]
+	if exec.Command("docker", "image", "inspect", image).Run() == nil {
+		return image
+	}
+	if exec.Command("docker", "image", "inspect", debianImage).Run() != nil {
+		rootfs := filepath.Join(t.TempDir(), "rootfs")
+		run(t, ".", "debootstrap", "--variant=minbase", "bookworm", rootfs)
+		trusted, err := os.ReadFile("/etc/ssl/certs/ca-certificates.crt")
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Join(rootfs, "etc/ssl/certs"), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(rootfs, "etc/ssl/certs/ca-certificates.crt"), trusted, 0o644))
+		run(t, ".", "sh", "-c", fmt.Sprintf("tar -C %s -c . | docker import - %s", rootfs, debianImage))
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("testdata/host")))
+	for name, plugin := range map[string]string{"docker-compose-v2": "docker-compose", "docker-buildx": "docker-buildx"} {
+		packagePlugin(t, dir, name, plugin)
+	}
+	t.Setenv("DOCKER_BUILDKIT", "0")
+	run(t, dir, "docker", "build", "-q", "--network", network, "-t", image, ".")
+	t.Logf("an empty host is made in %v", time.Since(begun).Round(time.Second))
+	return image
+}
+
+// packagePlugin makes NAME.deb, with a plugin of this machine's Docker in it.
+func packagePlugin(t *testing.T, dir, name, plugin string) {
+	t.Helper()
+	var from string
+	for _, place := range []string{filepath.Join(os.Getenv("HOME"), ".docker/cli-plugins"), "/usr/libexec/docker/cli-plugins", "/usr/lib/docker/cli-plugins"} {
+		if _, err := os.Stat(filepath.Join(place, plugin)); err == nil {
+			from = filepath.Join(place, plugin)
+		}
+	}
+	require.NotEmpty(t, from, "this machine's Docker has no plugin %s", plugin)
+	tree := filepath.Join(dir, name)
+	target := filepath.Join(tree, "usr/libexec/docker/cli-plugins")
+	require.NoError(t, os.MkdirAll(target, 0o755))
+	require.NoError(t, os.MkdirAll(filepath.Join(tree, "DEBIAN"), 0o755))
+	run(t, dir, "install", "-m", "755", from, target)
+	control := "Package: " + name + "\nVersion: 99\nArchitecture: all\nMaintainer: test <test@example.com>\nDescription: " + plugin + " of this machine\n"
+	require.NoError(t, os.WriteFile(filepath.Join(tree, "DEBIAN/control"), []byte(control), 0o644))
+	run(t, dir, "dpkg-deb", "-Znone", "-b", tree, filepath.Join(dir, name+".deb"))
+	require.NoError(t, os.RemoveAll(tree))
+}
