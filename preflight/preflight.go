@@ -23,6 +23,12 @@ const (
 	spareFiles    = 512      // beside connections, for any process
 )
 
+// PerTargetStream is what nginx and the backend take for a stream, in bytes.
+const PerTargetStream = perNginx + perBackend
+
+// Files is how many open files a process needs that holds so many streams.
+func Files(streams int) int { return streams + spareFiles }
+
 // Machine is what this host offers. A figure of 0 is not known and not checked.
 type Machine struct {
 	Files     uint64 `json:"open_files"`             // per process, the hard limit: every process raises itself to it

@@ -35,7 +35,7 @@ func run(args []string) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), mergeCommand(&outcome), reportCommand(), compareCommand(&outcome))
+	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), compareCommand(&outcome))
 	root.SetArgs(args)
 	err := root.Execute()
 	var usage usageError

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/sizing"
+)
+
+// usualSizes are what `soak plan` shows when it is not asked for a number.
+var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
+
+func planCommand() *cobra.Command {
+	var connections int
+	var interval float64
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what a number of connections takes: runners, memory, ports, hosts, price",
+		Long: "plan prints what a soak takes, from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + " in\n" +
+			"us-east-1 on demand, runners on some and nginx with backends on others. Traffic is not in the price.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			sizes := usualSizes
+			if cmd.Flags().Changed("connections") {
+				sizes = []int{connections}
+			}
+			needs := make([]sizing.Need, len(sizes))
+			for i, n := range sizes {
+				var err error
+				if needs[i], err = sizing.For(n, time.Duration(interval*float64(time.Second))); err != nil {
+					return usageError{err}
+				}
+			}
+			if asJSON {
+				out := json.NewEncoder(cmd.OutOrStdout())
+				out.SetIndent("", "  ")
+				return out.Encode(needs)
+			}
+			return printNeeds(cmd.OutOrStdout(), needs)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&connections, "connections", 0, "streams to hold (default: a table of usual sizes)")
+	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
+	f.BoolVar(&asJSON, "json", false, "print JSON, memory in bytes")
+	return cmd
+}
+
+// printNeeds prints a column for each size: the names of the rows are long.
+func printNeeds(w io.Writer, needs []sizing.Need) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range []struct {
+		name  string
+		value func(n sizing.Need) string
+	}{
+		{"connections", func(n sizing.Need) string { return strconv.Itoa(n.Connections) }},
+		{"noops per second", func(n sizing.Need) string { return fmt.Sprintf("%.0f", n.NoopsPerSecond) }},
+		{"runners", func(n sizing.Need) string { return strconv.Itoa(n.Runners) }},
+		{"  memory of each, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.RunnerMemory>>20, 10) }},
+		{"  open files of each", func(n sizing.Need) string { return strconv.Itoa(n.RunnerFiles) }},
+		{"hosts for runners", func(n sizing.Need) string { return strconv.Itoa(n.RunnerHosts) }},
+		{"  ephemeral ports of each", func(n sizing.Need) string { return strconv.Itoa(n.Ports) }},
+		{"  source addresses of each", func(n sizing.Need) string { return strconv.Itoa(n.SourceAddresses) }},
+		{"hosts for nginx and backends", func(n sizing.Need) string { return strconv.Itoa(n.TargetHosts) }},
+		{"  memory of all, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.TargetMemory>>20, 10) }},
+		{"  open files of all", func(n sizing.Need) string { return strconv.Itoa(n.TargetFiles) }},
+		{"$ per hour", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour) }},
+	} {
+		fmt.Fprintf(t, "%-28s", row.name)
+		for _, n := range needs {
+			fmt.Fprint(t, "\t", row.value(n))
+		}
+		fmt.Fprintln(t, "\t")
+	}
+	return t.Flush()
+}
