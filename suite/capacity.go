@@ -24,7 +24,7 @@ var capacity = Suite{
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
 		{"MIN_CONNECTIONS", "connections that must be sustained for a pass; 0: any"},
 	},
-	Streams: true, Runners: 1,
+	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
 	Assess: assessCapacity,
 }
 

@@ -24,7 +24,7 @@ var churn = Suite{
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
 		{"SEED", "of the lengths: the same seed draws the same lives"},
 	},
-	Streams: true, Runners: 2,
+	Streams: true, Runners: 2, Doc: "docs/stream-suites.md",
 	Assess: assessChurn,
 }
 

@@ -20,7 +20,7 @@ var fanout = Suite{
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
 		{"DELIVERY_SECONDS", "how long a broadcast may take to be everywhere"},
 	},
-	Streams: true, Runners: 1,
+	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
 	Assess: assessFanout,
 }
 

@@ -24,7 +24,7 @@ var handshake = Suite{
 		{"MAX_SECONDS", "the most that all of it may take"},
 		{"MAX_FAILED_PERCENT", "more failed connections than this fail the run"},
 	},
-	MutualTLS: true, Runners: 1,
+	MutualTLS: true, Runners: 1, Doc: "docs/handshake.md",
 	Assess: assessHandshake,
 }
 

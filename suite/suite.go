@@ -26,7 +26,8 @@ type Suite struct {
 	Streams bool
 	// MutualTLS says that the target speaks TLS, and wants a certificate of its clients.
 	MutualTLS bool
-	Runners   int // by default; 0: 2
+	Runners   int    // by default; 0: 2
+	Doc       string // page that says how the figures are judged; "": docs/http-suites.md
 	Assess    func(*Run) verdict.Assessment
 	// Next is the environment of one more round, nil when there is enough; nil: one round does.
 	Next func(*Run) map[string]string
