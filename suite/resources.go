@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/resources"
+	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -21,15 +22,23 @@ func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
 			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
 		}
 	}
-	all := verdict.Table{Title: "Processes", Columns: []string{"process", "CPU of a core", "memory at most"}}
+	var sampled float64
+	if n := len(r.Samples); n > 1 {
+		sampled = float64(r.Samples[n-1].Unix - r.Samples[0].Unix)
+	}
+	requests := r.sumOf(func(shard.Stage, map[string]string) bool { return true }).Total()
+	all := verdict.Table{
+		Title: "Processes", Note: "each: all CPU of the run over all of its requests, start and idling included",
+		Columns: []string{"process", "CPU of a core", "CPU each", "memory at most"},
+	}
 	if seconds > 0 {
-		all.Rows = append(all.Rows, []string{"runners, together", fmt.Sprintf("%.1f %%", 100*cpu/seconds), mib(rss) + " each"})
+		all.Rows = append(all.Rows, []string{"runners, together", fmt.Sprintf("%.1f %%", 100*cpu/seconds), each(cpu, requests), mib(rss)})
 	}
 	if sum.NginxRSSMax > 0 {
-		all.Rows = append(all.Rows, []string{"nginx", fmt.Sprintf("%.1f %%", sum.NginxCPUPercent), mib(sum.NginxRSSMax)})
+		all.Rows = append(all.Rows, []string{"nginx", fmt.Sprintf("%.1f %%", sum.NginxCPUPercent), each(sum.NginxCPUPercent/100*sampled, requests), mib(sum.NginxRSSMax)})
 	}
 	if sum.BackendRSSMax > 0 {
-		all.Rows = append(all.Rows, []string{"backend", fmt.Sprintf("%.1f %%", sum.BackendCPUPercent), mib(sum.BackendRSSMax)})
+		all.Rows = append(all.Rows, []string{"backend", fmt.Sprintf("%.1f %%", sum.BackendCPUPercent), each(sum.BackendCPUPercent/100*sampled, requests), mib(sum.BackendRSSMax)})
 	}
 	by := verdict.Table{
 		Title:   "CPU by stage, % of one core",
@@ -51,6 +60,14 @@ func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
 		})
 	}
 	return []verdict.Table{all, by}
+}
+
+// each is the CPU time of a request in microseconds.
+func each(seconds float64, requests int64) string {
+	if requests == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.0f µs", 1e6*seconds/float64(requests))
 }
 
 func percentPoints(v float64) string { return fmt.Sprintf("%.0f", v) }
