@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/sse-soak/sse-soak/fleet"
@@ -81,37 +79,6 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	}
 	ses.collect(kill)
 	return ses.conclude(kill)
-}
-
-// interrupts turns Ctrl-C into two contexts: the first asks everyone to stop in order, the
-// second one ends everything at once.
-func interrupts(parent context.Context) (gentle, kill context.Context, stop func()) {
-	kill, killNow := context.WithCancel(parent)
-	gentle, stopGently := context.WithCancel(kill)
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-signals:
-			fmt.Fprintln(os.Stderr, "\nsoak: stopping the runners; what was seen is kept, the verdict will be invalid. Press Ctrl-C again to kill.")
-			stopGently()
-		case <-done:
-			return
-		}
-		select {
-		case <-signals:
-			fmt.Fprintln(os.Stderr, "\nsoak: killing everything.")
-			killNow()
-		case <-done:
-		}
-	}()
-	return gentle, kill, func() {
-		signal.Stop(signals)
-		close(done)
-		stopGently()
-		killNow()
-	}
 }
 
 // makeRoom makes the folder of the run, and says where its shards go.
