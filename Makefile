@@ -209,6 +209,7 @@ FORCE:
 
 .PHONY: aws-up
 aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
+	@bin/soak-aws check
 	@$(MAKE) --no-print-directory images
 	@docker save sse-soak/k6:local | gzip -n >bin/runner-image.tar.gz
 	@bin/soak-aws up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)'

@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	root.PersistentFlags().StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	root.PersistentFlags().BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
-	root.AddCommand(upCommand(&d), soakCommand(&d), downCommand(&d), logsCommand(&d))
+	root.AddCommand(checkCommand(&d), upCommand(&d), soakCommand(&d), downCommand(&d), logsCommand(&d))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var exit exitError

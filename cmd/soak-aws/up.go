@@ -14,8 +14,24 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// patience is how long hosts may take to set themselves up. They take about 10 minutes.
+// patience is how long hosts may take to set themselves up.
 const patience = 25 * time.Minute
+
+// checkCommand is for what comes before up and takes minutes: building the runners' image.
+func checkCommand(d *deployment) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check",
+		Short: "Look whether terraform, settings and credentials are there",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			_, err := connect(cmd.Context(), "us-east-1") // any will do
+			return err
+		},
+	}
+}
 
 func upCommand(d *deployment) *cobra.Command {
 	var image string
@@ -126,7 +142,7 @@ func (d *deployment) up(ctx context.Context) error {
 
 // awaitHosts waits until each host has said in its parameter that it is ready, and tells of each that is.
 func awaitHosts(ctx context.Context, aws *cloud, statuses []string, every time.Duration) error {
-	fmt.Printf("waiting for %d hosts to set themselves up, which takes about 10 minutes\n", len(statuses))
+	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
 	begun := time.Now()
 	ready := map[string]bool{}
 	for {

@@ -188,7 +188,7 @@ variable "runner_disk_gib" {
 # Nothing left burning.
 
 variable "ttl_minutes" {
-  description = "Minutes after which every host ends itself, whatever it is doing. Setting up takes about 10."
+  description = "Minutes after which every host ends itself, whatever it is doing. Setting up takes some of them."
   type        = number
   default     = 180
 
