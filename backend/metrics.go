@@ -94,8 +94,8 @@ func (m *metrics) observeHub(h *hub) {
 func (m *metrics) observeServices(h *services.Handler) {
 	m.registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Namespace: "backend", Name: "service_requests_total", Help: "Requests that the plain services answered."},
-			func() float64 { return float64(h.Served()) }),
+			Namespace: "backend", Name: "service_requests_total", Help: "Requests that came to the plain services."},
+			func() float64 { return float64(h.Received()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "backend", Name: "service_requests_in_flight", Help: "Requests that the plain services have in hand."},
 			func() float64 { return float64(h.InFlight()) }))

@@ -30,7 +30,7 @@ type Sample struct {
 	Goroutines       int     `json:"backend_goroutines"`
 	Files            int     `json:"backend_open_fds"`
 	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
-	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests answered
+	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests that came
 	BackendGCs       uint64  `json:"backend_gcs,omitempty"`
 	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // all pauses together
 	NginxRSS         uint64  `json:"nginx_rss_bytes"`

@@ -33,10 +33,10 @@ func (r *Run) serverAgrees() []verdict.Judged {
 	least := all.Total() - all.Failed.Count()
 	c := verdict.Judged{Criterion: verdict.Criterion{
 		Name: "the server's own count", Limit: whole(all.Total()), Actual: whole(served), Pass: served >= least && served <= all.Total(),
-		Invalid: true, Why: "what the runners account for is what the backends answered, warm-up and health checks included",
+		Invalid: true, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
 	}}
 	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("the backends answered %s requests, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
+		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
 			whole(served), whole(all.Total()), whole(all.Failed.Count()))}
 	}
 	return []verdict.Judged{c}

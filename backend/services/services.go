@@ -41,7 +41,7 @@ type Handler struct {
 	server   string // value of X-Server, "" for none
 	fail     Fail
 	inFlight atomic.Int64
-	served   atomic.Uint64
+	received atomic.Uint64
 	generic  http.Handler
 }
 
@@ -63,16 +63,15 @@ func Owns(path string) bool {
 // InFlight is how many requests are in hand.
 func (h *Handler) InFlight() int64 { return h.inFlight.Load() }
 
-// Served is how many requests were answered, well or not.
-func (h *Handler) Served() uint64 { return h.served.Load() }
+// Received is how many requests came. Each is counted when it comes: whoever has an answer can rely
+// on it.
+func (h *Handler) Received() uint64 { return h.received.Load() }
 
 // ServeHTTP answers one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	inFlight := h.inFlight.Add(1)
-	defer func() {
-		h.inFlight.Add(-1)
-		h.served.Add(1)
-	}()
+	defer h.inFlight.Add(-1)
+	h.received.Add(1)
 	header := w.Header()
 	if h.server != "" {
 		header.Set("X-Server", h.server)

@@ -45,7 +45,7 @@ func TestOperations(t *testing.T) {
 		name, _, _ := strings.Cut(query, "?")
 		require.JSONEq(t, fmt.Sprintf(`{"service":"calculator","operation":%q,"result":%s}`, name, want), body)
 	}
-	require.EqualValues(t, 8, h.Served())
+	require.EqualValues(t, 8, h.Received())
 	require.Zero(t, h.InFlight())
 }
 
