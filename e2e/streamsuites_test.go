@@ -32,9 +32,12 @@ func TestChurnFindsTheLifeThatLostANoop(t *testing.T) {
 	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
 }
 
+// patient keeps a test beside many others from finding the limit of this machine.
+var patient = []string{"--late-ms", "20000"}
+
 func TestCapacity(t *testing.T) {
 	t.Parallel()
-	r := smoke(t, "capacity")
+	r := smoke(t, "capacity", patient...)
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, section(v, "Steps").Rows, 3)
@@ -43,13 +46,13 @@ func TestCapacity(t *testing.T) {
 
 func TestCapacityFindsTheLimit(t *testing.T) {
 	t.Parallel()
-	r := begin(t, []string{"MAX_CONNECTIONS=120"}, "capacity", "--profile", "smoke")
+	r := begin(t, []string{"MAX_CONNECTIONS=120"}, append([]string{"capacity", "--profile", "smoke"}, patient...)...)
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Contains(t, factOf(v, "breaks"), "between 100 and 150 connections (30 connects failed)")
+	require.Contains(t, factOf(v, "breaks"), "between 100 and 150 connections (30 connects failed")
 	require.Equal(t, []string{"conservative", "2.5×", "40"}, section(v, "Recommended maximum loads").Rows[0][:3])
 
-	r = begin(t, []string{"MAX_CONNECTIONS=30"}, "capacity", "--profile", "smoke")
+	r = begin(t, []string{"MAX_CONNECTIONS=30"}, append([]string{"capacity", "--profile", "smoke"}, patient...)...)
 	require.Equal(t, verdict.Fail, r.judged().Verdict, "not even the first step: %s", r.out.String())
 }
 
