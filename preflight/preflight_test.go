@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 		{"ports", func(p *plan.Plan, _ *Machine) { p.Connections = 28233 }, false,
 			[]string{"there are 28232 ephemeral ports for 28233 connections to one address: `sysctl -w net.ipv4.ip_local_port_range="}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
-			[]string{"100 MiB of memory are available, the run may take 602 MiB: raise CONNECTIONS_PER_VU"}},
+			[]string{"100 MiB of memory are available, the run may take 617 MiB: raise CONNECTIONS_PER_VU"}},
 		{"memory that shared virtual users save", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
 		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
 			[]string{"the accept queue is capped at 128, and 1200 clients connect at once"}},
