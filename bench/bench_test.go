@@ -27,14 +27,6 @@ func TestParseMemory(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestParseHeap(t *testing.T) {
-	got, err := parseHeap("heap profile: 1: 2 [3: 4] @ heap/1048576\n# HeapAlloc = 1000\n# HeapSys = 9\n# Stack = 24 / 30\n")
-	require.NoError(t, err)
-	require.InDelta(t, 1024, got, 0)
-	_, err = parseHeap("# HeapAlloc = 1000\n")
-	require.Error(t, err)
-}
-
 func TestFit(t *testing.T) {
 	x := []float64{0, 1, 2, 3, 4, 5}
 	exact, err := fit(x, []float64{1, 3, 5, 7, 9, 11})

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"encoding/json"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -8,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCompactKeepsCountMaximumAndQuantiles(t *testing.T) {
+func TestFoldKeepsCountMaximumAndQuantiles(t *testing.T) {
 	t.Parallel()
 	h := NewHistogram()
-	require.Equal(t, h.Pack(), Expand(h.Pack().Compact()), "empty")
+	require.Equal(t, h.Pack(), h.Pack().Fold().unfolded(), "empty")
 	for n := range 3000 {
 		h.Record(time.Duration(rand.ExpFloat64() * float64(20*time.Millisecond)))
 		if n%100 > 0 {
 			continue
 		}
-		kept, err := Expand(h.Pack().Compact()).Unpack()
+		kept, err := h.Pack().Fold().Unpack()
 		require.NoError(t, err)
 		require.Equal(t, h.Count(), kept.Count())
 		require.Equal(t, h.Max(), kept.Max())
@@ -26,5 +27,10 @@ func TestCompactKeepsCountMaximumAndQuantiles(t *testing.T) {
 		}
 	}
 	packed := h.Pack()
-	require.Less(t, 4*len(packed.Compact()), 8*len(packed.Counts), "at most a quarter of the words")
+	require.Less(t, 4*len(packed.Fold().folded), 8*len(packed.Counts), "at most a quarter of the words")
+	written, err := json.Marshal(packed.Fold())
+	require.NoError(t, err)
+	want, err := json.Marshal(packed.Fold().unfolded())
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(written))
 }

@@ -11,35 +11,90 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/sse-soak/sse-soak/ledger"
 	"github.com/sse-soak/sse-soak/store"
 )
 
 // FileName is the name of the file of the runner with this index, from 1.
 func FileName(index int) string { return "runner-" + strconv.Itoa(index) + ".json.gz" }
 
+// An Encoder makes files of shards, one after the other. It keeps the megabyte that compression
+// takes: taken anew for each checkpoint of a long run it would make the runner's memory rise. The
+// zero value is ready; it is not safe for concurrent use.
+type Encoder struct{ z *gzip.Writer }
+
 // Encode is the shard as a file.
-func Encode(s *Shard) ([]byte, error) {
+func (e *Encoder) Encode(s *Shard) ([]byte, error) {
 	var b bytes.Buffer
-	if err := encode(&b, s); err != nil {
+	if err := e.write(&b, s); err != nil {
 		return nil, fmt.Errorf("encode the shard of runner %d: %w", s.Runner.Index, err)
 	}
 	return b.Bytes(), nil
 }
 
-// Write puts the shard at path, whole or not at all.
-func Write(path string, s *Shard) error {
-	return store.Folder(filepath.Dir(path)).Write(filepath.Base(path), func(w io.Writer) error { return encode(w, s) })
+func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
+	if e.z == nil {
+		if e.z, err = gzip.NewWriterLevel(w, gzip.BestSpeed); err != nil {
+			return err
+		}
+	}
+	e.z.Reset(w)
+	if err := writeJSON(e.z, s); err != nil {
+		return err
+	}
+	return e.z.Close()
 }
 
-func encode(w io.Writer, s *Shard) error {
-	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+// Write puts the shard at path, whole or not at all.
+func Write(path string, s *Shard) error {
+	return store.Folder(filepath.Dir(path)).Write(filepath.Base(path), func(w io.Writer) error {
+		return new(Encoder).write(w, s)
+	})
+}
+
+// writeJSON writes what json.Marshal makes of s, but the two lists that are long at the end and
+// one element at a time: encoding/json holds what it writes in memory, whole.
+func writeJSON(w io.Writer, s *Shard) error {
+	type plain Shard
+	head, err := json.Marshal(struct {
+		*plain
+		Series      []Bucket        `json:"series,omitempty"`
+		Connections []ledger.Record `json:"connections,omitempty"`
+	}{plain: (*plain)(s)})
 	if err != nil {
 		return err
 	}
-	if err := json.NewEncoder(z).Encode(s); err != nil {
+	if _, err := w.Write(head[:len(head)-1]); err != nil {
 		return err
 	}
-	return z.Close()
+	if err := writeList(w, "series", s.Series); err != nil {
+		return err
+	}
+	if err := writeList(w, "connections", s.Connections); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "}\n")
+	return err
+}
+
+func writeList[T any](w io.Writer, name string, list []T) error {
+	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
+		return err
+	}
+	for i := range list {
+		text, err := json.Marshal(&list[i])
+		if err != nil {
+			return err
+		}
+		if i < len(list)-1 {
+			text = append(text, ',')
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, "]")
+	return err
 }
 
 // ReadFile reads the shard at path.

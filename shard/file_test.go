@@ -34,9 +34,9 @@ func pack(t testing.TB, text []byte) []byte {
 
 func encoded(t testing.TB, s *Shard) []byte {
 	t.Helper()
-	var b bytes.Buffer
-	require.NoError(t, encode(&b, s))
-	return b.Bytes()
+	b, err := new(Encoder).Encode(s)
+	require.NoError(t, err)
+	return b
 }
 
 func TestWriteAndRead(t *testing.T) {

@@ -112,6 +112,8 @@ type Packed struct {
 	Digits  int64 `json:"digits"`
 	Max     int64 `json:"max_us"`
 	Counts  pairs `json:"counts"`
+
+	folded []byte // instead of all these; see Fold
 }
 
 // Pack returns the histogram in its stored form.
@@ -119,6 +121,7 @@ func (h *Histogram) Pack() *Packed { return packedOf(h.h.Export().Counts, h.max)
 
 // Unpack refuses a histogram of another range or precision: it could not be merged.
 func (p *Packed) Unpack() (*Histogram, error) {
+	p = p.unfolded()
 	if err := p.check(); err != nil {
 		return nil, err
 	}

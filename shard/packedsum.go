@@ -48,6 +48,7 @@ type packedSum struct {
 }
 
 func (s *packedSum) add(p *Packed) error {
+	p = p.unfolded()
 	if err := p.check(); err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ func TestHistogramsAtRestAddUpAsUnpackedOnes(t *testing.T) {
 			h.Record(time.Duration(r.ExpFloat64() * float64(time.Second)))
 		}
 		require.NoError(t, sum.add(h.Pack()))
-		require.NoError(t, sum.add(Expand(h.Pack().Compact())))
+		require.NoError(t, sum.add(h.Pack().Fold()))
 		want.Merge(h)
-		compact, err := Expand(h.Pack().Compact()).Unpack()
+		compact, err := h.Pack().Fold().Unpack()
 		require.NoError(t, err)
 		want.Merge(compact)
 	}

@@ -33,13 +33,16 @@ type delivery struct {
 	keepAs string        // name of what is kept on this machine
 	keepIn []string      // folders, the first that takes it
 
-	mu     sync.Mutex // held by whoever is delivering
-	cancel context.CancelFunc
+	mu      sync.Mutex // held by whoever is delivering
+	cancel  context.CancelFunc
+	encoder shard.Encoder
 }
 
 // first delivers before the run begins: a place that cannot be written is found now, and what an
 // earlier run left there cannot be taken for this one's.
 func (d *delivery) first(s *shard.Shard) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), firstWithin)
 	defer cancel()
 	return d.put(ctx, s)
@@ -84,7 +87,7 @@ func (d *delivery) last(s *shard.Shard) error {
 }
 
 func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
-	data, err := shard.Encode(s)
+	data, err := d.encoder.Encode(s)
 	if err != nil {
 		return err
 	}

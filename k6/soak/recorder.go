@@ -23,10 +23,10 @@ type recorder struct {
 	config    ledger.Config
 	ledgers   []*ledger.Ledger
 	open      int
-	series    []keptBucket
+	series    []shard.Bucket // all that are over; never changed, so that a shard can share them
 	bucket    shard.Bucket
-	lateness  *shard.Histogram // of the present bucket
-	total     *shard.Histogram // of all before it
+	recent    *shard.Histogram // lateness in the present bucket
+	lateness  *shard.Histogram // in all
 	connect   *shard.Histogram
 	firstNoop *shard.Histogram
 	latency   *shard.Latency
@@ -34,16 +34,9 @@ type recorder struct {
 	publisher *publisher
 }
 
-// A keptBucket is a bucket that is over. Its histogram is kept compact: a run of hours has
-// thousands of buckets, and a runner's memory must not grow with them.
-type keptBucket struct {
-	shard.Bucket
-	lateness []byte
-}
-
 func newRecorder() *recorder {
 	r := &recorder{
-		start: time.Now(), lateness: shard.NewHistogram(), total: shard.NewHistogram(),
+		start: time.Now(), recent: shard.NewHistogram(), lateness: shard.NewHistogram(),
 		connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
 	}
 	r.bucket.Unix = bucketOf(r.start)
@@ -137,6 +130,7 @@ func (r *recorder) noop(a ledger.Arrival, faulty bool, first time.Duration, late
 	}
 	r.bucket.Late += a.Late
 	for _, late := range a.Lateness[:a.N] {
+		r.recent.Record(late)
 		r.lateness.Record(late)
 	}
 	if first >= 0 {
@@ -181,7 +175,8 @@ func (r *recorder) bucketOver(now time.Time) bool {
 	return bucketOf(r.wall(now)) != r.bucket.Unix
 }
 
-// roll ends the present bucket.
+// roll ends the present bucket. Its histogram is kept folded: a run of hours has thousands of
+// buckets, and a runner's memory must not grow with them.
 func (r *recorder) roll(now time.Time, s sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -190,30 +185,21 @@ func (r *recorder) roll(now time.Time, s sample) {
 	r.bucket.RSS, r.bucket.CPUPercent = s.rss, s.cpuPercent
 	r.bucket.Goroutines, r.bucket.Files, r.bucket.GCPauseUS = s.goroutines, s.files, s.gcPause.Microseconds()
 	r.bucket.RunDelayMS, r.bucket.StallMS = s.runDelay.Milliseconds(), s.stall.Milliseconds()
-	kept := keptBucket{Bucket: r.bucket}
-	if r.lateness.Count() > 0 {
-		kept.lateness = r.lateness.Pack().Compact()
-		r.total.Merge(r.lateness)
-		r.lateness.Reset()
+	if r.recent.Count() > 0 {
+		r.bucket.Lateness = r.recent.Pack().Fold()
+		r.recent.Reset()
 	}
-	r.series = append(r.series, kept)
+	r.series = append(r.series, r.bucket)
 	r.bucket = shard.Bucket{Unix: next}
 }
 
-// fill copies everything into a shard.
+// fill puts everything into a shard, as it is now.
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
-	s.Series = make([]shard.Bucket, len(r.series))
-	for i, kept := range r.series {
-		s.Series[i] = kept.Bucket
-		if kept.lateness != nil {
-			s.Series[i].Lateness = shard.Expand(kept.lateness)
-		}
-	}
+	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
-	s.Lateness.Merge(r.total)
 	s.Lateness.Merge(r.lateness)
 	s.Connect.Merge(r.connect)
 	s.FirstNoop.Merge(r.firstNoop)
@@ -229,20 +215,20 @@ func (r *recorder) fill(s *shard.Shard) {
 	}
 }
 
-// moment is what there is now: streams open, the lateness of all noops so far, and the ledgers.
-func (r *recorder) moment() (open int, lateness *shard.Histogram, ledgers []*ledger.Ledger) {
+// moment is what there is now: the lateness of all noops so far, and the ledgers.
+func (r *recorder) moment() (lateness *shard.Histogram, ledgers []*ledger.Ledger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	lateness = shard.NewHistogram()
-	lateness.Merge(r.total)
 	lateness.Merge(r.lateness)
-	return r.open, lateness, r.ledgers
+	return lateness, r.ledgers
 }
 
 // progress sums up the moment for whoever watches.
 func (r *recorder) progress() shard.Progress {
-	open, lateness, ledgers := r.moment()
-	p := shard.Progress{Open: open, Lateness: lateness.Pack()}
+	r.mu.Lock()
+	p, ledgers := shard.Progress{Open: r.open, Lateness: r.lateness.Pack()}, r.ledgers
+	r.mu.Unlock()
 	for _, l := range ledgers {
 		p.Add(l.Sums())
 	}

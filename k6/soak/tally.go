@@ -21,7 +21,7 @@ type tally struct {
 
 // tally counts all ledgers. before is the lateness of the tally before, nil for none.
 func (r *recorder) tally(before *shard.Histogram) tally {
-	_, all, ledgers := r.moment()
+	all, ledgers := r.moment()
 	t := tally{planned: r.connections(), states: map[ledger.State]int{}, all: all}
 	for _, l := range ledgers {
 		t.add(l.Sums())
