@@ -20,7 +20,7 @@ func title(v *verdict.Verdict) string {
 // suiteFacts are the figures of a suite: what ran, what it found, and when.
 func suiteFacts(v *verdict.Verdict) [][2]string {
 	rows := [][2]string{
-		{"suite", fmt.Sprintf("%s, profile %s, %d stages, %d runners", v.Suite.Name, v.Suite.Profile, len(v.Suite.Stages), v.Plan.Runners)},
+		{"suite", fmt.Sprintf("%s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, Count(len(v.Suite.Stages), "stage"), Count(v.Plan.Runners, "runner"))},
 		{"target", v.Suite.BackendURL},
 	}
 	for _, f := range v.Facts {

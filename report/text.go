@@ -88,7 +88,8 @@ func facts(v *verdict.Verdict) [][2]string {
 	}
 	p, c, n := v.Plan, v.Connections, v.Noops
 	rows := [][2]string{
-		{"plan", fmt.Sprintf("%s connections, %s, a noop every %v s, %d runners", thousands(uint64(p.Connections)), seconds(p.Seconds), p.NoopInterval, p.Runners)},
+		{"plan", fmt.Sprintf("%s, %s, a noop every %v s, %s",
+			Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, Count(p.Runners, "runner"))},
 		{"target", p.BackendURL},
 		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(uint64(c.Opened)), thousands(uint64(c.Completed)), c.Refused, c.Dropped)},
 		{"noops", fmt.Sprintf("%s of %s received, %d missed, %d duplicated,", thousands(n.Received), thousands(n.Expected), n.Missed, n.Duplicated)},
@@ -155,6 +156,14 @@ func bytes(n uint64) string {
 		return fmt.Sprintf("%.2f GiB", float64(n)/(1024*mib))
 	}
 	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
+}
+
+// Count is a number of things, whose plural is regular.
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return thousands(uint64(n)) + " " + thing //nolint:gosec // never negative
 }
 
 func thousands(n uint64) string {

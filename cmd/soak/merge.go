@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -86,4 +87,18 @@ func judge(d, against rundir.Dir) (*verdict.Verdict, error) {
 		return nil, err
 	}
 	return v, d.Report(v, m, against)
+}
+
+// conclude judges the run in d, and tells its verdict and where the report is.
+func conclude(d rundir.Dir, stdout io.Writer) (verdict.Outcome, error) {
+	v, err := judge(d, "")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(stdout)
+	if err := report.Text(stdout, v); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(stdout, "\nreport  %s\n", rundir.Dir(d.Path(rundir.PageFile)).Relative())
+	return v.Verdict, nil
 }

@@ -161,8 +161,8 @@ func (s *session) announce() {
 	if s.part > 0 {
 		part = fmt.Sprintf(", here only number %d", s.part)
 	}
-	fmt.Fprintf(s.stdout, "soak %s: %d connections for %s, a noop every %v s, %d runners%s\ntarget %s%s\n",
-		p.TestID, p.Connections, time.Duration(p.Seconds)*time.Second, p.NoopInterval, p.Runners, part, p.BackendURL, through)
+	fmt.Fprintf(s.stdout, "soak %s: %s for %s, a noop every %v s, %s%s\ntarget %s%s\n", p.TestID,
+		report.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, report.Count(p.Runners, "runner"), part, p.BackendURL, through)
 }
 
 // hold waits for the runners while it samples and shows progress.
@@ -209,16 +209,7 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.PlanFile, s.plan); err != nil {
 		return "", err
 	}
-	v, err := judge(s.dir, "")
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintln(s.stdout)
-	if err := report.Text(s.stdout, v); err != nil {
-		return "", err
-	}
-	fmt.Fprintf(s.stdout, "\nreport  %s\n", rundir.Dir(s.dir.Path(rundir.PageFile)).Relative())
-	return v.Verdict, nil
+	return conclude(s.dir, s.stdout)
 }
 
 func (s *session) saveLedger(ctx context.Context, name string) {

@@ -127,8 +127,8 @@ func (s *suiteSession) announce(script string) {
 	if s.cluster != nil {
 		where += " and a cluster at " + s.clusterURL
 	}
-	fmt.Fprintf(s.stdout, "%s %s: %s by %d runners, up to %d virtual users, at most %s\ntarget %s\n",
-		s.plan.Suite, s.plan.TestID, script, s.plan.Runners, s.needs.VUs, s.needs.Duration.Round(time.Second), where)
+	fmt.Fprintf(s.stdout, "%s %s: %s by %s, up to %s, at most %s\ntarget %s\n",
+		s.plan.Suite, s.plan.TestID, script, report.Count(s.plan.Runners, "runner"), report.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second), where)
 }
 
 // rounds runs the script, and again as long as the suite wants to know more.
@@ -215,14 +215,5 @@ func (s *suiteSession) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
 	}
-	v, err := judge(s.dir, "")
-	if err != nil {
-		return "", err
-	}
-	fmt.Fprintln(s.stdout)
-	if err := report.Text(s.stdout, v); err != nil {
-		return "", err
-	}
-	fmt.Fprintf(s.stdout, "\nreport  %s\n", rundir.Dir(s.dir.Path(rundir.PageFile)).Relative())
-	return v.Verdict, nil
+	return conclude(s.dir, s.stdout)
 }
