@@ -48,17 +48,19 @@ func student(freedom int) float64 {
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
-// lowest thins a series: of each group of width points the lowest one. Between two garbage
-// collections memory only rises; what it falls back to is what is kept.
-func lowest(x, y []float64, width int) (tx, ty []float64) {
-	for from := 0; from+width <= len(x); from += width {
-		least := from
-		for i := from + 1; i < from+width; i++ {
-			if y[i] < y[least] {
-				least = i
-			}
+// lowest thins a series, whose x ascends: of each stretch of width the lowest point. Between two
+// garbage collections memory only rises; what it falls back to is what is kept. The last stretch,
+// which may be cut short, is left out.
+func lowest(x, y []float64, width float64) (tx, ty []float64) {
+	from, least := 0, 0
+	for i := range x {
+		if x[i] >= x[from]+width {
+			tx, ty = append(tx, x[least]), append(ty, y[least])
+			from, least = i, i
 		}
-		tx, ty = append(tx, x[least]), append(ty, y[least])
+		if y[i] < y[least] {
+			least = i
+		}
 	}
 	return tx, ty
 }

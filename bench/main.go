@@ -97,7 +97,7 @@ func benchCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
 	f.StringSliceVar(&o.only, "only", nil, "sections to run: runner, backend, nginx, growth, merge")
-	f.DurationVar(&o.growth, "growth", 10*time.Minute, "how long to watch a runner's memory; 0 leaves it out, as --quick does")
+	f.DurationVar(&o.growth, "growth", 10*time.Minute, "how long to watch a runner's memory, once it has settled for as long, 10m at most; 0 leaves it out, as --quick does")
 	f.BoolVar(&o.update, "update", false, "keep the figures of --json's file for the sections that are not run")
 	f.StringVar(&o.json, "json", "", "also write the figures to this file as JSON")
 	f.StringVar(&o.md, "md", "", "also write the table to this file as Markdown")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/sse-soak/sse-soak/shard"
 )
 
 const (
@@ -37,13 +39,13 @@ func measureGrowth(ctx context.Context, o *options) ([]Figure, error) {
 	}
 	// The heap has to find the size it keeps, and rarely used code to be loaded, before a slope
 	// means anything.
-	settle := min(o.growth/5, 10*time.Minute)
+	settle := min(o.growth, 10*time.Minute)
 	if err := sleep(ctx, settle); err != nil {
 		return nil, err
 	}
-	var hours, rss []float64
-	told := time.Now()
-	for began := time.Now(); time.Since(began) < o.growth; {
+	var rss watched
+	began, told := time.Now(), time.Now()
+	for time.Since(began) < o.growth {
 		if err := sleep(ctx, growthSample); err != nil {
 			return nil, err
 		}
@@ -51,12 +53,13 @@ func measureGrowth(ctx context.Context, o *options) ([]Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		hours, rss = append(hours, time.Since(began).Hours()), append(rss, v/kb/kb)
+		rss.add(time.Since(began), v)
 		if time.Since(told) > time.Minute {
 			told = time.Now()
-			o.say("  %v of %v: %.1f MB", time.Since(began).Truncate(time.Second), o.growth, rss[len(rss)-1])
+			o.say("  %v of %v: %.1f MB", time.Since(began).Truncate(time.Second), o.growth, v/kb/kb)
 		}
 	}
+	ended := time.Now()
 	if _, err := s.quiet(ctx); err != nil {
 		return nil, err
 	}
@@ -64,14 +67,46 @@ func measureGrowth(ctx context.Context, o *options) ([]Figure, error) {
 	if err := o.account(ctx, s, c, before, &st); err != nil {
 		return nil, err
 	}
-	group := min(growthGroup, o.growth/growthPoints)
-	line, err := fit(lowest(hours, rss, max(int(group/growthSample), 1)))
+	account, err := shard.ReadFile(c.shard)
 	if err != nil {
 		return nil, err
 	}
-	f := Figure{Name: "growth of RSS", Unit: "MB/h", Value: line.value, Low: line.low, High: line.high, Interval: true}
-	return []Figure{f.limited(limitGrowthMB).means(fmt.Sprintf(
-		"slope of RSS of a runner with %d connections, %d to a VU as `make soak` plans (%s), over %v from %v after the ramp on, the lowest of every %v, "+
-			"median %s MB; a noop per second, so this time stands for %v of noops at 15 s; %d received, none missed",
-		n, growthPerVU, soakScript, o.growth, settle, group, short(median(rss)), 15*o.growth, st.received))}, nil
+	var live watched
+	for _, b := range account.Series {
+		if at := time.Unix(b.Unix, 0).Add(shard.BucketWidth); at.After(began) && at.Before(ended) {
+			live.add(at.Sub(began), float64(b.HeapLive))
+		}
+	}
+	group := min(growthGroup, o.growth/growthPoints)
+	conditions := fmt.Sprintf("of a runner with %d connections, %d to a VU as `make soak` plans (%s), over %v from %v after the ramp on, the lowest of every %v; "+
+		"a noop per second, so this time stands for %v of noops at 15 s; %d received, none missed",
+		n, growthPerVU, soakScript, o.growth, settle, group, 15*o.growth, st.received)
+	resident, err := rss.slope("growth of RSS", group)
+	if err != nil {
+		return nil, err
+	}
+	used, err := live.slope("growth of heap in use", group)
+	if err != nil {
+		return nil, err
+	}
+	return []Figure{
+		resident.means(fmt.Sprintf("slope of RSS, median %s MB, %s", short(median(rss.mb)), conditions)),
+		used.means(fmt.Sprintf("slope of what each garbage collection left in use, median %s MB, of the same", short(median(live.mb)))),
+	}, nil
+}
+
+// watched is memory in the course of time.
+type watched struct{ hours, mb []float64 }
+
+func (w *watched) add(at time.Duration, bytes float64) {
+	w.hours, w.mb = append(w.hours, at.Hours()), append(w.mb, bytes/kb/kb)
+}
+
+func (w *watched) slope(name string, group time.Duration) (Figure, error) {
+	line, err := fit(lowest(w.hours, w.mb, group.Hours()))
+	if err != nil {
+		return Figure{}, fmt.Errorf("%s: %w", name, err)
+	}
+	f := Figure{Name: name, Unit: "MB/h", Value: line.value, Low: line.low, High: line.high, Interval: true}
+	return f.limited(limitGrowthMB), nil
 }

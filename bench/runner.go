@@ -23,7 +23,7 @@ type runner struct {
 }
 
 // startRunner starts k6 as a soak does, so that what a soak sets counts here too.
-func (o *options) startRunner(s service, script string, connections, perVU int) (client, error) {
+func (o *options) startRunner(s service, script string, connections, perVU int) (*runner, error) {
 	dir, err := o.folder("runner")
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{
 		"unix_s", "open", "opened", "closed", "noops", "late", "faults", "lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms",
-		"runner_rss_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
+		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
 	})
@@ -87,7 +87,7 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		}
 		row = append(row, lateness(b)...)
 		_ = out.Write(append(row,
-			number(b.RSS), percent(b.CPUPercent), strconv.Itoa(b.Goroutines), strconv.FormatInt(b.GCPauseUS, 10),
+			number(b.RSS), number(b.HeapLive), percent(b.CPUPercent), strconv.Itoa(b.Goroutines), strconv.FormatInt(b.GCPauseUS, 10),
 			strconv.FormatInt(b.RunDelayMS, 10), strconv.FormatInt(b.StallMS, 10),
 			number(now.BackendRSS), rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), strconv.Itoa(now.Streams),
 			strconv.Itoa(now.Goroutines), strconv.Itoa(now.Files),

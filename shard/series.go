@@ -37,6 +37,7 @@ func (s *bucketSum) add(b Bucket) {
 	s.Late += b.Late
 	s.Faults += b.Faults
 	s.RSS += b.RSS
+	s.HeapLive += b.HeapLive
 	s.CPUPercent += b.CPUPercent
 	s.Goroutines += b.Goroutines
 	s.Files += b.Files

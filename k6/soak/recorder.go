@@ -182,7 +182,7 @@ func (r *recorder) roll(now time.Time, s sample) {
 	defer r.mu.Unlock()
 	next := bucketOf(r.wall(now))
 	r.bucket.Open = r.open
-	r.bucket.RSS, r.bucket.CPUPercent = s.rss, s.cpuPercent
+	r.bucket.RSS, r.bucket.HeapLive, r.bucket.CPUPercent = s.rss, s.heapLive, s.cpuPercent
 	r.bucket.Goroutines, r.bucket.Files, r.bucket.GCPauseUS = s.goroutines, s.files, s.gcPause.Microseconds()
 	r.bucket.RunDelayMS, r.bucket.StallMS = s.runDelay.Milliseconds(), s.stall.Milliseconds()
 	if r.recent.Count() > 0 {

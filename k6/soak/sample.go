@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strconv"
 	"time"
 
@@ -24,6 +25,7 @@ type sampler struct {
 
 type sample struct {
 	rss        uint64
+	heapLive   uint64  // what the last garbage collection found in use
 	cpuPercent float64 // of one core, since the sample before
 	goroutines int
 	files      int           // open descriptors
@@ -41,7 +43,7 @@ func newSampler() *sampler {
 }
 
 func (s *sampler) take() sample {
-	out := sample{goroutines: runtime.NumGoroutine(), gcPause: s.longestPause()}
+	out := sample{goroutines: runtime.NumGoroutine(), gcPause: s.longestPause(), heapLive: heapLive()}
 	if s.self == nil {
 		return out
 	}
@@ -64,6 +66,15 @@ func (s *sampler) take() sample {
 		s.at, s.cpu = now, cpu
 	}
 	return out
+}
+
+// heapLive is without garbage: it tells a leak from a heap that breathes.
+func heapLive() uint64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	if metrics.Read(live); live[0].Value.Kind() != metrics.KindUint64 {
+		return 0
+	}
+	return live[0].Value.Uint64()
 }
 
 func (s *sampler) longestPause() (longest time.Duration) {

@@ -35,7 +35,7 @@ func (s *soak) leaks() Section {
 	for _, p := range []struct {
 		name   string
 		values []float64
-	}{{"backend", s.series.backendRSS}, {"nginx", s.series.nginxRSS}, {"runners, all", s.series.runnerRSS}} {
+	}{{"backend", s.series.backendRSS}, {"nginx", s.series.nginxRSS}, {"runners, all", s.series.runnerRSS}, {"their heap in use", s.series.runnerLive}} {
 		if row := s.leak(p.name, p.values, from, to); row != nil {
 			t.Rows = append(t.Rows, row)
 		}
@@ -43,7 +43,7 @@ func (s *soak) leaks() Section {
 	if len(t.Rows) > 0 {
 		out.Tables = []Table{t}
 		out.Notes = []string{
-			fmt.Sprintf("From %s to %s UTC: the hold without its first %.0f %%. Quarters are medians of resident memory. The slope is Theil and Sen's over means of neighbours, its interval Sen's; it takes those means for independent.",
+			fmt.Sprintf("From %s to %s UTC: the hold without its first %.0f %%. Quarters are medians of resident memory; the heap in use is what Go’s last collection left. The slope is Theil and Sen's over means of neighbours, its interval Sen's; it takes those means for independent.",
 				clock(s.series.at(from)), clock(s.series.at(to)), 100*leakWarmUp),
 			fmt.Sprintf("“grows” means that the whole interval is above 0 and the last quarter above the first by more than %d MiB and %.0f %%; “grows slightly” that only the first is so, which a longer run decides.", int(leakMiB), 100*leakShare),
 		}

@@ -19,7 +19,8 @@ type series struct {
 
 	open, opened, closed, noops, late, faults       []float64
 	p50, p99, max                                   []float64 // lateness, ms
-	runnerRSS, runnerCPU, runnerFiles, runnerGo     []float64 // MiB, percent of a core
+	runnerRSS, runnerLive                           []float64 // MiB
+	runnerCPU, runnerFiles, runnerGo                []float64 // percent of a core
 	runnerGC, runDelay, stall                       []float64 // ms
 	backendRSS, backendCPU, backendFiles, backendGo []float64
 	backendGC, backendGCs                           []float64 // ms and number of pauses in a step
@@ -90,6 +91,9 @@ func (s *series) addBucket(b shard.Bucket) {
 		return // the runners could not see themselves
 	}
 	put(&s.runnerRSS, mib(b.RSS))
+	if b.HeapLive > 0 {
+		put(&s.runnerLive, mib(b.HeapLive))
+	}
 	put(&s.runnerCPU, b.CPUPercent)
 	put(&s.runnerGo, float64(b.Goroutines))
 	put(&s.runnerGC, float64(b.GCPauseUS)/1000)

@@ -39,8 +39,8 @@ func (s *subject) processes(out *Section) {
 		over("backend", "", t.backendRSS, sampleGap), over("nginx", "", t.nginxRSS, sampleGap))
 	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%", Marks: s.marks("runner-cpu")},
 		over("runners", "", t.runnerCPU, sampleGap))
-	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "resident, all of them", Unit: "MiB"},
-		over("runners", "", t.runnerRSS, sampleGap))
+	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; of Go's heap what the last collection found in use", Unit: "MiB"},
+		over("resident", "", t.runnerRSS, sampleGap), over("heap in use", "", t.runnerLive, sampleGap))
 	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
 		over("runners", "", t.runnerFiles, sampleGap), over("nginx", "", t.nginxFiles, sampleGap), over("backend", "", t.backendFiles, sampleGap))
 	out.add(&Chart{ID: "goroutines", Title: "Goroutines"},
