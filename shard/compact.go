@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 )
@@ -8,27 +9,46 @@ import (
 // fold is how many neighbouring buckets become one in a folded histogram.
 const fold = 4
 
-// Fold is the histogram in some two bytes for each bucket that is not empty, for whoever has to
+// Fold is the histogram in a byte or two for each bucket that is not empty, for whoever has to
 // keep thousands of them in memory. Four neighbouring buckets become one, so values are 3 % wide
 // instead of 0.8; count and maximum stay exact. Its Counts are empty until it is read or written.
+//
+// The bytes are varints: the maximum, then for each run of neighbours how far its first bucket is
+// from the last one before, how many there are, and their counts.
 func (p *Packed) Fold() *Packed {
-	out := binary.AppendUvarint(make([]byte, 0, len(p.Counts)+8), uint64(p.Max)) //nolint:gosec // never negative
-	last, end := int64(0), len(p.Counts)-2
-	for i := 0; i <= end; {
-		index, n := p.Counts[i], p.Counts[i+1]
-		if i < end { // the last one stays where it is: it holds the maximum
-			index -= index % fold
-			for i += 2; i < end && p.Counts[i]-p.Counts[i]%fold == index; i += 2 {
-				n += p.Counts[i+1]
-			}
-		} else {
-			i += 2
+	index, n := p.quartered()
+	out := binary.AppendUvarint(make([]byte, 0, 2*len(index)+16), uint64(p.Max)) //nolint:gosec // never negative
+	last := int64(0)
+	for i := 0; i < len(index); {
+		end := i + 1
+		for end < len(index) && index[end] == index[end-1]+fold {
+			end++
 		}
-		out = binary.AppendUvarint(out, uint64(index-last)) //nolint:gosec // they ascend
-		out = binary.AppendUvarint(out, uint64(n))          //nolint:gosec // never negative
-		last = index
+		out = binary.AppendUvarint(out, uint64(index[i]-last)) //nolint:gosec // they ascend
+		out = binary.AppendUvarint(out, uint64(end-i))         //nolint:gosec // above 0
+		for ; i < end; i++ {
+			out = binary.AppendUvarint(out, uint64(n[i])) //nolint:gosec // never negative
+		}
+		last = index[end-1]
 	}
-	return &Packed{folded: out}
+	return &Packed{folded: bytes.Clone(out)} // as long as it has to be: it is kept
+}
+
+// quartered are index and count of the buckets, four neighbours as the first of them. The last
+// bucket stays where it is: it holds the maximum.
+func (p *Packed) quartered() (index, n []int64) {
+	for i := 0; i < len(p.Counts); i += 2 {
+		at := p.Counts[i]
+		if i < len(p.Counts)-2 {
+			at -= at % fold
+			if have := len(index); have > 0 && index[have-1] == at {
+				n[have-1] += p.Counts[i+1]
+				continue
+			}
+		}
+		index, n = append(index, at), append(n, p.Counts[i+1])
+	}
+	return index, n
 }
 
 // unfolded is p with its counts.
@@ -43,14 +63,18 @@ func (p *Packed) unfolded() *Packed {
 		return int64(v) //nolint:gosec // see Fold
 	}
 	out := &Packed{Highest: highestMicros, Digits: digits, Max: next(), Counts: []int64{}}
-	for last := int64(0); len(rest) > 0; {
-		index, n := last+next(), next()
-		if have := len(out.Counts); have > 0 && index == last { // the last one is the first of its four
-			out.Counts[have-1] += n
-			continue
+	for at := int64(0); len(rest) > 0; {
+		at += next()
+		for left := next(); left > 0; left-- {
+			if have := len(out.Counts); have > 0 && out.Counts[have-2] == at { // the last one is the first of its four
+				out.Counts[have-1] += next()
+			} else {
+				out.Counts = append(out.Counts, at, next())
+			}
+			if left > 1 {
+				at += fold
+			}
 		}
-		out.Counts = append(out.Counts, index, n)
-		last = index
 	}
 	return out
 }

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"math"
+	"runtime"
 	"testing"
 	"time"
 
@@ -258,4 +259,34 @@ func TestSumsOfMetrics(t *testing.T) {
 	require.False(t, math.IsNaN(got.Sum) || math.IsInf(got.Sum, 0), "JSON could not hold it")
 	add(trend, 7, registry.RootTagSet())
 	require.EqualValues(t, 6, got.Trend.Count(), "what was filled is a copy")
+}
+
+// An hour of noops, one a second on each of 1200 connections, as the limit of a runner's growth has it.
+func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
+	const hour, connections = 3600, 1200
+	r := newRecorder()
+	now := r.start
+	second := func() {
+		now = now.Add(time.Second)
+		for n := range connections {
+			r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{time.Duration(n) * 40 * time.Microsecond}}, false, -1, time.Millisecond, true)
+		}
+		if r.bucketOver(now) {
+			r.roll(now, sample{rss: 1, heapLive: 1})
+		}
+	}
+	inUse := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	second()
+	before := inUse()
+	for range hour {
+		second()
+	}
+	grown := int64(inUse() - before)
+	require.Equal(t, hour/5, len(r.series))
+	require.Less(t, grown, int64(512<<10))
 }
