@@ -42,7 +42,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	} else {
 		a = l.unnumbered(&n)
 	}
-	l.sawNoop = l.sawNoop || a.Counted
+	if a.Counted {
+		l.sawNoop, l.silent = true, 0
+	}
 	return a
 }
 
@@ -129,19 +131,30 @@ func (l *Ledger) renumber(n *Noop) {
 	n.Number, n.Intact = next, false
 }
 
+// due is passed, or nothing on a stream that was opened after the end was asked for: that owes
+// no noop, but may bring what the streams before it owed.
+func (l *Ledger) due(passed int64) int64 {
+	if l.openedAtEnd() {
+		return 0
+	}
+	return passed
+}
+
+func (l *Ledger) openedAtEnd() bool { return l.endAskedAt != 0 && l.openedAt >= l.endAskedAt }
+
 // bookNumbered enters an arrival that makes grew more numbers known into the clock's book.
 func (l *Ledger) bookNumbered(at Instant, grew int64) {
 	resumed := l.rec.Streams > 1 && !l.sawNoop && l.numbers.known
 	l.numbers.known = true
-	if resumed { // the numbers cover the outage, whatever the clock says of it
-		passed := l.resumedSlots(at)
+	if resumed { // the numbers cover the outage, whatever the clock says of it, but no silence before it
+		passed := l.due(l.resumedSlots(at)) + l.silent
 		if passed > grew {
 			l.doubt(at)
 		}
 		l.slots.resume(at, passed, grew)
 		return
 	}
-	passed := l.passed(at)
+	passed := l.due(l.passed(at))
 	switch {
 	case !l.sawNoop && grew > passed: // the phase is unknown yet: the numbers know better
 		l.headStart = grew - passed
@@ -341,7 +354,10 @@ func (l *Ledger) closeSlots(end Instant) {
 	if l.early.at > 0 && l.early.ordinal > knownPhase {
 		l.convict()
 	}
-	unsent, tail := l.slots.atEnd(end, interval, tolerance)
+	unsent, tail := l.slots.settle(), l.slots.owed(end, interval, tolerance)
+	if !l.openedAtEnd() {
+		unsent -= min(unsent, l.slots.notDue(end, interval, tolerance))
+	}
 	if l.rec.Numbered && unsent > 0 {
 		l.rec.Unsent += unsent
 		l.rec.find(Finding{Kind: KindUnsent, From: l.doubtful, Count: unsent, At: l.doubtAt})

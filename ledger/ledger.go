@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// An Instant is a monotonic time since the start of the runner. Wall clocks may be
-// stepped during a run; instants are not.
+// An Instant is a monotonic time since the start of the runner, and positive. Wall clocks may
+// be stepped during a run; instants are not.
 type Instant = time.Duration
 
 // Config is shared by all ledgers of a run.
@@ -82,6 +82,7 @@ type Ledger struct {
 	early       early   // an arrival that may have been a duplicate
 	doubtAt     Instant // when slots last came into doubt, of a numbered stream
 	doubtful    uint64  // and before which noop
+	silent      int64   // slots that stayed empty on lost streams since the last noop
 	pendingGap  time.Duration
 	pendingSlot int64
 }
@@ -145,10 +146,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		l.rec.Held += at - l.openedAt
 		l.rec.ClosedAt = at
 		if again && !asked {
-			l.lostAt = at
-			if l.slots.anchor == 0 { // not one noop yet: owed since the headers
-				l.slots.anchor = l.openedAt
-			}
+			l.lose(at)
 		}
 	}
 	l.rec.Reason = reason
@@ -172,6 +170,18 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		l.rec.State = Dropped
 		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
 	}
+}
+
+// lose books a stream that is lost, and another follows.
+func (l *Ledger) lose(at Instant) {
+	l.lostAt = at
+	since := l.openedAt
+	if l.sawNoop {
+		since = l.slots.anchor
+	} else if l.slots.anchor == 0 { // not one noop yet: owed since the headers
+		l.slots.anchor = l.openedAt
+	}
+	l.silent += int64(whole(at-since-l.cfg.tolerance(), l.cfg.Interval))
 }
 
 // end is the last moment of the stream at which a noop could still be owed.

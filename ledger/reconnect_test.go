@@ -131,3 +131,78 @@ func TestLivesWithReconnects(t *testing.T) {
 		}
 	}
 }
+
+// Numbers that go on after a reconnect cover the outage, not the silence of a held stream
+// before it: a server that stops to send, and then cuts, made no numbers to miss.
+func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
+	t.Parallel()
+	drop := func(p *tape, silence, outage time.Duration) {
+		p.wait(silence)
+		p.Closed(p.at, "idle", false, true)
+		p.wait(outage)
+		p.Connecting(p.at)
+		p.Opened(p.at)
+	}
+	cases := []struct {
+		name   string
+		play   func(p *tape)
+		missed uint64
+	}{
+		{"three slots, and the numbers go on", func(p *tape) {
+			p.regular(1, 4, true)
+			drop(p, 3*interval+2*sec, sec)
+			p.noop(interval, 5)
+		}, 3},
+		{"a stream with nothing at all between two", func(p *tape) {
+			p.regular(1, 4, true)
+			drop(p, sec, sec)
+			drop(p, 2*interval+2*sec, sec)
+			p.noop(interval, 5)
+		}, 2},
+		{"messages alone", func(p *tape) {
+			p.regular(1, 4, true).wait(interval)
+			p.Message(p.at, 5)
+			drop(p, interval+2*sec, sec)
+			p.noop(interval, 6)
+		}, 2},
+		{"one of three is replayed", func(p *tape) {
+			p.regular(1, 4, true)
+			drop(p, 3*interval+2*sec, sec)
+			p.noop(0, 5).noop(interval, 6)
+		}, 2},
+		{"all are replayed, and those of the outage", func(p *tape) {
+			p.regular(1, 4, true)
+			drop(p, 3*interval+2*sec, 2*interval)
+			p.noop(0, 5).noop(0, 6).noop(0, 7).noop(0, 8).noop(0, 9).noop(interval-2*sec, 10)
+		}, 0},
+		{"the server sent them, and they were lost", func(p *tape) {
+			p.regular(1, 4, true)
+			drop(p, 3*interval+2*sec, sec)
+			p.noop(interval-3*sec, 8)
+		}, 3},
+		{"the end is asked for in the outage", func(p *tape) {
+			p.regular(1, 4, true)
+			p.wait(3*interval + 2*sec)
+			p.Closed(p.at, "idle", false, true)
+			p.AskedToEnd(p.wait(sec).at)
+			p.Connecting(p.wait(4 * interval).at)
+			p.Opened(p.at)
+			p.noop(sec, 5).noop(2*interval, 6)
+		}, 1},
+		{"no more than the latest due", func(p *tape) {
+			p.regular(1, 4, true)
+			drop(p, interval+sec/2, sec)
+			p.noop(interval, 5)
+		}, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newTape(t)
+			c.play(p)
+			r := p.end(sec)
+			require.Equal(t, c.missed, r.Missed(), "%+v", r)
+			require.True(t, r.Numbered)
+		})
+	}
+}

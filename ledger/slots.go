@@ -80,13 +80,10 @@ func (s *slots) settle() uint64 {
 	return uint64(left)
 }
 
-// atEnd settles the book at the end of a stream: how many slots stayed empty before the last
-// arrival, and how many after it. A slot that is due within tolerance of the end, or only after
-// it, is owed to nobody, though a late arrival may have been booked on it.
-func (s *slots) atEnd(end Instant, interval, tolerance time.Duration) (unsent, tail uint64) {
-	notDue := whole(s.anchor-(end-tolerance)+interval-1, interval)
-	unsent = s.settle()
-	return unsent - min(unsent, notDue), s.owed(end, interval, tolerance)
+// notDue is how many slots up to the anchor are due only after end, or within tolerance of it:
+// they are owed to nobody, though a late arrival may have been booked on them.
+func (s *slots) notDue(end Instant, interval, tolerance time.Duration) uint64 {
+	return whole(s.anchor-(end-tolerance)+interval-1, interval)
 }
 
 // owed is how many slots passed empty between the anchor and end.
