@@ -39,6 +39,7 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 		}
 	}
 	e.z.Reset(w)
+	defer e.z.Reset(io.Discard) // or it would keep w, and with it the file before, until the next
 	if err := writeJSON(e.z, s); err != nil {
 		return err
 	}

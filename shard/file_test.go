@@ -8,9 +8,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 )
@@ -37,6 +39,20 @@ func encoded(t testing.TB, s *Shard) []byte {
 	b, err := new(Encoder).Encode(s)
 	require.NoError(t, err)
 	return b
+}
+
+// A kept encoder keeps its compressor, not the file it made last: that grows with the run.
+func TestAnEncoderLetsGoOfWhatItMade(t *testing.T) {
+	t.Parallel()
+	var e Encoder
+	for range 2 {
+		b, err := e.Encode(small())
+		require.NoError(t, err)
+		file := weak.Make(&b[0])
+		runtime.GC()
+		require.Nil(t, file.Value())
+	}
+	runtime.KeepAlive(&e)
 }
 
 func TestWriteAndRead(t *testing.T) {
