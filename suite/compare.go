@@ -36,7 +36,8 @@ type Side struct {
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // of all requests
 	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server
-	Limited     bool    // the generator was the limit at its best level
+	Limited     bool    // the generator was the limit at its best level, or may have been: it could do more
+	Starved     bool    // the same at any level: its latencies may be the generator's
 }
 
 // even is the difference below which nobody wins: that much two runs of the same differ.
@@ -64,9 +65,11 @@ func Winner(one, many float64, lower bool) (who, by string) {
 //
 //  1. One fails more than the other by over a percent of its requests: the other.
 //  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): mend that first.
-//  3. The generator was the limit of both peaks: throughput decides nothing; a single backend, unless it must not be lost.
+//  3. The generator was the limit of the lower peak, or may have been: throughput decides nothing; a single backend,
+//     unless it must not be lost.
 //  4. One peak is over a fifth higher: that one.
-//  5. Else a single backend: the cluster buys availability only, for three times the processes.
+//  5. The generator was the limit of the cluster's peak, or may have been: as 3.
+//  6. Else a single backend: the cluster buys availability only, for three times the processes.
 func Deployment(one, many Side) (choice, why string) {
 	switch {
 	case many.FailedShare > one.FailedShare+.01:
@@ -75,14 +78,28 @@ func Deployment(one, many Side) (choice, why string) {
 		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
 	case many.Evenness < .8:
 		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: mend the balancing first", 100*many.Evenness)
-	case one.Limited && many.Limited:
-		return single, "the generator was the limit of both, so throughput decides nothing; three backends only where one must be able to fail"
+	case !peaksTell(one, many):
+		return single, undecided
 	case many.Peak > 1.2*one.Peak:
 		return cluster, fmt.Sprintf("it answers %.0f %% more a second", 100*(many.Peak/one.Peak-1))
 	case one.Peak > 1.2*many.Peak:
 		return single, fmt.Sprintf("it answers %.0f %% more a second; three backends only where one must be able to fail", 100*(one.Peak/many.Peak-1))
 	}
+	if many.Limited {
+		return single, undecided
+	}
 	return single, "the cluster is not over a fifth faster; three backends only where one must be able to fail"
+}
+
+const undecided = "the generator was the limit, or may have been, so throughput decides nothing; three backends only where one must be able to fail"
+
+// peaksTell says that the higher of two peaks is the better one: the lower is the most that its
+// side can do. The higher may be a lower bound.
+func peaksTell(one, many Side) bool {
+	if one.Peak < many.Peak {
+		return !one.Limited
+	}
+	return !many.Limited
 }
 
 func sideOf(stages []StageResult) (s Side, total *Requests) {
@@ -92,13 +109,16 @@ func sideOf(stages []StageResult) (s Side, total *Requests) {
 	for _, st := range stages {
 		s.P95 += quantile(st.OK, .95) / float64(len(stages))
 		failed, all = failed+st.Failed.Count(), all+st.Total()
+		limit, _ := st.Machine.Limit()
+		s.Starved = s.Starved || limit != NoLimit
 		for server, n := range st.Servers {
 			total.Servers[server] += n
 		}
 	}
 	s.FailedShare = share(failed, all)
 	if best, ok := peak(stages); ok {
-		s.Peak, s.Limited = best.PerSecond(), limitOf(best) != ""
+		limit, _ := best.Machine.Limit()
+		s.Peak, s.Limited = best.PerSecond(), limit != NoLimit
 	}
 	if len(total.Servers) > 0 {
 		counts := slices.Sorted(maps.Values(total.Servers))
@@ -157,7 +177,7 @@ func everyServer(q *Requests) verdict.Judged {
 // levelTable holds the two against each other level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
 	t := verdict.Table{
-		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the generator was the limit of one", 100*even),
+		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the generator was the limit of one, or may have been", 100*even),
 		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
 	}
 	for _, st := range of[single] {
@@ -166,9 +186,11 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 			continue
 		}
 		other := of[cluster][i]
+		oneLimit, _ := st.Machine.Limit()
+		manyLimit, _ := other.Machine.Limit()
 		row := func(name string, a, b float64, lower bool, text func(float64) string) {
 			who, by := Winner(a, b, lower)
-			if name != "failed" && limitOf(st)+limitOf(other) != "" {
+			if name != "failed" && (oneLimit != NoLimit || manyLimit != NoLimit) {
 				who, by = "unsure", "–"
 			}
 			t.Rows = append(t.Rows, []string{fmt.Sprint(st.Concurrency), name, text(a), text(b), who, by})
@@ -181,21 +203,19 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 	return t
 }
 
-const failedRow = "reliability: failed"
-
 // sideTable is what one gains and what one pays.
 func sideTable(one, many Side) verdict.Table {
 	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
-	row := func(name string, a, b float64, lower bool, text func(float64) string) {
+	row := func(name string, sure bool, a, b float64, lower bool, text func(float64) string) {
 		who, by := Winner(a, b, lower)
-		if name != failedRow && one.Limited && many.Limited {
+		if !sure {
 			who, by = "unsure", "–"
 		}
 		t.Rows = append(t.Rows, []string{name, text(a), text(b), who, by})
 	}
-	row("throughput: peak answers/s", one.Peak, many.Peak, false, count)
-	row("latency: mean of the p95", one.P95, many.P95, true, ms)
-	row(failedRow, one.FailedShare, many.FailedShare, true, percentOf)
+	row("throughput: peak answers/s", peaksTell(one, many), one.Peak, many.Peak, false, count)
+	row("latency: mean of the p95", !one.Starved && !many.Starved, one.P95, many.P95, true, ms)
+	row("reliability: failed", true, one.FailedShare, many.FailedShare, true, percentOf)
 	t.Rows = append(t.Rows,
 		[]string{"evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–"},
 		[]string{"backends to run", "1", "3", single, "–"},

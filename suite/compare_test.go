@@ -44,7 +44,10 @@ func TestDeployment(t *testing.T) {
 		{"the cluster fails", side(100, 0, 1, false), side(300, .05, 1, false), single, "the cluster failed 5.00 %"},
 		{"the single backend fails", side(300, .05, 1, false), side(100, 0, 1, false), cluster, "the single backend failed 5.00 %"},
 		{"uneven", side(100, 0, 1, false), side(300, 0, .5, false), "neither yet", "mend the balancing first"},
-		{"nobody can say", side(100, 0, 1, true), side(300, 0, 1, true), single, "the generator was the limit of both"},
+		{"nobody can say", side(100, 0, 1, true), side(300, 0, 1, true), single, "throughput decides nothing"},
+		{"the cluster is faster than a side that could do more", side(100, 0, 1, true), side(150, 0, 1, false), single, "throughput decides nothing"},
+		{"the single backend is faster than a side that could do more", side(150, 0, 1, false), side(100, 0, 1, true), single, "throughput decides nothing"},
+		{"a cluster that may be over a fifth faster", side(100, 0, 1, false), side(110, 0, 1, true), single, "throughput decides nothing"},
 		{"the cluster is faster", side(100, 0, 1, false), side(150, 0, 1, false), cluster, "50 % more a second"},
 		{"the cluster is faster, although its generator was at its end", side(100, 0, 1, false), side(150, 0, 1, true), cluster, "50 % more"},
 		{"the single backend is faster", side(155, 0, 1, false), side(110, 0, 1, false), single, "41 % more a second"},
@@ -76,6 +79,32 @@ func TestCompare(t *testing.T) {
 	require.Equal(t, []string{"5", "answers/s", "100", "150", "cluster", "50 %"}, table(v, "Level by level").Rows[0])
 	require.Equal(t, []string{"5", "p95", "10.0 ms", "4.00 ms", "cluster", "150 %"}, table(v, "Level by level").Rows[2])
 	require.Equal(t, []string{"cluster", "backend-2", "500", "33.33 %"}, table(v, "Answers by server").Rows[2])
+}
+
+// What is over within a second or two leaves no figures of the generator: nobody has won.
+func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
+	t.Parallel()
+	r := compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-2")
+	stages := r.Rounds[0].Suite.Stages
+	for i := range stages {
+		stages[i].Seconds = 1.9
+	}
+	for i := range r.Rounds[0].Metrics {
+		m := &r.Rounds[0].Metrics[i]
+		m.LastUS = m.FirstUS + 1_900_000
+	}
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Contains(t, fact(v, "deploy"), "throughput decides nothing")
+	require.Equal(t, "unsure", table(v, "Level by level").Rows[0][4])
+	require.Equal(t, "unsure", table(v, "In all: what is gained and what is paid").Rows[0][3])
+	require.Equal(t, "not known", table(v, "Single").Rows[0][6])
+	for _, c := range v.Criteria {
+		if c.Name == "the generator was not the limit" {
+			require.Equal(t, "not known at 2 of 2", c.Actual)
+			require.False(t, c.Pass)
+		}
+	}
 }
 
 func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {

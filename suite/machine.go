@@ -27,6 +27,27 @@ const (
 	shortest     = 2.0 // seconds
 )
 
+// Limit says whether the generator was the limit of a stage.
+type Limit string
+
+// Of a stage that was over too soon nothing is known: the figures are taken once a second.
+const (
+	NoLimit      Limit = "–"
+	LimitUnknown Limit = "not known"
+	LimitIsOurs  Limit = "generator"
+)
+
+// Limit is whether the generator was the limit, and why.
+func (m Machine) Limit() (limit Limit, why string) {
+	if m.Short {
+		return LimitUnknown, fmt.Sprintf("%.0f seconds are the least that tell whether the generator was the limit", shortest)
+	}
+	if why := m.GeneratorLimit(); why != "" {
+		return LimitIsOurs, why
+	}
+	return NoLimit, ""
+}
+
 // GeneratorLimit says in a sentence why a slow stage may be the generator's own doing, "" if
 // nothing speaks for it.
 func (m Machine) GeneratorLimit() string {

@@ -62,18 +62,13 @@ func enoughConcurrency(stages []StageResult) int {
 	return least
 }
 
-// limitOf is why the generator was the limit of a stage that was long enough to tell.
-func limitOf(st StageResult) string {
-	if st.Machine.Short {
-		return ""
-	}
-	return st.Machine.GeneratorLimit()
-}
-
 // bound says what a peak is worth: where the generator was the limit, the service could do more.
 func bound(st StageResult) string {
-	if why := limitOf(st); why != "" {
+	switch limit, why := st.Machine.Limit(); limit {
+	case LimitIsOurs:
 		return "; a lower bound, the generator was the limit: " + why
+	case LimitUnknown:
+		return "; perhaps a lower bound, " + why
 	}
 	return ""
 }
@@ -116,16 +111,26 @@ func notTheGenerator(stages []StageResult) verdict.Judged {
 		Name: "the generator was not the limit", Limit: "at no load", Actual: "at none", Pass: true, Advisory: true,
 		Why: "a throughput that the generator limits is a lower bound of the service's",
 	}}
-	limited, why := 0, ""
+	var limited, unknown int
+	var last string
 	for _, st := range stages {
-		if text := limitOf(st); text != "" {
-			limited++
-			why = text
+		switch limit, why := st.Machine.Limit(); limit {
+		case LimitIsOurs:
+			limited, last = limited+1, why
+		case LimitUnknown:
+			unknown++
 		}
 	}
+	if unknown > 0 {
+		c.Actual, c.Pass = fmt.Sprintf("not known at %d of %d", unknown, len(stages)), false
+	}
 	if limited > 0 {
-		c.Actual, c.Pass = fmt.Sprintf("at %d of %d", limited, len(stages)), false
-		c.Reasons = []string{fmt.Sprintf("at %d of %d loads the generator was the limit, so these figures are lower bounds of the service's (%s)", limited, len(stages), why)}
+		of := fmt.Sprintf("at %d of %d", limited, len(stages))
+		c.Reasons = []string{of + " loads the generator was the limit, so these figures are lower bounds of the service's (" + last + ")"}
+		if unknown > 0 {
+			of += fmt.Sprintf(", not known at %d", unknown)
+		}
+		c.Actual, c.Pass = of, false
 	}
 	return c
 }
@@ -138,12 +143,9 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 	for i, v := range fixedLevels(stages) {
 		st := stages[i]
 		status, _ := l.Judge(v)
-		limit := "–"
-		if limitOf(st) != "" {
-			limit = "generator"
-		}
+		limit, _ := st.Machine.Limit()
 		t.Rows = append(t.Rows, []string{
-			st.Title, whole(st.Total()), whole(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), limit,
+			st.Title, whole(st.Total()), whole(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit),
 		})
 	}
 	return t
