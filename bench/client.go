@@ -20,6 +20,8 @@ type client interface {
 	pids() []int
 	// done is closed when it has ended, which it should not while it is measured.
 	done() <-chan struct{}
+	// has waits until it received n noops, as far as it tells before its end.
+	has(ctx context.Context, n uint64) error
 	// end ends it in order and says what it received and missed.
 	end(ctx context.Context) (received, missed uint64, err error)
 	// kill ends it at once; after end it does nothing.
@@ -86,6 +88,9 @@ func (c *rawClients) pids() (out []int) {
 }
 
 func (c *rawClients) done() <-chan struct{} { return c.over }
+
+// has has nothing to wait for: raw clients tell at their end.
+func (c *rawClients) has(context.Context, uint64) error { return nil }
 
 func (c *rawClients) kill() {
 	gone, cancel := context.WithCancel(context.Background())

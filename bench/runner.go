@@ -18,6 +18,7 @@ type runner struct {
 	process []int
 	shard   string
 	over    chan struct{}
+	fleet   *fleet.Fleet
 	stop    func() // asks it to end
 	die     func()
 }
@@ -40,7 +41,7 @@ func (o *options) startRunner(s service, script string, connections, perVU int) 
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &runner{process: f.PIDs(), shard: filepath.Join(shards, shard.FileName(1)), over: make(chan struct{}), stop: stop, die: f.Kill}
+	r := &runner{process: f.PIDs(), shard: filepath.Join(shards, shard.FileName(1)), over: make(chan struct{}), fleet: f, stop: stop, die: f.Kill}
 	go func() {
 		f.Wait(ctx)
 		close(r.over)
@@ -53,6 +54,20 @@ func (o *options) prefix() string { return fmt.Sprintf("bench-%d-", o.runs) }
 
 func (r *runner) pids() []int           { return r.process }
 func (r *runner) done() <-chan struct{} { return r.over }
+
+// has gives a machine that stood still ten seconds: what is on its way when a runner is stopped
+// would be neither received nor missed.
+func (r *runner) has(ctx context.Context, n uint64) error {
+	for range 100 {
+		if p, _ := r.fleet.Progress(); p.Received >= n {
+			return nil
+		}
+		if err := sleep(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil // account says what is missing
+}
 
 func (r *runner) kill() {
 	r.die()

@@ -75,6 +75,9 @@ func (o *options) account(ctx context.Context, s service, c client, before count
 	if err != nil {
 		return err
 	}
+	if err := c.has(ctx, asked.noops-before.noops); err != nil {
+		return err
+	}
 	received, missed, err := c.end(ctx)
 	if err != nil {
 		return err
