@@ -56,6 +56,13 @@ func measureGrowth(ctx context.Context, o *options) ([]Figure, error) {
 		rss.add(time.Since(began), v)
 		if time.Since(told) > time.Minute {
 			told = time.Now()
+			now, err := s.counts(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if now.open != n {
+				return nil, fmt.Errorf("the backend holds %d of %d streams after %v: %w", now.open, n, told.Sub(began).Truncate(time.Second), errUnaccounted)
+			}
 			o.say("  %v of %v: %.1f MB", time.Since(began).Truncate(time.Second), o.growth, v/kb/kb)
 		}
 	}
