@@ -128,6 +128,29 @@ func TestAStarvedGeneratorCannotAccuse(t *testing.T) {
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 }
 
+// A machine that stands still, and the server on it, owes nobody a noop in that time: the clients
+// that wake up first wait for it.
+func TestAMachineThatStandsStillDropsNothing(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "30", "--noop-interval", "1")
+	r.holding("20")
+	all := append(runnersOf(m), find(t, m, "bin/backend"))
+	for _, pid := range all {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	time.Sleep(4 * time.Second) // the fault itself: more than the silence that a client bears
+	for _, pid := range all {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+		time.Sleep(200 * time.Millisecond) // the server wakes up last
+	}
+	v := r.judged()
+	require.Equal(t, 20, v.Connections.Completed, r.out.String())
+	require.Zero(t, v.Connections.Dropped)
+	require.True(t, v.Generator.Starved)
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+}
+
 func TestBusyCoresLoseNothing(t *testing.T) {
 	t.Parallel()
 	for range 4 {

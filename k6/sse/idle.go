@@ -38,12 +38,27 @@ func (m *idleMark) silent(now time.Duration) bool {
 // due is when the mark is to be looked at again: when it would be silent, but not before
 // its grain is over, so that many streams are looked at together.
 func (m *idleMark) due(now time.Duration) time.Duration {
-	grain := max(m.timeout/idleGrain, leastIdleGrain)
-	return max(time.Duration(m.last.Load())+m.timeout, now+grain)
+	return max(time.Duration(m.last.Load())+m.timeout, now+m.grain())
+}
+
+// grain is by how much a silence may be noticed late.
+func (m *idleMark) grain() time.Duration { return max(m.timeout/idleGrain, leastIdleGrain) }
+
+// forgive gives the server as long to be heard as the sweep came late, up to half of its
+// timeout. This process did not run, and perhaps neither did its machine, with the server
+// on it: of that time nothing is known.
+func (m *idleMark) forgive(now, late time.Duration) {
+	if late <= m.grain() {
+		return
+	}
+	last := m.last.Load()
+	if least := int64(now - m.timeout + min(late, m.timeout/2)); last < least {
+		m.last.CompareAndSwap(last, least) // or its reader was quicker
+	}
 }
 
 const (
-	// idleGrain is the part of its timeout by which a silence may be noticed late.
+	// idleGrain is which part of a timeout its grain is.
 	idleGrain      = 16
 	leastIdleGrain = 10 * time.Millisecond
 )
@@ -99,8 +114,10 @@ func (w *idleSweep) sweep() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Since(processStart)
+	late := now - w.next
 	next := time.Duration(-1)
 	for _, m := range w.marks {
+		m.forgive(now, late)
 		if m.silent(now) && m.asked.CompareAndSwap(false, true) {
 			m.wire.interrupt()
 		}

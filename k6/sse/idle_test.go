@@ -130,3 +130,24 @@ func TestTheSweepIsPunctual(t *testing.T) {
 	w.forget(short)
 	w.forget(long)
 }
+
+// A process that did not run, perhaps because its whole machine stood still, knows nothing of the
+// server: it waits for it as long again, up to half of the timeout.
+func TestAStandstillIsNoSilence(t *testing.T) {
+	t.Parallel()
+	const timeout = time.Minute
+	for _, c := range []struct{ late, waits time.Duration }{
+		{timeout / 20, 0}, {timeout / 10, timeout / 10}, {timeout / 4, timeout / 4}, {10 * timeout, timeout / 2},
+	} {
+		ours, _ := pair(t)
+		m := &idleMark{wire: parked{ours}, timeout: timeout}
+		now := time.Since(processStart)
+		m.last.Store(int64(now - timeout - c.late))
+		w := idleSweep{marks: []*idleMark{m}, next: now - c.late}
+		w.sweep()
+		require.Equal(t, c.waits == 0, m.asked.Load(), "%v late", c.late)
+		if c.waits > 0 {
+			require.InDelta(t, (now + c.waits).Seconds(), m.due(now).Seconds(), .25*c.waits.Seconds())
+		}
+	}
+}

@@ -86,7 +86,8 @@ declare module "k6/x/sse" {
         connectTimeout?: Duration;
         /**
          * How long the server may send no byte at all (a comment is enough) before the stream
-         * is closed with reason `idle`, while it happens. Default 0: for ever.
+         * is closed with reason `idle`, while it happens. Default 0: for ever. Where this
+         * process itself stood still, it waits as long again, at most half of the timeout.
          * @example "38s" // 2.5 noop intervals of 15 s
          */
         idleTimeout?: Duration;
