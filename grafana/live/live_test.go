@@ -53,6 +53,8 @@ func TestFaultsShow(t *testing.T) {
 		s.await(fmt.Sprintf(`sum(testid:k6_streams:held) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
 		s.killBackend()
 		wait(99) // k6's exit code for thresholds that were not kept
+		// An alert reads what a rule recorded: on busy cores that takes more rounds than watch waits.
+		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
 	boards := load(t)
 	for title, want := range map[string]float64{
