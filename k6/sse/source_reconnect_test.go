@@ -1,0 +1,131 @@
+package sse
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
+	t.Parallel()
+	v, rec := newVU(t), &recorder{}
+	v.set("ledger", rec)
+	v.set("url", serve(t, func(p *peer) {
+		id := p.req.Header.Get("Last-Event-ID")
+		switch p.n {
+		case 0:
+			p.say(streamHead + "retry: 2\n\nid: 7\ndata: first" + id + "\n\nid: 8\n\n")
+		case 1:
+			p.say(streamHead + "data: after" + id + "\n\nid: 9\ndata: half")
+		default:
+			p.say(streamHead + "data: then" + id + "\n\n")
+			p.hold()
+		}
+	}))
+	require.Equal(t, "first 7 server after8 8 truncated then8 8", v.log(`
+		const s = new EventSource(url, { ledger, reconnectDelay: "1h" });
+		s.onmessage = (e) => {
+			log.push(e.data, e.lastEventId);
+			if (e.data.startsWith("then")) s.close();
+		};
+		s.onerror = (e) => { log.push(e.reason); if (!(e.retryMs >= 1 && e.retryMs < 3)) log.push(e.retryMs); };
+	`))
+	require.Equal(t, "connecting opened event:first closed:server+retry connecting opened event:after8 "+
+		"closed:truncated+retry connecting opened event:then8 closed:client", rec.String())
+	require.NoError(t, rec.last.Err)
+}
+
+func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serve(t, func(p *peer) {
+		switch p.n {
+		case 0:
+			p.say("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
+		default:
+			p.say(streamHead + "data: 0\n\n")
+			p.hold()
+		}
+	}))
+	require.Equal(t, "status true true 0", v.log(`
+		const s = new EventSource(url, { reconnect: true, reconnectDelay: 1 });
+		const begun = Date.now();
+		s.onerror = (e) => log.push(e.reason, e.retryMs >= 1000 && e.retryMs < 1500);
+		s.onmessage = (e) => { log.push(Date.now() - begun >= 1000, e.data); s.close(); };
+	`))
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	const s = time.Second
+	for _, tt := range []struct {
+		base       time.Duration
+		failures   int
+		retryAfter time.Duration
+		least      time.Duration
+		most       time.Duration
+	}{
+		{s, 0, 0, s / 2, 3 * s / 2},
+		{s, 1, 0, s / 2, 3 * s / 2},
+		{s, 3, 0, 2 * s, 6 * s},
+		{s, 60, 0, 15 * s, 45 * s},
+		{time.Hour, 60, 0, time.Hour / 2, 3 * time.Hour / 2},
+		{0, 0, 0, 0, 0},
+		{0, 1, 0, 25 * time.Millisecond, 75 * time.Millisecond},
+		{s, 1, 20 * s, 20 * s, 30 * s},
+	} {
+		lowest, highest := time.Duration(1<<62), time.Duration(0)
+		for range 1000 {
+			d := delay(tt.base, tt.failures, tt.retryAfter)
+			lowest, highest = min(lowest, d), max(highest, d)
+		}
+		assert.GreaterOrEqual(t, lowest, tt.least, tt)
+		assert.LessOrEqual(t, highest, tt.most, tt)
+		assert.Greater(t, highest-lowest, (tt.most-tt.least)*9/10-1, "spread of %v", tt)
+	}
+}
+
+func TestEventSourceReconnectProperty(t *testing.T) {
+	t.Parallel()
+	t.Run("off before the end", func(t *testing.T) {
+		t.Parallel()
+		v, rec := newVU(t), &recorder{}
+		v.set("ledger", rec)
+		end := make(chan struct{})
+		v.set("endStream", func() { close(end) })
+		v.set("url", serve(t, func(p *peer) { p.say(streamHead); <-end }))
+		require.Equal(t, "true false server false 2", v.log(`
+			const s = new EventSource(url, { ledger });
+			s.onopen = () => { log.push(s.reconnect); s.reconnect = false; log.push(s.reconnect); endStream(); };
+			s.onerror = (e) => log.push(e.reason, e.willReconnect, s.readyState);
+		`))
+		require.Equal(t, "connecting opened closed:server", rec.String())
+	})
+	t.Run("off during the wait ends it", func(t *testing.T) {
+		t.Parallel()
+		v := newVU(t)
+		v.set("url", serveText(t, streamHead))
+		require.Equal(t, "true 0 2", v.log(`
+			const s = new EventSource(url, { reconnectDelay: "1h" });
+			s.onerror = (e) => {
+				log.push(e.willReconnect);
+				setTimeout(() => { log.push(s.readyState); s.reconnect = false; log.push(s.readyState); }, 100);
+			};
+		`))
+	})
+	t.Run("on again", func(t *testing.T) {
+		t.Parallel()
+		v := newVU(t)
+		end := make(chan struct{})
+		v.set("endStream", func() { close(end) })
+		v.set("url", serve(t, func(p *peer) { p.say(streamHead); <-end }))
+		require.Equal(t, "true", v.log(`
+			const s = new EventSource(url, { reconnect: false });
+			s.reconnect = true;
+			endStream();
+			s.onerror = (e) => { log.push(e.willReconnect); s.close(); };
+		`))
+	})
+}
