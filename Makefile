@@ -105,7 +105,7 @@ lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
 	@npx tsc --project tsconfig.json
 	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run e2e/k8s/offline stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run .ci/fuzz e2e/k8s/offline stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
 
 node_modules: package.json package-lock.json
 	@npm ci --no-fund --no-audit --loglevel=error
@@ -117,12 +117,7 @@ unit: ## unit tests with the race detector
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (10s)
-	@$(GO) list ./... | while read -r package; do \
-		for target in $$($(GO) test -list '^Fuzz' "$$package" | grep '^Fuzz'); do \
-			echo "$$package $$target"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime '$(FUZZTIME)' "$$package" || exit 1; \
-		done; \
-	done
+	@.ci/fuzz '$(FUZZTIME)'
 
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
