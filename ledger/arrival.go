@@ -232,6 +232,7 @@ func (l *Ledger) convict() {
 	l.rec.Duplicated++
 	l.rec.found(KindDuplicated, l.early.ordinal-1, l.early.at)
 	l.slots.anchor = l.early.before
+	l.early = early{}
 }
 
 // knownPhase is after how many noops an early arrival that nothing follows is taken for one
@@ -344,13 +345,11 @@ func (l *Ledger) tooLate(number uint64, at Instant, lateness time.Duration) {
 	l.rec.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// closeSlots settles the clock's book at the end of the last stream.
+// closeSlots settles the clock's book at the end of a stream that none should follow. One may: a
+// client that reconnects though the end was asked for. What was booked is not booked again then.
 func (l *Ledger) closeSlots(end Instant) {
 	interval, tolerance := l.cfg.Interval, l.cfg.tolerance()
-	if !l.sawNoop && l.rec.Streams <= 1 {
-		l.tail(end, whole(end-l.openedAt-tolerance, interval))
-		return
-	}
+	l.oweSinceHeaders()
 	if l.early.at > 0 && l.early.ordinal > knownPhase {
 		l.convict()
 	}
@@ -365,6 +364,14 @@ func (l *Ledger) closeSlots(end Instant) {
 		l.unsent(l.lastAt, unsent)
 	}
 	l.tail(end, tail)
+	l.slots.anchor += time.Duration(tail) * interval
+}
+
+// oweSinceHeaders lets the clock begin where not one noop has told its phase.
+func (l *Ledger) oweSinceHeaders() {
+	if l.slots.anchor == 0 {
+		l.slots.anchor = l.openedAt
+	}
 }
 
 func (l *Ledger) tail(end Instant, count uint64) {

@@ -178,9 +178,8 @@ func (l *Ledger) lose(at Instant) {
 	since := l.openedAt
 	if l.sawNoop {
 		since = l.slots.anchor
-	} else if l.slots.anchor == 0 { // not one noop yet: owed since the headers
-		l.slots.anchor = l.openedAt
 	}
+	l.oweSinceHeaders()
 	l.silent += int64(whole(at-since-l.cfg.tolerance(), l.cfg.Interval))
 }
 

@@ -206,3 +206,45 @@ func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
 		})
 	}
 }
+
+// A client may reconnect though the end was asked for, and be sent away again.
+func TestWhatAnEndBookedIsNotBookedAgain(t *testing.T) {
+	t.Parallel()
+	for name, play := range map[string]func(p *tape){
+		"nothing came": func(p *tape) { p.wait(3*interval + sec) },
+		"silent at the end, numbered": func(p *tape) {
+			p.regular(1, 5, true).wait(3 * interval)
+		},
+		"silent at the end, un-numbered": func(p *tape) {
+			p.regular(1, 5, false).wait(3 * interval)
+		},
+		"the last came twice, un-numbered": func(p *tape) {
+			p.regular(1, 9, false).noop(interval*55/100, 0)
+		},
+		"the last came twice, corrupt": func(p *tape) {
+			p.regular(1, 8, false).wait(interval)
+			for range 2 {
+				p.Noop(Noop{At: p.at, Data: "x"})
+				p.wait(interval * 55 / 100)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newTape(t)
+			play(p)
+			once := p.end(sec)
+			require.Empty(t, wrongInAnyCase(once))
+			require.False(t, once.Faultless())
+			for range 3 {
+				p.wait(sec).Connecting(p.at)
+				p.Opened(p.at)
+				again := p.end(sec)
+				require.Empty(t, wrongInAnyCase(again))
+				require.Equal(t, once.Expected(), again.Expected(), "%+v", again)
+				require.Equal(t, once.Missed(), again.Missed(), "%+v", again)
+				require.Equal(t, once.Duplicated, again.Duplicated, "%+v", again)
+			}
+		})
+	}
+}
