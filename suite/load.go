@@ -21,6 +21,7 @@ type Level struct {
 	FailedShare float64 // of the requests that were made
 	ServerSaid  float64 // share that the server itself answered with an error or wrongly
 	P95         float64 // of the good answers, milliseconds
+	ServersP95  float64 // P95 without all that the generator can have added to it; 0: not known
 	Dropped     int64   // requests that the generator never made
 	Busy        float64 // mean share of its virtual users that were waiting for an answer
 	Generator   string  // why the generator may be to blame, "" if nothing speaks for it
@@ -39,9 +40,9 @@ const (
 // Judge says how a level was sustained, and why where it was not.
 //
 // A level is bad when more than FailedShare failed, when the 95th percentile is over P95, or when
-// less than Answered of what was offered was answered. It is the generator's when it is bad and the
-// server itself reported no error, and the generator was starved, or left requests out while half
-// of its virtual users were idle.
+// less than Answered of what was offered was answered. It is the generator's when it is bad, the
+// server itself reported no error and was not too slow by itself, and the generator was starved, or
+// left requests out while half of its virtual users were idle.
 func (l Limits) Judge(v Level) (Status, string) {
 	var why []string
 	if v.FailedShare > l.FailedShare {
@@ -57,7 +58,7 @@ func (l Limits) Judge(v Level) (Status, string) {
 		return Good, ""
 	}
 	text := strings.Join(why, ", ")
-	if v.ServerSaid > l.FailedShare {
+	if v.ServerSaid > l.FailedShare || l.P95 > 0 && v.ServersP95 > l.P95 {
 		return Bad, text
 	}
 	if v.Generator != "" {

@@ -62,6 +62,24 @@ func (m Machine) GeneratorLimit() string {
 	return ""
 }
 
+// wakeUps is how often an answer wakes the generator up at most: the connection, the request, the
+// answer's head, its body, the script.
+const wakeUps = 5
+
+// Added is the most that the generator itself can have added to the time of an answer, if that is
+// known: each time it woke up no later than its stall probe ever did. A runner that is busy lets
+// answers queue, and a full machine slows the service down as well: then nobody knows.
+func (m Machine) Added() (most time.Duration, known bool) {
+	cores := float64(max(m.Cores, 1))
+	switch {
+	case m.Short, m.Runners == 0, m.Runners/100+m.RunDelay > cores/2:
+		return 0, false
+	case m.Shared && (m.Host == 0 || m.Host > 100*machineFull*cores):
+		return 0, false
+	}
+	return wakeUps * m.Stall, true
+}
+
 // machine is what was taken between two instants.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	out := Machine{Cores: r.Cores, Shared: r.OneHost, Short: to.Sub(from).Seconds() < shortest}

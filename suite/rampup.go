@@ -81,6 +81,9 @@ func arrivalLevels(stages []StageResult) []Level {
 		if st.MaxVUs > 0 {
 			v.Busy = st.InHand() / float64(st.MaxVUs)
 		}
+		if added, known := st.Machine.Added(); known {
+			v.ServersP95 = v.P95 - 1000*added.Seconds()
+		}
 		out = append(out, v)
 	}
 	return out

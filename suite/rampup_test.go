@@ -124,6 +124,37 @@ func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
 	require.Contains(t, fact(judged(r), "breaks"), "between 20 and 100")
 }
 
+// A slow service leaves many requests in hand, which makes the runners wait for cores and leave
+// requests out. As long as they wake up in time the slowness is not theirs.
+func TestASlowServiceIsNotTheGenerator(t *testing.T) {
+	t.Parallel()
+	slow := func(edit func(*shard.Second), host float64) *Run {
+		r := ramp(rampupParameters, 20)
+		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 1000})
+		r.answers("rate-100", 900, 1100).counted(shard.Dropped, "rate-100", 100)
+		r.OneHost, r.Cores = true, 2
+		at := began.Unix() + 30
+		for i := range int64(11) {
+			r.Samples = append(r.Samples, resources.Sample{Unix: at + i, Host: resources.Host{BusySeconds: host * float64(i)}})
+		}
+		for i := range int64(10) {
+			second := shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: .2, RunDelayMS: 300, StallMS: 20}
+			edit(&second)
+			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
+		}
+		return r
+	}
+	keep := func(*shard.Second) {}
+	require.Contains(t, fact(judged(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1100 ms")
+	for name, r := range map[string]*Run{
+		"woke up late":         slow(func(s *shard.Second) { s.StallMS = 200 }, .6),
+		"was busy":             slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6),
+		"the machine was full": slow(keep, 1.9),
+	} {
+		require.Contains(t, fact(judged(r), "breaks"), "at 100 requests/s the generator was the limit", name)
+	}
+}
+
 func TestTheServersOwnCount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
