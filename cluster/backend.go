@@ -35,7 +35,7 @@ func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
 		return "", errors.New("render the backend: its container is malformed")
 	}
 	const interval = "NOOP_INTERVAL"
-	env := []any{map[string]any{"name": interval, "value": environment(p)[interval]}}
+	env := []any{map[string]any{"name": interval, "value": p.Environment()[interval]}}
 	list, _ := container["env"].([]any)
 	for _, e := range list {
 		if entry, ok := e.(map[string]any); ok && entry["name"] != interval {

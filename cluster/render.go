@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -71,7 +70,7 @@ func (m *Manifests) Render(p plan.Plan, shards string, token bool) error {
 		}
 	}
 	for _, pod := range []string{"initializer", "runner"} {
-		if err := setEnvironment(run, pod, environment(p)); err != nil {
+		if err := setEnvironment(run, pod, p.Environment()); err != nil {
 			return err
 		}
 	}
@@ -81,17 +80,6 @@ func (m *Manifests) Render(p plan.Plan, shards string, token bool) error {
 		}
 	}
 	return raiseMemory(run, runnerMemory(p))
-}
-
-// environment is the plan as the script reads it.
-func environment(p plan.Plan) map[string]string {
-	return map[string]string{
-		"TESTID": p.TestID, "BACKEND_URL": p.BackendURL, "CONNECTIONS": strconv.Itoa(p.Connections),
-		"CONNECTIONS_PER_VU": strconv.Itoa(p.ConnectionsPerVU), "SECONDS": strconv.Itoa(p.Seconds),
-		"NOOP_INTERVAL": strconv.FormatFloat(p.NoopInterval, 'f', -1, 64), "RUNNERS": strconv.Itoa(p.Runners),
-		"PREFIX": p.Prefix, "LATE_MS": strconv.Itoa(p.LateMS),
-		"RECONNECT": map[bool]string{true: "1", false: "0"}[p.Reconnect],
-	}
 }
 
 // withOutput is the TestRun's args, with the place of the shards put into them.

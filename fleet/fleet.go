@@ -133,7 +133,7 @@ func environment(c Config, index int) []string {
 	p := c.Plan
 	env := append(os.Environ(),
 		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",
-		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID,
+		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID, "SOAK_RUN_ID="+p.RunID,
 		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token,
 	)
 	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
@@ -142,12 +142,11 @@ func environment(c Config, index int) []string {
 	if p.Suite != "" {
 		return append(env, c.Env...)
 	}
-	return append(env,
-		"CONNECTIONS="+strconv.Itoa(p.Connections),
-		"CONNECTIONS_PER_VU="+strconv.Itoa(p.ConnectionsPerVU), "SECONDS="+strconv.Itoa(p.Seconds),
-		"NOOP_INTERVAL="+strconv.FormatFloat(p.NoopInterval, 'f', -1, 64), "PREFIX="+p.Prefix,
-		"LATE_MS="+strconv.Itoa(p.LateMS), "RECONNECT="+map[bool]string{true: "1", false: "0"}[p.Reconnect],
-	)
+	p.BackendURL = p.BackendOf(index)
+	for name, value := range p.Environment() {
+		env = append(env, name+"="+value)
+	}
+	return env
 }
 
 func (r *runner) listen(f *os.File) {

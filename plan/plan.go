@@ -16,20 +16,22 @@ import (
 // server to end its stream, so that the end is seen within the run.
 const DisconnectLead = 5
 
-// A Plan is one soak. The zero value is not valid; see Check.
+// A Plan is one soak. The zero value is not valid; see Check. The tag env is the variable by which
+// a runner is told a field, and the name by which a merge compares it (settings.go).
 type Plan struct {
-	TestID           string  `json:"testid"`
-	Suite            string  `json:"suite,omitempty"` // "": the soak. Another one says itself what it does
-	Connections      int     `json:"connections"`
-	Seconds          int     `json:"seconds"` // of the whole run; a stream is held DisconnectLead less
-	NoopInterval     float64 `json:"noop_interval_s"`
-	Runners          int     `json:"runners"`
-	ConnectionsPerVU int     `json:"connections_per_vu"`
-	BackendURL       string  `json:"backend_url"` // or several with commas between; see BackendOf
-	Prefix           string  `json:"prefix"`      // of the device ids: PREFIX0 … PREFIX(connections−1)
-	LateMS           int     `json:"late_ms"`
-	MaxLate          int     `json:"max_late"` // how many late noops are allowed; negative: any
-	Reconnect        bool    `json:"reconnect"`
+	TestID           string  `json:"testid" env:"TESTID"`
+	RunID            string  `json:"run_id,omitempty" env:"SOAK_RUN_ID"` // drawn by `soak run` for each run; "": k6 alone
+	Suite            string  `json:"suite,omitempty" env:"SOAK_SUITE"`   // "": the soak. Another one says itself what it does
+	Connections      int     `json:"connections" env:"CONNECTIONS"`
+	Seconds          int     `json:"seconds" env:"SECONDS"` // of the whole run; a stream is held DisconnectLead less
+	NoopInterval     float64 `json:"noop_interval_s" env:"NOOP_INTERVAL"`
+	Runners          int     `json:"runners" env:"RUNNERS"`
+	ConnectionsPerVU int     `json:"connections_per_vu" env:"CONNECTIONS_PER_VU"`
+	BackendURL       string  `json:"backend_url" env:"BACKEND_URL"` // or several with commas between; see BackendOf
+	Prefix           string  `json:"prefix" env:"PREFIX"`           // of the device ids: PREFIX0 … PREFIX(connections−1)
+	LateMS           int     `json:"late_ms" env:"LATE_MS"`
+	MaxLate          int     `json:"max_late" env:"MAX_LATE"` // how many late noops are allowed; negative: any
+	Reconnect        bool    `json:"reconnect" env:"RECONNECT"`
 }
 
 // Default is the original test: 1200 connections for an hour, one noop every 15 s.

@@ -151,7 +151,7 @@ func (d Dir) plan(first *shard.Shard, shards int) (p plan.Plan, err error) {
 	if err := p.Check(); err != nil {
 		return p, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
 	}
-	p.TestID, p.MaxLate = first.Runner.TestID, -1
+	p.TestID = first.Runner.TestID
 	p.Runners = max(p.Runners, shards)
 	return p, nil
 }

@@ -189,6 +189,7 @@ func TestABareFolderOfShards(t *testing.T) {
 	t.Parallel()
 	d := Dir(t.TempDir())
 	p := thePlan()
+	p.MaxLate = 0
 	for i := 1; i <= 2; i++ {
 		require.NoError(t, shard.Write(d.Path(shard.FileName(i)), theShard(p, i)))
 	}
@@ -196,6 +197,7 @@ func TestABareFolderOfShards(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
 	require.Equal(t, "t", v.TestID)
+	require.Equal(t, 0, v.Plan.MaxLate, "as the runners were told")
 }
 
 func TestFoldersThatAreNone(t *testing.T) {

@@ -62,22 +62,11 @@ func describe(r Runner) string {
 	return what
 }
 
-// planDifference names the first thing in which a script understood the plan differently.
+// planDifference names the first thing in which a script understood the plan differently. Which
+// run and suite a shard is of is checked apart, and so is how many runners there are.
 func planDifference(want, got plan.Plan, runner int) string {
-	for _, f := range []struct {
-		name      string
-		want, got any
-	}{
-		{"CONNECTIONS", want.Connections, got.Connections}, {"SECONDS", want.Seconds, got.Seconds},
-		{"NOOP_INTERVAL", want.NoopInterval, got.NoopInterval}, {"PREFIX", want.Prefix, got.Prefix},
-		{"LATE_MS", want.LateMS, got.LateMS}, {"RECONNECT", want.Reconnect, got.Reconnect},
-		{"BACKEND_URL", want.BackendOf(runner), got.BackendOf(runner)},
-	} {
-		if f.want != f.got {
-			return fmt.Sprintf("%s is %v, planned was %v", f.name, f.got, f.want)
-		}
-	}
-	return ""
+	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
+	return plan.Difference(want, got, "TESTID", "SOAK_RUN_ID", "SOAK_SUITE", "RUNNERS")
 }
 
 // tile says where the segments leave a gap or overlap, "" if they do neither.

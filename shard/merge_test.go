@@ -87,6 +87,16 @@ func TestMergeProblems(t *testing.T) {
 		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
 			"runner 1 ran another plan: NOOP_INTERVAL is 1, planned was 15",
 		}},
+		{"another part bears late noops", func(p *plan.Plan, s []*Shard) []*Shard {
+			p.MaxLate = 0
+			s[0].Plan.MaxLate, s[1].Plan.MaxLate = 0, 0
+			return s
+		}, []string{
+			"runner 3 ran another plan: MAX_LATE is -1, planned was 0",
+		}},
+		{"of virtual users that hold more", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.ConnectionsPerVU = 2; return s }, []string{
+			"runner 1 ran another plan: CONNECTIONS_PER_VU is 2, planned was 1",
+		}},
 		{"of another target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://other"; return s }, []string{
 			"runner 1 ran another plan: BACKEND_URL is http://other, planned was http://h",
 		}},

@@ -61,12 +61,28 @@ func (m *module) plan(v sobek.Value) {
 		common.Throw(rt, fmt.Errorf("soak.plan: %w", err))
 	}
 	p := plan.Default()
+	if err := p.ReadEnvironment(m.environment); err != nil { // what a script does not state
+		common.Throw(rt, err)
+	}
+	p.RunID, p.Suite = "", ""
 	p.TestID, p.Connections, p.Seconds, p.NoopInterval = s.TestID, s.Connections, s.Seconds, s.NoopInterval
 	p.BackendURL, p.Prefix, p.Reconnect = s.BackendURL, s.Prefix, s.Reconnect
 	p.Runners, p.ConnectionsPerVU, p.LateMS = s.Runners, s.ConnectionsPerVU, s.LateMS
 	if err := m.recorder.setPlan(p); err != nil {
 		common.Throw(rt, err)
 	}
+}
+
+// environment is a variable as scripts see it, "" for none.
+func (m *module) environment(name string) string {
+	env, ok := m.vu.Runtime().Get("__ENV").(*sobek.Object)
+	if !ok {
+		return ""
+	}
+	if v := env.Get(name); v != nil && !sobek.IsUndefined(v) {
+		return v.String()
+	}
+	return ""
 }
 
 // newLedger is the constructor `new Ledger(id)`.

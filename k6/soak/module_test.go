@@ -111,3 +111,19 @@ func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {
 	}
 	require.Len(t, filled(r).Connections, 2)
 }
+
+// A setting that a script does not state reaches the shard all the same.
+func TestAPlanHasWhatTheEnvironmentSaysBesideTheScript(t *testing.T) {
+	t.Parallel()
+	rt, r := newVU(t)
+	js(t, rt, `globalThis.__ENV = { MAX_LATE: "7", SECONDS: "99", SOAK_RUN_ID: "x" }; ""`)
+	js(t, rt, planJS)
+	require.Equal(t, 7, filled(r).Plan.MaxLate)
+	require.NotEqual(t, 99, filled(r).Plan.Seconds, "what a script states counts")
+	require.Empty(t, filled(r).Plan.RunID)
+
+	rt, _ = newVU(t)
+	js(t, rt, `globalThis.__ENV = { MAX_LATE: "few" }; ""`)
+	_, err := rt.VU.Runtime().RunString(planJS)
+	require.ErrorContains(t, err, `MAX_LATE is "few": it must be a whole number`)
+}
