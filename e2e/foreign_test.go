@@ -21,6 +21,7 @@ import (
 type foreign struct {
 	interval time.Duration
 	fault    string
+	say      func(id string, n int) string // what the nth noop of a stream is on the wire; nil: as it should be
 	mu       sync.Mutex
 	streams  map[string]chan struct{}
 }
@@ -64,6 +65,9 @@ func (f *foreign) connect(w http.ResponseWriter, r *http.Request, id string) {
 		case <-tick.C:
 		}
 		text := "data: 0\n\n"
+		if f.say != nil {
+			text = f.say(id, n)
+		}
 		if id == "f-3" && n >= 4 {
 			switch {
 			case f.fault == "drop" && n == 4:

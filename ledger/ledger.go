@@ -196,6 +196,7 @@ func (l *Ledger) Record() Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.rec
+	r.LastAt = l.lastAt
 	r.Findings = append([]Finding(nil), l.rec.Findings...)
 	r.Outages = append([]Outage(nil), l.rec.Outages...)
 	l.numbers.fill(&r)
@@ -208,6 +209,7 @@ func (l *Ledger) Sums() Record {
 	defer l.mu.Unlock()
 	r := l.rec
 	r.Findings, r.Outages = nil, nil
+	r.LastAt = l.lastAt
 	r.Lost = l.numbers.lost()
 	return r
 }

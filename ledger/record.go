@@ -19,6 +19,7 @@ type Record struct {
 	OpenedAt Instant       `json:"opened_ns"`
 	ClosedAt Instant       `json:"closed_ns"`
 	Held     time.Duration `json:"held_ns"` // headers to end, summed over streams
+	LastAt   Instant       `json:"last_ns"` // when the last noop came, or the headers of the last stream after it
 
 	Received   uint64 `json:"received"`   // distinct good noops
 	Lost       uint64 `json:"lost"`       // numbers skipped and never seen

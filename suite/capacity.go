@@ -2,8 +2,6 @@ package suite
 
 import (
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/sse-soak/sse-soak/ledger"
 	"github.com/sse-soak/sse-soak/shard"
@@ -18,7 +16,7 @@ var capacity = Suite{
 	Script: []string{"load-tests", "sse", "ramp.js"},
 	Settings: []Setting{
 		{"STEP", "connections that a step adds"},
-		{"STEP_SECONDS", "length of a step"},
+		{"STEP_SECONDS", "length of a step, before what it still owes is awaited"},
 		{"CEILING", "connections of the last step"},
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
@@ -26,72 +24,6 @@ var capacity = Suite{
 	},
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
 	Assess: assessCapacity,
-}
-
-// A step is some connections that were held for a while, and what went wrong meanwhile.
-type step struct {
-	shard.Stage
-	from, to                       time.Time
-	refused, dropped, missed, late int64
-	idle                           int64 // of those dropped: this side gave up, because nothing came
-	connect                        shard.Metric
-	lateness                       *shard.Histogram
-	machine                        Machine
-}
-
-// status says how a step was sustained. Lateness may be the generator's own, and so may silence on
-// which it gave up; a refusal, a cut or a loss while a stream is held is not.
-func (s step) status() (Status, string) {
-	var why []string
-	for _, f := range []struct {
-		n    int64
-		what string
-	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}} {
-		if f.n > 0 {
-			why = append(why, whole(f.n)+" "+f.what)
-		}
-	}
-	switch {
-	case len(why) == 0:
-		return Good, ""
-	case s.refused == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.machine.GeneratorLimit() != "":
-		return ByGenerator, strings.Join(append(why, s.machine.GeneratorLimit()), "; ")
-	}
-	return Bad, strings.Join(why, ", ")
-}
-
-// steps are those that were begun, in order.
-func (r *Run) steps() (out []step) {
-	m := r.Rounds[0]
-	if m.Suite == nil {
-		return nil
-	}
-	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
-	faults := func(kind, stage string) int64 { return int64(sumsByStage(m, "capacity_"+kind)[stage].Sum) }
-	for _, st := range m.Suite.Stages {
-		seen, ok := open[st.Name]
-		if !ok {
-			continue
-		}
-		s := step{Stage: st, from: time.UnixMicro(seen.FirstUS), to: time.UnixMicro(seen.LastUS), connect: connect[st.Name]}
-		s.refused, s.dropped = faults("refused", st.Name), faults("dropped", st.Name)
-		s.missed, s.late = faults("missed", st.Name), faults("late", st.Name)
-		s.idle = gaveUp(m, s.from, s.to)
-		s.lateness = lateness(m, s.from, s.to)
-		s.machine = r.machine(m, s.from, s.to)
-		out = append(out, s)
-	}
-	return out
-}
-
-// gaveUp is how many streams the client closed between two instants, because nothing came.
-func gaveUp(m *shard.Merged, from, to time.Time) (n int64) {
-	for _, c := range m.Connections {
-		if at := m.Runners[c.Runner].At(c.ClosedAt); c.State == ledger.Dropped && c.Reason == "idle" && !at.Before(from) && !at.After(to) {
-			n++
-		}
-	}
-	return n
 }
 
 // capacityOf is the breaking point: the first step that was not good.
@@ -108,7 +40,9 @@ func capacityOf(steps []step) (b Breaking) {
 }
 
 func assessCapacity(r *Run) verdict.Assessment {
-	m, account, steps := r.Rounds[0], r.streams(), r.steps()
+	m := r.begun()
+	account := verdict.Account(m, r.Server, r.OneHost)
+	steps := r.steps()
 	b := capacityOf(steps)
 	safe, burst := b.Ranges(streamsUnit)
 	a := verdict.Assessment{
@@ -120,8 +54,51 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Tables:  []verdict.Table{stepTable(steps), recommendationTable(b.Sustained, streamsUnit), stepResources(r, steps)},
 		Figures: []verdict.Figure{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 	}
-	a.Criteria = []verdict.Judged{firstStep(steps, account), enoughConnections(r, b), stepsByGenerator(steps)}
+	a.Criteria = append([]verdict.Judged{everyStream(m), firstStep(steps, account), enoughConnections(r, b), endedWhenAsked(m, b), climbExplained(r, b, steps)},
+		account.AtAnyLoad()...)
+	a.Criteria = append(a.Criteria, stepsByGenerator(steps))
 	return a
+}
+
+// begun is what the runners left, with the streams of the steps that were begun as those that were
+// planned: a climb that has found the breaking point opens no more.
+func (r *Run) begun() *shard.Merged {
+	m := *r.Rounds[0]
+	open := sumsByStage(&m, "capacity_streams")
+	m.Plan.Connections = 0
+	for _, st := range stagesOf(&m) {
+		if _, ok := open[st.Name]; ok {
+			m.Plan.Connections = st.Concurrency
+		}
+	}
+	return &m
+}
+
+// endedWhenAsked fails a service that goes on with a sustained stream when it is asked to end it.
+func endedWhenAsked(m *shard.Merged, b Breaking) verdict.Judged {
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "streams ended when asked", Limit: "all that were sustained", Actual: "all", Pass: true, Why: "a server that cannot end a stream fills up",
+	}}
+	var on int64
+	for i := range m.Connections {
+		if n, ok := m.Plan.Number(m.Connections[i].ID); ok && float64(n) < b.Sustained && m.Connections[i].State == ledger.Unfinished {
+			on++
+		}
+	}
+	if on > 0 {
+		c.Actual, c.Pass = whole(on)+" went on", false
+		c.Reasons = []string{fmt.Sprintf("%s of %s sustained streams went on after the server was asked to end them", whole(on), count(b.Sustained))}
+	}
+	return c
+}
+
+// climbExplained makes a run invalid whose climb ended before the ceiling, though no step was bad.
+func climbExplained(r *Run, b Breaking, steps []step) verdict.Judged {
+	stages := stagesOf(r.Rounds[0])
+	return verdict.Judged{Criterion: verdict.Criterion{
+		Name: "the climb ended for a reason", Limit: "a breaking point, or the ceiling", Actual: fmt.Sprintf("%d of %d steps", len(steps), len(stages)),
+		Pass: b.Failed > 0 || len(steps) == len(stages), Invalid: true, Why: "what was not tried is not known to break",
+	}}
 }
 
 func firstStep(steps []step, account *verdict.Streams) verdict.Judged {
@@ -170,8 +147,8 @@ func stepsByGenerator(steps []step) verdict.Judged {
 func stepTable(steps []step) verdict.Table {
 	t := verdict.Table{
 		Title:   "Steps",
-		Note:    "good: no connect failed, no stream was dropped, no noop missed or late; lateness and connect in ms",
-		Columns: []string{"held", "connect p50", "connect p99", "late p50", "late p99", "late max", "refused", "dropped", "missed", "late", "status"},
+		Note:    "good: no connect failed, no stream was dropped, no noop missed or late of those due in the step; wrong: doubled, overtaken or damaged; lateness and connect in ms",
+		Columns: []string{"held", "connect p50", "connect p99", "late p50", "late p99", "late max", "refused", "dropped", "missed", "late", "wrong", "status"},
 	}
 	for _, s := range steps {
 		status, _ := s.status()
@@ -179,7 +156,7 @@ func stepTable(steps []step) verdict.Table {
 		if s.lateness != nil {
 			row = append(row[:3], figure(quantile(s.lateness, .5)), figure(quantile(s.lateness, .99)), figure(float64(s.lateness.Max().Microseconds())/1000))
 		}
-		t.Rows = append(t.Rows, append(row, whole(s.refused), whole(s.dropped), whole(s.missed), whole(s.late), string(status)))
+		t.Rows = append(t.Rows, append(row, whole(s.refused), whole(s.dropped), whole(s.missed), whole(s.late), whole(s.wrong), string(status)))
 	}
 	return t
 }

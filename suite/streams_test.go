@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -104,29 +105,92 @@ func TestChurnFindsFaults(t *testing.T) {
 	}
 }
 
-// climbing is a capacity run of these steps, of which each took 10 s.
+// climbing is a capacity run of these steps, each of which took 10 s, with a noop every second on
+// each stream.
 func climbing(held ...int) *Run {
 	var stages []shard.Stage
 	for i, n := range held {
 		stages = append(stages, shard.Stage{Name: fmt.Sprint("held-", n), Title: fmt.Sprint(n), Start: float64(10 * i), Seconds: 10, Concurrency: n})
 	}
-	r := runOf("capacity", map[string]string{"MIN_CONNECTIONS": "0"}, stages...)
+	r := runOf("capacity", map[string]string{}, stages...)
+	m := r.Rounds[0]
+	total := time.Duration(len(held)) * 10 * time.Second
 	for i, n := range held {
-		r.holding(n-r.Rounds[0].Plan.Connections, time.Duration(60-10*i)*time.Second)
-		from := began.Add(time.Duration(10*i) * time.Second)
-		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{
+		opened := time.Duration(i) * 10 * time.Second
+		r.holding(n-len(m.Connections), total-opened)
+		for k := range m.Connections {
+			if c := &m.Connections[k]; c.LastAt == 0 {
+				c.OpenedAt, c.LastAt, c.ClosedAt = opened, total, total
+			}
+		}
+		from := began.Add(opened)
+		m.Metrics = append(m.Metrics, shard.Metric{
 			Name: "capacity_streams", Type: "gauge", Tags: map[string]string{shard.TagStage: stages[i].Name},
 			FirstUS: from.UnixMicro(), LastUS: from.Add(10 * time.Second).UnixMicro(),
 		})
 	}
+	m.Checks = nil
 	h := shard.NewHistogram()
 	h.Record(20 * time.Millisecond)
-	r.Rounds[0].Series = []shard.Bucket{{Unix: began.Unix(), Lateness: h.Pack(), CPUPercent: 30}, {Unix: began.Unix() + 15, Lateness: h.Pack(), CPUPercent: 60}}
+	m.Series = []shard.Bucket{{Unix: began.Unix(), Lateness: h.Pack(), CPUPercent: 30}, {Unix: began.Unix() + 15, Lateness: h.Pack(), CPUPercent: 60}}
 	return r
+}
+
+// stream is the nth stream of a run; what is wrong with it the server's ledger does not show.
+func (r *Run) stream(n int) *shard.Connection {
+	c := &r.Rounds[0].Connections[n]
+	delete(r.Server, c.ID)
+	return c
+}
+
+// late makes count noops of a stream late, from the one due at that instant.
+func (r *Run) late(n, count int, due time.Duration) {
+	c := &r.Rounds[0].Connections[n]
+	for i := range count {
+		c.Late++
+		at := due + time.Duration(i)*time.Second
+		c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLate, From: 3, At: at + 2*time.Second, Lateness: 2 * time.Second})
+	}
+}
+
+// silent lets a stream of the run bring nothing after an instant.
+func (r *Run) silent(n int, after time.Duration) {
+	c := &r.Rounds[0].Connections[n]
+	c.LastAt = max(after, c.OpenedAt)
+	c.Tail = uint64((c.ClosedAt - c.LastAt) / time.Second)
+	c.Received -= c.Tail
+	c.Last = c.Received
+	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindTail, From: c.Received + 1, Count: c.Tail, At: c.ClosedAt})
+	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
+}
+
+// cut lets a stream end too early.
+func (r *Run) cut(n int, at time.Duration, reason string) {
+	c := &r.Rounds[0].Connections[n]
+	c.State, c.Reason, c.ClosedAt, c.Held = ledger.Dropped, reason, at, at-c.OpenedAt
+	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindDropped, At: at, Note: reason})
+	c.Received = uint64(c.Held / time.Second)
+	c.Last, c.LastAt = c.Received, at
+	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
+}
+
+// refuse never opens a stream.
+func (r *Run) refuse(n int) {
+	c := &r.Rounds[0].Connections[n]
+	delete(r.Server, c.ID)
+	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
+}
+
+// climbed takes back the steps after the nth, which were not begun.
+func (r *Run) climbed(n int) {
+	m := r.Rounds[0]
+	m.Connections = m.Connections[:m.Suite.Stages[n-1].Concurrency]
+	m.Metrics = m.Metrics[:n]
 }
 
 func TestCapacity(t *testing.T) {
 	t.Parallel()
+	second := time.Second
 	for _, c := range []struct {
 		name     string
 		edit     func(*Run)
@@ -135,33 +199,62 @@ func TestCapacity(t *testing.T) {
 		standard string
 	}{
 		{"it never breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
-		{"a noop is late", func(r *Run) { r.counted("capacity_late", "held-300", 7) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
+		{"a noop is late", func(r *Run) { r.late(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
+		{"a noop is late that was due before the step in which it came", func(r *Run) { r.late(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
 		{"a noop is missed, which is never the generator's", func(r *Run) {
-			r.counted("capacity_missed", "held-200", 2)
+			r.silent(3, 28*second)
 			r.Rounds[0].Series[1].StallMS = 900
+		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
+		{"what a stream missed counts when it was due, not when it ended", func(r *Run) { r.silent(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noops missed)", "71"},
+		{"what was skipped counts when it was due, not when the next one came", func(r *Run) {
+			c := r.stream(3)
+			c.Lost, c.Received = 4, c.Received-4
+			c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 18, To: 21, Count: 4, At: 22 * second}}
+			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Received}
 		}, verdict.Pass, "between 100 and 200 connections (2 noops missed)", "71"},
+		{"the last noops that the server says it sent", func(r *Run) {
+			r.Server["d-250"] = verdict.ServerEntry{ID: "d-250", First: 1, Last: 12, Sent: 12}
+		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
+		{"a miss that is not listed counts where the last one that is was due", func(r *Run) {
+			r.silent(3, 25*second)
+			c := &r.Rounds[0].Connections[3]
+			c.Unsent, c.Received, c.Unlisted = 1, c.Received-1, 1
+		}, verdict.Pass, "between 200 and 300 connections (6 noops missed)", "143"},
+		{"silence beyond 100", func(r *Run) {
+			for n := 100; n < 200; n++ {
+				r.silent(n, 0)
+			}
+			r.climbed(2)
+		}, verdict.Pass, "between 100 and 200 connections (2,000 noops missed)", "71"},
 		{"a noop is late while the generator stood still", func(r *Run) {
-			r.counted("capacity_late", "held-200", 2)
+			r.late(3, 2, 16*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
-		{"a starved generator gave streams up", func(r *Run) {
-			r.counted("capacity_dropped", "held-200", 1).counted("capacity_missed", "held-200", 3)
-			r.Rounds[0].Series[1].StallMS = 900
+		{"a starved generator gave a stream up", func(r *Run) {
+			r.silent(7, 12*second)
 			c := &r.Rounds[0].Connections[7]
-			c.State, c.Reason, c.ClosedAt = ledger.Dropped, "idle", 15*time.Second
+			c.State, c.Reason = ledger.Dropped, "idle"
+			r.climbed(2)
+			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
 		{"the server cut a stream off meanwhile", func(r *Run) {
-			r.counted("capacity_dropped", "held-200", 1)
 			r.Rounds[0].Series[1].StallMS = 900
-			c := &r.Rounds[0].Connections[7]
-			c.State, c.Reason, c.ClosedAt = ledger.Dropped, "reset", 15*time.Second
+			r.cut(7, 15*second, "reset")
 		}, verdict.Pass, "between 100 and 200 connections (1 streams dropped)", "71"},
-		{"connects fail in the first step", func(r *Run) { r.counted("capacity_refused", "held-100", 50) }, verdict.Fail, "below 100 connections", "0"},
+		{"connects fail in the first step", func(r *Run) {
+			for n := range 50 {
+				r.refuse(n)
+			}
+		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
+		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections[150].OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
+		{"a noop is missed at the first step", func(r *Run) { r.silent(3, 5*second); r.climbed(1) }, verdict.Fail, "below 100 connections", "0"},
 		{"less than is wanted", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
-			r.counted("capacity_dropped", "held-300", 1)
+			r.cut(7, 25*second, "reset")
 		}, verdict.Fail, "between 200 and 300", "143"},
 		{"nothing was measured", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
+		{"the climb ended for no reason", func(r *Run) { r.climbed(2) }, verdict.Invalid, "", "143"},
+		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "", "214"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -174,8 +267,51 @@ func TestCapacity(t *testing.T) {
 		})
 	}
 	v := judged(climbing(100, 200))
-	require.Equal(t, []string{"100", "–", "–", "20.0", "20.0", "20.0", "0", "0", "0", "0", "good"}, table(v, "Steps").Rows[0])
+	require.Equal(t, []string{"100", "–", "–", "20.0", "20.0", "20.0", "0", "0", "0", "0", "0", "good"}, table(v, "Steps").Rows[0])
 	require.Equal(t, 200.0, v.Figures[0].Value)
+}
+
+// No load makes a good service send what is wrong: where it does at a step that is not sustained
+// either, the run fails all the same.
+func TestCapacityFailsWhatIsWrongAtAnyLoad(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(*Run, *shard.Connection)
+		says string
+	}{
+		"a noop came twice": {func(_ *Run, c *shard.Connection) {
+			c.Duplicated = 1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindDuplicated, From: 3, At: 24 * time.Second}}
+		}, "d-250 received noop 3 twice"},
+		"a noop was damaged": {func(_ *Run, c *shard.Connection) {
+			c.Corrupted, c.Received = 1, c.Received-1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 24 * time.Second, Note: "1"}}
+		}, "d-250 received noop 3 corrupted"},
+		"a noop was overtaken": {func(_ *Run, c *shard.Connection) {
+			c.Reordered = 1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindReordered, From: 3, At: 24 * time.Second}}
+		}, "d-250 received noop 3 out of order"},
+		"the server counts otherwise": {func(r *Run, c *shard.Connection) {
+			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last + 3}
+		}, "the server says it sent 13 noops to d-250, 10 arrived"},
+		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server has no entry for d-250"},
+		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams went on"},
+	} {
+		r := climbing(100, 200, 300)
+		c.edit(r, &r.Rounds[0].Connections[250])
+		v := judged(r)
+		require.Equal(t, verdict.Fail, v.Verdict, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+		if strings.HasPrefix(name, "a noop") {
+			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops doubled, overtaken or damaged)", name)
+		}
+	}
+	r := climbing(100, 200, 300)
+	r.silent(299, 25*time.Second) // what one stream missed does not excuse what the server says of another
+	r.Server["d-7"] = verdict.ServerEntry{ID: "d-7", First: 1, Last: 30, Sent: 31}
+	v := judged(r)
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, fmt.Sprint(v.Reasons), "the server says it sent 31 noops to d-7, 30 arrived")
 }
 
 // spreading is a fan-out of 10 broadcasts to each number of streams.

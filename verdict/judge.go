@@ -46,6 +46,8 @@ type judge struct {
 	listed   map[ledger.Kind]int
 	short    []string // ids that received fewer than floor(held / interval)
 	disagree []string // sentences
+
+	unexplained []string // those of disagree on streams on which nothing else is wrong
 }
 
 func (j *judge) connections() {
@@ -70,6 +72,7 @@ func (j *judge) connection(r *shard.Connection) {
 		r.State = ledger.Dropped // stored, so that a second verdict does not find it again
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
 	}
+	agreed := len(j.disagree)
 	lostAtEnd := j.compare(r)
 	if lostAtEnd > 0 { // stored with the connection, so that every later reader sees the same
 		r.Tail += lostAtEnd
@@ -77,6 +80,9 @@ func (j *judge) connection(r *shard.Connection) {
 			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lostAtEnd, Count: lostAtEnd, At: r.ClosedAt,
 			Note: "sent, by the server's ledger",
 		})
+	}
+	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
+		j.unexplained = append(j.unexplained, j.disagree[agreed:]...)
 	}
 	n := &j.v.Noops
 	n.Received += r.Received

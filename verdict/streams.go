@@ -1,6 +1,9 @@
 package verdict
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/sse-soak/sse-soak/ledger"
 	"github.com/sse-soak/sse-soak/shard"
 )
@@ -32,6 +35,18 @@ func Account(m *shard.Merged, server ServerLedger, oneClock bool) *Streams {
 // received once, in order and intact, the server's count and the script's checks.
 func (s *Streams) Criteria() []Judged {
 	return append(s.judge.streamCriteria(), s.judge.countCriteria()...)
+}
+
+// byLoad begin the names of the criteria that more load may break in a good service. The script of
+// a climb, which looks for that load, makes no checks.
+var byLoad = []string{"connections opened", "connections held to the end", "noops missed", "noops over ", "checks of the script"}
+
+// AtAnyLoad are those criteria that hold however much load there is. A suite that looks for the
+// breaking point judges the others by step.
+func (s *Streams) AtAnyLoad() []Judged {
+	return slices.DeleteFunc(s.Criteria(), func(c Judged) bool {
+		return slices.ContainsFunc(byLoad, func(name string) bool { return strings.HasPrefix(c.Name, name) })
+	})
 }
 
 // Sentences are the findings of some kinds in words, the first of each.

@@ -44,12 +44,24 @@ func (l *jsLedger) Get(key string) sobek.Value {
 		return l.rt.ToValue(field(l.ledger.Sums()))
 	}
 	switch key {
+	case "silentMs":
+		return l.rt.ToValue(l.silentMs(time.Now()))
 	case "askToEnd":
 		return l.rt.ToValue(func() { l.ledger.AskedToEnd(l.recorder.instant(time.Now())) })
 	case "toString":
 		return l.rt.ToValue(func() string { return l.describe() })
 	}
 	return nil
+}
+
+// silentMs is how long nothing has come on a stream that is open: the ledger itself finds a noop
+// missed only when another one comes, or the stream ends.
+func (l *jsLedger) silentMs(now time.Time) float64 {
+	r := l.ledger.Sums()
+	if r.State != ledger.Open {
+		return 0
+	}
+	return max(milliseconds(l.recorder.instant(now)-r.LastAt), 0)
 }
 
 func (l *jsLedger) describe() string {
@@ -64,7 +76,7 @@ func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 // Has says which properties there are.
 func (l *jsLedger) Has(key string) bool {
 	_, ok := ledgerFields[key]
-	return ok || key == "askToEnd" || key == "toString"
+	return ok || key == "silentMs" || key == "askToEnd" || key == "toString"
 }
 
 // Delete refuses.
@@ -76,5 +88,5 @@ func (l *jsLedger) Keys() []string {
 	for k := range ledgerFields {
 		keys = append(keys, k)
 	}
-	return keys
+	return append(keys, "silentMs")
 }

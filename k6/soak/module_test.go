@@ -67,6 +67,14 @@ func TestALedgerNeedsAnIDAndAPlan(t *testing.T) {
 	}
 }
 
+// l is the ledger that a script keeps in the variable of that name.
+func l(t *testing.T, rt *modulestest.Runtime) *jsLedger {
+	t.Helper()
+	own, ok := rt.VU.Runtime().Get("l").Export().(*jsLedger)
+	require.True(t, ok)
+	return own
+}
+
 func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)
@@ -91,11 +99,14 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	_, err := rt.VU.Runtime().RunString(`"use strict"; l.received = 99`)
 	require.Error(t, err)
 	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "askToEnd" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
-	require.Equal(t, fmt.Sprint(len(ledgerFields)), js(t, rt, `String(Object.keys(l).length)`))
+	require.Equal(t, fmt.Sprint(len(ledgerFields)+1), js(t, rt, `String(Object.keys(l).length)`))
 	require.Equal(t, "d-0", js(t, rt, `JSON.parse(JSON.stringify(l)).id`))
 
+	require.Zero(t, l(t, rt).silentMs(at), "the last noop is of the future")
+	require.EqualValues(t, 2500, l(t, rt).silentMs(at.Add(47500*time.Millisecond)), "since the last noop")
 	js(t, rt, `l.askToEnd()`)
 	observer.Closed(at.Add(46*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
+	require.Equal(t, "0", js(t, rt, `String(l.silentMs)`), "no stream is open any more")
 	require.Equal(t, "completed server 46000 1", js(t, rt, `[l.state, l.reason, l.heldMs, l.streams].join(" ")`))
 	require.Equal(t, ledger.Completed, filled(r).Connections[0].State)
 }

@@ -1,9 +1,10 @@
 // @ts-check
-// Capacity: adds connections in steps until a noop is missed or late, or a connect fails.
+// Capacity: adds connections in steps until a noop is missed or late, or a connect fails. What came of
+// each step is told by the ledgers of its streams; the script only finds out when to stop.
 //
 //   bin/soak run capacity
 
-import { Counter, Gauge, Trend } from 'k6/metrics';
+import { Gauge, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig } from '../lib/config.js';
@@ -28,16 +29,20 @@ if (values.STEP < 1 || values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
 }
 oneRunner('capacity');
 
+/** A step is held for so many seconds longer, until all that it owes can have come. */
+const SETTLE = values.NOOP_INTERVAL + Math.min(values.LATE_MS / 1000, values.NOOP_INTERVAL / 2);
+
 /** @type {import('k6/x/soak').Stage[]} */
 const stages = [];
+const stepSeconds = values.STEP_SECONDS + SETTLE;
 for (let n = values.STEP; n <= values.CEILING; n += values.STEP) {
-  stages.push({ name: `held-${n}`, title: `${n}`, kind: 'load', start: stages.length * values.STEP_SECONDS, seconds: values.STEP_SECONDS, concurrency: n });
+  stages.push({ name: `held-${n}`, title: `${n}`, kind: 'load', start: stages.length * stepSeconds, seconds: stepSeconds, concurrency: n });
 }
 if (stages.length === 0) {
   throw new Error(`CEILING is ${values.CEILING}: it must be at least STEP, ${values.STEP}.`);
 }
 
-const seconds = stages.length * values.STEP_SECONDS;
+const seconds = Math.ceil(stages.length * stepSeconds + SETTLE);
 const config = streamConfig({ connections: stages.length * values.STEP, seconds: seconds + 60, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
 plan(config);
 suite({ name: 'capacity', profile: name, parameters, splitBy: ['scenario'], stages });
@@ -51,13 +56,6 @@ export const options = {
 
 /** Streams held, at the beginning and at the end of a step: the samples' times are those of the step. */
 const open = new Gauge('capacity_streams');
-/** What went wrong in a step, over all streams. */
-const faults = {
-  refused: new Counter('capacity_refused'),
-  dropped: new Counter('capacity_dropped'),
-  missed: new Counter('capacity_missed'),
-  late: new Counter('capacity_late'),
-};
 /** Of the streams that a step added: dial to headers. */
 const connecting = new Trend('capacity_connect', true);
 
@@ -67,13 +65,12 @@ const PACE = 50;
 export default async function () {
   /** @type {Stream[]} */
   const streams = [];
-  let before = { refused: 0, dropped: 0, missed: 0, late: 0 };
   for (const [i, stage] of stages.entries()) {
     const tags = { scenario: stage.name };
     const began = Date.now();
     open.add(streams.length, tags);
     const target = (i + 1) * values.STEP;
-    const group = Math.ceil((values.STEP * PACE * 5) / (stage.seconds * 1000));
+    const group = Math.ceil((values.STEP * PACE * 5) / (values.STEP_SECONDS * 1000));
     while (streams.length < target) {
       for (let n = 0; n < group && streams.length < target; n++) {
         streams.push(new Stream(config, `${config.prefix}${streams.length}`));
@@ -81,19 +78,14 @@ export default async function () {
       await held([], PACE);
     }
     await held([], Math.max(stage.seconds * 1000 - (Date.now() - began), 0));
+    const suffered = await suffers(streams);
     open.add(streams.length, tags);
     for (const stream of streams.slice(i * values.STEP)) {
       if (stream.opened) {
         connecting.add(stream.ledger.connectMs, tags);
       }
     }
-    const now = sum(streams);
-    faults.refused.add(now.refused - before.refused, tags);
-    faults.dropped.add(now.dropped - before.dropped, tags);
-    faults.missed.add(now.missed - before.missed, tags);
-    faults.late.add(now.late - before.late, tags);
-    before = now;
-    if (now.refused + now.dropped + now.missed + now.late > 0) {
+    if (suffered) {
       break;
     }
   }
@@ -101,19 +93,30 @@ export default async function () {
 }
 
 /**
+ * Tells whether anything has gone wrong so far. Silence has to last: a stream may be late at this very
+ * moment, and not be silent for good.
+ *
  * @param {Stream[]} streams
- * @returns what has gone wrong so far
+ * @returns {Promise<boolean>}
  */
-function sum(streams) {
-  const out = { refused: 0, dropped: 0, missed: 0, late: 0 };
-  for (const stream of streams) {
-    if (!stream.opened) {
-      out.refused++; // or not yet answered, which is as bad
-    } else if (stream.over) {
-      out.dropped++;
-    }
-    out.missed += stream.ledger.missed;
-    out.late += stream.ledger.late;
+async function suffers(streams) {
+  if (streams.some(faulty)) {
+    return true;
   }
-  return out;
+  if (!streams.some(silent)) {
+    return false;
+  }
+  await held([], SETTLE * 1000);
+  return streams.some((stream) => faulty(stream) || silent(stream));
+}
+
+/** @param {Stream} stream */
+function faulty({ opened, over, ledger }) {
+  // Not yet answered is as bad as refused.
+  return !opened || over || ledger.missed + ledger.late + ledger.duplicated + ledger.reordered + ledger.corrupted > 0;
+}
+
+/** @param {Stream} stream */
+function silent({ ledger }) {
+  return ledger.silentMs > 1.5 * values.NOOP_INTERVAL * 1000 + values.LATE_MS;
 }

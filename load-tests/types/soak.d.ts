@@ -162,6 +162,11 @@ declare module 'k6/x/soak' {
     readonly corrupted: number;
     /** Came more than `lateMs` after their interval. */
     readonly late: number;
+    /**
+     * Milliseconds since the last noop, or since the headers where none has come yet; 0 while no stream is
+     * open. A silence is `missed` only once another noop comes or the stream ends.
+     */
+    readonly silentMs: number;
     /** `completed`, with every noop received once, in order and intact; lateness is no fault here. */
     readonly faultless: boolean;
     /**
