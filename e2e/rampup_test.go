@@ -110,7 +110,7 @@ func TestRampupFindsTheBreakingPoint(t *testing.T) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, from, 50.)
 	require.Less(t, to, 300., "the search came closer")
-	require.Equal(t, []string{"1503", "status 503"}, section(v, "Errors").Rows[0][:2])
+	require.Equal(t, []string{"status-503", "status 503"}, section(v, "Errors").Rows[0][:2])
 	require.DirExists(t, r.dir.Path("round-02"))
 	again, _, err := r.dir.Judge()
 	require.NoError(t, err)

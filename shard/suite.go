@@ -13,10 +13,13 @@ const (
 	TagStage        = "scenario"
 	TagEndpoint     = "endpoint"
 	TagServer       = "server" // which of several, where they say so
-	TagCode         = "code"   // CodeOK, CodeWrong, or k6's error code
+	TagCode         = "code"   // CodeOK, CodeWrong, CodeStatus and the status, or CodeNet and k6's number of the error
 	CodeOK          = "ok"
-	CodeWrong       = "wrong" // the answer came, with status 200, and was not the right one
+	CodeWrong       = "wrong"   // the answer came, with status 200, and was not the right one
+	CodeStatus      = "status-" // an answer of another status: status-503
+	CodeNet         = "net-"    // no answer: net-1220 is a reset
 	Dropped         = "dropped_iterations"
+	SentAgain       = "requests_sent_again" // over HTTP/2, where the server said that it had not looked at them
 	Other           = "(other)" // value of the first tag where a script made too many combinations
 )
 

@@ -85,7 +85,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		Figures:  []verdict.Figure{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:   fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce)),
 	}
-	a.Criteria = append(a.Criteria, r.serverAgrees()...)
+	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, detailTables(measured, total)...)
 	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, atOnce))
 	a.Tables = append(a.Tables, r.resourceTables(measured)...)

@@ -31,7 +31,7 @@ func TestBurst(t *testing.T) {
 	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
 	require.Equal(t, []string{"conservative", "2.5×", "80", "what must not fail"}, table(v, "Recommended maximum loads").Rows[0])
 
-	v = judged(bursts().answers("burst-200", 150, 100).answers("burst-200", 50, 1, shard.TagCode, "1502").answers("health-burst-200", 1, 1))
+	v = judged(bursts().answers("burst-200", 150, 100).answers("burst-200", 50, 1, shard.TagCode, "status-502").answers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, "what is refused in a burst is a limit: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, 75.0 % answered)")
 	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
@@ -40,7 +40,7 @@ func TestBurst(t *testing.T) {
 func TestAServiceThatIsNotWellAfterABurst(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]*Run{
-		"it answers with an error": bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1, shard.TagCode, "1500"),
+		"it answers with an error": bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
 		"it does not answer":       bursts().answers("burst-200", 200, 100),
 	} {
 		v := judged(r)

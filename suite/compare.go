@@ -153,7 +153,7 @@ func assessCompare(r *Run) verdict.Assessment {
 		},
 		Passed: fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why),
 	}
-	a.Criteria = append(a.Criteria, r.serverAgrees()...)
+	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many), serverTable(oneTotal, manyTotal))
 	a.Tables = append(a.Tables, fixedTable("Single", limits, of[single]), fixedTable("Cluster", limits, of[cluster]))
 	a.Tables = append(a.Tables, detailTables(all, total)...)

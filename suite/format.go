@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -100,30 +101,63 @@ func errorTable(q *Requests) (t verdict.Table, any bool) {
 	return t, len(t.Rows) > 0
 }
 
-// codes of k6 (its documentation lists them), in words.
-var codes = map[string]string{
+// netErrors are k6's numbers (its documentation lists them), in words.
+var netErrors = map[string]string{
 	"1000": "no answer", "1010": "network error", "1020": "not a URL", "1050": "timeout", "1100": "name lookup failed", "1101": "no such host",
-	"1200": "TCP error", "1201": "broken pipe", "1210": "connect failed", "1211": "connect timed out", "1212": "connection refused",
-	"1213": "connect failed: addresses or ports used up", "1220": "connection reset", "1300": "TLS error", "1310": "certificate of an unknown authority",
-	"1311": "certificate of another host", shard.CodeWrong: "wrong answer",
+	"1200": "TCP error", "1201": "broken pipe", "1202": "network error", "1210": "connect failed", "1211": "connect timed out", "1212": "connection refused",
+	"1213": "connect failed: addresses or ports used up", "1220": "connection reset", "1300": "TLS error", "1301": "no TLS",
+	"1310": "certificate of an unknown authority", "1311": "certificate of another host", "1701": "content that cannot be unpacked",
 }
 
+// what says a code in words.
 func what(code string) string {
-	if text, ok := codes[code]; ok {
+	if code == shard.CodeWrong {
+		return "wrong answer"
+	}
+	if status, ok := strings.CutPrefix(code, shard.CodeStatus); ok {
+		return "status " + status
+	}
+	number, ok := strings.CutPrefix(code, shard.CodeNet)
+	if !ok {
+		return whatNumber(code)
+	}
+	if text, ok := netErrors[number]; ok {
 		return text
 	}
-	if n, err := strconv.Atoi(code); err == nil && n >= 1300 && n < 1600 {
+	if n, err := strconv.Atoi(number); err == nil && n >= 1600 && n < 1700 {
+		return "HTTP/2 error"
+	}
+	return "k6's error " + number
+}
+
+// whatNumber says a code of older shards in words, which had 1000 + status for statuses: some numbers
+// stand for either.
+func whatNumber(code string) string {
+	n, err := strconv.Atoi(code)
+	text, isNet := netErrors[code]
+	switch {
+	case err != nil:
+		return "unknown"
+	case isNet && n >= 1100 && n < 1600:
+		return fmt.Sprintf("%s, or status %d", text, n-1000)
+	case isNet:
+		return text
+	case n >= 1100 && n < 1600:
 		return fmt.Sprintf("status %d", n-1000)
 	}
-	return "error of k6"
+	return "k6's error " + code
+}
+
+// fromServer says that a code is an answer of the server: a status, or a wrong one.
+func fromServer(code string) bool {
+	return code == shard.CodeWrong || strings.HasPrefix(what(code), "status ")
 }
 
 // serverSaid is the share of requests to which the server itself gave an error or a wrong answer.
 func serverSaid(q *Requests) float64 {
 	var n int64
 	for code, c := range q.Codes {
-		v, err := strconv.Atoi(code)
-		if code == shard.CodeWrong || err == nil && v >= 1302 && v < 1600 && v != 1310 && v != 1311 {
+		if fromServer(code) {
 			n += c
 		}
 	}

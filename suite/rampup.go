@@ -111,7 +111,7 @@ func assessRampup(r *Run) verdict.Assessment {
 		Passed: fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond)),
 	}
 	a.Criteria = append(a.Criteria, rightAnswers(total), baselineSustained(limits, levels), enough(r, breaking), generatorKeptUp(limits, levels))
-	a.Criteria = append(a.Criteria, r.serverAgrees()...)
+	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, stageTable(limits, stages, levels), latencyTable(stages, total))
 	a.Tables = append(a.Tables, detailTables(stages, total)...)
 	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, perSecond))

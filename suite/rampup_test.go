@@ -58,13 +58,13 @@ func TestRampupThatBreaks(t *testing.T) {
 	t.Parallel()
 	r := ramp(rampupParameters, 20, 50)
 	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, MaxVUs: 100})
-	r.answers("rate-100", 600, 40).answers("rate-100", 300, 1, shard.TagCode, "1503").answers("rate-100", 100, 10_000, shard.TagCode, "1050")
+	r.answers("rate-100", 600, 40).answers("rate-100", 300, 1, shard.TagCode, "status-503").answers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
 	require.Contains(t, fact(v, "breaks"), "between 50 and 100 requests/s (40.00 % failed, 60.0 % answered)")
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
 	require.Equal(t, [][]string{
-		{"1503", "status 503", "300", "75.00 %", "17.65 %"}, {"1050", "timeout", "100", "25.00 %", "5.88 %"},
+		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
 	}, table(v, "Errors").Rows)
 	require.Equal(t, "40.0", table(v, "Latency of good answers, ms").Rows[2][5], "what failed does not touch the good ones")
 	require.Equal(t, "400", table(v, "How long failed requests took, ms").Rows[0][1])
@@ -72,6 +72,33 @@ func TestRampupThatBreaks(t *testing.T) {
 	v = judged(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
+}
+
+// Statuses and errors of the network are two kinds. Older shards have 1000 + status for a status, so
+// that some of their numbers may stand for either.
+func TestCodesInWords(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]struct {
+		says       string
+		fromServer bool
+	}{
+		"status-201": {"status 201", true}, "status-204": {"status 204", true}, "status-310": {"status 310", true}, "status-101": {"status 101", true},
+		"net-1201": {"broken pipe", false}, "net-1220": {"connection reset", false}, "net-1310": {"certificate of an unknown authority", false},
+		"net-1611": {"HTTP/2 error", false}, "net-1999": {"k6's error 1999", false}, "wrong": {"wrong answer", true},
+		"1503": {"status 503", true}, "1204": {"status 204", true}, "1201": {"broken pipe, or status 201", false}, "1050": {"timeout", false},
+		"1701": {"content that cannot be unpacked", false}, "": {"unknown", false},
+	} {
+		require.Equal(t, want.says, what(code), code)
+		require.Equal(t, want.fromServer, fromServer(code), code)
+	}
+}
+
+func TestWhatHTTP2SentAgainIsTold(t *testing.T) {
+	t.Parallel()
+	v := judged(ramp(rampupParameters, 20).counted(shard.SentAgain, "rate-20", 3))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Len(t, v.Warnings, 1)
+	require.Contains(t, v.Warnings[0], "the server refused 3 requests unseen")
 }
 
 func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
@@ -168,7 +195,7 @@ func TestTheServersOwnCount(t *testing.T) {
 	} {
 		r := ramp(rampupParameters, 20) // 100 of warm-up and 200
 		if c.failed > 0 {
-			r.answers("rate-20", c.failed, 1, shard.TagCode, "1050")
+			r.answers("rate-20", c.failed, 1, shard.TagCode, "net-1050")
 		}
 		r.OneHost, r.Samples = true, []resources.Sample{{Unix: 1}, {Unix: 2, Served: c.served}}
 		v := judged(r)
@@ -182,7 +209,7 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	r := ramp(with("SEARCH", "1"), 20, 50)
 	require.Nil(t, searchRampup(r), "nothing broke")
-	r.answers("rate-50", 500, 1, shard.TagCode, "1500")
+	r.answers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
 	again := ramp(with("SEARCH", "1"), 35)
 	r.Rounds = append(r.Rounds, again.Rounds[0])
@@ -193,7 +220,7 @@ func TestSearch(t *testing.T) {
 		r.Rounds = append(r.Rounds, again.Rounds[0])
 	}
 	require.Nil(t, searchRampup(r), "it ends")
-	r = ramp(rampupParameters, 20, 50).answers("rate-50", 500, 1, shard.TagCode, "1500")
+	r = ramp(rampupParameters, 20, 50).answers("rate-50", 500, 1, shard.TagCode, "status-500")
 	require.Nil(t, searchRampup(r), "nobody asked for it")
 }
 

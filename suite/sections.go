@@ -22,6 +22,32 @@ func rightAnswers(q *Requests) verdict.Judged {
 	return c
 }
 
+// accounted says whether what was sent is what was counted.
+func (r *Run) accounted() []verdict.Judged { return append(r.serverAgrees(), r.sentOnce()...) }
+
+// sentOnce is advisory, and there where a request was sent again: over HTTP/2, after the server had said
+// that it did not look at it.
+func (r *Run) sentOnce() []verdict.Judged {
+	var again float64
+	for _, m := range r.Rounds {
+		for _, metric := range m.Metrics {
+			if metric.Name == shard.SentAgain {
+				again += metric.Sum
+			}
+		}
+	}
+	if again == 0 {
+		return nil
+	}
+	return []verdict.Judged{{
+		Criterion: verdict.Criterion{
+			Name: "requests are sent once", Limit: "all", Actual: count(again) + " sent again", Advisory: true,
+			Why: "who asks again is told nothing of the first refusal",
+		},
+		Reasons: []string{fmt.Sprintf("the server refused %s requests unseen (HTTP/2: GOAWAY or REFUSED_STREAM), and got them again; their times have both in them", count(again))},
+	}}
+}
+
 // serverAgrees holds the count of the backends, where they are ours and started for this run, against
 // the runners'. What failed may or may not have reached them.
 func (r *Run) serverAgrees() []verdict.Judged {

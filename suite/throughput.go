@@ -98,7 +98,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	for _, st := range levels {
 		a.Figures = append(a.Figures, verdict.Figure{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
 	}
-	a.Criteria = append(a.Criteria, r.serverAgrees()...)
+	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, latencyTable(counted, total))
 	a.Tables = append(a.Tables, detailTables(counted, total)...)
 	a.Tables = append(a.Tables, r.resourceTables(counted)...)

@@ -89,7 +89,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		a.Figures = append(a.Figures, verdict.Figure{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
 	}
 	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
-	a.Criteria = append([]verdict.Judged{lost, fast}, r.serverAgrees()...)
+	a.Criteria = append([]verdict.Judged{lost, fast}, r.accounted()...)
 	a.Tables = append([]verdict.Table{t, latencyTable(stages, total)}, detailTables(stages, total)...)
 	a.Tables = append(a.Tables, r.resourceTables(stages)...)
 	a.Passed = fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)

@@ -1,14 +1,19 @@
 package soak
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/k6/once"
 	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/shard"
 )
 
 type rootModule struct{ recorder *recorder }
@@ -19,17 +24,20 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	mi := &module{vu: vu, recorder: m.recorder}
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
-		"plan":   rt.ToValue(mi.plan),
-		"suite":  rt.ToValue(mi.suite),
-		"Ledger": rt.ToValue(mi.newLedger),
+		"plan":     rt.ToValue(mi.plan),
+		"suite":    rt.ToValue(mi.suite),
+		"Ledger":   rt.ToValue(mi.newLedger),
+		"sendOnce": rt.ToValue(mi.sendOnce),
 	}}
+	mi.again = vu.InitEnv().Registry.MustNewMetric(shard.SentAgain, metrics.Counter)
 	return mi
 }
 
 type module struct {
 	vu       modules.VU
 	recorder *recorder
-	outlet   *outlet         // of the running iteration; on the event loop only
+	outlet   *outlet // of the running iteration; on the event loop only
+	again    *metrics.Metric
 	exports  modules.Exports // made once: k6 asks for them at each use of an imported name
 }
 
@@ -83,6 +91,20 @@ func (m *module) environment(name string) string {
 		return v.String()
 	}
 	return ""
+}
+
+// sendOnce keeps this virtual user's requests from being sent twice unseen.
+func (m *module) sendOnce() {
+	state := m.vu.State()
+	if state == nil {
+		common.Throw(m.vu.Runtime(), common.NewInitContextError("soak.sendOnce is of a virtual user: call it in the default function"))
+	}
+	once.Install(state, func(ctx context.Context) {
+		tags := state.Tags.GetCurrentValues()
+		metrics.PushIfNotDone(ctx, state.Samples, metrics.Sample{
+			TimeSeries: metrics.TimeSeries{Metric: m.again, Tags: tags.Tags}, Time: time.Now(), Metadata: tags.Metadata, Value: 1,
+		})
+	})
 }
 
 // newLedger is the constructor `new Ledger(id)`.

@@ -52,12 +52,12 @@ func TestSumsAreSplitByTheTagsOfTheSuite(t *testing.T) {
 	add(30, map[string]string{"scenario": "r20", "code": "ok", "url": "a"})
 	at = at.Add(time.Second)
 	add(50, map[string]string{"scenario": "r20", "code": "ok", "url": "b"})
-	add(7, map[string]string{"scenario": "r20", "code": "1050"})
+	add(7, map[string]string{"scenario": "r20", "code": "net-1050"})
 	var out shard.Shard
 	s.fill(&out)
 	require.Len(t, out.Metrics, 2)
 	failed, ok := out.Metrics[0], out.Metrics[1]
-	require.Equal(t, map[string]string{"scenario": "r20", "code": "1050"}, failed.Tags)
+	require.Equal(t, map[string]string{"scenario": "r20", "code": "net-1050"}, failed.Tags)
 	require.EqualValues(t, 1, failed.Count)
 	require.Equal(t, map[string]string{"scenario": "r20", "code": "ok"}, ok.Tags)
 	require.EqualValues(t, 2, ok.Count)

@@ -78,7 +78,7 @@ const inFlight = new Trend('server_in_flight');
 export default function () {
   left.add(Date.now() - exec.scenario.startTime);
   const response = ask(backend, OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], values.TIMEOUT_SECONDS);
-  const inHand = Number(response.headers['X-In-Flight']);
+  const inHand = Number(response?.headers['X-In-Flight']);
   if (inHand > 0) {
     inFlight.add(inHand);
   }

@@ -10,7 +10,7 @@ import http from 'k6/http';
 import { suite } from 'k6/x/soak';
 
 import { profile } from '../lib/profile.js';
-import { record, SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
+import { record, sent, SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
 import { Schedule } from '../lib/schedule.js';
 import { authorization, url } from '../lib/settings.js';
 
@@ -71,12 +71,12 @@ export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS 
 /** @param {{data: ArrayBuffer, receipt: string}} body */
 function send(body) {
   const started = Date.now();
-  const response = http.post(`${backend}/default/upload`, body.data, {
+  const response = sent(() => http.post(`${backend}/default/upload`, body.data, {
     headers: { 'Content-Type': 'application/octet-stream', ...authorization() },
     tags: { name: 'upload' },
     responseType: 'text',
     timeout: values.TIMEOUT_SECONDS * 1000,
-  });
+  }));
   record(response, started, 'upload', (r) => JSON.stringify(JSON.parse(r.body)) === body.receipt);
 }
 

@@ -2,8 +2,9 @@
 // The operations of the service under test, each with the one right answer.
 
 import http from 'k6/http';
+import { sendOnce } from 'k6/x/soak';
 
-import { record } from './record.js';
+import { record, sent } from './record.js';
 import { authorization } from './settings.js';
 
 /** @typedef {{name: string, path: string, answer: string}} Operation */
@@ -29,21 +30,22 @@ export const OPERATIONS = [
 ];
 
 /**
- * Asks the service and enters the answer in the account.
+ * Asks the service and records the answer.
  *
  * @param {string} base URL of the service
  * @param {Operation} op
  * @param {number} timeout in seconds
- * @returns {import('k6/http').RefinedResponse<'text'>}
+ * @returns {import('k6/http').RefinedResponse<'text'> | null}
  */
 export function ask(base, op, timeout) {
+  sendOnce();
   const started = Date.now();
-  const response = http.get(base + op.path, {
+  const response = sent(() => http.get(base + op.path, {
     headers: authorization(),
     tags: { name: op.name },
     responseType: 'text',
     timeout: timeout * 1000,
-  });
+  }));
   record(response, started, op.name, (r) => JSON.stringify(JSON.parse(r.body).result) === op.answer);
   return response;
 }

@@ -14,9 +14,27 @@ export const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code'];
 export const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ (['scenario', 'status', 'error_code', 'check']);
 
 /**
- * Enters one request in the account: good only when the status is 200 and the answer is right.
+ * Makes a request. k6 throws where a service switches protocols unasked (status 101): a request that
+ * failed like any other.
  *
- * @param {import('k6/http').RefinedResponse<'text'>} response
+ * @param {() => import('k6/http').RefinedResponse<'text'>} request
+ * @returns {import('k6/http').RefinedResponse<'text'> | null}
+ */
+export function sent(request) {
+  try {
+    return request();
+  } catch (error) {
+    if (!String(error).includes('unsupported response status')) {
+      throw error;
+    }
+    return null;
+  }
+}
+
+/**
+ * Records one request: good only when the status is 200 and the answer is right.
+ *
+ * @param {import('k6/http').RefinedResponse<'text'> | null} response null: {@link sent} had none
  * @param {number} started `Date.now()` before the request
  * @param {string} endpoint
  * @param {(response: import('k6/http').RefinedResponse<'text'>) => boolean} right
@@ -26,23 +44,27 @@ export function record(response, started, endpoint, right) {
   const code = outcome(response, right);
   const good = code === 'ok';
   // What failed has no reliable timings in k6, such as the time of a connect that was refused.
-  const took = good ? response.timings.blocked + response.timings.duration : Date.now() - started;
-  duration.add(took, { endpoint, code, server: response.headers['X-Server'] || '' });
+  const took = good && response ? response.timings.blocked + response.timings.duration : Date.now() - started;
+  duration.add(took, { endpoint, code, server: response?.headers['X-Server'] || '' });
   check(good, { 'status 200 and the right answer': (ok) => ok });
   return good;
 }
 
 /**
- * @param {import('k6/http').RefinedResponse<'text'>} response
+ * @param {import('k6/http').RefinedResponse<'text'> | null} response
  * @param {(response: import('k6/http').RefinedResponse<'text'>) => boolean} right
- * @returns {string} `ok`, `wrong`, or a number as k6 gives it: 1000 + status, below 1300 for the network
+ * @returns {string} `ok`, `wrong`, `status-503` of an answer, or `net-1220` of an error of the network, by k6's
+ *   number; k6 itself gives statuses numbers too, 1000 + status, some of which are those of its errors
  */
 function outcome(response, right) {
-  if (response.status === 0 || response.error_code !== 0) {
-    return String(response.error_code || 1000);
+  if (response === null) {
+    return 'status-101';
+  }
+  if (response.status === 0) {
+    return `net-${response.error_code || 1000}`;
   }
   if (response.status !== 200) {
-    return String(1000 + response.status);
+    return `status-${response.status}`;
   }
   try {
     return right(response) ? 'ok' : 'wrong';

@@ -1,0 +1,90 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// everyNth does something in place of every nth answer, and counts how often.
+func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
+	var came, times atomic.Int64
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		if came.Add(1)%n != 0 {
+			return false
+		}
+		times.Add(1)
+		instead(w)
+		return true
+	}, &times
+}
+
+// reset ends the connection of an answer by RST.
+func reset(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+// failures are the rows of the table Errors: how many requests failed, by code.
+func failures(v *verdict.Verdict) map[string]string {
+	out := map[string]string{}
+	for _, row := range section(v, "Errors").Rows {
+		out[row[0]+", "+row[1]] = row[2]
+	}
+	return out
+}
+
+// Go's HTTP client sends a GET again where a connection that it used before is reset. Each reset has to
+// be a failed request all the same.
+func TestEachResetIsReported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args   []string
+		warmup int64 // resets of the warm-up, which is not counted
+	}{
+		"rampup":     {[]string{"--stages", "50", "--stage-seconds", "4", "--warmup-seconds", "0"}, 0},
+		"throughput": {[]string{"--volumes", "300", "--levels", "5", "--level-requests", "300", "--warmup-requests", "20"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, resets := everyNth(20, reset)
+			r := smoke(t, name, append(c.args, "--backend-url", plainServices(t, before))...)
+			v := r.judged()
+			require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Greater(t, resets.Load(), int64(5))
+			require.Equal(t, map[string]string{"net-1220, connection reset": fmt.Sprint(resets.Load() - c.warmup)}, failures(v), r.out.String())
+		})
+	}
+}
+
+// Statuses are no numbers of k6's errors: 201 was told as a broken pipe, 204 as an error of k6.
+func TestStatusesAreToldAsWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{101, 201, 204, 310, 311, 404, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			before, times := everyNth(20, func(w http.ResponseWriter) {
+				if status == http.StatusSwitchingProtocols {
+					w.Header().Set("Connection", "Upgrade")
+					w.Header().Set("Upgrade", "other")
+				}
+				w.WriteHeader(status)
+			})
+			r := smoke(t, "rampup", "--stages", "50", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, "5 %% failed, and it is the service that said so: %s", r.out.String())
+			code := fmt.Sprintf("status-%d, status %d", status, status)
+			require.Equal(t, map[string]string{code: fmt.Sprint(times.Load())}, failures(v), r.out.String())
+		})
+	}
+}
