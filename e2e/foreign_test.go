@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,6 +25,10 @@ type foreign struct {
 	say      func(id string, n int) string // what the nth noop of a stream is on the wire; nil: as it should be
 	mu       sync.Mutex
 	streams  map[string]chan struct{}
+
+	copies    func(id string, broadcast int) int // of a broadcast to that stream; nil: one
+	broadcast int
+	inboxes   map[string]chan string
 }
 
 func (f *foreign) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -41,16 +46,44 @@ func (f *foreign) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		close(end)
+	case "POST /event/broadcast":
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, `{"delivered":%d}`, f.toAll(fmt.Sprintf(": sent=%d\nevent: %s\ndata: %s\n\n", time.Now().UnixMicro(), r.URL.Query().Get("event"), body)))
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// toAll puts an event on every stream, and says on how many.
+func (f *foreign) toAll(event string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.broadcast++
+	for id, inbox := range f.inboxes {
+		n := 1
+		if f.copies != nil {
+			n = f.copies(id, f.broadcast)
+		}
+		inbox <- strings.Repeat(event, n)
+	}
+	return len(f.inboxes)
 }
 
 func (f *foreign) connect(w http.ResponseWriter, r *http.Request, id string) {
 	end := make(chan struct{})
 	f.mu.Lock()
 	f.streams[id] = end
+	if f.inboxes == nil {
+		f.inboxes = map[string]chan string{}
+	}
+	inbox := make(chan string, 16)
+	f.inboxes[id] = inbox
 	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		delete(f.inboxes, id)
+		f.mu.Unlock()
+	}()
 	w.Header().Set("Content-Type", "text/event-stream")
 	flush := w.(http.Flusher).Flush
 	flush()
@@ -62,6 +95,11 @@ func (f *foreign) connect(w http.ResponseWriter, r *http.Request, id string) {
 			return
 		case <-r.Context().Done():
 			return
+		case text := <-inbox:
+			fmt.Fprint(w, text)
+			flush()
+			n--
+			continue
 		case <-tick.C:
 		}
 		text := "data: 0\n\n"

@@ -3,7 +3,9 @@
 package e2e
 
 import (
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,4 +65,25 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams, and 5 to 60")
 	require.Equal(t, v.Noops.Received+400, v.Server.Sent, "messages are in the books of both sides")
+}
+
+// One subscriber gets the second broadcast twice, another one never: together they have as many as
+// there should be.
+func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(&foreign{interval: time.Second, streams: map[string]chan struct{}{}, copies: func(id string, broadcast int) int {
+		switch {
+		case broadcast == 2 && id == "fanout-3":
+			return 2
+		case broadcast == 2 && id == "fanout-4":
+			return 0
+		}
+		return 1
+	}})
+	defer server.Close()
+	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", server.URL).judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
+	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber already had")
+	require.Equal(t, []uint64{0, 0}, []uint64{v.Noops.Missed, v.Noops.Duplicated}, reasons(v))
 }

@@ -323,7 +323,7 @@ func spreading(to ...int) *Run {
 	r := runOf("fanout", nil, stages...)
 	for _, n := range to {
 		name := fmt.Sprint("to-", n)
-		r.holding(n-r.Rounds[0].Plan.Connections, 30*time.Second).counted("fanout_due", name, float64(10*n))
+		r.holding(n-r.Rounds[0].Plan.Connections, 30*time.Second).counted("fanout_due", name, float64(10*n)).counted("fanout_arrived", name, float64(10*n))
 		latency := shard.Metric{Name: "fanout_latency", Tags: map[string]string{shard.TagStage: name}, Trend: shard.NewHistogram()}
 		for range 10 * n {
 			latency.Count++
@@ -346,10 +346,14 @@ func TestFanout(t *testing.T) {
 		want verdict.Outcome
 		says string
 	}{
-		"one delivery is missing": {func(r *Run) { r.counted("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time"},
-		"one came twice":          {func(r *Run) { r.counted("fanout_wrong", "to-10", 1) }, verdict.Fail, "1 deliveries were not of the broadcast that was under way"},
-		"the server left one out": {func(r *Run) { r.counted("fanout_short", "to-10", 1) }, verdict.Fail, "of 1 broadcasts the server itself says"},
-		"there was none":          {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts are everywhere"},
+		"one delivery is missing":        {func(r *Run) { r.counted("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 came later"},
+		"one came twice, and one never":  {func(r *Run) { r.counted("fanout_due", "to-10", 1).counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came after its time":        {func(r *Run) { r.counted("fanout_due", "to-10", 1).counted("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 came later"},
+		"one came twice":                 {func(r *Run) { r.counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came that nobody sent":      {func(r *Run) { r.counted("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries were of no broadcast that was sent to the subscriber"},
+		"one does not say when it began": {func(r *Run) { r.counted("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},
+		"the server left one out":        {func(r *Run) { r.counted("fanout_short", "to-10", 1) }, verdict.Fail, "of 1 broadcasts the server itself says"},
+		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts are everywhere"},
 	} {
 		r := spreading(10)
 		c.edit(r)

@@ -53,19 +53,74 @@ const last = new Trend('fanout_last', true);
 /** The POST, until the server has answered it. */
 const post = new Trend('fanout_post', true);
 const due = new Counter('fanout_due');
-const wrong = new Counter('fanout_wrong');
+/** Subscribers that got a broadcast within DELIVERY_SECONDS, each counted once. */
+const arrived = new Counter('fanout_arrived');
+/** What else came: again to the same subscriber, after its time, without a time it was sent at, or what nobody sent it. */
+const twice = new Counter('fanout_twice');
+const overdue = new Counter('fanout_overdue');
+const untimed = new Counter('fanout_untimed');
+const strange = new Counter('fanout_strange');
 /** Broadcasts that the server says it did not put on every stream. */
 const short = new Counter('fanout_short');
 
 const EVENT = 'announcement';
 
-/** The broadcast that is under way. */
-const present = { text: '', stage: '', arrived: 0, wanted: 0, latest: 0, complete: () => {} };
+/** Broadcasts of another run on the same service are none of ours. */
+const RUN = Math.random().toString(36).slice(2);
+
+/** One message to all who are subscribed when it is sent. */
+class Broadcast {
+  /**
+   * @param {string} text
+   * @param {string} stage
+   * @param {number} wanted
+   */
+  constructor(text, stage, wanted) {
+    this.text = text;
+    this.tags = { scenario: stage };
+    /** Which of the subscribers have it: one who got it twice does not stand for one who never did. */
+    this.has = new Uint8Array(wanted);
+    this.left = wanted;
+    this.latest = 0;
+    /** Its time is up. */
+    this.over = false;
+    this.complete = () => {};
+  }
+
+  /**
+   * @param {number} subscriber
+   * @param {number} took milliseconds; NaN where it does not say when it was sent
+   */
+  arrive(subscriber, took) {
+    if (this.has[subscriber]) {
+      twice.add(1, this.tags);
+      return;
+    }
+    this.has[subscriber] = 1;
+    if (this.over) {
+      overdue.add(1, this.tags);
+      return;
+    }
+    if (took >= 0) {
+      latency.add(took, this.tags);
+      this.latest = Math.max(this.latest, took);
+    } else {
+      untimed.add(1, this.tags);
+    }
+    if (--this.left === 0) {
+      this.complete();
+    }
+  }
+}
+
+/** @type {Map<string, Broadcast>} all that were sent, by their text */
+const broadcasts = new Map();
 
 class Subscriber extends Stream {
-  /** @param {string} id */
-  constructor(id) {
-    super(config, id);
+  /** @param {number} number */
+  constructor(number) {
+    super(config, `${config.prefix}${number}`);
+    this.number = number;
     this.source.addEventListener(EVENT, this);
   }
 
@@ -75,16 +130,13 @@ class Subscriber extends Stream {
       super.handleEvent(event);
       return;
     }
-    const took = event.receivedAt - Number(event.comment.replace('sent=', '')) / 1000;
-    if (event.data !== present.text || !(took >= 0)) {
-      wrong.add(1, { scenario: present.stage });
+    const sent = broadcasts.get(event.data);
+    if (!sent || this.number >= sent.has.length) {
+      strange.add(1);
       return;
     }
-    latency.add(took, { scenario: present.stage });
-    present.latest = Math.max(present.latest, took);
-    if (++present.arrived === present.wanted) {
-      present.complete();
-    }
+    const at = /sent=([0-9]+)/.exec(event.comment);
+    sent.arrive(this.number, at ? event.receivedAt - Number(at[1]) / 1000 : NaN);
   }
 }
 
@@ -94,7 +146,7 @@ export default async function () {
   for (const stage of stages) {
     while (streams.length < stage.concurrency) {
       for (let n = 0; n < 50 && streams.length < stage.concurrency; n++) {
-        streams.push(new Subscriber(`${config.prefix}${streams.length}`));
+        streams.push(new Subscriber(streams.length));
       }
       await held([], 20);
     }
@@ -122,21 +174,22 @@ export default async function () {
  * @param {number} wanted
  */
 async function broadcast(stage, text, wanted) {
+  const sent = new Broadcast(`${text} of ${RUN}`, stage, wanted);
+  broadcasts.set(sent.text, sent);
   const everywhere = new Promise((resolve) => {
     const timer = setTimeout(() => resolve(undefined), values.DELIVERY_SECONDS * 1000);
-    Object.assign(present, {
-      text, stage, wanted, arrived: 0, latest: 0,
-      complete: () => { clearTimeout(timer); resolve(undefined); },
-    });
+    sent.complete = () => { clearTimeout(timer); resolve(undefined); };
   });
-  due.add(wanted, { scenario: stage });
-  const answer = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, text, { headers: config.headers });
-  post.add(answer.timings.duration, { scenario: stage });
+  due.add(wanted, sent.tags);
+  const answer = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, sent.text, { headers: config.headers });
+  post.add(answer.timings.duration, sent.tags);
   if (answer.status !== 200 || answer.json('delivered') !== wanted) {
-    short.add(1, { scenario: stage });
+    short.add(1, sent.tags);
   }
   await everywhere;
-  if (present.arrived === wanted) {
-    last.add(present.latest, { scenario: stage });
+  sent.over = true;
+  arrived.add(wanted - sent.left, sent.tags);
+  if (sent.left === 0) {
+    last.add(sent.latest, sent.tags);
   }
 }
