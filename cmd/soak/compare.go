@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +23,9 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 			old, now, err := oldAndNew(args, cmd.ArgsLenAtDash())
 			if err != nil {
 				return usageError{err}
+			}
+			if !(tolerance >= 0) {
+				return usageError{fmt.Errorf("--tolerance is %v: it must be 0 or more", tolerance)}
 			}
 			c, err := compare(old, now, tolerance)
 			if err != nil {

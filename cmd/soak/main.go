@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/verdict"
 )
@@ -34,7 +35,7 @@ func run(args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{inWords(err)} })
 	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), compareCommand(&outcome))
 	root.SetArgs(args)
 	err := root.Execute()
@@ -48,6 +49,15 @@ func run(args []string) int {
 	}
 	fmt.Fprintf(os.Stderr, "soak: %v\n", err)
 	return verdict.Invalid.ExitCode()
+}
+
+// inWords says what a flag's value must be; the parser's own words are those of strconv.
+func inWords(err error) error {
+	var wrong *pflag.InvalidValueError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), wanted(wrong.GetFlag().Value.Type()))
 }
 
 // noArgs and oneArg are cobra's checks as usage errors.
