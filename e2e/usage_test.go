@@ -35,7 +35,13 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"levels":      {[]string{"run", "fanout", "--levels", "50,20"}, "LEVELS is 50,20: each level adds connections"},
 		"ever faster": {[]string{"run", "churn", "--noop-interval", "0"}, `NOOP_INTERVAL is "0": it must be a number of seconds`},
 		"two runs":    {[]string{"compare", "a", "b"}, "at least 3 runs of one plan"},
-		"not number":  {[]string{"run", "--connections", "many"}, "many"},
+		"not number":  {[]string{"run", "--connections", "abc"}, `soak: --connections is "abc": it must be a whole number`},
+		"no duration": {[]string{"run", "--start-timeout", "soon"}, `soak: --start-timeout is "soon": it must be a duration, such as 90s or 10m`},
+		"tolerance":   {[]string{"compare", "--tolerance", "-1", "a", "b", "c"}, "--tolerance is -1: it must be 0 or more"},
+		"a query":     {[]string{"run", "--backend-url", "http://h/?a=b"}, "BACKEND_URL must not carry a query"},
+		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
+		"no cluster":  {[]string{"run", "compare", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
+		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,6 +54,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 			require.True(t, ok, string(text))
 			require.Equal(t, 64, exit.ExitCode(), string(text))
 			require.Contains(t, string(text), c.says)
+			require.NotContains(t, string(text), "strconv")
 			entries, err := filepath.Glob(filepath.Join(out, "*"))
 			require.NoError(t, err)
 			require.Empty(t, entries, "nothing half done")

@@ -131,8 +131,7 @@ func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
 // environment carries the plan: unlike arguments it is not shown to every user by ps.
 func environment(c Config, index int) []string {
 	p := c.Plan
-	env := append(os.Environ(),
-		"K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false", "PROGRESS_FD=3",
+	env := append(inherited(), "PROGRESS_FD=3",
 		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID, "SOAK_RUN_ID="+p.RunID,
 		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token,
 	)

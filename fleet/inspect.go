@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ func (e ErrSettings) Error() string { return e.Sentence }
 // process is started. env has NAME=value beside our own environment.
 func Inspect(ctx context.Context, k6, script string, env []string) (r Requirements, err error) {
 	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script)
-	cmd.Env = append(append(os.Environ(), "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false"), env...)
+	cmd.Env = append(inherited(), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()

@@ -3,9 +3,7 @@
 package plan
 
 import (
-	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -32,6 +30,7 @@ type Plan struct {
 	LateMS           int     `json:"late_ms" env:"LATE_MS"`
 	MaxLate          int     `json:"max_late" env:"MAX_LATE"` // how many late noops are allowed; negative: any
 	Reconnect        bool    `json:"reconnect" env:"RECONNECT"`
+	EndTimeoutS      float64 `json:"end_timeout_s" env:"END_TIMEOUT"` // how long a stream may take to end; 0: see EndTimeout
 }
 
 // Default is the original test: 1200 connections for an hour, one noop every 15 s.
@@ -82,6 +81,8 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("LATE_MS is %d: it must be at least 1 ms", p.LateMS)
 	case p.LateMS > maxSeconds*1000:
 		return fmt.Errorf("LATE_MS is %d: no noop can be over a year late", p.LateMS)
+	case !(p.EndTimeoutS >= 0 && p.EndTimeoutS <= maxSeconds):
+		return fmt.Errorf("END_TIMEOUT is %v: it must be a number of seconds over 0, or 0 for the default", p.EndTimeoutS)
 	case !idPart.MatchString(p.Prefix):
 		return fmt.Errorf("PREFIX is %q: device ids may hold only letters, digits, '.', '_' and '-'", p.Prefix)
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
@@ -110,32 +111,20 @@ func (p *Plan) checkURL() error {
 		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %d", len(all), p.Runners, len(all))
 	}
 	for _, one := range all {
-		if err := checkURL(one); err != nil {
+		if _, err := NormalURL("BACKEND_URL", one); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func checkURL(text string) error {
-	u, err := url.Parse(text)
-	if err != nil {
-		return fmt.Errorf("BACKEND_URL is %q: it is not a URL", text)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return fmt.Errorf("BACKEND_URL is %q: it must begin with http:// or https:// and name a host", text)
-	}
-	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return errors.New("BACKEND_URL must not carry a query, a fragment or a password; the token goes into BACKEND_TOKEN")
-	}
-	return nil
-}
-
-// BackendURLs are the services, without a slash at the end.
+// BackendURLs are the services in their normal form; one that has none stays as it is, for Check.
 func (p *Plan) BackendURLs() []string {
 	all := strings.Split(p.BackendURL, ",")
 	for i, one := range all {
-		all[i] = strings.TrimSuffix(one, "/")
+		if normal, err := NormalURL("BACKEND_URL", one); err == nil {
+			all[i] = normal
+		}
 	}
 	return all
 }
@@ -181,6 +170,21 @@ func (p *Plan) Hold() time.Duration {
 
 // Late is the lateness above which a noop counts as late.
 func (p *Plan) Late() time.Duration { return time.Duration(p.LateMS) * time.Millisecond }
+
+// EndTimeout is how long a stream may take to end after the server has answered the request to end
+// it: by default 15 s or 1.5 intervals, so that a service that looks for it at its next tick has time.
+func (p *Plan) EndTimeout() time.Duration {
+	if p.EndTimeoutS > 0 {
+		return time.Duration(p.EndTimeoutS * float64(time.Second))
+	}
+	return max(15*time.Second, p.Interval()*3/2)
+}
+
+// Teardown is how long a runner may take to end its streams: load-tests/lib/config.js reckons the same.
+func (p *Plan) Teardown() time.Duration {
+	const endsPerSecond = 50
+	return 45*time.Second + p.EndTimeout() + time.Duration(p.PerRunner()/endsPerSecond+1)*time.Second
+}
 
 // NoopsPerConnection is floor(held / interval), the original's arithmetic.
 func (p *Plan) NoopsPerConnection() int { return int(p.Hold() / p.Interval()) }

@@ -62,6 +62,9 @@ func TestCheck(t *testing.T) {
 		{"a test id that is its folder's parent", func(p *Plan) { p.TestID = ".." }, "TESTID is"},
 		{"a test id that is the folder", func(p *Plan) { p.TestID = "." }, "TESTID is"},
 		{"no URL at all", func(p *Plan) { p.BackendURL = "http://[::1" }, "it is not a URL"},
+		{"an end that has no time", func(p *Plan) { p.EndTimeoutS = -1 }, "END_TIMEOUT is -1"},
+		{"an end whose time is no number", func(p *Plan) { p.EndTimeoutS = math.NaN() }, "END_TIMEOUT is NaN"},
+		{"an end over a year later", func(p *Plan) { p.EndTimeoutS = 1e9 }, "END_TIMEOUT is 1e+09"},
 		{"a host alone", func(p *Plan) { p.BackendURL = "host:80" }, "must begin with http://"},
 		{"another scheme", func(p *Plan) { p.BackendURL = "ftp://host" }, "must begin with http://"},
 		{"no host", func(p *Plan) { p.BackendURL = "http:///path" }, "name a host"},
@@ -100,6 +103,7 @@ func FuzzPlan(f *testing.F) {
 		require.Positive(t, p.Interval())
 		require.Positive(t, p.Hold())
 		require.Positive(t, p.Late())
+		require.Positive(t, p.EndTimeout())
 		require.Greater(t, p.Hold(), p.Interval())
 		require.GreaterOrEqual(t, p.NoopsPerConnection(), 2)
 		require.GreaterOrEqual(t, p.Iterations(), p.Runners)
@@ -150,4 +154,14 @@ func TestDensity(t *testing.T) {
 		p.Connections, p.Runners = c.connections, c.runners
 		require.Equal(t, c.want, p.Density(), "%+v", c)
 	}
+}
+
+func TestEndTimeout(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	require.Equal(t, 22500*time.Millisecond, p.EndTimeout(), "at its next tick a service has to look")
+	p.NoopInterval = 1
+	require.Equal(t, 15*time.Second, p.EndTimeout())
+	p.EndTimeoutS = .5
+	require.Equal(t, time.Second/2, p.EndTimeout())
 }

@@ -37,7 +37,7 @@ type settings struct {
 var variables = map[string]string{
 	"connections": "CONNECTIONS", "seconds": "SECONDS", "noop-interval": "NOOP_INTERVAL", "runners": "RUNNERS",
 	"connections-per-vu": "CONNECTIONS_PER_VU", "backend-url": "BACKEND_URL", "prefix": "PREFIX", "testid": "TESTID",
-	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "out": "OUT",
+	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "end-timeout": "END_TIMEOUT", "out": "OUT",
 	"shards": "SHARDS", "start-at": "START_AT", "on": "ON", "overlay": "OVERLAY",
 }
 
@@ -67,6 +67,9 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			if s.plan.TestID == "" {
 				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
 			}
+			if s.plan.BackendURL, err = plan.NormalURLs("BACKEND_URL", s.plan.BackendURL); err != nil {
+				return usageError{err}
+			}
 			if err := s.checkBackends(); err != nil {
 				return usageError{err}
 			}
@@ -79,6 +82,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
 			}
+			s.plan.EndTimeoutS = s.plan.EndTimeout().Seconds()
 			start, ok := map[string]func(context.Context, settings, io.Writer) (verdict.Outcome, error){"local": soak, "k8s": soakOnCluster}[s.on]
 			if !ok {
 				return usageError{fmt.Errorf("--on is %q: a soak runs on local or k8s", s.on)}
@@ -103,6 +107,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "milliseconds above which a noop counts as late")
 	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "late noops that are allowed; -1: any number")
 	f.BoolVar(&s.plan.Reconnect, "reconnect", false, "clients reconnect and resume by Last-Event-ID")
+	f.Float64Var(&s.plan.EndTimeoutS, "end-timeout", 0, "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
 	f.StringVar(&s.shards, "shards", "", "where runners leave shards: a folder or s3://BUCKET/PREFIX, in which this run gets a folder (default: the folder of the run)")
 	f.StringVar(&s.runner, "runner", "", "run only the Kth of N runners here, the others elsewhere: K/N (needs --testid and --backend-url)")
@@ -142,6 +147,8 @@ func wanted(kind string) string {
 		return "a number"
 	case "bool":
 		return "1 or 0"
+	case "duration":
+		return "a duration, such as 90s or 10m"
 	}
 	return "of type " + kind
 }

@@ -106,8 +106,8 @@ func (s *session) services() preflight.Services {
 func (s *session) check() error {
 	s.run.Limits = preflight.Look()
 	errs, warnings := preflight.Check(s.here(), s.run.Limits, s.services())
-	s.run.Warnings = warnings
-	for _, w := range warnings {
+	s.run.Warnings = withIgnored(warnings)
+	for _, w := range s.run.Warnings {
 		fmt.Fprintln(os.Stderr, "soak: warning:", w)
 	}
 	if len(errs) == 0 {
@@ -118,6 +118,14 @@ func (s *session) check() error {
 		joined[i] = errors.New(e)
 	}
 	return errors.Join(joined...)
+}
+
+// withIgnored adds what is ignored of k6's environment variables.
+func withIgnored(warnings []string) []string {
+	if said := fleet.Ignored(); said != "" {
+		warnings = append(warnings, said)
+	}
+	return warnings
 }
 
 func (s *session) startTarget(ctx context.Context) error {

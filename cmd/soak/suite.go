@@ -69,6 +69,9 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 					s.env = append(s.env, name+"="+*value)
 				}
 			}
+			if err := s.normalURLs(); err != nil {
+				return usageError{err}
+			}
 			if err := s.prepare(); err != nil {
 				return err
 			}
@@ -92,6 +95,19 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	s.addFlags(cmd.Flags(), given)
 	return cmd
+}
+
+// normalURLs brings the URLs into the form that everybody is given.
+func (s *suiteSettings) normalURLs() (err error) {
+	if s.plan.BackendURL != "" {
+		if s.plan.BackendURL, err = plan.NormalURL("BACKEND_URL", s.plan.BackendURL); err != nil {
+			return err
+		}
+	}
+	if s.clusterURL != "" {
+		s.clusterURL, err = plan.NormalURL("CLUSTER_URL", s.clusterURL)
+	}
+	return err
 }
 
 // addFlags adds a flag for each setting of the suite, whose values go to given, and those that

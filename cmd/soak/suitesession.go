@@ -48,10 +48,10 @@ func newSuiteSession(s suiteSettings, needs fleet.Requirements, stdout io.Writer
 func (s *suiteSession) check() error {
 	s.run.Limits = preflight.Look()
 	warnings, err := preflight.CheckUsers(s.needs.VUs, s.plan.Runners, s.run.Limits)
-	for _, w := range warnings {
+	s.run.Warnings = withIgnored(warnings)
+	for _, w := range s.run.Warnings {
 		fmt.Fprintln(os.Stderr, "soak: warning:", w)
 	}
-	s.run.Warnings = warnings
 	return err
 }
 

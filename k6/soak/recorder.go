@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -59,6 +60,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 	if err := checked.Check(); err != nil {
 		return err
 	}
+	p.BackendURL = strings.Join(p.BackendURLs(), ",")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.planned && p.Connections == 0 {

@@ -59,19 +59,35 @@ function parsed(name, text) {
   return value;
 }
 
+/** Scheme, host, port and path of a service; plan/url.go reads URLs by the same expression. */
+// eslint-disable-next-line no-control-regex
+const SERVICE_URL = /^(https?):\/\/(\[[0-9a-f:.]+\]|[^\x00-\x20\x7f/?#@\\,:[\]]+)(?::([0-9]{1,5}))?(\/[^\x00-\x20\x7f?#\\]*)?\??#?$/i;
+
 /**
  * @param {string} name of the variable, such as BACKEND_URL
- * @returns {string} its URL without a slash at the end
+ * @returns {string} its URL in the form that everybody is given (plan/url.go): scheme and host in
+ *   lower case, without slashes, a question mark or a hash at the end
  */
 export function url(name) {
-  const text = (env[name] || '').replace(/\/+$/, '');
+  const text = (env[name] || '').trim();
   if (text === '') {
     throw new Error(`${name} is missing: say which service to test, for example --env ${name}=http://127.0.0.1:8080`);
   }
-  if (!/^https?:\/\/[^/?#\s]+/.test(text)) {
+  if (!/^https?:\/\/[^/?#]/i.test(text)) {
     throw new Error(`${name} is "${text}": it must begin with http:// or https:// and name a host.`);
   }
-  return text;
+  const part = SERVICE_URL.exec(text);
+  if (!part && /[?#][^?#]|@/.test(text)) {
+    throw new Error(`${name} must not carry a query, a fragment or a password; the token goes into BACKEND_TOKEN.`);
+  }
+  if (!part || /%(?![0-9a-f]{2})/i.test(text)) {
+    throw new Error(`${name} is "${text}": it is not a URL of a service, such as http://127.0.0.1:8080.`);
+  }
+  const [, scheme, host, port, path = ''] = part;
+  if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) {
+    throw new Error(`${name} is "${text}": a port is a number from 1 to 65535.`);
+  }
+  return `${scheme.toLowerCase()}://${host.toLowerCase()}${port === undefined ? '' : `:${Number(port)}`}${path.replace(/\/+$/, '')}`;
 }
 
 /** @returns {Record<string, string>} the headers that a backend with a token wants */

@@ -1,0 +1,22 @@
+// @ts-check
+// Reads every URL of plan/testdata/urls.json as the scripts do, and fails where Go makes another of it.
+
+import { url } from '../../load-tests/lib/settings.js';
+
+/** @type {{url: string, normal?: string, says?: string}[]} */
+const cases = JSON.parse(open('../../plan/testdata/urls.json'));
+for (const { url: text, normal, says } of cases) {
+  __ENV.URL_UNDER_TEST = text;
+  let got;
+  try {
+    got = url('URL_UNDER_TEST');
+  } catch (error) {
+    got = String(error);
+  }
+  if (says === undefined ? got !== normal : !got.includes(says)) {
+    throw new Error(`${text} is ${got}, not ${normal ?? says}`);
+  }
+}
+console.log(`${cases.length} URLs are the same`);
+
+export default function () {}

@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// serviceURL is scheme, host, port and path of a service. load-tests/lib/settings.js reads URLs by
+// the same expression: what one of them accepts the other does, in the same normal form.
+var serviceURL = regexp.MustCompile(`^(?i:(https?))://(\[[0-9A-Fa-f:.]+\]|[^\x00-\x20\x7f/?#@\\,:\[\]]+)(?::([0-9]{1,5}))?(/[^\x00-\x20\x7f?#\\]*)?\??#?$`)
+
+var withScheme = regexp.MustCompile(`^(?i:https?)://[^/?#]`)
+
+// NormalURL is the one form of a service's URL that everybody is given: scheme and host in lower
+// case, without slashes, a question mark or a hash at the end. name is the variable that holds it,
+// for the sentence that says what is wrong with it.
+func NormalURL(name, text string) (string, error) {
+	text = strings.TrimSpace(text)
+	if !withScheme.MatchString(text) {
+		return "", fmt.Errorf("%s is %q: it must begin with http:// or https:// and name a host", name, text)
+	}
+	part := serviceURL.FindStringSubmatch(text)
+	if part == nil {
+		if strings.Trim(text[strings.IndexAny(text+"?", "?#"):], "?#") != "" || strings.Contains(text, "@") {
+			return "", fmt.Errorf("%s must not carry a query, a fragment or a password; the token goes into BACKEND_TOKEN", name)
+		}
+		return "", fmt.Errorf("%s is %q: it is not a URL of a service, such as http://127.0.0.1:8080", name, text)
+	}
+	normal := strings.ToLower(part[1]) + "://" + strings.ToLower(part[2])
+	if part[3] != "" {
+		port, _ := strconv.Atoi(part[3]) // five digits
+		if port < 1 || port > 65535 {
+			return "", fmt.Errorf("%s is %q: a port is a number from 1 to 65535", name, text)
+		}
+		normal += ":" + strconv.Itoa(port)
+	}
+	normal += strings.TrimRight(part[4], "/")
+	if _, err := url.Parse(normal); err != nil {
+		return "", fmt.Errorf("%s is %q: it is not a URL of a service, such as http://127.0.0.1:8080", name, text)
+	}
+	return normal, nil
+}
+
+// NormalURLs is the normal form of several URLs with commas between; "" stays "".
+func NormalURLs(name, text string) (string, error) {
+	if strings.TrimSpace(text) == "" {
+		return "", nil
+	}
+	all := strings.Split(text, ",")
+	for i, one := range all {
+		normal, err := NormalURL(name, one)
+		if err != nil {
+			return "", err
+		}
+		all[i] = normal
+	}
+	return strings.Join(all, ","), nil
+}

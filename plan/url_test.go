@@ -1,0 +1,58 @@
+package plan
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A urlCase is one of testdata/urls.json, which e2e gives to load-tests/lib/settings.js too: Go and
+// the scripts must make the same of a URL.
+type urlCase struct {
+	URL    string `json:"url"`
+	Normal string `json:"normal"`
+	Says   string `json:"says"`
+}
+
+func urlCases(t *testing.T) (cases []urlCase) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/urls.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &cases))
+	return cases
+}
+
+func TestAURLHasOneForm(t *testing.T) {
+	t.Parallel()
+	for _, c := range urlCases(t) {
+		got, err := NormalURL("BACKEND_URL", c.URL)
+		if c.Says != "" {
+			require.ErrorContains(t, err, c.Says, c.URL)
+			require.NotContains(t, err.Error(), "\n", c.URL)
+			continue
+		}
+		require.NoError(t, err, c.URL)
+		require.Equal(t, c.Normal, got, c.URL)
+		again, err := NormalURL("BACKEND_URL", got)
+		require.NoError(t, err, c.URL)
+		require.Equal(t, got, again, "the normal form is its own")
+	}
+}
+
+// What a runner understood is compared with what was planned: other spellings are no other plan.
+func TestSpellingsOfAURLAreOnePlan(t *testing.T) {
+	t.Parallel()
+	p := good()
+	for _, spelling := range []string{"HTTP://127.0.0.1:8080//", "http://127.0.0.1:8080/?", "http://127.0.0.1:8080/#", " http://127.0.0.1:8080 "} {
+		p.BackendURL = spelling
+		require.NoError(t, p.Check(), spelling)
+		require.Equal(t, "http://127.0.0.1:8080", p.BackendOf(1), spelling)
+	}
+	both, err := NormalURLs("BACKEND_URL", "HTTP://A//, http://b/?")
+	require.NoError(t, err)
+	require.Equal(t, "http://a,http://b", both)
+	_, err = NormalURLs("BACKEND_URL", "http://a,")
+	require.ErrorContains(t, err, `BACKEND_URL is ""`)
+}
