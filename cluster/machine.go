@@ -36,7 +36,7 @@ type Limits struct {
 // DefaultLimits leave time for images to be pulled and nodes to be added.
 func DefaultLimits(p plan.Plan) Limits {
 	// The script's maxDuration and gracefulStop, and the upload of the shard.
-	const ending = 60*time.Second + 10*time.Second + 2*time.Minute
+	ending := p.Teardown() + 10*time.Second + 2*time.Minute
 	return Limits{Start: 10 * time.Minute, Run: time.Duration(p.Seconds)*time.Second + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
 }
 

@@ -66,6 +66,7 @@ func describe(r Runner) string {
 // run and suite a shard is of is checked apart, and so is how many runners there are.
 func planDifference(want, got plan.Plan, runner int) string {
 	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
+	want.EndTimeoutS, got.EndTimeoutS = want.EndTimeout().Seconds(), got.EndTimeout().Seconds()
 	return plan.Difference(want, got, "TESTID", "SOAK_RUN_ID", "SOAK_SUITE", "RUNNERS")
 }
 
@@ -119,13 +120,13 @@ func (m *Merged) CheckConnections() (problems []string) {
 		}
 	}
 	if len(missing) > 0 {
-		problem("%d of %d planned connections were not observed: %s", len(missing), m.Plan.Connections, some(m.deviceIDs(missing)))
+		problem("%d of %s not observed: %s", len(missing), counted(m.Plan.Connections, "planned connection was", "planned connections were"), some(m.deviceIDs(missing)))
 	}
 	if len(twice) > 0 {
-		problem("%d connections were observed twice: %s", len(twice), some(m.deviceIDs(twice)))
+		problem("%s observed twice: %s", counted(len(twice), "connection was", "connections were"), some(m.deviceIDs(twice)))
 	}
 	if len(foreign) > 0 {
-		problem("%d connections are not of this plan: %s", len(foreign), some(slices.Sorted(maps.Keys(foreign))))
+		problem("%s not of this plan: %s", counted(len(foreign), "connection is", "connections are"), some(slices.Sorted(maps.Keys(foreign))))
 	}
 	return problems
 }
@@ -136,6 +137,14 @@ func (m *Merged) deviceIDs(numbers []int) (ids []string) {
 		ids = append(ids, m.Plan.DeviceID(n))
 	}
 	return ids
+}
+
+// counted is a number of things, in the form that goes with it.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 const mostNamed = 5

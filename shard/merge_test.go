@@ -125,9 +125,9 @@ func TestMergeProblems(t *testing.T) {
 		{"a connection came twice", func(_ *plan.Plan, s []*Shard) []*Shard {
 			s[0].Connections = append(s[0].Connections, s[2].Connections[0])
 			return s
-		}, []string{"1 connections were observed twice: d-4"}},
+		}, []string{"1 connection was observed twice: d-4"}},
 		{"a connection of someone else", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
-			"1 of 6 planned connections were not observed: d-0", "1 connections are not of this plan: x",
+			"1 of 6 planned connections were not observed: d-0", "1 connection is not of this plan: x",
 		}},
 		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{}; return s }, []string{
 			"the series of runner 1 cannot be read",

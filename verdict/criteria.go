@@ -93,7 +93,8 @@ func (j *judge) countCriteria() (out []Judged) {
 func missingChecks(m *shard.Merged) (out []string) {
 	for _, c := range m.Checks {
 		if made := c.Passes + c.Fails; made != int64(m.Plan.Connections) {
-			out = append(out, fmt.Sprintf("the check %q was made %d times for %d connections", c.Name, made, m.Plan.Connections))
+			out = append(out, fmt.Sprintf("the check %q was made %s for %s", c.Name,
+				counted(int(made), "time", "times"), counted(m.Plan.Connections, "connection", "connections")))
 		}
 	}
 	if len(m.Checks) == 0 {
@@ -143,10 +144,12 @@ func (j *judge) unheld() []string {
 	out := j.sentences("dropped")
 	c := j.v.Connections
 	if c.Unfinished > 0 {
-		out = append(out, fmt.Sprintf("%d connections did not come to their end: the server did not end the stream in time, or the run was stopped", c.Unfinished))
+		out = append(out, fmt.Sprintf("%s not come to %s end: the server did not end the stream within %s of the request to (END_TIMEOUT), or the run was stopped",
+			counted(c.Unfinished, "connection did", "connections did"), either(c.Unfinished, "its", "their"), j.m.Plan.EndTimeout()))
 	}
 	if len(out) == 0 && c.Refused > 0 {
-		out = append(out, fmt.Sprintf("%d connections were refused, so they were not held", c.Refused))
+		out = append(out, fmt.Sprintf("%s refused, so %s not held",
+			counted(c.Refused, "connection was", "connections were"), either(c.Refused, "it was", "they were")))
 	}
 	return out
 }
@@ -174,8 +177,8 @@ func (j *judge) conclude() {
 		j.v.Reasons = append(j.v.Reasons, "not one noop was received, so nothing was tested")
 	}
 	if len(j.v.Reasons) == 0 {
-		j.v.Reasons = []string{fmt.Sprintf("%d connections held to the end, %d of %d noops received",
-			j.v.Connections.Completed, j.v.Noops.Received, j.v.Noops.Expected)}
+		j.v.Reasons = []string{fmt.Sprintf("%s held to the end, %d of %d noops received",
+			counted(j.v.Connections.Completed, "connection", "connections"), j.v.Noops.Received, j.v.Noops.Expected)}
 	}
 }
 

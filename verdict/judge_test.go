@@ -132,13 +132,13 @@ func TestEachCriterionAlone(t *testing.T) {
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server, and it did not come back) after 239 noops"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
 			m.Connections[0].State = ledger.Unfinished
-		}, Fail, []string{"connections held to the end"}, []string{"1 connections did not come to their end: the server did not end the stream in time, or the run was stopped"}},
+		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5s of the request to (END_TIMEOUT), or the run was stopped"}},
 		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Facts) {
 			delete(s, "d-0")
 			m.Connections[0].Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
 			find(&m.Connections[0].Record, ledger.KindRefused, 1)
 		}, Fail, []string{"connections opened", "connections held to the end"}, []string{
-			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 connections were refused, so they were not held",
+			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 connection was refused, so it was not held",
 		}},
 		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Facts) {
 			m.Connections[0].Received, m.Connections[0].Last = noopsEach-1, noopsEach-1

@@ -57,6 +57,7 @@ type scriptPlan struct {
 	Prefix           string  `js:"prefix"`
 	LateMS           int     `js:"lateMs"`
 	Reconnect        bool    `js:"reconnect"`
+	EndTimeout       float64 `js:"endTimeout"`
 }
 
 func (m *module) plan(v sobek.Value) {
@@ -76,6 +77,9 @@ func (m *module) plan(v sobek.Value) {
 	p.TestID, p.Connections, p.Seconds, p.NoopInterval = s.TestID, s.Connections, s.Seconds, s.NoopInterval
 	p.BackendURL, p.Prefix, p.Reconnect = s.BackendURL, s.Prefix, s.Reconnect
 	p.Runners, p.ConnectionsPerVU, p.LateMS = s.Runners, s.ConnectionsPerVU, s.LateMS
+	if s.EndTimeout != 0 {
+		p.EndTimeoutS = s.EndTimeout
+	}
 	if err := m.recorder.setPlan(p); err != nil {
 		common.Throw(rt, err)
 	}

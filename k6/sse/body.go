@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -100,7 +101,7 @@ func (b *body) readSome(p []byte) (int, error) {
 //
 //go:noinline // rare, and its frame would be part of every parked stream's stack
 func (b *body) goOn(err error) error {
-	if b.idle.timeout == 0 || !b.idle.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if b.idle.wire == nil || !b.idle.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	if b.idle.silent(time.Since(processStart)) && !b.wire.waits() {
@@ -113,17 +114,17 @@ func (b *body) goOn(err error) error {
 	return nil
 }
 
-// watch has the stream end with errIdle once the server was silent for timeout; 0 is for
-// ever. The caller calls unwatch when it has read the last.
-func (b *body) watch(timeout time.Duration) {
-	if timeout > 0 {
+// watch has the stream end with errIdle once the server was silent for timeout, which may change
+// while it is watched; 0 is for ever. The caller calls unwatch when it has read the last.
+func (b *body) watch(timeout *atomic.Int64) {
+	if timeout.Load() > 0 {
 		b.idle.wire, b.idle.timeout = b.wire, timeout
 		processSweep.watch(&b.idle, b.at)
 	}
 }
 
 func (b *body) unwatch() {
-	if b.idle.timeout > 0 {
+	if b.idle.wire != nil {
 		processSweep.forget(&b.idle)
 	}
 }

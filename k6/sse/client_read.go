@@ -2,6 +2,7 @@ package sse
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
@@ -28,7 +29,9 @@ func (c *Client) read(ctx context.Context) {
 	}
 	_ = a.conn.SetDeadline(time.Time{})
 	b := &body{wire: parked{a.conn}, left: a.left, at: a.at, framing: a.frame}
-	b.watch(c.params.idleTimeout)
+	var idle atomic.Int64
+	idle.Store(int64(c.params.idleTimeout))
+	b.watch(&idle)
 	defer b.unwatch()
 	c.stream(b)
 }

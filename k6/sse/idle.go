@@ -14,8 +14,8 @@ var processStart = time.Now()
 // stream costs a timer, a wake-up and a read in vain every idleTimeout, which was a
 // quarter of all CPU of a stream that gets two noops in that time.
 type idleMark struct {
-	wire    wire
-	timeout time.Duration // 0: not watched
+	wire    wire          // nil: not watched
+	timeout *atomic.Int64 // of the source, which may change it; 0: for ever
 	last    atomic.Int64  // when the last bytes arrived, since processStart
 	asked   atomic.Bool   // its read was interrupted and the reader has not answered yet
 	place   int           // among the marks of the sweep
@@ -32,27 +32,36 @@ func (m *idleMark) heard(at time.Time) { m.last.Store(int64(at.Sub(processStart)
 
 // silent says that the timeout has gone by.
 func (m *idleMark) silent(now time.Duration) bool {
-	return now-time.Duration(m.last.Load()) >= m.timeout
+	within := m.within()
+	return within > 0 && now-time.Duration(m.last.Load()) >= within
 }
+
+// within is how long the server may be silent, 0 for ever.
+func (m *idleMark) within() time.Duration { return time.Duration(m.timeout.Load()) }
 
 // due is when the mark is to be looked at again: when it would be silent, but not before
 // its grain is over, so that many streams are looked at together.
 func (m *idleMark) due(now time.Duration) time.Duration {
-	return max(time.Duration(m.last.Load())+m.timeout, now+m.grain())
+	within := m.within()
+	if within == 0 {
+		return now + unwatchedLook
+	}
+	return max(time.Duration(m.last.Load())+within, now+grain(within))
 }
 
 // grain is by how much a silence may be noticed late.
-func (m *idleMark) grain() time.Duration { return max(m.timeout/idleGrain, leastIdleGrain) }
+func grain(within time.Duration) time.Duration { return max(within/idleGrain, leastIdleGrain) }
 
 // forgive gives the server as long to be heard as the sweep came late, up to half of its
 // timeout. This process did not run, and perhaps neither did its machine, with the server
 // on it: of that time nothing is known.
 func (m *idleMark) forgive(now, late time.Duration) {
-	if late <= m.grain() {
+	within := m.within()
+	if late <= grain(within) {
 		return
 	}
 	last := m.last.Load()
-	if least := int64(now - m.timeout + min(late, m.timeout/2)); last < least {
+	if least := int64(now - within + min(late, within/2)); last < least {
 		m.last.CompareAndSwap(last, least) // or its reader was quicker
 	}
 }
@@ -61,6 +70,8 @@ const (
 	// idleGrain is which part of a timeout its grain is.
 	idleGrain      = 16
 	leastIdleGrain = 10 * time.Millisecond
+	// unwatchedLook is when a stream is looked at again whose timeout was taken back.
+	unwatchedLook = time.Minute
 )
 
 // idleSweep watches the streams of the process that have an idleTimeout. It is a timer
@@ -88,6 +99,17 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 		w.next = due
 		w.timer = time.AfterFunc(due-now, w.sweep)
 	case due < w.next:
+		w.next = due
+		w.timer.Reset(due - now)
+	}
+}
+
+// sooner makes the next look come early enough for a timeout that has become shorter.
+func (w *idleSweep) sooner(within time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Since(processStart)
+	if due := now + grain(within); w.timer != nil && due < w.next {
 		w.next = due
 		w.timer.Reset(due - now)
 	}

@@ -3,6 +3,7 @@ package sse
 import (
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 // idleTimeout: the sweep has come first and interrupted the read.
 func silentBody(ours net.Conn) *body {
 	b := &body{wire: parked{ours}, at: time.Now().Add(-time.Minute)}
-	b.idle.wire, b.idle.timeout = parked{ours}, time.Second
+	b.idle.wire, b.idle.timeout = parked{ours}, within(time.Second)
 	b.idle.heard(b.at)
 	b.idle.asked.Store(true)
 	_ = ours.SetReadDeadline(processStart)
@@ -85,7 +86,7 @@ func TestTheSweepEndsWithItsLastStream(t *testing.T) {
 	marks := make([]*idleMark, 5)
 	for i := range marks {
 		ours, _ := pair(t)
-		marks[i] = &idleMark{wire: parked{ours}, timeout: time.Hour}
+		marks[i] = &idleMark{wire: parked{ours}, timeout: within(time.Hour)}
 		w.watch(marks[i], time.Now())
 	}
 	require.NotNil(t, w.timer)
@@ -107,21 +108,21 @@ func TestTheSweepIsPunctual(t *testing.T) {
 	var w idleSweep
 	slow, _ := pair(t)
 	quick, _ := pair(t)
-	long := &idleMark{wire: parked{slow}, timeout: time.Hour}
-	short := &idleMark{wire: parked{quick}, timeout: 500 * time.Millisecond}
+	long := &idleMark{wire: parked{slow}, timeout: within(time.Hour)}
+	short := &idleMark{wire: parked{quick}, timeout: within(500 * time.Millisecond)}
 	w.watch(long, time.Now())
 	begun := time.Now()
 	w.watch(short, begun)
 	_, err := quick.Read(make([]byte, 1))
 	took := time.Since(begun)
 	require.ErrorContains(t, err, "timeout")
-	require.GreaterOrEqual(t, took, short.timeout)
+	require.GreaterOrEqual(t, took, short.within())
 	require.True(t, short.asked.Load())
 	require.False(t, long.asked.Load())
 
 	now := time.Since(processStart)
 	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
-		m := &idleMark{timeout: timeout}
+		m := &idleMark{timeout: within(timeout)}
 		m.last.Store(int64(now - timeout + 1)) // silent in a moment
 		require.LessOrEqual(t, m.due(now)-now, max(timeout/10, 50*time.Millisecond))
 		m.last.Store(int64(now))
@@ -140,7 +141,7 @@ func TestAStandstillIsNoSilence(t *testing.T) {
 		{timeout / 20, 0}, {timeout / 10, timeout / 10}, {timeout / 4, timeout / 4}, {10 * timeout, timeout / 2},
 	} {
 		ours, _ := pair(t)
-		m := &idleMark{wire: parked{ours}, timeout: timeout}
+		m := &idleMark{wire: parked{ours}, timeout: within(timeout)}
 		now := time.Since(processStart)
 		m.last.Store(int64(now - timeout - c.late))
 		w := idleSweep{marks: []*idleMark{m}, next: now - c.late}
@@ -150,4 +151,10 @@ func TestAStandstillIsNoSilence(t *testing.T) {
 			require.InDelta(t, (now + c.waits).Seconds(), m.due(now).Seconds(), .25*c.waits.Seconds())
 		}
 	}
+}
+
+func within(d time.Duration) *atomic.Int64 {
+	var v atomic.Int64
+	v.Store(int64(d))
+	return &v
 }

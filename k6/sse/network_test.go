@@ -228,6 +228,31 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 	require.Equal(t, 200, rec.last.Status)
 }
 
+// Who waits for an end that was asked for has a deadline of its own: the idle timeout can be taken
+// back while the stream is read, and be given back.
+func TestIdleTimeoutCanBeChanged(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serve(t, func(p *peer) {
+		p.say(streamHead + "data: 0\n\n")
+		p.hold()
+	}))
+	require.Equal(t, "200 0 still open, TypeError idle", v.log(`
+		const s = new EventSource(url, { reconnect: false, idleTimeout: 200 });
+		s.onmessage = () => {
+			log.push(s.idleTimeout);
+			s.idleTimeout = 0;
+			log.push(s.idleTimeout);
+			setTimeout(() => {
+				log.push(s.readyState === EventSource.OPEN ? "still open," : "closed,");
+				try { s.idleTimeout = "soon"; } catch (e) { log.push(e.name); }
+				s.idleTimeout = 60;
+			}, 700);
+		};
+		s.onerror = (e) => log.push(e.reason);
+	`))
+}
+
 func TestTags(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)

@@ -50,6 +50,8 @@ type source struct {
 	// pending counts tasks posted and not done: these may still add listeners.
 	pending   atomic.Int32
 	reconnect atomic.Int32 // a reconnectMode
+	// idleTimeout is a time.Duration: JS may change it while the stream is read.
+	idleTimeout atomic.Int64
 
 	mu      sync.Mutex // guards what follows: how stop reaches the goroutine or timer
 	raw     io.Closer
@@ -88,6 +90,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	}
 	describeRequest(&s.tags, state.Options.SystemTags, u, "GET")
 	s.reconnect.Store(int32(s.opts.reconnect))
+	s.idleTimeout.Store(int64(s.opts.idleTimeout))
 	s.hub = m.currentHub()
 	s.obj = rt.NewDynamicObject(s)
 	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, where a class extends ours

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/grafana/sobek"
 )
 
 // longestBackoff bounds the delay that repeated failures lead to.
@@ -129,6 +131,19 @@ func (s *source) setReconnect(on bool) {
 	s.mu.Unlock()
 	if waiting {
 		s.close()
+	}
+}
+
+// setIdleTimeout is the property `idleTimeout`. On the event loop; a value that is no duration throws.
+func (s *source) setIdleTimeout(value sobek.Value) {
+	rt := s.hub.vu.Runtime()
+	within, err := parseDuration(value)
+	if err != nil {
+		panic(rt.NewTypeError("EventSource: idleTimeout: " + err.Error()))
+	}
+	was := time.Duration(s.idleTimeout.Swap(int64(within)))
+	if within > 0 && (was == 0 || within < was) {
+		processSweep.sooner(within)
 	}
 }
 

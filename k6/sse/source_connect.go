@@ -115,7 +115,7 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 		sample(m.opened, &s.openTags, a.at, 1),
 	)
 	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
-	s.body.watch(s.opts.idleTimeout)
+	s.body.watch(&s.idleTimeout)
 	s.parser.Reset(&s.body, s.opts.maxEventSize)
 
 	status, from := a.status, origin(a.url)

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"slices"
+	"time"
 
 	"github.com/grafana/sobek"
 )
@@ -35,6 +36,8 @@ func (s *source) Get(name string) sobek.Value {
 		return rt.ToValue(s.connectMs)
 	case "reconnect":
 		return rt.ToValue(reconnectMode(s.reconnect.Load()) != reconnectOff)
+	case "idleTimeout":
+		return rt.ToValue(float64(time.Duration(s.idleTimeout.Load()).Microseconds()) / 1000)
 	case "onopen", "onmessage", "onerror":
 		if fn := s.listeners.handlers[name[2:]]; fn != nil {
 			return fn
@@ -55,6 +58,9 @@ func (s *source) Set(name string, value sobek.Value) bool {
 		return false
 	case "reconnect":
 		s.setReconnect(value.ToBoolean())
+		return true
+	case "idleTimeout":
+		s.setIdleTimeout(value)
 		return true
 	case "onopen", "onmessage", "onerror":
 		fn, _ := value.(*sobek.Object) // Web IDL: anything but an object counts as null

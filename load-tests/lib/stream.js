@@ -7,8 +7,7 @@ import http from 'k6/http';
 import { Ledger } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
-/** How long a stream may take to end after the server said 200 to the DELETE, in ms. */
-const END_TIMEOUT = 15000;
+import { DELETE_TIMEOUT } from './config.js';
 
 /** So many DELETEs are under way at a time, of one virtual user and of a runner: thousands would dial at once. */
 const DISCONNECTS = 20;
@@ -67,20 +66,21 @@ export class Stream {
   async askToEnd() {
     this.onover = ignore;
     this.source.reconnect = false;
+    this.source.idleTimeout = 0; // from here on END_TIMEOUT decides
     this.ledger.askToEnd();
     const deleted = await http.asyncRequest('DELETE', `${this.config.backendUrl}/event/forcedisconnect?id=${this.id}`, null, {
       headers: this.config.headers,
       tags: { name: 'DELETE /event/forcedisconnect' },
-      timeout: '10s',
+      timeout: DELETE_TIMEOUT,
     });
     this.deleteStatus = deleted.status;
   }
 
-  /** Waits until the stream that was asked to end has ended, and closes what has not. */
+  /** Waits until the stream that was asked to end has ended, and closes what has not after END_TIMEOUT. */
   async ended() {
     if (!this.over) {
       await new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(undefined), END_TIMEOUT);
+        const timer = setTimeout(() => resolve(undefined), this.config.endTimeout * 1000);
         this.onover = () => {
           clearTimeout(timer);
           resolve(undefined);

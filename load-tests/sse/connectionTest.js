@@ -9,7 +9,7 @@ import { check } from 'k6';
 import exec from 'k6/execution';
 import { plan } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, soakConfig } from '../lib/config.js';
+import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown } from '../lib/config.js';
 import { endAll, held, Stream } from '../lib/stream.js';
 
 const config = soakConfig();
@@ -21,16 +21,13 @@ const HOLD = (config.seconds - DISCONNECT_LEAD) * 1000;
 const connections = config.connections || 1200;
 const vus = Math.ceil(connections / config.connectionsPerVU);
 
-/** How long a runner may take to end its streams, in s: at 50 a second it keeps up. */
-const FAREWELL = 60 + Math.ceil(connections / config.runners / 50);
-
 export const options = {
   scenarios: {
     soak: {
       executor: 'per-vu-iterations',
       vus,
       iterations: 1,
-      maxDuration: `${config.seconds + FAREWELL}s`,
+      maxDuration: `${config.seconds + teardown({ ...config, connections })}s`,
       gracefulStop: '10s',
     },
   },
@@ -39,6 +36,10 @@ export const options = {
   batchPerHost: 0,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
 };
+
+export function setup() {
+  heedOptions(config, exec.test.options.scenarios ?? {});
+}
 
 export default async function () {
   const first = exec.scenario.iterationInTest * config.connectionsPerVU;

@@ -12,7 +12,9 @@ import { DISCONNECT_LEAD, soakConfig } from '../lib/config.js';
 
 const config = soakConfig();
 const connections = config.connections || 1200;
-const once = { vus: connections, iterations: 1, maxDuration: `${config.seconds + 30}s` };
+/** A stream that has not ended by then, in s, was not ended by its DELETE. */
+const deadline = config.seconds - DISCONNECT_LEAD + Math.ceil(connections / 20) + config.endTimeout;
+const once = { vus: connections, iterations: 1, maxDuration: `${Math.ceil(deadline) + 30}s` };
 
 export const options = {
   scenarios: {
@@ -35,7 +37,8 @@ export function hold() {
   let opened = 0;
   let noops = 0;
   let others = 0;
-  const params = { headers: config.headers, tags: { name: 'GET /event/connect' } };
+  // An iteration that k6 has to interrupt makes no check.
+  const params = { timeout: `${Math.ceil(deadline) + 10}s`, headers: config.headers, tags: { name: 'GET /event/connect' } };
   const response = sse.open(`${config.backendUrl}/event/connect?id=${device()}`, params, (client) => {
     client.on('open', () => {
       opened = Date.now();
@@ -54,7 +57,7 @@ export function hold() {
   const most = Math.floor(held / config.noopInterval) + 1;
   check(response, {
     'Get status was 200': (r) => r !== null && r.status === 200,
-    'Received all messages': () => noops >= Math.max(least, 1) && noops <= most && others === 0,
+    'Received all messages': () => noops >= Math.max(least, 1) && noops <= most && others === 0 && held < deadline,
   });
 }
 

@@ -221,6 +221,12 @@ declare module "k6/x/sse" {
          * the wait for another attempt it closes the source. Not in the standard.
          */
         reconnect: boolean;
+        /**
+         * The option `idleTimeout` in milliseconds, 0 for none. May be changed at any time: set it
+         * to 0 where another deadline decides, as after you asked the server to end the stream. A
+         * stream that was opened without one gets it with its next connection. Not in the standard.
+         */
+        idleTimeout: number;
 
         onopen: ((this: EventSource, event: SSEEvent) => void) | null;
         /** Events without a name, and those named `message`. */

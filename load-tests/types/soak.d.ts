@@ -62,6 +62,11 @@ declare module 'k6/x/soak' {
     lateMs: number;
     /** Clients reconnect and resume by `Last-Event-ID`. */
     reconnect: boolean;
+    /**
+     * Seconds that a stream may take to end after the server has answered the request to end it.
+     * Left out or 0: 15 s or 1.5 intervals, whichever is longer.
+     */
+    endTimeout?: number;
   }
 
   /**

@@ -73,7 +73,7 @@ func (s *soak) arithmetic() Section {
 	difference := int(n.Expected) - int(product) //nolint:gosec // far below
 	add("beyond the product", explain(difference, p.Connections), plus(integer(difference), float64(difference)))
 	rate := float64(p.Connections) / p.NoopInterval
-	add("rate", fmt.Sprintf("%s connections / %v s", integer(p.Connections), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
+	add("rate", fmt.Sprintf("%s / %v s", plural(p.Connections, "connection", "connections"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
 	add("payload of the bare noop", "9 bytes (data: 0 and two line ends) × received", memory(9*float64(n.Received)/(1<<20)))
 	if s.v.Server.Known && len(s.Merged.Connections) > 0 {
 		size := eventSize(per)

@@ -17,7 +17,7 @@ func (s *soak) card() Section {
 		reconnect = "yes, by Last-Event-ID"
 	}
 	plan := facts(
-		"plan", fmt.Sprintf("%s connections for %s, a noop every %v s", integer(p.Connections), hms(float64(p.Seconds)), p.NoopInterval),
+		"plan", fmt.Sprintf("%s for %s, a noop every %v s", plural(p.Connections, "connection", "connections"), hms(float64(p.Seconds)), p.NoopInterval),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", plural(p.Runners, "k6 process", "k6 processes"), plural(p.ConnectionsPerVU, "stream", "streams")),
 		"target", target,
 		"device ids", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
