@@ -6,7 +6,7 @@ export default [
   { ignores: ['node_modules/', 'bin/', 'results/', 'report/html/bundle/'] },
   js.configs.recommended,
   {
-    files: ['load-tests/**/*.js', 'bench/**/*.js'],
+    files: ['load-tests/**/*.js', 'bench/**/*.js', 'e2e/**/*.js'],
     languageOptions: {
       ecmaVersion: 2022,
       globals: {
