@@ -2,6 +2,7 @@ package shard
 
 import (
 	"encoding/json"
+	"math"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -78,13 +79,16 @@ func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 // Max is the longest duration, exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max) * time.Microsecond }
 
-// Quantile is the duration that the share q (0 to 1) of all, rounded to the nearest count,
-// does not exceed, 0 when empty.
+// Quantile is the shortest of the durations that at least the share q (0 to 1) of all does not exceed,
+// by nearest rank: of 60 the p99 is the 60th, for 59 are only 98.3 %. It is 0 when empty.
 func (h *Histogram) Quantile(q float64) time.Duration {
-	if h.Count() == 0 {
+	n := float64(h.Count())
+	if n == 0 {
 		return 0
 	}
-	return min(time.Duration(h.h.ValueAtQuantile(q*100))*time.Microsecond, h.Max())
+	// .07 × 100 is a little above 7 in binary. HdrHistogram rounds to the nearest rank, which here is whole.
+	rank := math.Ceil(q * n * (1 - 1e-12))
+	return min(time.Duration(h.h.ValueAtPercentile(100*rank/n))*time.Microsecond, h.Max())
 }
 
 // CountBy counts into rows: one for each edge, of what is not above it but above the edge

@@ -63,10 +63,28 @@ func TestQuantilesOfMergedHistograms(t *testing.T) {
 		require.Equal(t, together.Pack(), merged.Pack())
 		slices.Sort(all)
 		for _, q := range []float64{.5, .95, .99, 1} {
-			exact := all[max(int(q*float64(len(all))+.5)-1, 0)]
+			exact := all[int(math.Ceil(q*float64(len(all))))-1]
 			require.InDelta(t, exact, merged.Quantile(q), worst(exact), "q=%v of %d", q, len(all))
 		}
 		require.Equal(t, all[len(all)-1].Truncate(time.Microsecond), merged.Max())
+	}
+}
+
+func TestQuantilesOfFewAreByNearestRank(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		n    int
+		q    float64
+		rank int
+	}{
+		{1, .01, 1}, {1, .99, 1}, {2, .5, 1}, {2, .51, 2}, {3, .5, 2}, {10, .95, 10}, {20, .95, 19}, {21, .95, 20},
+		{60, .99, 60}, {60, .5, 30}, {61, .5, 31}, {99, .99, 99}, {100, .99, 99}, {101, .99, 100}, {100, .07, 7}, {100, .28, 28}, {100, .999, 100}, {60, 0, 1}, {60, 1, 60},
+	} {
+		h := NewHistogram()
+		for i := range c.n {
+			h.Record(time.Duration(i+1) * time.Microsecond) // so short that each has a bucket of its own
+		}
+		require.Equal(t, time.Duration(c.rank)*time.Microsecond, h.Quantile(c.q), "q=%v of %d", c.q, c.n)
 	}
 }
 

@@ -86,7 +86,7 @@ type Bucket struct {
 	Lateness   *Packed `json:"lateness,omitempty"`
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // what the last garbage collection found in use
-	CPUPercent float64 `json:"cpu_percent"`               // of one core
+	CPUPercent float64 `json:"cpu_percent"`               // seconds of CPU over BucketWidth, of one core
 	Goroutines int     `json:"goroutines,omitempty"`
 	Files      int     `json:"open_fds,omitempty"`
 	GCPauseUS  int64   `json:"gc_pause_us,omitempty"`  // longest stop of all goroutines in this bucket

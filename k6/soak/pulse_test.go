@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -26,4 +27,15 @@ func TestPulse(t *testing.T) {
 	require.GreaterOrEqual(t, p.seconds[1].CPUSeconds, 0.)
 	require.Equal(t, 5*time.Millisecond, p.takeStall())
 	require.Zero(t, p.takeStall())
+}
+
+func TestTheLastMomentOfARunIsNoBucketOfWork(t *testing.T) {
+	t.Parallel()
+	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
+	require.InDelta(t, 50, cpuPercent(2.5, 5*time.Second), .001)
+	require.InDelta(t, 25, cpuPercent(5, 20*time.Second), .001, "a process that was stopped samples late")
+	s := newSampler()
+	for range 3 {
+		require.LessOrEqual(t, s.take().cpuPercent, 100*float64(runtime.NumCPU()))
+	}
 }

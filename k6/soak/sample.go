@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
+
+	"github.com/sse-soak/sse-soak/shard"
 )
 
 // A sampler measures this very process: a starved generator must not be read as a late server.
@@ -26,7 +28,7 @@ type sampler struct {
 type sample struct {
 	rss        uint64
 	heapLive   uint64  // what the last garbage collection found in use
-	cpuPercent float64 // of one core, since the sample before
+	cpuPercent float64 // of one core, since the sample before; see cpuPercent
 	goroutines int
 	files      int           // open descriptors
 	gcPause    time.Duration // the longest since the sample before
@@ -39,7 +41,14 @@ func newSampler() *sampler {
 	if err != nil {
 		self = nil // no /proc: the figures stay 0, and reports say so
 	}
-	return &sampler{self: self, at: time.Now(), gcSince: time.Now()}
+	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
+	if self == nil {
+		return s
+	}
+	if t, err := self.Times(); err == nil {
+		s.cpu = t.User + t.System
+	}
+	return s
 }
 
 func (s *sampler) take() sample {
@@ -60,12 +69,16 @@ func (s *sampler) take() sample {
 	}
 	if t, err := s.self.Times(); err == nil {
 		now, cpu := time.Now(), t.User+t.System
-		if wall := now.Sub(s.at).Seconds(); wall > 0 && s.cpu > 0 {
-			out.cpuPercent = 100 * (cpu - s.cpu) / wall
-		}
+		out.cpuPercent = cpuPercent(cpu-s.cpu, now.Sub(s.at))
 		s.at, s.cpu = now, cpu
 	}
 	return out
+}
+
+// cpuPercent is of one core over a bucket, or over what took longer: the last bucket of a run may be
+// over in a moment, and what it took must not look like five seconds of that.
+func cpuPercent(seconds float64, wall time.Duration) float64 {
+	return 100 * seconds / max(wall, shard.BucketWidth).Seconds()
 }
 
 // heapLive is without garbage: it tells a leak from a heap that breathes.

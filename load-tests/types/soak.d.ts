@@ -37,7 +37,7 @@
  * | `soak_streams_refused` | gauge | never opened |
  * | `soak_streams_reconnected` | gauge | opened to go on where another was lost |
  * | `soak_rss_bytes` | gauge | resident memory of the process |
- * | `soak_cpu_percent` | gauge | CPU since the last time; 100 is one core |
+ * | `soak_cpu_percent` | gauge | CPU since the last time, of at least 5 s; 100 is one core |
  */
 declare module 'k6/x/soak' {
   /** What a run promises to do. The verdict is held against it. */
