@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,6 +31,9 @@ func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.Re
 // reset ends the connection of an answer by RST.
 func reset(w http.ResponseWriter) {
 	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn()
+		}
 		_ = conn.(*net.TCPConn).SetLinger(0)
 		_ = conn.Close()
 	}

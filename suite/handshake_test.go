@@ -68,8 +68,21 @@ func TestStormsThatFail(t *testing.T) {
 		{"a stranger gets in", func() *Run {
 			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate"}})
 			return r
-		}, verdict.Fail, "a client was not refused with a foreign certificate"},
+		}, verdict.Fail, "a client with a foreign certificate got an answer"},
+		{"a stranger's connections are reset", func() *Run {
+			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "tls_reset"}})
+			return r
+		}, verdict.Invalid, "nobody knows whether a client with a foreign certificate is refused: the server hung up during TLS"},
+		{"a stranger's connection was reset, in a shard of an older version", func() *Run {
+			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "strangers", "cause": "answer_reset"}})
+			return r
+		}, verdict.Invalid, "nobody knows whether a client with a foreign certificate is refused: hung up before the answer"},
 		{"strangers were not tried", func() *Run {
 			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil

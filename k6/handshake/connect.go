@@ -18,7 +18,7 @@ import (
 )
 
 // A Connection is one TCP connection with one full TLS handshake and its first answer, as a
-// script sees it. Times are milliseconds, 0 where it did not come that far.
+// script sees it. Times are milliseconds; they and the status are 0 where it did not come that far.
 type Connection struct {
 	OK       bool    `js:"ok"`
 	Cause    string  `js:"cause"`   // a Cause, "" where OK; a script compares texts
@@ -26,6 +26,7 @@ type Connection struct {
 	TCPMs    float64 `js:"tcpMs"`
 	TLSMs    float64 `js:"tlsMs"`
 	AnswerMs float64 `js:"answerMs"` // of the latest answer
+	Status   int     `js:"status"`   // of the latest answer
 	Version  string  `js:"version"`  // such as "TLS 1.3"
 	Cipher   string  `js:"cipher"`
 	Group    string  `js:"group"` // of the key exchange
@@ -135,7 +136,7 @@ func (c *Connection) exchange(ctx context.Context) bool {
 		c.fail(tlsCause(ctx, err, CauseTimeout, CauseReset, CauseAnswer), err)
 		return false
 	}
-	c.AnswerMs = milliseconds(time.Since(began))
+	c.AnswerMs, c.Status = milliseconds(time.Since(began)), status
 	if status != http.StatusOK {
 		c.fail(CauseStatus, fmt.Errorf("the server answered %d %s", status, http.StatusText(status)))
 		return false

@@ -34,7 +34,7 @@ func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 		var good = 0, c;
 		for (var i = 0; i < 20; i++) {
 			c = connect("%s/a?b");
-			if (c.ok && c.cause === "" && c.tcpMs > 0 && c.tlsMs > 0 && c.answerMs > 0) good++;
+			if (c.ok && c.status === 200 && c.cause === "" && c.tcpMs > 0 && c.tlsMs > 0 && c.answerMs > 0) good++;
 		}
 		good === 20 && c.version === "TLS 1.3" && c.group !== "" && c.cipher !== ""`, s.URL)))
 	require.Len(t, seen, 20)
@@ -114,8 +114,12 @@ func TestCauses(t *testing.T) {
 			if c.want == CauseTLSAlert {
 				v.state.TLSConfig.MinVersion = tls.VersionTLS13
 			}
-			got := v.js(fmt.Sprintf(`var c = connect(%q, {timeout: 400}); [c.ok, c.cause, c.message !== ""].join(" ")`, c.url(t)))
-			require.Equal(t, fmt.Sprintf("false %s true", c.want), got, v.js(`c.message`))
+			got := v.js(fmt.Sprintf(`var c = connect(%q, {timeout: 400}); [c.ok, c.cause, c.message !== "", c.status].join(" ")`, c.url(t)))
+			status := 0
+			if c.want == CauseStatus {
+				status = http.StatusServiceUnavailable
+			}
+			require.Equal(t, fmt.Sprintf("false %s true %d", c.want, status), got, v.js(`c.message`))
 			require.Zero(t, v.root.open.Load(), "nothing stays open")
 			require.Equal(t, 1, v.drained()["handshake_failed "+string(c.want)])
 		})

@@ -59,6 +59,8 @@ declare module 'k6/x/handshake' {
     readonly tlsMs: number;
     /** Of the latest answer. */
     readonly answerMs: number;
+    /** Of the latest answer, 0 where there was none. */
+    readonly status: number;
     /** Such as `"TLS 1.3"`. */
     readonly version: string;
     /** Such as `"TLS_AES_128_GCM_SHA256"`. */
