@@ -95,7 +95,7 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
 .PHONY: test
-test: build lint unit fuzz report-test e2e live-test aws-test ## everything that CI runs
+test: build lint unit fuzz report-test e2e campaign-sample live-test aws-test ## everything that CI runs
 
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
@@ -122,6 +122,15 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
 	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./e2e
+
+# Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
+.PHONY: campaign
+campaign: build ## soak RUNS random services with random faults, JOBS at a time, and check each verdict (docs/campaign.md)
+	@$(GO) run ./tools/campaign -runs '$(or $(RUNS),100)' -jobs '$(or $(JOBS),4)' $(if $(SEED),-seed '$(SEED)') $(if $(KIND),-kind '$(KIND)') -out '$(OUT)/campaign'
+
+.PHONY: campaign-sample
+campaign-sample: build ## the same thirty scenarios every time
+	@$(GO) run ./tools/campaign -runs 30 -jobs 10 -seed 1 -out '$(OUT)/campaign-sample'
 
 .PHONY: report-test
 report-test: build ## report.html in a real browser (chromium), from disk, without a network

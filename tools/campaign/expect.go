@@ -1,0 +1,281 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// A span is a count that is known to lie within bounds, both included.
+type span struct{ Min, Max int }
+
+func exactly(n int) span { return span{n, n} }
+
+func (s *span) add(o span) { s.Min, s.Max = s.Min+o.Min, s.Max+o.Max }
+
+func (s span) has(n int) bool { return n >= s.Min && n <= s.Max }
+
+const unbounded = 1 << 40
+
+// anything is a count that proves nothing here.
+var anything = span{0, unbounded}
+
+// The counts of a verdict that are compared, in this order.
+var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished"}
+
+// counts are spans by their names; one that is not there has to be 0.
+type counts map[string]span
+
+func (c counts) add(name string, s span) {
+	sum := c[name]
+	sum.add(s)
+	c[name] = sum
+}
+
+// An expected is what a verdict has to say.
+type expected struct {
+	Outcomes []verdict.Outcome
+	Counts   counts
+	Any      bool            // counts are not compared
+	Devices  map[string]bool // that have to be named, or where false may be
+	Reason   string          // a regular expression that the reasons have to match
+	// Hidden is how many losses nobody could have noticed: a pass that says so is allowed.
+	Hidden int
+}
+
+func passes() expected {
+	return expected{Outcomes: []verdict.Outcome{verdict.Pass}, Counts: counts{"late": anything}, Devices: map[string]bool{}}
+}
+
+func invalid(reason string) expected {
+	return expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Reason: reason}
+}
+
+// A judged is what verdict.json says.
+type judged struct {
+	verdict.Verdict
+	Evidence struct {
+		By        string   `json:"by"`
+		CouldHide int      `json:"could_hide"`
+		Why       []string `json:"why"`
+	} `json:"evidence"`
+}
+
+func (j *judged) counts() map[string]int {
+	n, c := j.Noops, j.Connections
+	return map[string]int{
+		"missed": int(n.Missed), "duplicated": int(n.Duplicated), "reordered": int(n.Reordered), "corrupted": int(n.Corrupted),
+		"late": int(n.Late), "dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished,
+	}
+}
+
+// compare says in sentences in what a verdict is not as expected; undecided is one that passed,
+// and says that it could not have noticed.
+func (e *expected) compare(j *judged) (differences []string, undecided bool) {
+	if j.Verdict.Verdict == verdict.Pass && !slices.Contains(e.Outcomes, verdict.Pass) {
+		if e.Hidden > 0 && j.Evidence.CouldHide >= e.Hidden {
+			return nil, true
+		}
+		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, %d may be hidden)", e.Outcomes, j.Evidence.CouldHide, e.Hidden)}, false
+	}
+	if !slices.Contains(e.Outcomes, j.Verdict.Verdict) {
+		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict.Verdict, e.Outcomes))
+	}
+	if e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(j.Reasons, "\n")) {
+		differences = append(differences, fmt.Sprintf("no reason matches %q", e.Reason))
+	}
+	if e.Any {
+		return differences, false
+	}
+	found := j.counts()
+	for _, name := range countNames {
+		if want := e.Counts[name]; !want.has(found[name]) {
+			differences = append(differences, fmt.Sprintf("%s is %d instead of %s", name, found[name], want))
+		}
+	}
+	return append(differences, e.compareDevices(j)...), false
+}
+
+func (e *expected) compareDevices(j *judged) (differences []string) {
+	if e.Devices == nil {
+		return nil
+	}
+	named := map[string]bool{}
+	for _, f := range j.Findings {
+		if f.Kind != "late" {
+			named[f.ID] = true
+		}
+	}
+	var accused, unnamed []string
+	for id := range named {
+		if _, ok := e.Devices[id]; !ok {
+			accused = append(accused, id)
+		}
+	}
+	differences = some(differences, "accused, but not struck", accused)
+	if len(j.Findings) >= 50 {
+		return differences // not all are listed
+	}
+	for id, sure := range e.Devices {
+		if sure && !named[id] {
+			unnamed = append(unnamed, id)
+		}
+	}
+	return some(differences, "struck, but not named", unnamed)
+}
+
+// some adds what is true of a few devices, or of many.
+func some(differences []string, what string, ids []string) []string {
+	slices.Sort(ids)
+	switch {
+	case len(ids) == 0:
+		return differences
+	case len(ids) > 5:
+		return append(differences, fmt.Sprintf("%s: %d devices, %s …", what, len(ids), strings.Join(ids[:3], " ")))
+	}
+	return append(differences, what+": "+strings.Join(ids, " "))
+}
+
+func (s span) String() string {
+	switch s.Max {
+	case s.Min:
+		return fmt.Sprint(s.Min)
+	case unbounded:
+		return fmt.Sprintf("at least %d", s.Min)
+	}
+	return fmt.Sprintf("%d to %d", s.Min, s.Max)
+}
+
+// expectTruth is what follows from what the service did.
+func expectTruth(sc *scenario, devices []*device) expected {
+	e := passes()
+	for _, d := range devices {
+		d.mu.Lock()
+		c := sc.expectDevice(d)
+		d.mu.Unlock()
+		sure, possible := false, false
+		for name, s := range c {
+			e.Counts.add(name, s)
+			if name == "late" {
+				continue
+			}
+			sure, possible = sure || s.Min > 0, possible || s.Max > 0
+			e.Hidden += s.Max * btoi(s.Min == 0)
+		}
+		if possible {
+			e.Devices[d.id] = sure
+		}
+		if sure {
+			e.Outcomes = []verdict.Outcome{verdict.Fail}
+		}
+	}
+	if e.Hidden > 0 && len(e.Devices) > 0 && e.Outcomes[0] == verdict.Pass {
+		e.Outcomes = []verdict.Outcome{verdict.Fail} // or a pass that says what it could not see
+	}
+	if !sc.lateIsExact() {
+		e.Counts["late"] = anything
+	} else if e.Counts["late"].Min > 0 && sc.Plan.MaxLate >= 0 {
+		e.Outcomes = []verdict.Outcome{verdict.Fail}
+	}
+	return e
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// expectDevice is what is to be found of one device. With its lock.
+func (sc *scenario) expectDevice(d *device) counts {
+	c := counts{}
+	if d.streams == 0 {
+		c.add("refused", exactly(1))
+		return c
+	}
+	if sc.Strike.NeverEnd && sc.Strike.meant(d.id) {
+		c.add("unfinished", exactly(1))
+	}
+	if d.askedAt.IsZero() {
+		c.add("dropped", exactly(1))
+	}
+	c.add("missed", sc.expectMissed(d))
+	for i := range d.noops {
+		n := &d.noops[i]
+		if n.lost(d.cutAt) || n.at.After(d.over()) {
+			continue
+		}
+		if !sc.Plan.Reconnect {
+			c.add("duplicated", exactly(n.copies-1))
+		}
+		c.add("reordered", exactly(btoi(n.overtaken && sc.Service.numbered())))
+		c.add("corrupted", exactly(btoi(n.corrupt)))
+		c.add("late", sc.expectLate(n))
+	}
+	return c
+}
+
+// slack is how much a client's view of the clock may differ from the service's.
+func (sc *scenario) slack() time.Duration {
+	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Every)) + 80*time.Millisecond
+}
+
+func (sc *scenario) expectLate(n *noop) span {
+	late := n.at.Sub(n.due)
+	return span{btoi(late > sc.Plan.late()+sc.slack()), btoi(late > sc.Plan.late()-sc.slack())}
+}
+
+// expectMissed counts the noops that were owed to a device and did not arrive. A loss at the edge of
+// a stream, which nothing but the clock could tell, is in the span or not.
+func (sc *scenario) expectMissed(d *device) (sum span) {
+	over := d.over()
+	owed := d.noops[:0:0]
+	for _, n := range d.noops {
+		if n.due.Before(over) {
+			owed = append(owed, n)
+		}
+	}
+	first, last := -1, -1
+	for i := range owed {
+		if !owed[i].lost(d.cutAt) {
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	for i := range owed {
+		n := &owed[i]
+		if !n.lost(d.cutAt) {
+			continue
+		}
+		switch known := sc.Service.numbered() && !n.unserved && !n.named; {
+		case i > last && known && sc.Service.Ledger:
+			sum.add(exactly(1))
+		case i > last:
+			sum.add(sc.atEnd(over, n))
+		case i < first && !known && i == 0:
+			sum.add(sc.atBegin(d, &owed[first]))
+		default:
+			sum.add(exactly(1))
+		}
+	}
+	return sum
+}
+
+// atEnd is a loss that nothing followed: it is owed once it is due for longer than the tolerance.
+func (sc *scenario) atEnd(over time.Time, n *noop) span {
+	since := over.Sub(n.due)
+	return span{btoi(since > sc.Plan.tolerance()+sc.slack()), btoi(since > sc.Plan.tolerance()-sc.slack())}
+}
+
+// atBegin is a first loss that only the clock could tell: had the first noop come a whole interval
+// after the headers, it would look the same.
+func (sc *scenario) atBegin(d *device, next *noop) span {
+	head := next.due.Sub(d.openedAt) - time.Duration(next.slot-2)*sc.Service.Schedule.Every
+	return span{btoi(head > sc.Plan.interval()*3/2+sc.slack()), 1}
+}

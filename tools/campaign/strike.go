@@ -1,0 +1,109 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// What a fault does with one noop.
+const (
+	actLose      = "lose"
+	actSkip      = "skip" // no noop is made for the slot, and no number taken
+	actQuiet     = "quiet"
+	actDuplicate = "duplicate"
+	actHold      = "hold" // until the next one is written
+	actCorrupt   = "corrupt"
+	actDelay     = "delay"
+	actClose     = "close"
+	actReset     = "reset"
+	actTruncate  = "truncate"
+	actNamed     = "named"
+)
+
+type action struct {
+	kind string
+	wait time.Duration
+}
+
+// Which noop a strike is for, beside a number from 1 on.
+const (
+	everyNoop  = 0
+	lastNoop   = -1 // before the end is asked for
+	lastButOne = -2
+)
+
+// A strike is a fault of the service. The zero value is none.
+type strike struct {
+	Action  string
+	Devices []string // none: all
+	Noop    int      // from here on
+	Count   int      // so many noops; 0: all that follow
+	Wait    time.Duration
+	Hold    time.Duration // how long a stream will be held, to know its last noop
+
+	Status   int           // answer to a connect; 200: of another content type
+	Attempts int           // so many connects of a device are refused; 0: all
+	Headers  time.Duration // how late the headers come
+	NeverEnd bool
+}
+
+func (s *strike) meant(id string) bool {
+	if len(s.Devices) == 0 {
+		return true
+	}
+	for _, d := range s.Devices {
+		if d == id {
+			return true
+		}
+	}
+	return false
+}
+
+// at is what to do with the noop of a slot of a device.
+func (s *strike) at(d *device, schedule *schedule, slot int) action {
+	if s.Action == "" || !s.meant(d.id) {
+		return action{}
+	}
+	from := s.Noop
+	if from < 0 {
+		from = schedule.next(d.id, d.first, d.openedAt.Add(s.Hold)) + s.Noop
+		if from < 2 {
+			return action{}
+		}
+	}
+	if slot < from || s.Count > 0 && slot >= from+s.Count {
+		return action{}
+	}
+	return action{s.Action, s.Wait}
+}
+
+// answers gives another answer than a stream.
+func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, attempt int) bool {
+	if !s.meant(id) || s.Attempts > 0 && attempt > s.Attempts {
+		return false
+	}
+	if s.Headers > 0 {
+		select {
+		case <-time.After(s.Headers):
+		case <-r.Context().Done():
+			return true
+		}
+	}
+	if s.Status == 0 {
+		return false
+	}
+	if s.Status == http.StatusOK {
+		w.Header().Set("Content-Type", "text/html")
+	}
+	if s.Status == http.StatusServiceUnavailable && s.Attempts > 0 {
+		w.Header().Set("Retry-After", "1")
+	}
+	w.WriteHeader(s.Status)
+	if s.Status != http.StatusNoContent {
+		_, _ = w.Write([]byte(strings.Repeat("no ", 3)))
+	}
+	return true
+}
+
+func (s *strike) neverEnds(id string) bool { return s.NeverEnd && s.meant(id) }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"sync"
+	"time"
+)
+
+// What the service did with a noop.
+type noop struct {
+	slot      int
+	number    uint64 // from 1, without gap, in the order in which they were due
+	due       time.Time
+	at        time.Time // when it was last written; zero: never
+	copies    int
+	corrupt   bool
+	overtaken bool
+	unserved  bool // no noop and no number was made for this slot
+	named     bool // it went as an event of another name, so it was no noop
+}
+
+// lostTo says that the noop did not get to a client that was cut off at that time.
+func (n *noop) lost(cut time.Time) bool {
+	return n.at.IsZero() || n.named || !cut.IsZero() && n.at.After(cut)
+}
+
+// A device is the truth of one id: what its client was sent, and what became of its streams.
+type device struct {
+	mu       sync.Mutex
+	id       string
+	attempts int
+	streams  int
+	first    time.Time // when slot 1 was due
+	openedAt time.Time // headers of the first stream
+	lastOpen time.Time // and of the last
+	askedAt  time.Time // the request for its end
+	closedAt time.Time // the end of the last stream
+	struck   bool      // a fault was put in
+	cutAt    time.Time // from here on the wire swallowed everything
+	noops    []noop
+	numbers  uint64
+	end      chan struct{} // of the present stream; nil: there is none
+	ended    bool          // end is closed
+}
+
+// sent is what the service's ledger says: a noop that was lost was sent, all the same.
+func (d *device) sent() uint64 { return d.numbers }
+
+// over is the last moment at which the device could be owed a noop.
+func (d *device) over() time.Time {
+	if !d.askedAt.IsZero() && (d.closedAt.IsZero() || d.askedAt.Before(d.closedAt)) {
+		return d.askedAt
+	}
+	return d.closedAt
+}
+
+// lateness is by how much the latest noop left later than the fault wanted it, so that it is known
+// whether this program itself was starved.
+type lateness struct {
+	mu  sync.Mutex
+	max time.Duration
+}
+
+func (l *lateness) note(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.max = max(l.max, d)
+}
+
+func (l *lateness) worst() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.max
+}
