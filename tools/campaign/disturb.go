@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
 )
 
 // What happens to the runners of a soak.
@@ -95,4 +94,3 @@ func runners(soak int) (pids []int) {
 	}
 	return pids
 }
-

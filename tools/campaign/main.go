@@ -84,7 +84,7 @@ func (c *campaign) progress(began time.Time, done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
-			told = c.tell(told)
+			c.tell(told)
 			fmt.Fprintf(os.Stderr, "%s\n", c.line(began))
 			return
 		case <-tick.C:

@@ -272,4 +272,3 @@ func (d *device) cut(at time.Time) {
 	defer d.mu.Unlock()
 	d.cutAt = at
 }
-

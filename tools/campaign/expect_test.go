@@ -1,0 +1,66 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/verdict"
+)
+
+// truth is a device whose noops came an interval apart; those of which the text has a "-" were lost.
+func truth(every time.Duration, arrived string, tail time.Duration) *device {
+	began := time.Now()
+	d := &device{id: "a", streams: 1, attempts: 1, openedAt: began, lastOpen: began, first: began.Add(every)}
+	for i, c := range arrived {
+		due := began.Add(time.Duration(i+1) * every)
+		n := noop{slot: i + 1, number: uint64(i + 1), due: due}
+		if c != '-' {
+			n.at, n.copies = due, 1
+		}
+		d.noops = append(d.noops, n)
+	}
+	d.askedAt = d.noops[len(d.noops)-1].due.Add(tail)
+	d.closedAt = d.askedAt.Add(time.Millisecond)
+	return d
+}
+
+func TestWhatIsExpectedOfALoss(t *testing.T) {
+	const second = time.Second
+	for name, c := range map[string]struct {
+		ids     string
+		ledger  bool
+		arrived string
+		tail    time.Duration
+		want    span
+	}{
+		"in the middle":                      {idsNone, false, "00-00", second / 2, exactly(1)},
+		"the last, long ago":                 {idsNone, false, "0000-", second * 8 / 10, exactly(1)},
+		"the last, just now, by the clock":   {idsNone, false, "0000-", second / 10, span{0, 1}},
+		"the last, at the edge":              {idsNone, false, "0000-", second / 2, span{0, 1}},
+		"the last, just now, by the ledger":  {idsNumbers, true, "0000-", second / 10, exactly(1)},
+		"the first, by number":               {idsNumbers, false, "-0000", second / 2, exactly(1)},
+		"the first, by the clock":            {idsNone, false, "-0000", second / 2, exactly(1)},
+		"the last but one, however it ended": {idsNone, false, "000-0", second / 100, exactly(1)},
+	} {
+		sc := &scenario{Plan: plan{Interval: 1, LateMS: 1000}, Service: &serviceSpec{IDs: c.ids, Ledger: c.ledger, Schedule: schedule{Every: second}}}
+		require.Equal(t, c.want, sc.expectMissed(truth(second, c.arrived, c.tail)), name)
+	}
+}
+
+func TestAPassWhereSomethingWasLostIsAMiss(t *testing.T) {
+	e := expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactly(1)}}
+	j := &judged{}
+	j.Verdict.Verdict = verdict.Pass
+	differences, undecided := e.compare(j)
+	require.NotEmpty(t, differences)
+	require.False(t, undecided)
+	e.Hidden, j.Evidence.CouldHide = 2, 1
+	_, undecided = e.compare(j)
+	require.False(t, undecided, "it says that less was hidden")
+	j.Evidence.CouldHide = 2
+	differences, undecided = e.compare(j)
+	require.Empty(t, differences)
+	require.True(t, undecided)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func written(t *testing.T, sc *scenario) string {
+	t.Helper()
+	b, err := json.Marshal(sc)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func TestASeedDrawsTheSameScenario(t *testing.T) {
+	for seed := range uint64(500) {
+		require.Equal(t, written(t, draw(seed, "")), written(t, draw(seed, "")))
+	}
+	require.NotEqual(t, written(t, draw(1, "")), written(t, draw(2, "")))
+}
+
+func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
+	drawn := map[string]int{}
+	for seed := range uint64(5000) {
+		sc := draw(seed, "")
+		drawn[sc.Group+"/"+sc.Kind]++
+		p := sc.Plan
+		require.GreaterOrEqual(t, float64(p.Seconds-lead), 2*p.Interval, written(t, sc))
+		require.True(t, p.Seconds >= 8 && p.Seconds <= 20, written(t, sc))
+		require.True(t, p.Connections >= 10 && p.Connections <= 150, written(t, sc))
+		require.True(t, sc.Service != nil || sc.Wire.Does == "", "a wire goes to a service of ours")
+	}
+	for _, k := range append(append([]kind{}, soakKinds...), suiteKinds...) {
+		require.NotZero(t, drawn[k.group+"/"+k.name], k.group+"/"+k.name)
+	}
+	clean := drawn[groupClean+"/clean"]
+	require.InDelta(t, 2500, clean, 200, "half of the runs are clean")
+}
+
+// A fault in the middle of a stream is one that the counts can name.
+func TestAFaultInTheMiddleHasNoopsAroundIt(t *testing.T) {
+	for seed := range uint64(2000) {
+		sc := draw(seed, "lose")
+		require.GreaterOrEqual(t, sc.Strike.Noop, 2, written(t, sc))
+		require.Less(t, sc.Strike.Noop, sc.Plan.noops(), written(t, sc))
+	}
+}
