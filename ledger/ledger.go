@@ -53,11 +53,15 @@ const (
 	ReasonInterrupted = "interrupted" // the run was stopped
 )
 
+// ReasonNoAnswer is why a connection was refused whose first dial was still under way at its end.
+const ReasonNoAnswer = "no answer before the end"
+
 // Bounds on what one connection may remember: a ledger never grows with time.
 const (
 	maxFindings     = 16
 	maxLateFindings = 4 // of these: lateness is common, and must not crowd out a loss
 	maxOutages      = 16
+	maxReasons      = 16 // for which attempts failed
 )
 
 // A Ledger is the account of one device id over all its streams. The zero value is not
@@ -72,10 +76,13 @@ type Ledger struct {
 
 	streamOpen  bool    // a stream is held now
 	sawNoop     bool    // on this stream
-	connectAt   Instant // start of the present dial
+	dialing     bool    // an attempt is under way
+	connecting  bool    // a dial was made since the last stream
+	connectAt   Instant // the first of these
+	without     bool    // there is an outage
+	outage      Outage  // the present one
 	openedAt    Instant // headers of the present stream
 	lastAt      Instant // the gap clock: last noop of this stream, or its headers
-	lostAt      Instant // when the previous stream was lost
 	endAskedAt  Instant // when the end was asked for; 0: not yet
 	skipped     uint64  // numbers that a message, not a noop, skipped since the last noop
 	headStart   int64   // numbers before the first noop for which the clock had no slot
@@ -99,26 +106,35 @@ func (l *Ledger) ID() string { return l.rec.ID }
 func (l *Ledger) Connecting(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.connectAt = at
+	if l.rec.Attempts == 0 && l.endAskedAt == 0 {
+		l.leave(at)
+	}
+	if !l.connecting {
+		l.connecting, l.connectAt = true, at
+	}
+	l.dialing = true
 	l.rec.Attempts++
-	if l.rec.Streams == 0 {
+	if l.rec.Streams == 0 && l.rec.State != Refused {
 		l.rec.State = Connecting
 	}
 }
 
 // Opened notes that the headers of a good response are complete: the gap clock starts here,
-// not at the dial. It returns how long the connect took.
+// not at the dial. It returns how long the connect took, from the first dial since the last stream.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	took := at - l.connectAt
 	l.rec.Streams++
-	if l.rec.Streams == 1 {
+	o, out := l.comeBack(at)
+	switch {
+	case l.rec.Streams == 1:
 		l.rec.OpenedAt, l.rec.Connect = at, took
-	} else {
-		l.rec.outage(Outage{From: l.lostAt, To: at})
+	case out:
+		l.rec.survived(o)
 	}
 	l.rec.State = Open
+	l.dialing, l.connecting = false, false
 	l.streamOpen, l.sawNoop = true, false
 	l.openedAt, l.lastAt = at, at
 	return took
@@ -129,8 +145,13 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 func (l *Ledger) AskedToEnd(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.endAskedAt == 0 {
-		l.endAskedAt = max(at, 1)
+	if l.endAskedAt != 0 {
+		return
+	}
+	l.endAskedAt = max(at, 1)
+	l.comeBack(at)
+	if l.rec.State == Connecting && !l.dialing { // between two attempts, and none follows
+		l.refuse(at, l.rec.Reason)
 	}
 }
 
@@ -141,13 +162,20 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	asked := l.endAskedAt != 0
+	l.dialing = false
 	if l.streamOpen {
 		l.streamOpen = false
 		l.rec.Held += at - l.openedAt
+		l.rec.Open += max(l.end(at)-l.openedAt, 0)
 		l.rec.ClosedAt = at
 		if again && !asked {
 			l.lose(at)
 		}
+	} else {
+		l.attemptFailed(at, reason)
+	}
+	if !again {
+		l.comeBack(at)
 	}
 	l.rec.Reason = reason
 	switch {
@@ -156,9 +184,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 			l.rec.State = Waiting
 		}
 	case l.rec.Streams == 0:
-		l.rec.State = Refused
-		l.rec.ClosedAt, l.rec.Connect = at, at-l.connectAt
-		l.rec.find(Finding{Kind: KindRefused, At: at, Note: reason})
+		l.refuse(at, reason)
 	case asked && clean && l.rec.State == Open:
 		l.rec.State = Completed
 		l.closeSlots(l.end(at))
@@ -174,7 +200,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 
 // lose books a stream that is lost, and another follows.
 func (l *Ledger) lose(at Instant) {
-	l.lostAt = at
+	l.leave(at)
 	since := l.openedAt
 	if l.sawNoop {
 		since = l.slots.anchor
@@ -199,6 +225,7 @@ func (l *Ledger) Record() Record {
 	r.LastAt = l.lastAt
 	r.Findings = append([]Finding(nil), l.rec.Findings...)
 	r.Outages = append([]Outage(nil), l.rec.Outages...)
+	r.Refusals = append([]Refusal(nil), l.rec.Refusals...)
 	l.numbers.fill(&r)
 	return r
 }
@@ -208,7 +235,7 @@ func (l *Ledger) Sums() Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.rec
-	r.Findings, r.Outages = nil, nil
+	r.Findings, r.Outages, r.Refusals = nil, nil, nil
 	r.LastAt = l.lastAt
 	r.Lost = l.numbers.lost()
 	return r

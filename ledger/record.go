@@ -15,10 +15,12 @@ type Record struct {
 
 	Attempts int           `json:"attempts"`
 	Streams  int           `json:"streams"`
-	Connect  time.Duration `json:"connect_ns"` // first dial to first headers; of one refused: the last dial to its refusal
+	Connect  time.Duration `json:"connect_ns"` // first dial to first headers; of one refused: to its end
 	OpenedAt Instant       `json:"opened_ns"`
 	ClosedAt Instant       `json:"closed_ns"`
 	Held     time.Duration `json:"held_ns"` // headers to end, summed over streams
+	Open     time.Duration `json:"open_ns"` // the same, but only to the request for the end
+	Away     time.Duration `json:"away_ns"` // without a stream: all outages, the first connect among them
 	LastAt   Instant       `json:"last_ns"` // when the last noop came, or the headers of the last stream after it
 
 	Received   uint64 `json:"received"`   // distinct good noops
@@ -38,7 +40,12 @@ type Record struct {
 
 	Findings []Finding `json:"findings,omitempty"`
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound: counted, not listed
-	Outages  []Outage  `json:"outages,omitempty"`
+
+	Refusals  []Refusal     `json:"refused,omitempty"`          // attempts to connect that failed, by reason
+	Longest   Outage        `json:"longest_outage,omitzero"`    // the first connect may be it, or one that no stream ended
+	Survived  int           `json:"outages_survived,omitempty"` // streams that were lost, and followed by another
+	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // of these, the longest
+	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
 }
 
 // Missed is how many noops were owed and did not come, by this side's own evidence.
@@ -51,6 +58,23 @@ func (r Record) Expected() uint64 { return r.Received + r.Corrupted + r.Missed()
 // order and intact. Lateness is no fault here.
 func (r Record) Faultless() bool {
 	return r.State == Completed && r.Missed()+r.Duplicated+r.Reordered+r.Corrupted == 0 && r.Received > 0
+}
+
+// OpenFor is how long streams were open before the end was asked for. Records that were written before
+// Open and Away were kept have only Held.
+func (r Record) OpenFor() time.Duration {
+	if r.Open == 0 && r.Away == 0 {
+		return r.Held
+	}
+	return r.Open
+}
+
+// RefusedAttempts is how many attempts to connect failed.
+func (r Record) RefusedAttempts() (n int) {
+	for _, f := range r.Refusals {
+		n += f.Count
+	}
+	return n
 }
 
 // Kind names what a finding is.
@@ -81,12 +105,6 @@ type Finding struct {
 	Note     string        `json:"note,omitempty"`
 }
 
-// An Outage is the time between a lost stream and the headers of the next.
-type Outage struct {
-	From Instant `json:"from_ns"`
-	To   Instant `json:"to_ns"`
-}
-
 func (r *Record) find(f Finding) {
 	if len(r.Findings) >= maxFindings || f.Kind == KindLate && r.Late > maxLateFindings {
 		r.Unlisted++
@@ -111,7 +129,10 @@ func (r *Record) found(kind Kind, from uint64, at Instant) {
 	r.find(Finding{Kind: kind, From: from, At: at})
 }
 
-func (r *Record) outage(o Outage) {
+// survived counts an outage that ended with a stream, and lists it among the first.
+func (r *Record) survived(o Outage) {
+	r.Survived++
+	r.MaxOutage = max(r.MaxOutage, o.To-o.From)
 	if len(r.Outages) < maxOutages {
 		r.Outages = append(r.Outages, o)
 	}

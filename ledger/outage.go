@@ -1,0 +1,97 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+)
+
+// An Outage is a time without a stream: from the first dial, or from the end of a stream that was
+// lost, to the headers of the next stream, or to the request for the end where none followed.
+type Outage struct {
+	From     Instant   `json:"from_ns"`
+	To       Instant   `json:"to_ns"`
+	Refusals []Refusal `json:"refused,omitempty"` // the attempts that failed meanwhile
+}
+
+// A Refusal counts the attempts to connect that failed for one reason.
+type Refusal struct {
+	Reason string  `json:"reason"` // as of Closed, without what is told behind it in words
+	Count  int     `json:"count"`
+	First  Instant `json:"first_ns"`
+	Last   Instant `json:"last_ns"`
+}
+
+// OtherReasons stands for all reasons beyond the bound: a server must not fill the memory.
+const OtherReasons = "other reasons"
+
+// countRefusal adds an attempt that failed at the instant at.
+func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
+	if end := strings.IndexAny(reason, ":("); end > 0 {
+		reason = strings.TrimSpace(reason[:end])
+	}
+	same := func(r Refusal) bool { return r.Reason == reason }
+	i := slices.IndexFunc(list, same)
+	if i < 0 && len(list) >= maxReasons {
+		reason = OtherReasons
+		i = slices.IndexFunc(list, same)
+	}
+	if i < 0 {
+		list = append(list, Refusal{Reason: reason, First: at})
+		i = len(list) - 1
+	}
+	list[i].Count++
+	list[i].Last = at
+	return list
+}
+
+// leave begins an outage.
+func (l *Ledger) leave(at Instant) { l.without, l.outage = true, Outage{From: at} }
+
+// comeBack ends the outage, if there is one: by a stream, or because nothing more follows.
+func (l *Ledger) comeBack(at Instant) (o Outage, ok bool) {
+	if !l.without {
+		return o, false
+	}
+	l.without = false
+	l.outage.To = at
+	o, l.outage = l.outage, Outage{}
+	l.rec.Away += o.To - o.From
+	if o.To-o.From > l.rec.Longest.To-l.rec.Longest.From {
+		l.rec.Longest = o
+	}
+	return o, true
+}
+
+// attemptFailed counts an attempt that the client did not give up itself.
+func (l *Ledger) attemptFailed(at Instant, reason string) {
+	if reason == ReasonClient || reason == ReasonInterrupted {
+		return
+	}
+	l.rec.Refusals = countRefusal(l.rec.Refusals, reason, at)
+	if l.without {
+		l.outage.Refusals = countRefusal(l.outage.Refusals, reason, at)
+	}
+}
+
+// refuse concludes that no stream was ever opened. What the client did last is no reason where the
+// service had one.
+func (l *Ledger) refuse(at Instant, reason string) {
+	switch {
+	case len(l.rec.Refusals) > 0 && (reason == ReasonClient || reason == ReasonInterrupted):
+		reason = l.lastRefusal()
+	case reason == ReasonClient && l.endAskedAt != 0:
+		reason = ReasonNoAnswer
+	}
+	l.comeBack(at)
+	if l.rec.State == Refused { // the client tried once more, though the end was asked for
+		return
+	}
+	l.rec.State, l.rec.Reason = Refused, reason
+	l.rec.ClosedAt, l.rec.Connect = at, at-l.connectAt
+	l.rec.find(Finding{Kind: KindRefused, At: at, Note: reason})
+}
+
+func (l *Ledger) lastRefusal() string {
+	last := slices.MaxFunc(l.rec.Refusals, func(a, b Refusal) int { return int(a.Last - b.Last) })
+	return last.Reason
+}

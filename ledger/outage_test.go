@@ -1,0 +1,170 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// refused makes n attempts, a second apart, which take 100 ms each and fail.
+func (p *tape) refused(n int, reason string, again bool) *tape {
+	for i := range n {
+		p.Connecting(p.at)
+		p.wait(sec/10).Closed(p.at, reason, false, again || i < n-1)
+		p.wait(9 * sec / 10)
+	}
+	return p
+}
+
+func unopened() *tape {
+	return &tape{Ledger: New("a-1", &Config{Interval: interval, Late: sec}), at: sec}
+}
+
+func (p *tape) open() *tape {
+	p.Connecting(p.at)
+	p.Opened(p.wait(sec / 10).at)
+	return p
+}
+
+func TestTheConnectCountsFromTheFirstDial(t *testing.T) {
+	t.Parallel()
+	p := unopened().refused(12, "status 503", true)
+	p.refused(5, "connect_timeout", true).open()
+	r := p.regular(1, 4, true).end(sec)
+	require.Equal(t, Completed, r.State)
+	require.Equal(t, 17*sec+sec/10, r.Connect, "the dials before it count too")
+	require.Equal(t, 18, r.Attempts)
+	require.Equal(t, []Refusal{
+		{"status 503", 12, sec + sec/10, 12*sec + sec/10}, {"connect_timeout", 5, 13*sec + sec/10, 17*sec + sec/10},
+	}, r.Refusals)
+	require.Equal(t, 17, r.RefusedAttempts())
+	require.Equal(t, r.Connect, r.Away)
+	require.Equal(t, Outage{From: sec, To: r.OpenedAt, Refusals: r.Refusals}, r.Longest)
+	require.Equal(t, 4*interval+sec, r.Open)
+	require.Empty(t, r.Outages, "no stream was lost")
+	require.Zero(t, r.Survived)
+}
+
+// A connection of a run with reconnects that only ever was refused: between two attempts at the end, in
+// one, in the only one.
+func TestRefusedToTheEndIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end      func(p *tape)
+		reason   string
+		attempts int
+	}{
+		"between two attempts": {func(p *tape) {
+			p.refused(3, "status 503", true)
+			p.AskedToEnd(p.at)
+		}, "status 503", 3},
+		"the last attempt fails after the request for the end": {func(p *tape) {
+			p.refused(3, "status 503", true).Connecting(p.at)
+			p.AskedToEnd(p.wait(sec).at)
+			p.Closed(p.wait(sec).at, "status 502", false, false)
+		}, "status 502", 4},
+		"the client gives the last attempt up": {func(p *tape) {
+			p.refused(3, "status 503", true).Connecting(p.at)
+			p.AskedToEnd(p.wait(sec).at)
+			p.Closed(p.at, ReasonClient, false, false)
+		}, "status 503", 3},
+		"the run is interrupted": {func(p *tape) {
+			p.refused(3, "status 503", true).Connecting(p.at)
+			p.Closed(p.at, ReasonInterrupted, false, false)
+		}, "status 503", 3},
+		"no answer to the only attempt": {func(p *tape) {
+			p.Connecting(p.at)
+			p.AskedToEnd(p.wait(sec).at)
+			p.Closed(p.at, ReasonClient, false, false)
+		}, ReasonNoAnswer, 0},
+		"it tries again after the end": {func(p *tape) {
+			p.refused(3, "status 503", true)
+			p.AskedToEnd(p.at)
+			p.refused(2, "status 503", false)
+		}, "status 503", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := unopened()
+			c.end(p)
+			r := p.Record()
+			require.Equal(t, Refused, r.State)
+			require.Equal(t, c.reason, r.Reason)
+			require.Equal(t, c.attempts, r.RefusedAttempts())
+			require.Len(t, r.Findings, 1)
+			require.Equal(t, c.reason, r.Findings[0].Note)
+			require.Equal(t, KindRefused, r.Findings[0].Kind)
+			require.Equal(t, Outage{From: sec, To: r.Longest.To, Refusals: r.Longest.Refusals}, r.Longest)
+			require.Equal(t, r.Longest.To-sec, r.Away)
+			require.Empty(t, wrongInAnyCase(r))
+		})
+	}
+}
+
+func TestAllOutagesCount(t *testing.T) {
+	t.Parallel()
+	const outages = 40
+	p := unopened().open()
+	for n := range outages {
+		p.wait(sec).Closed(p.at, "reset", false, true)
+		p.wait(time.Duration(n+1)*sec).refused(1, "status 503", true).open()
+	}
+	r := p.end(sec)
+	require.Len(t, r.Outages, maxOutages)
+	require.Equal(t, outages, r.Survived)
+	require.Equal(t, (outages+1)*sec+sec/10, r.MaxOutage)
+	last := r.Longest
+	require.Equal(t, (outages+1)*sec+sec/10, last.To-last.From, "the last was the longest, though it is not listed")
+	require.Equal(t, 1, last.Refusals[0].Count, "of this outage")
+	require.Equal(t, outages, r.RefusedAttempts(), "of all")
+	sum := sec / 10 // the first connect
+	for n := range outages {
+		sum += time.Duration(n+2)*sec + sec/10
+	}
+	require.Equal(t, sum, r.Away)
+	require.Equal(t, (outages+1)*sec, r.Open)
+}
+
+func TestAnOutageThatNoStreamEnds(t *testing.T) {
+	t.Parallel()
+	p := unopened().open()
+	p.regular(1, 3, true).Closed(p.at, "reset", false, true)
+	from := p.at
+	p.refused(4, "status 503", true)
+	p.AskedToEnd(p.wait(sec).at)
+	r := p.Record()
+	require.Equal(t, Waiting, r.State)
+	require.Equal(t, from, r.Longest.From)
+	require.Equal(t, 5*sec, r.Longest.To-r.Longest.From)
+	require.Equal(t, 4, r.Longest.Refusals[0].Count)
+	require.Zero(t, r.Survived)
+}
+
+func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
+	t.Parallel()
+	p := unopened().open()
+	p.regular(1, 3, true).AskedToEnd(p.at)
+	p.Closed(p.wait(10*sec).at, "server", true, false)
+	r := p.Record()
+	require.Equal(t, 3*interval, r.Open)
+	require.Equal(t, 3*interval+10*sec, r.Held)
+	require.Equal(t, r.Held, Record{Held: r.Held}.OpenFor(), "of a record that was written before")
+	require.Equal(t, r.Open, r.OpenFor())
+}
+
+func TestReasonsAreFew(t *testing.T) {
+	t.Parallel()
+	p := unopened()
+	for n := range 100 {
+		p.refused(1, fmt.Sprintf("status %d", 500+n), true)
+	}
+	p.refused(1, "status 500: too busy", true).refused(1, "status 500 (too busy)", true)
+	p.AskedToEnd(p.at)
+	r := p.Record()
+	require.Len(t, r.Refusals, maxReasons+1)
+	require.Equal(t, 3, r.Refusals[0].Count, "what is told behind a reason does not make it another one")
+	require.Equal(t, OtherReasons, r.Refusals[maxReasons].Reason)
+	require.Equal(t, 102, r.RefusedAttempts())
+}
