@@ -37,7 +37,7 @@ func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
 	for _, pod := range []string{"runner", "initializer"} {
 		for name, want := range map[string]string{
 			"CONNECTIONS": "1200", "SECONDS": "3600", "NOOP_INTERVAL": "0.5", "RUNNERS": "3", "TESTID": "t", "CONNECTIONS_PER_VU": "50",
-			"PREFIX": "soak-", "LATE_MS": "1000", "RECONNECT": "0", "BACKEND_URL": "http://backend.ns.svc:8080", "GOGC": "50",
+			"PREFIX": "soak-", "LATE_MS": "1000", "RECONNECT": "0", "MAX_OUTAGE": "30", "BACKEND_URL": "http://backend.ns.svc:8080", "GOGC": "50",
 		} {
 			assert.Equal(t, []string{want}, variable(t, m, pod, name), "%s of %s, once", name, pod)
 		}

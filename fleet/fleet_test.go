@@ -83,7 +83,7 @@ func TestRunnersAreToldThePlan(t *testing.T) {
 		require.NotContains(t, lines[0], "secret", "every user can read arguments")
 		for _, want := range []string{
 			fmt.Sprintf("RUNNER=%d", i), "RUNNERS=2", "TESTID=t", "CONNECTIONS=7", "SECONDS=60", "NOOP_INTERVAL=0.5", "PREFIX=d-",
-			"LATE_MS=1000", "RECONNECT=1", "BACKEND_URL=http://h", "BACKEND_TOKEN=secret", "CONNECTIONS_PER_VU=1", "PROGRESS_FD=3", "K6_NO_USAGE_REPORT=true",
+			"LATE_MS=1000", "RECONNECT=1", "MAX_OUTAGE=30", "BACKEND_URL=http://h", "BACKEND_TOKEN=secret", "CONNECTIONS_PER_VU=1", "PROGRESS_FD=3", "K6_NO_USAGE_REPORT=true",
 		} {
 			require.True(t, slices.Contains(lines, want), want)
 		}

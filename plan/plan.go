@@ -14,6 +14,9 @@ import (
 // server to end its stream, so that the end is seen within the run.
 const DisconnectLead = 5
 
+// DefaultMaxOutage holds where nothing is said, also in plans that were written before there was a limit.
+const DefaultMaxOutage = 30 * time.Second
+
 // A Plan is one soak. The zero value is not valid; see Check. The tag env is the variable by which
 // a runner is told a field, and the name by which a merge compares it (settings.go).
 type Plan struct {
@@ -31,6 +34,7 @@ type Plan struct {
 	MaxLate          int     `json:"max_late" env:"MAX_LATE"` // how many late noops are allowed; negative: any
 	Reconnect        bool    `json:"reconnect" env:"RECONNECT"`
 	EndTimeoutS      float64 `json:"end_timeout_s" env:"END_TIMEOUT"` // how long a stream may take to end; 0: see EndTimeout
+	MaxOutageS       float64 `json:"max_outage_s" env:"MAX_OUTAGE"`   // with Reconnect the longest time without a stream; -1: any
 }
 
 // Default is the original test: 1200 connections for an hour, one noop every 15 s.
@@ -38,6 +42,7 @@ func Default() Plan {
 	return Plan{
 		Connections: 1200, Seconds: 3600, NoopInterval: 15, Runners: 2,
 		ConnectionsPerVU: 1, LateMS: 1000, MaxLate: -1,
+		MaxOutageS: DefaultMaxOutage.Seconds(),
 	}
 }
 
@@ -83,6 +88,8 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("LATE_MS is %d: no noop can be over a year late", p.LateMS)
 	case !(p.EndTimeoutS >= 0 && p.EndTimeoutS <= maxSeconds):
 		return fmt.Errorf("END_TIMEOUT is %v: it must be a number of seconds over 0, or 0 for the default", p.EndTimeoutS)
+	case !(p.MaxOutageS >= 0 && p.MaxOutageS <= maxSeconds || p.MaxOutageS == -1):
+		return fmt.Errorf("MAX_OUTAGE is %v: write the longest time without a stream in seconds, up to a year, or -1 for any", p.MaxOutageS)
 	case !idPart.MatchString(p.Prefix):
 		return fmt.Errorf("PREFIX is %q: device ids may hold only letters, digits, '.', '_' and '-'", p.Prefix)
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
@@ -184,6 +191,18 @@ func (p *Plan) EndTimeout() time.Duration {
 func (p *Plan) Teardown() time.Duration {
 	const endsPerSecond = 50
 	return 45*time.Second + p.EndTimeout() + time.Duration(p.PerRunner()/endsPerSecond+1)*time.Second
+}
+
+// MaxOutage is the longest time that a stream may be lost; not limited where ok is false: by -1, or
+// because a stream that is lost stays lost.
+func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
+	switch {
+	case !p.Reconnect || p.MaxOutageS < 0:
+		return 0, false
+	case p.MaxOutageS == 0:
+		return DefaultMaxOutage, true
+	}
+	return time.Duration(p.MaxOutageS * float64(time.Second)), true
 }
 
 // NoopsPerConnection is floor(held / interval), the original's arithmetic.

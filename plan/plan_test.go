@@ -29,6 +29,23 @@ func TestTheDefaultIsTheOriginalTest(t *testing.T) {
 	require.Equal(t, "a-0", p.DeviceID(0))
 }
 
+func TestMaxOutage(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	_, ok := p.MaxOutage()
+	require.False(t, ok, "without reconnects a lost stream stays lost")
+	p.Reconnect = true
+	for seconds, want := range map[float64]time.Duration{30: 30 * time.Second, 2.5: 2500 * time.Millisecond, 0: DefaultMaxOutage} {
+		p.MaxOutageS = seconds
+		got, ok := p.MaxOutage()
+		require.True(t, ok)
+		require.Equal(t, want, got)
+	}
+	p.MaxOutageS = -1
+	_, ok = p.MaxOutage()
+	require.False(t, ok)
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -55,6 +72,11 @@ func TestCheck(t *testing.T) {
 		{"more runners than virtual users", func(p *Plan) { p.Connections, p.ConnectionsPerVU, p.Runners = 10, 10, 2 }, "RUNNERS is 2, but there are only 1"},
 		{"no lateness", func(p *Plan) { p.LateMS = 0 }, "LATE_MS is 0"},
 		{"lateness beyond a duration", func(p *Plan) { p.LateMS = math.MaxInt }, "LATE_MS is"},
+		{"no outage known, as in a plan of old", func(p *Plan) { p.MaxOutageS = 0 }, ""},
+		{"any outage", func(p *Plan) { p.MaxOutageS = -1 }, ""},
+		{"an outage of less than any", func(p *Plan) { p.MaxOutageS = -2 }, "MAX_OUTAGE is -2"},
+		{"an endless outage", func(p *Plan) { p.MaxOutageS = math.Inf(1) }, "MAX_OUTAGE is +Inf"},
+		{"an outage that is no number", func(p *Plan) { p.MaxOutageS = math.NaN() }, "MAX_OUTAGE is NaN"},
 		{"a prefix with a blank", func(p *Plan) { p.Prefix = "a b" }, "PREFIX is"},
 		{"a prefix with a newline at its end", func(p *Plan) { p.Prefix = "a\n" }, "PREFIX is"},
 		{"a prefix that is too long", func(p *Plan) { p.Prefix = strings.Repeat("a", 61) }, "PREFIX is 61 characters long"},

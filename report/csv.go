@@ -19,6 +19,7 @@ func Connections(w io.Writer, m *shard.Merged) error {
 	_ = out.Write([]string{ // csv.Writer keeps its error for Error
 		"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams",
 		"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late", "max_gap_ms", "max_lateness_ms", "reconnects", "findings",
+		"open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
 	})
 	for _, c := range m.Connections {
 		runner := m.Runners[c.Runner]
@@ -36,6 +37,8 @@ func Connections(w io.Writer, m *shard.Merged) error {
 			number(c.Expected()), number(c.Received), number(c.Missed()), number(c.Duplicated), number(c.Reordered),
 			number(c.Corrupted), number(c.Late), decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
+			decimals(c.OpenFor(), time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
+			strconv.Itoa(c.Attempts), cell(refusals(c)),
 		})
 	}
 	out.Flush()
@@ -55,6 +58,18 @@ func outages(c shard.Connection, r shard.Runner) string {
 	var out []string
 	for _, o := range c.Outages {
 		out = append(out, fmt.Sprintf("%s for %s", r.At(o.From).UTC().Format("15:04:05.000"), (o.To-o.From).Round(time.Millisecond)))
+	}
+	if more := c.Survived - len(c.Outages); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, "; ")
+}
+
+// refusals lists the attempts that failed by reason.
+func refusals(c shard.Connection) string {
+	var out []string
+	for _, f := range c.Refusals {
+		out = append(out, fmt.Sprintf("%s: %d", f.Reason, f.Count))
 	}
 	return strings.Join(out, "; ")
 }

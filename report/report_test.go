@@ -69,6 +69,8 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	corrupt.Received, corrupt.Corrupted = 238, 1
 	corrupt.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 46 * time.Second, Note: "=HYPERLINK(\"http://x|<b>\"), *bold*\n# `head`"}}
 	back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
+	back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+	back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	m.Connections = []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}}
 	m.Series = []shard.Bucket{
 		{Unix: start, Open: 4, Opened: 4, RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40},
@@ -133,6 +135,7 @@ func spoil(v *verdict.Verdict, text string) {
 	v.Reasons, v.Warnings = []string{text}, []string{text}
 	v.Criteria = []verdict.Criterion{{Name: text, Limit: text, Actual: text, Why: text}}
 	v.Checks = []verdict.Check{{Name: text, Passes: 1}}
+	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
 }
 
@@ -192,6 +195,7 @@ func TestNoCellIsAFormula(t *testing.T) {
 		m, _, _ := handmade()
 		m.Connections[0].ID, m.Connections[0].Reason, m.Connections[0].State = evil, evil, ledger.State(evil)
 		m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
+		m.Connections[0].Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
 		var b strings.Builder
 		require.NoError(t, Connections(&b, m))
 		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()

@@ -5,6 +5,8 @@ package report
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -92,6 +94,7 @@ func facts(v *verdict.Verdict) [][2]string {
 			Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, Count(p.Runners, "runner"))},
 		{"target", p.BackendURL},
 		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(uint64(c.Opened)), thousands(uint64(c.Completed)), c.Refused, c.Dropped)},
+		{"open", openTime(v.Held)},
 		{"noops", fmt.Sprintf("%s of %s received, %d missed, %d duplicated,", thousands(n.Received), thousands(n.Expected), n.Missed, n.Duplicated)},
 		{"", fmt.Sprintf("%d reordered, %d corrupted, %d over %d ms late", n.Reordered, n.Corrupted, n.Late, p.LateMS)},
 		{"lateness", quantiles(v.LatenessMS)},
@@ -104,6 +107,9 @@ func facts(v *verdict.Verdict) [][2]string {
 		rows = append(rows, [2]string{"latency", quantiles(v.LatencyMS.Quantiles)}, [2]string{"", above})
 	}
 	rows = append(rows, [2]string{"connect", quantiles(v.ConnectMS)})
+	if len(v.RefusedAttempts) > 0 {
+		rows = append(rows, [2]string{"refused", attempts(v.RefusedAttempts)})
+	}
 	if v.Server.Known {
 		agrees := "which is what arrived"
 		if !v.Server.Agrees {
@@ -124,10 +130,30 @@ func facts(v *verdict.Verdict) [][2]string {
 	if v.Reconnect != nil {
 		rows = append(rows, [2]string{"reconnects", fmt.Sprintf("%d; out for %s", c.Reconnected, quantiles(v.Reconnect.Quantiles))})
 	}
+	if o := v.LongestOutage; o != nil && p.Reconnect {
+		rows = append(rows, [2]string{"longest out", fmt.Sprintf("%s, %s from %s on", ms(1000*o.Seconds), o.ID, moment(o.Unix))})
+	}
 	if v.StartedUnix > 0 {
 		rows = append(rows, [2]string{"from", moment(v.StartedUnix) + " to " + moment(v.EndedUnix)})
 	}
 	return rows
+}
+
+// openTime is how long streams were open against the plan.
+func openTime(h *verdict.Held) string {
+	if h == nil {
+		return "not known"
+	}
+	return fmt.Sprintf("%s of the planned time, %s of %s stream-seconds", h.Percent(), thousands(uint64(h.Held)), thousands(uint64(h.Planned)))
+}
+
+// attempts lists refused attempts by reason.
+func attempts(n map[string]int) string {
+	var all []string
+	for _, reason := range slices.Sorted(maps.Keys(n)) {
+		all = append(all, fmt.Sprintf("%s by %s", Count(n[reason], "attempt"), reason))
+	}
+	return strings.Join(all, ", ")
 }
 
 func quantiles(q verdict.Quantiles) string {

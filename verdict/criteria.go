@@ -11,6 +11,7 @@ import (
 func (j *judge) criteria() {
 	j.completeCriterion()
 	j.addAll(j.streamCriteria())
+	j.heldCriteria()
 	j.generatorCriterion()
 	j.addAll(j.countCriteria())
 	if len(j.facts.Failures) > 0 {
@@ -177,8 +178,8 @@ func (j *judge) conclude() {
 		j.v.Reasons = append(j.v.Reasons, "not one noop was received, so nothing was tested")
 	}
 	if len(j.v.Reasons) == 0 {
-		j.v.Reasons = []string{fmt.Sprintf("%s held to the end, %d of %d noops received",
-			counted(j.v.Connections.Completed, "connection", "connections"), j.v.Noops.Received, j.v.Noops.Expected)}
+		j.v.Reasons = []string{fmt.Sprintf("%s held to the end, %s%d of %d noops received",
+			counted(j.v.Connections.Completed, "connection", "connections"), j.interruptions(), j.v.Noops.Received, j.v.Noops.Expected)}
 	}
 }
 

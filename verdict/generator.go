@@ -3,8 +3,6 @@ package verdict
 import (
 	"fmt"
 	"time"
-
-	"github.com/sse-soak/sse-soak/shard"
 )
 
 // When the generator counts as starved: its threads waited for a core for more than this share
@@ -46,17 +44,4 @@ func (j *judge) generatorCriterion() {
 		Pass:   !g.Starved, Advisory: true, Why: "a starved client must not be read as a late server",
 	}, fmt.Sprintf("the generator was starved, so lateness is not the server's: the runners computed for %.1f s, waited %.1f s for a core and once stood still for %s",
 		g.CPUSeconds, g.RunDelaySeconds, time.Duration(g.StallMaxMS*float64(time.Millisecond)).Round(time.Millisecond)))
-}
-
-// reconnects sums up the outages that clients came back from.
-func (j *judge) reconnects() {
-	h := shard.NewHistogram()
-	for _, c := range j.m.Connections {
-		for _, o := range c.Outages {
-			h.Record(o.To - o.From)
-		}
-	}
-	if h.Count() > 0 {
-		j.v.Reconnect = &Reconnects{Quantiles: quantiles(h), Count: int(h.Count())}
-	}
 }

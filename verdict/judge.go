@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/ledger"
@@ -31,7 +32,7 @@ func Judge(m *shard.Merged, server ServerLedger, facts Facts) *Verdict {
 	j.times()
 	j.runners()
 	j.generator()
-	j.reconnects()
+	j.held()
 	j.criteria()
 	j.conclude()
 	return j.v
@@ -67,6 +68,10 @@ func (j *judge) connections() {
 }
 
 func (j *judge) connection(r *shard.Connection) {
+	if r.State == ledger.Connecting && len(r.Refusals) > 0 { // stopped between two attempts
+		r.State = ledger.Refused
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
+	}
 	j.countState(r)
 	if r.State == ledger.Waiting {
 		r.State = ledger.Dropped // stored, so that a second verdict does not find it again
@@ -130,16 +135,16 @@ func (j *judge) countState(r *shard.Connection) {
 }
 
 // compare holds a connection against the server's entry and returns how many noops the server
-// sent after the last one that arrived, beyond those that the clock already found missing.
+// sent after the last one that arrived, beyond those that the clock already found missing. The entry
+// of an id is another client's where ours never had a stream, and also where it got in only after the
+// id had been taken.
 func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
-	if j.server == nil || !r.Numbered && r.Received > 0 {
+	if j.server == nil || !r.Numbered && r.Received > 0 || r.Streams == 0 || wasTaken(r) {
 		return 0
 	}
 	e, ok := j.server[r.ID]
 	if !ok {
-		if r.Streams > 0 {
-			j.disagree = append(j.disagree, fmt.Sprintf("the server has no entry for %s, which held a stream", r.ID))
-		}
+		j.disagree = append(j.disagree, fmt.Sprintf("the server has no entry for %s, which held a stream", r.ID))
 		return 0
 	}
 	j.v.Server.Sent += e.Sent
@@ -161,6 +166,11 @@ func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 		j.disagree = append(j.disagree, fmt.Sprintf("the server says it sent %d %s to %s, %d arrived", e.Sent, what, r.ID, arrived))
 	}
 	return lostAtEnd
+}
+
+// wasTaken says that another client had a stream of this id before ours.
+func wasTaken(r *shard.Connection) bool {
+	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
 }
 
 // checkFloor is the original's arithmetic as a second opinion: a stream that was held that
@@ -196,9 +206,11 @@ func (j *judge) times() {
 }
 
 func quantiles(h *shard.Histogram) Quantiles {
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	ms := milliseconds
 	return Quantiles{P50: ms(h.Quantile(.5)), P95: ms(h.Quantile(.95)), P99: ms(h.Quantile(.99)), Max: ms(h.Max())}
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (j *judge) runners() {
 	for i, r := range j.m.Runners {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/ledger"
@@ -31,7 +32,7 @@ func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
 	case ledger.KindDropped:
 		return fmt.Sprintf("%s was dropped at %s (%s) after %d noops", r.ID, when, f.Note, r.Received)
 	case ledger.KindRefused:
-		return fmt.Sprintf("%s was refused at %s (%s)", r.ID, when, f.Note)
+		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r, f))
 	case ledger.KindRestarted:
 		return fmt.Sprintf("%s was numbered anew from 1 after noop %d, at %s", r.ID, f.From, when)
 	}
@@ -46,6 +47,27 @@ func either(n int, one, many string) string {
 		return one
 	}
 	return many
+}
+
+// taken is the refusal of an id that has a stream already.
+const taken = "status 409"
+
+// refusedBefore tells of all attempts where there was more than one, and what 409 Conflict means.
+func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
+	if n := r.RefusedAttempts(); n > 1 {
+		first := f.At
+		for _, one := range r.Refusals {
+			first = min(first, one.First)
+		}
+		text = fmt.Sprintf(", as in all %d attempts of %s", n, round(f.At-first))
+		if len(r.Refusals) > 1 {
+			text = refusals(" after "+round(f.At-first).String()+" of attempts, which were refused ", r.Refusals)
+		}
+	}
+	if strings.HasPrefix(f.Note, taken) {
+		text += ": the id has a stream already, so another client uses this PREFIX, or the service did not end an earlier stream"
+	}
+	return text
 }
 
 func noops(from, to uint64) string {

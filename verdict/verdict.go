@@ -55,6 +55,13 @@ type Verdict struct {
 	StartedUnix float64     `json:"started_unix_s"`
 	EndedUnix   float64     `json:"ended_unix_s"`
 	Warnings    []string    `json:"warnings,omitempty"`
+
+	Held *Held `json:"held_seconds,omitempty"` // of a soak, as is the next
+	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
+	LongestOutage *Outage `json:"longest_outage,omitempty"`
+	// RefusedAttempts counts the attempts to connect that failed, those of connections that got in later
+	// among them, by reason: "status 503", "connect_timeout".
+	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
 }
 
 // Planned is the plan, in the contract's names and with the rest beside them.
@@ -100,7 +107,7 @@ type Latency struct {
 }
 
 // Reconnects are the outages that clients came back from: a lost stream to the headers of the
-// next, in milliseconds.
+// next, in milliseconds. Count and maximum are of all, the other quantiles of the first 16 of each connection.
 type Reconnects struct {
 	Quantiles
 	Count int `json:"count"`

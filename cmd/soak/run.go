@@ -37,7 +37,7 @@ type settings struct {
 var variables = map[string]string{
 	"connections": "CONNECTIONS", "seconds": "SECONDS", "noop-interval": "NOOP_INTERVAL", "runners": "RUNNERS",
 	"connections-per-vu": "CONNECTIONS_PER_VU", "backend-url": "BACKEND_URL", "prefix": "PREFIX", "testid": "TESTID",
-	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "end-timeout": "END_TIMEOUT", "out": "OUT",
+	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "max-outage": "MAX_OUTAGE", "end-timeout": "END_TIMEOUT", "out": "OUT",
 	"shards": "SHARDS", "start-at": "START_AT", "on": "ON", "overlay": "OVERLAY",
 }
 
@@ -79,6 +79,9 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			if s.plan.ConnectionsPerVU == 0 {
 				s.plan.ConnectionsPerVU = s.plan.Density()
 			}
+			if s.plan.MaxOutageS == 0 {
+				return usageError{errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")}
+			}
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
 			}
@@ -107,6 +110,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "milliseconds above which a noop counts as late")
 	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "late noops that are allowed; -1: any number")
 	f.BoolVar(&s.plan.Reconnect, "reconnect", false, "clients reconnect and resume by Last-Event-ID")
+	f.Float64Var(&s.plan.MaxOutageS, "max-outage", s.plan.MaxOutageS, "with --reconnect: the longest time that a stream may be lost, in seconds; -1: any")
 	f.Float64Var(&s.plan.EndTimeoutS, "end-timeout", 0, "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
 	f.StringVar(&s.shards, "shards", "", "where runners leave shards: a folder or s3://BUCKET/PREFIX, in which this run gets a folder (default: the folder of the run)")

@@ -34,8 +34,12 @@ func (s *soak) banner() Banner {
 		}
 		return Bad
 	}
+	open := ""
+	if v.Held != nil {
+		open = ", open for " + v.Held.Percent() + " of the time"
+	}
 	b.Tiles = []Tile{
-		{Name: "connections held", Value: integer(c.Completed), Note: "of " + integer(c.Planned) + " planned", Tone: whole(uint64(c.Completed), uint64(c.Planned))},
+		{Name: "connections held", Value: integer(c.Completed), Note: "of " + integer(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
 		{Name: "noops received", Value: count(n.Received), Note: "of " + count(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
 		{Name: "noops missed", Value: count(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
 		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},

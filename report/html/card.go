@@ -14,7 +14,10 @@ func (s *soak) card() Section {
 	}
 	reconnect := "no: a lost stream stays lost"
 	if p.Reconnect {
-		reconnect = "yes, by Last-Event-ID"
+		reconnect = "yes, by Last-Event-ID, and may be away for any time"
+		if limit, ok := p.MaxOutage(); ok {
+			reconnect = fmt.Sprintf("yes, by Last-Event-ID, and may be away for %s", limit)
+		}
 	}
 	plan := facts(
 		"plan", fmt.Sprintf("%s for %s, a noop every %v s", plural(p.Connections, "connection", "connections"), hms(float64(p.Seconds)), p.NoopInterval),

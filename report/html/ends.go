@@ -32,11 +32,16 @@ func (g *groups) add(what string, tone Tone, n int, at float64, took time.Durati
 	have.took.Record(took)
 }
 
+// mostFirst puts the most frequent first.
+func (g groups) mostFirst() groups {
+	slices.SortStableFunc(g, func(a, b *group) int { return b.n - a.n })
+	return g
+}
+
 // table lists the most frequent first.
 func (g groups) table(caption, what, took string, of int) Table {
-	slices.SortStableFunc(g, func(a, b *group) int { return b.n - a.n })
 	t := Table{Caption: caption, Columns: columns(what, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
-	for _, have := range g {
+	for _, have := range g.mostFirst() {
 		t.Rows = append(t.Rows, Row{
 			{Text: have.what, Tone: have.tone}, {Text: integer(have.n)}, {Text: share(float64(have.n), float64(of))},
 			{Text: clock(have.first)}, {Text: clock(have.last)},
@@ -53,7 +58,7 @@ func (s *soak) ends() Section {
 	var held, refused, outages, faults groups
 	for _, c := range s.Merged.Connections {
 		r := s.Merged.Runners[c.Runner]
-		at := func(i ledger.Instant) float64 { return float64(r.At(i).UnixMicro()) / 1e6 }
+		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
 		switch c.State {
 		case ledger.Refused:
 			refused.add("refused: "+reason(c.Reason), Bad, 1, at(c.ClosedAt), c.Connect)
@@ -71,12 +76,13 @@ func (s *soak) ends() Section {
 			}
 		}
 	}
+	out.Tables = append(out.Tables, s.attempts()...)
 	planned := s.v.Connections.Planned
 	if len(held) > 0 {
 		out.Tables = append(out.Tables, held.table("Streams", "how they ended", "held", planned))
 	}
 	if len(refused) > 0 {
-		out.Tables = append(out.Tables, refused.table("Connects that failed", "cause", "dial to failure", planned))
+		out.Tables = append(out.Tables, refused.table("Connections that never opened", "cause", "tried for", planned))
 	}
 	if len(outages) > 0 {
 		out.Tables = append(out.Tables, outages.table("Outages", "", "out for", planned))
@@ -87,6 +93,32 @@ func (s *soak) ends() Section {
 	}
 	return out
 }
+
+// attempts counts the attempts to connect that failed, those of connections that got in later among them.
+func (s *soak) attempts() []Table {
+	var all groups
+	streams := map[string]int{}
+	for _, c := range s.Merged.Connections {
+		r := s.Merged.Runners[c.Runner]
+		for _, f := range c.Refusals {
+			all.add(f.Reason, Bad, f.Count, seconds(r.At(f.First)), 0)
+			all.add(f.Reason, Bad, 0, seconds(r.At(f.Last)), 0)
+			streams[f.Reason]++
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	t := Table{Caption: "Attempts to connect that were refused", Columns: columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
+	for _, g := range all.mostFirst() {
+		t.Rows = append(t.Rows, Row{
+			{Text: g.what, Tone: g.tone}, {Text: integer(g.n)}, {Text: integer(streams[g.what])}, {Text: clock(g.first)}, {Text: clock(g.last)},
+		})
+	}
+	return []Table{t}
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 func reason(text string) string {
 	if text == "" {

@@ -84,6 +84,8 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 			Findings: []ledger.Finding{{Kind: ledger.KindRefused, At: 3 * time.Second, Note: "status 503"}},
 		}
 		back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
+		back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+		back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	}
 	madeUpBuckets(s, p, last-first, random)
 	opened := int64(len(s.Connections))
