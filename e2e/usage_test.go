@@ -21,6 +21,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"interval":    {[]string{"run", "--noop-interval", "0"}, "NOOP_INTERVAL is 0: it must be over 0"},
 		"url":         {[]string{"run", "--backend-url", "host:80"}, "must begin with http://"},
 		"prefix":      {[]string{"run", "--prefix", "a b"}, "PREFIX is \"a b\""},
+		"outage":      {[]string{"run", "--reconnect", "--max-outage", "0"}, "MAX_OUTAGE is 0"},
 		"flag":        {[]string{"run", "--nonsense"}, "unknown flag"},
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
 		"suite":       {[]string{"run", "rampdown"}, "unexpected argument"},

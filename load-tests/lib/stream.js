@@ -62,12 +62,19 @@ export class Stream {
     }
   }
 
-  /** Asks the server to end the stream, and returns when it has answered. */
+  /**
+   * Asks the server to end the stream, and returns when it has answered. A stream that never opened is
+   * given up: if its id has a stream, that is another client's.
+   */
   async askToEnd() {
     this.onover = ignore;
     this.source.reconnect = false;
     this.source.idleTimeout = 0; // from here on END_TIMEOUT decides
     this.ledger.askToEnd();
+    if (!this.opened) {
+      this.source.close();
+      return;
+    }
     const deleted = await http.asyncRequest('DELETE', `${this.config.backendUrl}/event/forcedisconnect?id=${this.id}`, null, {
       headers: this.config.headers,
       tags: { name: 'DELETE /event/forcedisconnect' },
@@ -78,7 +85,7 @@ export class Stream {
 
   /** Waits until the stream that was asked to end has ended, and closes what has not after END_TIMEOUT. */
   async ended() {
-    if (!this.over) {
+    if (!this.over && this.source.readyState !== EventSource.CLOSED) {
       await new Promise((resolve) => {
         const timer = setTimeout(() => resolve(undefined), this.config.endTimeout * 1000);
         this.onover = () => {

@@ -164,7 +164,7 @@ declare module 'k6/x/soak' {
     readonly reason: string;
     /** How many streams were opened; more than 1 after a reconnect. */
     readonly streams: number;
-    /** First dial to first headers, in milliseconds. */
+    /** First dial to first headers, attempts that failed included, in milliseconds. */
     readonly connectMs: number;
     /** Headers to the end, summed over streams that ended, in milliseconds. */
     readonly heldMs: number;
