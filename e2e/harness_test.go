@@ -63,6 +63,14 @@ func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
 // beginWith puts a command before bin/soak, such as one that enters a namespace.
 func beginWith(t *testing.T, out string, before, env []string, args ...string) *soakRun {
 	t.Helper()
+	r := prepare(t, out, before, env, args...)
+	r.start()
+	return r
+}
+
+// prepare is beginWith, but for the start.
+func prepare(t *testing.T, out string, before, env []string, args ...string) *soakRun {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	r := &soakRun{t: t, dir: rundir.Dir(filepath.Join(out, "t")), cancel: cancel}
 	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
@@ -71,12 +79,16 @@ func beginWith(t *testing.T, out string, before, env []string, args ...string) *
 	r.cmd.Env = append(os.Environ(), env...)
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	require.NoError(t, r.cmd.Start())
 	t.Cleanup(func() {
 		cancel()
 		nothingRuns(t, out)
 	})
 	return r
+}
+
+func (r *soakRun) start() {
+	r.t.Helper()
+	require.NoError(r.t, r.cmd.Start())
 }
 
 // end waits and returns the exit code.

@@ -41,6 +41,7 @@ type Local struct {
 
 	config   LocalConfig
 	dir      string // sockets, configuration, pid file
+	folder   *folder
 	token    string
 	port     string // where the runners go
 	backends []*backend
@@ -49,16 +50,17 @@ type Local struct {
 
 // StartLocal starts the target and waits until it is ready. After an error nothing is left.
 func StartLocal(ctx context.Context, c LocalConfig) (*Target, error) {
-	dir, err := os.MkdirTemp("", "soak-") // short: a unix socket's path may have 107 bytes
-	if err != nil {
-		return nil, fmt.Errorf("make a folder for sockets: %w", err)
-	}
 	if c.Token == "" {
+		var err error
 		if c.Token, err = newToken(); err != nil {
 			return nil, err
 		}
 	}
-	l := &Local{config: c, dir: dir, token: c.Token}
+	folder, err := newFolder()
+	if err != nil {
+		return nil, err
+	}
+	l := &Local{config: c, dir: folder.path, folder: folder, token: c.Token}
 	if err := l.start(ctx); err != nil {
 		l.Stop(ctx)
 		return nil, err
@@ -237,5 +239,5 @@ func (l *Local) Stop(ctx context.Context) {
 	for _, b := range l.backends {
 		b.stop(ctx, 10*time.Second)
 	}
-	_ = os.RemoveAll(l.dir)
+	l.folder.remove()
 }

@@ -38,6 +38,8 @@ func run(args []string) int {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{inWords(err)} })
 	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), compareCommand(&outcome))
 	root.SetArgs(args)
+	surviveClosedPipes()
+	root.SetOut(departing{os.Stdout})
 	err := root.Execute()
 	var usage usageError
 	switch {

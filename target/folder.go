@@ -1,0 +1,68 @@
+package target
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// A folder holds what a local target leaves on the disk while it runs: sockets, nginx's configuration
+// and pid file. The kernel frees its lock when this process ends, however it ends.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+const (
+	folderPattern = "soak-*" // short: a unix socket's path may have 107 bytes
+	lockName      = "soak.lock"
+)
+
+// newFolder makes one, and removes those that no process owns any more: `kill -9` leaves them.
+func newFolder() (*folder, error) {
+	removeOrphans(os.TempDir())
+	path, err := os.MkdirTemp("", folderPattern)
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for sockets: %w", err)
+	}
+	f := &folder{path: path}
+	if err := f.own(); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a folder for sockets: %w", err), os.RemoveAll(path))
+	}
+	return f, nil
+}
+
+// own takes the lock before it has its name: nobody else can take it in between.
+func (f *folder) own() (err error) {
+	unnamed := filepath.Join(f.path, "."+lockName)
+	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX); err != nil {
+		return errors.Join(err, f.lock.Close())
+	}
+	return os.Rename(unnamed, filepath.Join(f.path, lockName))
+}
+
+func (f *folder) remove() {
+	_ = os.RemoveAll(f.path)
+	_ = f.lock.Close()
+}
+
+// removeOrphans removes the folders of ours in parent whose lock nobody holds. One without a lock may
+// be about to get it, or is none of ours.
+func removeOrphans(parent string) {
+	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
+	for _, path := range locks {
+		lock, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		if err != nil {
+			continue // another user's
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(filepath.Dir(path))
+		}
+		_ = lock.Close()
+	}
+}

@@ -1,0 +1,35 @@
+package target
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Not parallel, as it sets the environment. A soak that was killed left its folder for ever.
+func TestTheNextTargetRemovesFoldersThatNobodyOwns(t *testing.T) {
+	parent := t.TempDir()
+	t.Setenv("TMPDIR", parent)
+	left, err := newFolder()
+	require.NoError(t, err)
+	require.NoError(t, left.lock.Close(), "as the kernel does for a process that was killed")
+	require.NoError(t, os.WriteFile(filepath.Join(left.path, "nginx.conf"), nil, 0o600))
+
+	foreign := filepath.Join(parent, "soak-notes")
+	require.NoError(t, os.Mkdir(foreign, 0o700))
+	owned, err := newFolder()
+	require.NoError(t, err)
+	require.NoDirExists(t, left.path)
+
+	another, err := newFolder()
+	require.NoError(t, err)
+	require.DirExists(t, owned.path, "its owner is alive")
+	require.DirExists(t, foreign, "it is none of ours")
+	another.remove()
+	owned.remove()
+	entries, err := os.ReadDir(parent)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "only what was not ours")
+}
