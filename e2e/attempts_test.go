@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -107,4 +108,36 @@ func TestRefusedAtFirst(t *testing.T) {
 		require.NotContains(t, reasons(v), "did not come to their end")
 		require.ElementsMatch(t, []string{"f-0", "f-2", "f-4", "f-6", "f-8"}, f.ended, "a stream that never opened may be another client's")
 	})
+}
+
+// Two soaks of one service with the same PREFIX: the second is refused, is not charged with what the first
+// is sent, and does not end its streams.
+func TestAnotherSoakHasTheIDs(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=1")
+	args := func(seconds string, more ...string) []string {
+		return append([]string{"--backend-url", url, "--connections", "5", "--noop-interval", "1", "--prefix", "both-", "--seconds", seconds}, more...)
+	}
+	first := begin(t, nil, args("30")...)
+	await(t, "the first soak holds its streams", func() bool {
+		answer, err := http.Get(url + "/event/ledger?prefix=both-")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Count(string(text), `"open":true`) == 5
+	})
+	second, third := begin(t, nil, args("9")...), begin(t, nil, args("9", "--reconnect")...)
+	for _, r := range []*soakRun{second, third} {
+		v := r.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Equal(t, verdict.Connections{Planned: 5, Refused: 5}, v.Connections)
+		require.Zero(t, v.Noops.Missed, r.out.String())
+		require.Zero(t, v.Server.Sent)
+		require.Regexp(t, `both-\d was refused at .* \(status 409.*another client uses this PREFIX`, reasons(v))
+		require.GreaterOrEqual(t, v.RefusedAttempts["status 409"], 5)
+	}
+	v := first.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, first.out.String())
 }
