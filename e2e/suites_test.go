@@ -10,10 +10,12 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -102,4 +104,44 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 		require.Regexp(t, `^3[0-9]\.`, row[3], "a third of the answers")
 	}
 	require.NotEmpty(t, factOf(v, "deploy"))
+}
+
+func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	cluster := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[asked.Add(1)%2]) // evenly, and backend-2 is not there
+		return false
+	})
+	v := smoke(t, "compare", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
+	require.Contains(t, factOf(v, "deploy"), "neither yet")
+
+	v = smoke(t, "compare", "--backend-url", plainServices(t, nil), "--cluster-url", cluster, "--cluster-size", "2").judged()
+	require.NotContains(t, reasons(v), "servers of the cluster")
+}
+
+func TestCompareNamesAMemberThatDies(t *testing.T) {
+	t.Parallel()
+	mark := mark(t)
+	r := begin(t, []string{mark}, "compare", "--profile", "smoke", "--level-requests", "2000")
+	var member int
+	await(t, "the second backend of the cluster", func() bool {
+		for _, pid := range processes(mark) {
+			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			if err == nil && bytes.Contains(environ, []byte("SERVER_NAME=backend-2")) {
+				member = pid
+			}
+		}
+		return member != 0
+	})
+	await(t, "requests of the runners", func() bool {
+		text, err := os.ReadFile(r.dir.Path(rundir.ResourcesFile))
+		return err == nil && bytes.Contains(text, []byte("backend_service_requests"))
+	})
+	require.NoError(t, syscall.Kill(member, syscall.SIGKILL))
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "backend-2-cluster died")
 }

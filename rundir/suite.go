@@ -39,7 +39,7 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 
 // withRounds adds the further rounds to the first.
 func (d Dir) withRounds(first *shard.Merged, run Run) (*suite.Run, error) {
-	out := &suite.Run{Rounds: []*shard.Merged{first}, Cores: run.Machine.Cores, OneHost: run.OneClock}
+	out := &suite.Run{Rounds: []*shard.Merged{first}, Failures: run.Failures, Cores: run.Machine.Cores, OneHost: run.OneClock}
 	samples, err := resources.Read(d.Path(ResourcesFile))
 	if err != nil {
 		return nil, err

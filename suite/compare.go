@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -18,7 +19,7 @@ const (
 
 var compare = Suite{
 	Name:    "compare",
-	Short:   "hold one backend against three behind one address, at the same loads",
+	Short:   "hold one backend against several behind one address, at the same loads",
 	Script:  []string{"load-tests", "http", "compare.js"},
 	Cluster: true,
 	Settings: append([]Setting{
@@ -26,6 +27,7 @@ var compare = Suite{
 		{"LEVEL_REQUESTS", "requests of each level, to each target"},
 		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
 		{"SLOWEST", "requests/s that are expected at least: a stage gets as much time"},
+		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
 	}, limitSettings...),
 	Assess: assessCompare,
 }
@@ -35,10 +37,13 @@ type Side struct {
 	Peak        float64 // answers/s at its best level
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // of all requests
-	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server
+	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 where one of them got none
 	Limited     bool    // the generator was the limit at its best level, or may have been: it could do more
 	Starved     bool    // the same at any level: its latencies may be the generator's
 }
+
+// ofCluster is how many backends a cluster has where nothing else is said.
+const ofCluster = 3
 
 // even is the difference below which nobody wins: that much two runs of the same differ.
 const even = .1
@@ -83,15 +88,15 @@ func Deployment(one, many Side) (choice, why string) {
 	case many.Peak > 1.2*one.Peak:
 		return cluster, fmt.Sprintf("it answers %.0f %% more a second", 100*(many.Peak/one.Peak-1))
 	case one.Peak > 1.2*many.Peak:
-		return single, fmt.Sprintf("it answers %.0f %% more a second; three backends only where one must be able to fail", 100*(one.Peak/many.Peak-1))
+		return single, fmt.Sprintf("it answers %.0f %% more a second; the cluster only where a backend must be able to fail", 100*(one.Peak/many.Peak-1))
 	}
 	if many.Limited {
 		return single, undecided
 	}
-	return single, "the cluster is not over a fifth faster; three backends only where one must be able to fail"
+	return single, "the cluster is not over a fifth faster; the cluster only where a backend must be able to fail"
 }
 
-const undecided = "the generator was the limit, or may have been, so throughput decides nothing; three backends only where one must be able to fail"
+const undecided = "the generator was the limit, or may have been, so throughput decides nothing; the cluster only where a backend must be able to fail"
 
 // peaksTell says that the higher of two peaks is the better one: the lower is the most that its
 // side can do. The higher may be a lower bound.
@@ -102,7 +107,8 @@ func peaksTell(one, many Side) bool {
 	return !many.Limited
 }
 
-func sideOf(stages []StageResult) (s Side, total *Requests) {
+// sideOf sums up what a target of so many servers did. One that never named itself got none.
+func sideOf(stages []StageResult, size int) (s Side, total *Requests) {
 	total = NewRequests()
 	s.Evenness = 1
 	var failed, all int64
@@ -120,7 +126,11 @@ func sideOf(stages []StageResult) (s Side, total *Requests) {
 		limit, _ := best.Machine.Limit()
 		s.Peak, s.Limited = best.PerSecond(), limit != NoLimit
 	}
-	if len(total.Servers) > 0 {
+	switch {
+	case len(total.Servers) == 0:
+	case len(total.Servers) < size:
+		s.Evenness = 0
+	default:
 		counts := slices.Sorted(maps.Values(total.Servers))
 		s.Evenness = share(counts[0], counts[len(counts)-1])
 	}
@@ -133,8 +143,9 @@ func assessCompare(r *Run) verdict.Assessment {
 	for _, st := range all {
 		of[st.Target] = append(of[st.Target], st)
 	}
-	one, oneTotal := sideOf(of[single])
-	many, manyTotal := sideOf(of[cluster])
+	size := cmp.Or(int(r.number("CLUSTER_SIZE")), ofCluster)
+	one, oneTotal := sideOf(of[single], 1)
+	many, manyTotal := sideOf(of[cluster], size)
 	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind == kindLoad })
 	var dropped int64
 	for _, st := range all {
@@ -149,12 +160,12 @@ func assessCompare(r *Run) verdict.Assessment {
 			{Name: "deploy", Value: choice + ": " + why},
 		},
 		Criteria: []verdict.Judged{
-			rightAnswers(total), baselineSustained(limits, fixedLevels(of[single])), everyServer(manyTotal), notTheGenerator(all),
+			rightAnswers(total), baselineSustained(limits, fixedLevels(of[single])), everyServer(of[cluster], manyTotal, size), notTheGenerator(all),
 		},
 		Passed: fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why),
 	}
 	a.Criteria = append(a.Criteria, r.accounted()...)
-	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many), serverTable(oneTotal, manyTotal))
+	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many, size), serverTable(oneTotal, manyTotal))
 	a.Tables = append(a.Tables, fixedTable("Single", limits, of[single]), fixedTable("Cluster", limits, of[cluster]))
 	a.Tables = append(a.Tables, detailTables(all, total)...)
 	a.Tables = append(a.Tables, r.resourceTables(all)...)
@@ -166,13 +177,38 @@ func assessCompare(r *Run) verdict.Assessment {
 	return a
 }
 
-// everyServer fails a cluster of which a server got nothing, or whose answers do not say which it was.
-func everyServer(q *Requests) verdict.Judged {
-	return verdict.Judged{Criterion: verdict.Criterion{
-		Name: "every server of the cluster answers", Limit: "at least 2", Actual: fmt.Sprintf("%d named themselves", len(q.Servers)), Pass: len(q.Servers) > 1,
+// everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
+// which it was.
+func everyServer(levels []StageResult, q *Requests, size int) verdict.Judged {
+	named := slices.Sorted(maps.Keys(q.Servers))
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
 		Why: "a cluster of which one server does all is none; servers name themselves by X-Server",
 	}}
+	switch {
+	case len(named) < size && len(named) > 0:
+		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, strings.Join(named, ", "))}
+	case len(named) > size:
+		c.Invalid = true
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another", len(named), strings.Join(named, ", "), size)}
+	}
+	for _, st := range levels {
+		if st.OK.Count() < leastOfServer*int64(size) {
+			continue // so few may all have gone to others
+		}
+		for _, server := range named {
+			if st.Servers[server] == 0 {
+				c.Pass = false
+				c.Actual += fmt.Sprintf(", %s was silent at %d at a time", server, st.Concurrency)
+				c.Reasons = append(c.Reasons, fmt.Sprintf("%s answered none of %s requests to the cluster at %d at a time", server, whole(st.OK.Count()), st.Concurrency))
+			}
+		}
+	}
+	return c
 }
+
+// leastOfServer is how many answers for each server make it plain that one got none.
+const leastOfServer = 30
 
 // levelTable holds the two against each other level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
@@ -204,7 +240,7 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 }
 
 // sideTable is what one gains and what one pays.
-func sideTable(one, many Side) verdict.Table {
+func sideTable(one, many Side, size int) verdict.Table {
 	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
 	row := func(name string, sure bool, a, b float64, lower bool, text func(float64) string) {
 		who, by := Winner(a, b, lower)
@@ -218,8 +254,8 @@ func sideTable(one, many Side) verdict.Table {
 	row("reliability: failed", true, one.FailedShare, many.FailedShare, true, percentOf)
 	t.Rows = append(t.Rows,
 		[]string{"evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–"},
-		[]string{"backends to run", "1", "3", single, "–"},
-		[]string{"backends that may fail", "0", "2", cluster, "–"})
+		[]string{"backends to run", "1", fmt.Sprint(size), single, "–"},
+		[]string{"backends that may fail", "0", fmt.Sprint(size - 1), cluster, "–"})
 	return t
 }
 

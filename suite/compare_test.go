@@ -1,10 +1,13 @@
 package suite
 
 import (
+	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/resources"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
 )
@@ -84,7 +87,10 @@ func TestCompare(t *testing.T) {
 // What is over within a second or two leaves no figures of the generator: nobody has won.
 func TestLevelsTooShortToTellDecideNothing(t *testing.T) {
 	t.Parallel()
-	r := compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-2")
+	r := compared()
+	for n := range 3 {
+		r.answers("level-5-cluster", 1000, 4, shard.TagServer, fmt.Sprint("backend-", n))
+	}
 	stages := r.Rounds[0].Suite.Stages
 	for i := range stages {
 		stages[i].Seconds = 1.9
@@ -111,5 +117,66 @@ func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {
 	t.Parallel()
 	v := judged(compared().answers("level-5-cluster", 1500, 4, shard.TagServer, "backend-1"))
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 1 named themselves")
+	require.Equal(t, "only 1 of the 3 servers of the cluster answered (backend-1): CLUSTER_SIZE says how many there are", v.Reasons[0])
+	v = judged(compared().answers("level-5-cluster", 1500, 4))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "every server of the cluster answers: 0 named themselves, the limit is 3")
+}
+
+// All that are left share the load evenly, which must not hide the one that is gone.
+func TestAClusterWithADeadMember(t *testing.T) {
+	t.Parallel()
+	v := judged(compared().answers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, fmt.Sprint(v.Reasons), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
+	require.Contains(t, fact(v, "deploy"), "neither yet")
+	require.Equal(t, []string{"evenness: least ÷ most", "–", "0.00 %", "–", "–"}, table(v, "In all: what is gained and what is paid").Rows[3])
+
+	r := compared()
+	r.Rounds[0].Suite.Parameters = maps.Clone(fixedParameters)
+	r.Rounds[0].Suite.Parameters["CLUSTER_SIZE"] = "2"
+	v = judged(r.answers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
+	require.Equal(t, verdict.Pass, v.Verdict, "a cluster of two: %s", v.Reasons)
+
+	r = compared()
+	for n := range 4 {
+		r.answers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
+	}
+	v = judged(r)
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, fmt.Sprint(v.Reasons), "4 servers answered (backend-0, backend-1, backend-2, backend-3), CLUSTER_SIZE says that there are 3")
+}
+
+func TestAMemberOfAClusterThatIsSilentAtOneLevel(t *testing.T) {
+	t.Parallel()
+	r := compared()
+	stages := &r.Rounds[0].Suite.Stages
+	*stages = append(*stages, shard.Stage{Name: "level-9-cluster", Kind: kindLoad, Target: cluster, Start: 40, Seconds: 10, Concurrency: 9, Requests: 300})
+	for n := range 3 {
+		r.answers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
+	}
+	v := judged(r.answers("level-9-cluster", 150, 4, shard.TagServer, "backend-0").answers("level-9-cluster", 150, 4, shard.TagServer, "backend-2"))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, fmt.Sprint(v.Reasons), "backend-1 answered none of 300 requests to the cluster at 9 at a time")
+}
+
+// A process that is started again counts from nothing: its death is what was wrong, not the count.
+func TestADeathOutranksTheCountThatItDisturbed(t *testing.T) {
+	t.Parallel()
+	run := func() *Run {
+		r := compared()
+		for n := range 3 {
+			r.answers("level-5-cluster", 500, 4, shard.TagServer, fmt.Sprint("backend-", n))
+		}
+		r.OneHost, r.Samples = true, []resources.Sample{{Unix: began.Unix(), Served: 10}, {Unix: began.Unix() + 40, Served: 2100}}
+		return r
+	}
+	require.Equal(t, verdict.Invalid, judged(run()).Verdict, "nobody knows who asked")
+	r := run()
+	r.Failures = []string{"backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}
+	kind, _ := Find("compare")
+	v := verdict.JudgeSuite(r.Rounds[0], verdict.Facts{Failures: r.Failures}, kind.Assess(r))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Equal(t, r.Failures, v.Reasons)
+	require.Contains(t, fmt.Sprint(v.Warnings), "what a process counted is lost when it dies")
 }

@@ -61,6 +61,12 @@ func (r *Run) serverAgrees() []verdict.Judged {
 		Name: "the server's own count", Limit: whole(all.Total()), Actual: whole(served), Pass: served >= least && served <= all.Total(),
 		Invalid: true, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
 	}}
+	if !c.Pass && len(r.Failures) > 0 { // which fail the run, and outrank a count that they disturbed
+		c.Advisory, c.Invalid = true, false
+		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends that still ran at the end, the runners account for %s: what a process counted is lost when it dies",
+			whole(served), whole(all.Total()))}
+		return []verdict.Judged{c}
+	}
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
 			whole(served), whole(all.Total()), whole(all.Failed.Count()))}

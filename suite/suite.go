@@ -43,6 +43,8 @@ type Run struct {
 	Server  verdict.ServerLedger // nil where the target keeps none
 	Cores   int                  // of the machine
 	OneHost bool                 // target and runners share it
+
+	Failures []string // deaths of the target's processes: what they counted is lost with them
 }
 
 var all = map[string]Suite{}

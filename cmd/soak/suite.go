@@ -32,6 +32,7 @@ type suiteSettings struct {
 	env        []string // settings of the script, NAME=value
 
 	noopInterval time.Duration       // of a suite that holds streams
+	clusterSize  int                 // of one with a cluster
 	certificates target.Certificates // of one with mutual TLS
 }
 
@@ -120,7 +121,7 @@ func (s *suiteSettings) addFlags(f *pflag.FlagSet, given map[string]*string) {
 	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the load")
 	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to test; empty: start backend and nginx here")
 	if s.Cluster {
-		f.StringVar(&s.clusterURL, "cluster-url", "", "the cluster to test beside it; empty: start three backends behind nginx here")
+		f.StringVar(&s.clusterURL, "cluster-url", "", "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here")
 	}
 	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")

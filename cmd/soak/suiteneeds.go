@@ -18,6 +18,9 @@ func (s *suiteSettings) prepare() error {
 			return usageError{err}
 		}
 	}
+	if s.Cluster { // the script says what is wrong with another one
+		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
+	}
 	if !s.MutualTLS {
 		return nil
 	}

@@ -35,7 +35,6 @@ const (
 	suiteSamples     = time.Second
 	suiteConnections = 8192
 	suiteInterval    = 15 * time.Second
-	clusterSize      = 3
 )
 
 func newSuiteSession(s suiteSettings, needs fleet.Requirements, stdout io.Writer) *suiteSession {
@@ -69,7 +68,7 @@ func (s *suiteSession) startTargets(ctx context.Context) (err error) {
 	if !s.Cluster {
 		return nil
 	}
-	if s.cluster, err = s.startOne(ctx, s.clusterURL, "-cluster", clusterSize); err != nil {
+	if s.cluster, err = s.startOne(ctx, s.clusterURL, "-cluster", s.clusterSize); err != nil {
 		return err
 	}
 	s.clusterURL = s.cluster.URL

@@ -1,5 +1,5 @@
 // @ts-check
-// One backend against a cluster: the same levels go to both, turn about, so that whatever else
+// One backend against a cluster of CLUSTER_SIZE: the same levels go to both, turn about, so that whatever else
 // happens on the machine meets both alike.
 //
 //   bin/soak run compare                 starts both and judges
@@ -19,6 +19,7 @@ const full = {
   LEVEL_REQUESTS: 10000,
   WARMUP_REQUESTS: 500,
   SLOWEST: 600,
+  CLUSTER_SIZE: 3,
   MAX_FAILED_PERCENT: 1,
   MAX_P95_MS: 0,
   MIN_ANSWERED_PERCENT: 99,
@@ -29,6 +30,10 @@ const { name, values, parameters } = profile({
   full,
   smoke: { ...full, LEVELS: [5, 20], LEVEL_REQUESTS: 300, WARMUP_REQUESTS: 30, SLOWEST: 300, TIMEOUT_SECONDS: 2 },
 });
+
+if (!Number.isInteger(values.CLUSTER_SIZE) || values.CLUSTER_SIZE < 2) {
+  throw new Error(`CLUSTER_SIZE is ${values.CLUSTER_SIZE}: a cluster has at least 2 backends.`);
+}
 
 /** @type {Record<string, string>} */
 const targets = { single: url('BACKEND_URL'), cluster: url('CLUSTER_URL') };
