@@ -45,6 +45,7 @@ type Comparison struct {
 	Tolerance float64 // share of the old median
 	Changes   []Change
 	Warnings  []string
+	Blind     []string // what may have changed without a figure that shows it
 }
 
 // Least numbers of runs: two of them have a spread, a third one can be held against it.
@@ -71,6 +72,10 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	c.warn(all)
 	was, is := columns(old), columns(now)
 	for _, f := range Figures(now[0].Verdict) {
+		if (f.Name == latencyP50 || f.Name == latencyP99) && !oneClock(all) {
+			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
+			continue
+		}
 		a, b := was[f.Name], is[f.Name]
 		if len(a) != len(old) || len(b) != len(now) {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is left out", f.Name))
@@ -85,6 +90,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		}
 		c.Changes = append(c.Changes, change)
 	}
+	c.Blind = c.blind()
 	return c, nil
 }
 

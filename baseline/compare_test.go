@@ -95,6 +95,42 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// 5 ms more on every message are in every gap alike: without a common clock no figure shows them, and
+// the comparison has to say so.
+func TestAComparisonSaysWhatItCannotSee(t *testing.T) {
+	t.Parallel()
+	above := func(from string) func(*verdict.Verdict) {
+		return func(v *verdict.Verdict) {
+			v.LatencyMS.Above = from
+			if from == verdict.AboveSend && v.StartedUnix >= 50 {
+				v.LatencyMS.P50 += 5.5
+			}
+		}
+	}
+	hidden := func(v *verdict.Verdict) { v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage = 0, 0 }
+	none := func(v *verdict.Verdict) { v.LatencyMS = nil }
+	for name, c := range map[string]struct {
+		old, now func(*verdict.Verdict)
+		want     verdict.Outcome
+		says     string
+	}{
+		"one clock":                 {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
+		"no common clock":           {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: a delay that every message has alike, however long: service and runners have no clock in common"},
+		"no time of sending":        {none, none, verdict.Pass, "not seen: a delay that every message has alike, however long: no time of sending is compared"},
+		"a clock in the old only":   {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"a service without figures": {hidden, hidden, verdict.Pass, "not seen: what the service takes of memory and CPU"},
+	} {
+		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
+		require.NoError(t, err)
+		out := text(t, result)
+		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
+		require.Contains(t, out, c.says, name)
+		if name == "one clock" {
+			require.NotContains(t, out, "not seen")
+		}
+	}
+}
+
 // Faults that the old runs had too are noise until they are more than that.
 func TestFaultsThatWereThereBefore(t *testing.T) {
 	t.Parallel()

@@ -26,12 +26,12 @@ func Figures(v *verdict.Verdict) []Figure {
 	}
 	out := append([]Figure{fault("failed verdict", flag(v.Verdict == verdict.Fail))}, streamFaults(v)...)
 	out = append(out,
-		duration("lateness p99", v.LatenessMS.P99),
+		duration(latenessP99, v.LatenessMS.P99),
 		duration("connect p50", v.ConnectMS.P50),
 		duration("connect p99", v.ConnectMS.P99),
 	)
 	if v.LatencyMS != nil {
-		out = append(out, duration("latency p50", v.LatencyMS.P50), duration("latency p99", v.LatencyMS.P99))
+		out = append(out, duration(latencyP50, v.LatencyMS.P50), duration(latencyP99, v.LatencyMS.P99))
 	}
 	r := v.Resources
 	return append(out,

@@ -34,6 +34,9 @@ func (c *Comparison) Text(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n", c.rule())
+	for _, what := range c.Blind {
+		fmt.Fprintf(w, "not seen: %s\n", what)
+	}
 	for _, warning := range c.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
@@ -42,7 +45,7 @@ func (c *Comparison) Text(w io.Writer) error {
 
 // rule says what "worse" rests on, for these numbers of runs.
 func (c *Comparison) rule() string {
-	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% and by more than chance explains:", 100*c.Tolerance)
+	worse := fmt.Sprintf("Worse is a median that moved by more than %.0f %% (and 5 ms, 1 MiB, 1 %% of a core) and by more than chance explains:", 100*c.Tolerance)
 	n, m := len(c.Old), len(c.New)
 	if p := LeastP(n, m); p > Alpha {
 		return fmt.Sprintf("%s outside of the band in which\n%.0f %% of further runs fall (Student's t over the old runs). A rank-sum test needs 4 runs against 4:\nof %d against %d no outcome can have p under %.2g. The first fault where there was none is always worse.",

@@ -101,7 +101,7 @@ func facts(v *verdict.Verdict) [][2]string {
 	}
 	if v.LatencyMS != nil {
 		above := "since the server's timestamp"
-		if v.LatencyMS.Above != "send" {
+		if v.LatencyMS.Above != verdict.AboveSend {
 			above = "above the fastest noop"
 		}
 		rows = append(rows, [2]string{"latency", quantiles(v.LatencyMS.Quantiles)}, [2]string{"", above})

@@ -196,11 +196,11 @@ func (j *judge) times() {
 	if l == nil {
 		return
 	}
-	h, above := l.Histogram, "fastest"
+	h, above := l.Histogram, AboveFastest
 	if j.facts.OneClock && l.MinUS >= 0 {
 		shifted := shard.NewHistogram()
 		shifted.MergeShifted(h, time.Duration(l.MinUS)*time.Microsecond)
-		h, above = shifted, "send"
+		h, above = shifted, AboveSend
 	}
 	j.v.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
 }

@@ -103,8 +103,15 @@ type Quantiles struct {
 // Latency is receive − send by the server's timestamps.
 type Latency struct {
 	Quantiles
-	Above string `json:"above"` // "send": one clock; "fastest": above the fastest noop of each runner
+	Above string `json:"above"` // AboveSend or AboveFastest
 }
+
+// What latency counts from: the time of sending, where server and runners have one clock, or else the
+// fastest noop of each runner.
+const (
+	AboveSend    = "send"
+	AboveFastest = "fastest"
+)
 
 // Reconnects are the outages that clients came back from: a lost stream to the headers of the
 // next, in milliseconds. Count and maximum are of all, the other quantiles of the first 16 of each connection.

@@ -18,6 +18,8 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 		Long: "compare holds new runs against old ones of the same plan: median, spread and significance of each figure.\n" +
 			"Without -- the last folder is the new run. At least 3 runs; 4 against 4 and more have a test of their own.\n\n" +
 			"    soak compare results/before-* -- results/after-*\n\n" +
+			"What the runs cannot show, such as a delay of every message where service and runners share no clock, is listed as\n" +
+			"not seen.\n\n" +
 			"Exit codes: 0 nothing got worse, 1 a regression, 2 the runs cannot be compared, 64 wrong usage.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			old, now, err := oldAndNew(args, cmd.ArgsLenAtDash())

@@ -53,6 +53,9 @@ func (s *subject) judged() (c *baseline.Comparison, notes []string) {
 	}
 	notes = []string{fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
 		len(b.Old), 100*comparisonTolerance)}
+	for _, what := range c.Blind {
+		notes = append(notes, "Not seen: "+what+".")
+	}
 	for _, w := range c.Warnings {
 		notes = append(notes, "Warning: "+w+".")
 	}

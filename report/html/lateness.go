@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/verdict"
 )
 
 // lateness is how late noops were, over all of them and over time.
@@ -21,7 +22,7 @@ func (s *soak) lateness() Section {
 	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
 		h, name := l.Histogram, "latency (above the fastest noop)"
-		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == "send" {
+		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
 			h, name = shard.NewHistogram(), "latency (receive − send)"
 			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
 		}
