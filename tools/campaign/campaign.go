@@ -166,7 +166,7 @@ func (c *campaign) keep(r *result, dir string) {
 	}
 	for _, name := range []string{
 		"soak.txt", "out/t/verdict.json", "out/t/report.txt", "out/t/connections.csv", "out/t/backend-ledger.ndjson", "copy/verdict.json", "copy/report.txt",
-		"out/t/k6-runner-1.log", "nginx.log",
+		"out/t/k6-runner-1.log", "nginx.log", "laptops/verdict.json", "laptops/report.txt", "k6-0.txt", "k6-1.txt",
 	} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
 			_ = os.WriteFile(filepath.Join(to, strings.ReplaceAll(name, "/", "-")), b, 0o644)

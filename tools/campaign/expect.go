@@ -25,7 +25,7 @@ const unbounded = 1 << 40
 var anything = span{0, unbounded}
 
 // The counts of a verdict that are compared, in this order.
-var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished"}
+var countNames = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "reconnected"}
 
 // counts are spans by their names; one that is not there has to be 0.
 type counts map[string]span
@@ -69,7 +69,7 @@ func (j *judged) counts() map[string]int {
 	n, c := j.Noops, j.Connections
 	return map[string]int{
 		"missed": int(n.Missed), "duplicated": int(n.Duplicated), "reordered": int(n.Reordered), "corrupted": int(n.Corrupted),
-		"late": int(n.Late), "dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished,
+		"late": int(n.Late), "dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected,
 	}
 }
 
@@ -160,7 +160,7 @@ func expectTruth(sc *scenario, devices []*device) expected {
 		sure, possible, named := false, false, false
 		for name, s := range c {
 			e.Counts.add(name, s)
-			if name == "late" {
+			if name == "late" || name == "reconnected" {
 				continue
 			}
 			sure = sure || s.Min > 0
@@ -177,6 +177,12 @@ func expectTruth(sc *scenario, devices []*device) expected {
 	}
 	if e.Hidden > 0 && len(e.Devices) > 0 && e.Outcomes[0] == verdict.Pass {
 		e.Outcomes = []verdict.Outcome{verdict.Fail} // or a pass that says what it could not see
+	}
+	if sc.Fails {
+		e.Outcomes = []verdict.Outcome{verdict.Fail}
+		for _, id := range sc.Strike.Devices {
+			e.Devices[id] = true
+		}
 	}
 	if !sc.lateIsExact() {
 		e.Counts["late"] = anything
@@ -206,6 +212,7 @@ func (sc *scenario) expectDevice(d *device) counts {
 	if d.askedAt.IsZero() {
 		c.add("dropped", exactly(1))
 	}
+	c.add("reconnected", exactly(d.streams-1))
 	c.add("missed", sc.expectMissed(d))
 	for i := range d.noops {
 		n := &d.noops[i]

@@ -12,7 +12,7 @@ import (
 // truth is a device whose noops came an interval apart; those of which the text has a "-" were lost.
 func truth(every time.Duration, arrived string, tail time.Duration) *device {
 	began := time.Now()
-	d := &device{id: "a", streams: 1, attempts: 1, openedAt: began, lastOpen: began, first: began.Add(every)}
+	d := &device{id: "a", streams: 1, openedAt: began, lastOpen: began, first: began.Add(every)}
 	for i, c := range arrived {
 		due := began.Add(time.Duration(i+1) * every)
 		n := noop{slot: i + 1, number: uint64(i + 1), due: due}

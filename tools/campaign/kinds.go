@@ -28,6 +28,7 @@ var cleanKinds = []kind{
 	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireDribble) }},
 	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireMerge) }},
 	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { sc.Tamper = tamperNothing }},
+	{groupClean, "clean", laptops(asDrawn)},
 	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { sc.Bucket = bucketGood }},
 	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { sc.Strike.Headers = time.Duration(r.IntN(300)) * time.Millisecond }},
 }
@@ -83,6 +84,15 @@ var soakKinds = []kind{
 		sc.Strike = strike{Headers: 15 * time.Second, Devices: sc.some(r), Status: http.StatusServiceUnavailable}
 	}},
 
+	{groupConnect, "refused at first, and back", func(r *rand.Rand, sc *scenario) {
+		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
+		sc.Strike = strike{Status: []int{500, 502, 503}[r.IntN(3)], Devices: sc.some(r), Until: time.Second}
+	}},
+	{groupConnect, "refused for most of the run", func(r *rand.Rand, sc *scenario) {
+		sc.Plan.Seconds, sc.Plan.Reconnect, sc.Fails = 17+r.IntN(4), true, true
+		sc.Strike = strike{Status: []int{500, 502, 503}[r.IntN(3)], Devices: sc.some(r), Until: sc.hold() * 3 / 5}
+	}},
+
 	{groupWire, "reset", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireReset) }},
 	{groupWire, "cut in a frame", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireMidFrame) }},
 	{groupWire, "half-open", func(r *rand.Rand, sc *scenario) {
@@ -97,6 +107,12 @@ var soakKinds = []kind{
 	{groupWire, "reset, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(8, 6)
 		wired(r, sc, wireReset)
+		comesBack(r, sc)
+	}},
+	{groupWire, "half-open, and back", func(r *rand.Rand, sc *scenario) {
+		sc.Plan.lengthen(12, 8)
+		wired(r, sc, wireVanish)
+		sc.Wire.Noop = 2 + r.IntN(2)
 		comesBack(r, sc)
 	}},
 	{groupService, "end early, and back", func(r *rand.Rand, sc *scenario) {
@@ -122,6 +138,12 @@ var soakKinds = []kind{
 		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail}, Reason: "the backend died at", Counts: counts{"dropped": exactly(sc.Plan.Connections), "missed": anything, "late": anything}}
 	}},
 
+	{groupBackend, "die, and back", func(r *rand.Rand, sc *scenario) {
+		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Reconnect = 20, 1, true
+		backendFault("die", nil)(r, sc)
+		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass}, Counts: counts{"late": anything, "reconnected": {sc.Plan.Connections, unbounded}}}
+	}},
+
 	{groupRunner, "killed", runnerFault(runnerKilled)},
 	{groupRunner, "stopped for a while", runnerFault(runnerStopped)},
 	{groupRunner, "Ctrl-C", runnerFault(runnerCtrlC)},
@@ -137,7 +159,15 @@ var soakKinds = []kind{
 		sc.numbered()
 		sc.Service.Ledger = true
 	}},
-	{groupMerge, "two laptops, one prefix", tampered(tamperLaptops, "")},
+	{groupMerge, "two laptops, one prefix", laptops(func(_ *rand.Rand, sc *scenario) {
+		want := invalid("")
+		sc.Laptops, sc.want = laptopsAlike, &want
+	})},
+	{groupMerge, "two laptops, one loses", laptops(struck(actLose, 1, false))},
+	{groupMerge, "two laptops, one killed", laptops(func(_ *rand.Rand, sc *scenario) {
+		want := invalid("")
+		sc.Laptops, sc.want = laptopsKilled, &want
+	})},
 
 	{groupBucket, "refuses connections", bucketFault(bucketGone, "")},
 	{groupBucket, "missing", bucketFault(bucketMissing, "")},

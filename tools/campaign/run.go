@@ -49,14 +49,14 @@ func do(ctx context.Context, sc *scenario, root, dir string) (*judged, expected,
 			return nil, expected{}, 0, err
 		}
 	}
-	if sc.Tamper == tamperLaptops {
-		j, err := r.laptops(ctx)
-		return j, *sc.want, 0, err
-	}
 	if err := r.start(ctx); err != nil {
 		return nil, expected{}, 0, err
 	}
-	j, err := r.soak(ctx)
+	load := r.soak
+	if sc.Laptops != "" {
+		load = r.laptops
+	}
+	j, err := load(ctx)
 	if err != nil {
 		return nil, expected{}, 0, err
 	}
@@ -317,28 +317,4 @@ func (r *run) earlier(ctx context.Context) error {
 		return err
 	}
 	return os.Rename(filepath.Join(r.dir, "out"), filepath.Join(r.dir, "earlier"))
-}
-
-// laptops runs k6 twice, as on two machines that share a folder, with one prefix.
-func (r *run) laptops(ctx context.Context) (*judged, error) {
-	if err := r.start(ctx); err != nil {
-		return nil, err
-	}
-	shards := filepath.Join(r.dir, "laptops")
-	if err := os.MkdirAll(shards, 0o755); err != nil {
-		return nil, err
-	}
-	var both sync.WaitGroup
-	for range 2 {
-		both.Go(func() {
-			connections := itoa(r.Plan.Connections)
-			cmd, _ := r.command(ctx, "k6", "run", "--quiet", "load-tests/sse/connectionTest.js", "--out", "soak="+shards,
-				"--vus", connections, "--iterations", connections,
-				"--env", "BACKEND_URL="+r.url, "--env", fmt.Sprint("NOOP_INTERVAL=", r.Plan.Interval),
-				"--env", fmt.Sprint("SECONDS=", r.Plan.Seconds), "--env", "PREFIX="+r.Plan.Prefix)
-			_ = cmd.Run() // one of them is refused everything
-		})
-	}
-	both.Wait()
-	return r.merge(ctx, shards)
 }

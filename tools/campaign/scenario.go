@@ -17,10 +17,12 @@ type scenario struct {
 	Strike  strike
 	Wire    wireSpec
 	Fault   string   `json:",omitempty"` // BACKEND_FAULT
+	Fails   bool     `json:",omitempty"` // though what came was whole
 	NoNginx bool     `json:",omitempty"` // of the own backend
 	Args    []string `json:",omitempty"` // further ones
 	Runner  string   `json:",omitempty"` // what happens to a runner
 	Wait    time.Duration
+	Laptops string `json:",omitempty"` // k6 alone on two machines, instead of soak
 	Tamper  string `json:",omitempty"` // what happens to the files before they are merged again
 	Bucket  string `json:",omitempty"` // what happens to the bucket
 	Suite   string `json:",omitempty"` // instead of a soak

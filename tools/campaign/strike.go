@@ -43,7 +43,7 @@ type strike struct {
 	Hold    time.Duration // how long a stream will be held, to know its last noop
 
 	Status   int           // answer to a connect; 200: of another content type
-	Attempts int           // so many connects of a device are refused; 0: all
+	Until    time.Duration // after the start; 0: for ever
 	Headers  time.Duration // how late the headers come
 	NeverEnd bool
 }
@@ -79,8 +79,8 @@ func (s *strike) at(d *device, schedule *schedule, slot int) action {
 }
 
 // answers gives another answer than a stream.
-func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, attempt int) bool {
-	if !s.meant(id) || s.Attempts > 0 && attempt > s.Attempts {
+func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, since time.Duration) bool {
+	if !s.meant(id) || s.Until > 0 && since > s.Until {
 		return false
 	}
 	if s.Headers > 0 {
@@ -95,9 +95,6 @@ func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, atte
 	}
 	if s.Status == http.StatusOK {
 		w.Header().Set("Content-Type", "text/html")
-	}
-	if s.Status == http.StatusServiceUnavailable && s.Attempts > 0 {
-		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(s.Status)
 	if s.Status != http.StatusNoContent {

@@ -20,7 +20,6 @@ const (
 	tamperStale   = "a shard of another run"
 	tamperRun     = "run.json removed"
 	tamperLedger  = "the server's ledger removed"
-	tamperLaptops = "two laptops with one prefix"
 )
 
 func tampered(what, reason string) func(*rand.Rand, *scenario) {

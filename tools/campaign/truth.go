@@ -27,7 +27,6 @@ func (n *noop) lost(cut time.Time) bool {
 type device struct {
 	mu       sync.Mutex
 	id       string
-	attempts int
 	streams  int
 	first    time.Time // when slot 1 was due
 	openedAt time.Time // headers of the first stream
@@ -40,6 +39,16 @@ type device struct {
 	numbers  uint64
 	end      chan struct{} // of the present stream; nil: there is none
 	ended    bool          // end is closed
+}
+
+// swallow notes for good what the wire swallowed of a stream that is over.
+func (d *device) swallow() {
+	for i := range d.noops {
+		if n := &d.noops[i]; n.lost(d.cutAt) {
+			n.at, n.copies = time.Time{}, 0
+		}
+	}
+	d.cutAt = time.Time{}
 }
 
 // sent is what the service's ledger says: a noop that was lost was sent, all the same.
