@@ -66,3 +66,27 @@ func TestCapacityOfBadServices(t *testing.T) {
 		})
 	}
 }
+
+// The other suites that hold streams are judged by the same ledgers.
+func TestChurnAndFanoutOfBadServices(t *testing.T) {
+	t.Parallel()
+	for _, suite := range []string{"churn", "fanout"} {
+		for name, c := range map[string]struct {
+			say  func(id string, n int) string
+			says string
+		}{
+			"silent":    {always(func(int) string { return "" }), "the stream was silent"},
+			"corrupted": {always(func(int) string { return "data: 1\n\n" }), "corrupted"},
+			"doubled":   {always(func(int) string { return goodNoop + goodNoop }), "twice"},
+		} {
+			t.Run(suite+" "+name, func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewServer(&foreign{interval: time.Second, say: c.say, streams: map[string]chan struct{}{}})
+				defer server.Close()
+				v := smoke(t, suite, "--backend-url", server.URL).judged()
+				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+				require.Contains(t, reasons(v), c.says)
+			})
+		}
+	}
+}

@@ -92,6 +92,11 @@ func TestChurnFindsFaults(t *testing.T) {
 				r.Samples[i].BackendRSS += uint64(i) << 20
 			}
 		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73, and 8 are in order"},
+		{"lives so short that not one owes a noop", func(r *Run) {
+			m := r.Rounds[0]
+			m.Connections, m.Plan.Connections = m.Connections[:20], 20
+			m.Checks[0].Passes = 20
+		}, verdict.Invalid, "not one noop was received"},
 		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, nil }, verdict.Invalid, "the script planned no stream"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

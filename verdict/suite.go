@@ -95,6 +95,9 @@ func JudgeSuite(m *shard.Merged, facts Facts, a Assessment) *Verdict {
 		}, facts.Failures...)
 	}
 	j.outcome()
+	if a.Streams != nil {
+		j.untested()
+	}
 	if len(j.v.Reasons) == 0 {
 		j.v.Reasons = []string{a.Passed}
 	}
