@@ -35,9 +35,9 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 		"truncate":     {"truncate:id=soak-7,noop=3", counts{missed: 1, dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(truncated\) after 2 noops`, nil},
 		"stall":        {"stall:id=soak-7,noop=3", counts{missed: 2, dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(idle\) after 2 noops`, nil},
 		"reset":        {"reset:id=soak-7,noop=3", counts{dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(reset\) after 2 noops`, []string{"--no-nginx"}},
-		"refuse":       {"refuse:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(status 503\)`, nil},
-		"wrong type":   {"wrong-type:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(content_type\)`, nil},
-		"slow headers": {"slow-headers=14s:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout\)`, []string{"--seconds", "20"}},
+		"refuse":       {"refuse:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`, nil},
+		"wrong type":   {"wrong-type:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`, nil},
+		"slow headers": {"slow-headers=14s:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

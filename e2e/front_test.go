@@ -143,3 +143,52 @@ func TestOptionsThatCannotHoldTheSoakAreRefusedByTheScript(t *testing.T) {
 		})
 	}
 }
+
+// Such streams were said to be silent, and the text of a refusal was dropped.
+func TestAReportSaysWhatCameInstead(t *testing.T) {
+	t.Parallel()
+	named := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte("event: noop\ndata: 0\n\n"))
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Second)
+		}
+	}))
+	t.Cleanup(named.Close)
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"title": "full", "detail": "no room for a 6th client"}`))
+	}))
+	t.Cleanup(full.Close)
+	for name, c := range map[string]struct{ url, says string }{
+		"named":   {named.URL, `named "noop" (a noop is an event without a name and with the data 0)`},
+		"refused": {full.URL, "(status 503: no room for a 6th client)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", c.url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.says)
+		})
+	}
+}
+
+// PASS stood there without a name.
+func TestARunWithoutTestIDIsNamedByItsFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "laptop")
+	url := backend(t, "NOOP_INTERVAL=1")
+	k6 := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", "--vus", "4", "--iterations", "4", "--out", "soak="+dir,
+		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=8", filepath.Join(root, "load-tests/sse/connectionTest.js"))
+	text, err := k6.CombinedOutput()
+	require.NoError(t, err, string(text))
+	text, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", dir).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Contains(t, string(text), "PASS  laptop\n")
+}

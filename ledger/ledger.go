@@ -225,6 +225,7 @@ func (l *Ledger) Record() Record {
 	r.LastAt = l.lastAt
 	r.Findings = append([]Finding(nil), l.rec.Findings...)
 	r.Outages = append([]Outage(nil), l.rec.Outages...)
+	r.Others = append([]EventCount(nil), l.rec.Others...)
 	r.Refusals = append([]Refusal(nil), l.rec.Refusals...)
 	l.numbers.fill(&r)
 	return r
@@ -235,7 +236,7 @@ func (l *Ledger) Sums() Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.rec
-	r.Findings, r.Outages, r.Refusals = nil, nil, nil
+	r.Findings, r.Outages, r.Refusals, r.Others = nil, nil, nil, nil
 	r.LastAt = l.lastAt
 	r.Lost = l.numbers.lost()
 	return r

@@ -33,6 +33,8 @@ type Record struct {
 	Late       uint64 `json:"late"`
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
 
+	Others []EventCount `json:"others,omitempty"` // events with a name, which are no noops
+
 	Last        uint64        `json:"last,omitempty"`       // highest number of the present numbering
 	Numberings  int           `json:"numberings,omitempty"` // how often the server began at 1
 	MaxGap      time.Duration `json:"max_gap_ns"`

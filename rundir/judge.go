@@ -48,7 +48,18 @@ func (d Dir) Judge() (*verdict.Verdict, *shard.Merged, error) {
 		OneClock: run.OneClock, Problems: append(problems, run.Problems...), Failures: run.Failures, Warnings: run.Warnings,
 		Resources: verdict.Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax},
 	})
+	if v.TestID == "" { // of k6 alone, without TESTID
+		v.TestID = d.name()
+	}
 	return v, merged, nil
+}
+
+// name is that of the folder.
+func (d Dir) name() string {
+	if path, err := filepath.Abs(string(d)); err == nil {
+		return filepath.Base(path)
+	}
+	return filepath.Base(string(d))
 }
 
 // shardFiles are the paths of all shards, in order of their runners.

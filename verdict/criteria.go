@@ -67,8 +67,13 @@ func (j *judge) streamCriteria() (out []Judged) {
 // countCriteria holds the books of others against ours: the server's, and the script's own checks.
 func (j *judge) countCriteria() (out []Judged) {
 	if j.server != nil {
+		limit, actual := "agrees", first(j.unexplained, "agrees")
+		if j.v.Server.Confirms {
+			limit = "agrees, but for faults found"
+			actual = "differs on " + counted(len(j.disagree), "stream", "streams") + ", where faults were found"
+		}
 		out = append(out, Judged{Criterion{
-			Name: "the server's own count", Limit: "agrees", Actual: first(j.disagree, "agrees"),
+			Name: "the server's own count", Limit: limit, Actual: actual,
 			Pass: len(j.unexplained) == 0,
 			Why:  "what it says it sent is what arrived",
 		}, j.unexplained})

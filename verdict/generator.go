@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,22 +11,36 @@ import (
 const starvedShare = 0.05
 
 func (j *judge) generator() {
-	waited := j.generatorTimes()
-	j.v.Generator.Starved = waited || j.stoodStill()
+	j.generatorTimes()
+	j.v.Generator.Starved = j.waitedLong() || j.stoodStill()
 }
 
-// generatorTimes sums up what the runners had to wait, and tells whether it was too much.
-func (j *judge) generatorTimes() (waited bool) {
+// generatorTimes sums up how the runners fared.
+func (j *judge) generatorTimes() {
 	g := &j.v.Generator
-	var wall float64
 	for _, r := range j.m.Runners {
 		g.CPUSeconds += r.CPUSeconds
 		g.RunDelaySeconds += r.RunDelaySeconds
 		g.StallMaxMS = max(g.StallMaxMS, float64(r.StallMaxUS)/1000)
 		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
+	}
+}
+
+// waitedShare is how long the runners waited for a core, as a share of the time that they ran.
+func (j *judge) waitedShare() float64 {
+	var wall float64
+	for _, r := range j.m.Runners {
 		wall += float64(r.EndedUS-r.StartedUS) / 1e6
 	}
-	return wall > 0 && g.RunDelaySeconds > starvedShare*wall && g.RunDelaySeconds > g.CPUSeconds
+	if wall <= 0 {
+		return 0
+	}
+	return j.v.Generator.RunDelaySeconds / wall
+}
+
+// waitedLong says that this was too much.
+func (j *judge) waitedLong() bool {
+	return j.waitedShare() > starvedShare && j.v.Generator.RunDelaySeconds > j.v.Generator.CPUSeconds
 }
 
 // stoodStill says that a runner once stood still for so long that a noop may be late by that
@@ -38,10 +53,20 @@ func (j *judge) stoodStill() bool {
 // stand; but how late a noop was, such a client cannot say.
 func (j *judge) generatorCriterion() {
 	g := j.v.Generator
+	var broken []string
+	if j.stoodStill() {
+		broken = append(broken, fmt.Sprintf("once stood still for %s", time.Duration(g.StallMaxMS*float64(time.Millisecond)).Round(time.Millisecond)))
+	}
+	if j.waitedLong() {
+		broken = append(broken, fmt.Sprintf("waited for a core for %.1f s, %.0f %% of their time, and computed for %.1f s", g.RunDelaySeconds, 100*j.waitedShare(), g.CPUSeconds))
+	}
+	actual := fmt.Sprintf("stall %.0f ms, waited %.1f s, used %.1f s", g.StallMaxMS, g.RunDelaySeconds, g.CPUSeconds)
+	if len(broken) > 0 {
+		actual = strings.Join(broken, ", and ")
+	}
 	j.add(Criterion{
-		Name: "the generator kept up", Limit: fmt.Sprintf("stall under %d ms", j.m.Plan.LateMS/2),
-		Actual: fmt.Sprintf("stall %.0f ms, waited %.1f s for CPU", g.StallMaxMS, g.RunDelaySeconds),
-		Pass:   !g.Starved, Advisory: true, Why: "a starved client must not be read as a late server",
-	}, fmt.Sprintf("the generator was starved, so lateness is not the server's: the runners computed for %.1f s, waited %.1f s for a core and once stood still for %s",
-		g.CPUSeconds, g.RunDelaySeconds, time.Duration(g.StallMaxMS*float64(time.Millisecond)).Round(time.Millisecond)))
+		Name:   "the generator kept up",
+		Limit:  fmt.Sprintf("stall under %d ms, CPU wait under %.0f %% or below CPU used", j.m.Plan.LateMS/2, 100*starvedShare),
+		Actual: actual, Pass: !g.Starved, Advisory: true, Why: "a starved client must not be read as a late server",
+	}, "the generator was starved, so lateness is not the server's: the runners "+actual)
 }

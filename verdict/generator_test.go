@@ -52,3 +52,27 @@ func TestAStarvedGenerator(t *testing.T) {
 		})
 	}
 }
+
+// "stall 6 ms, limit 500" was shown of a generator that had waited for cores.
+func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
+	v := Judge(m, server, Facts{})
+	c := criterion(t, v, "the generator kept up")
+	require.Equal(t, "stall under 500 ms, CPU wait under 5 % or below CPU used", c.Limit)
+	require.Contains(t, c.Actual, "waited for a core for 1800.0 s, 25 % of their time, and computed for ")
+	require.NotContains(t, c.Actual, "stood still")
+	require.Contains(t, v.Warnings[0], c.Actual)
+}
+
+func criterion(t *testing.T, v *Verdict, name string) Criterion {
+	t.Helper()
+	for _, c := range v.Criteria {
+		if c.Name == name {
+			return c
+		}
+	}
+	require.Fail(t, "no such criterion", name)
+	return Criterion{}
+}

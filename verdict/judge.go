@@ -65,6 +65,7 @@ func (j *judge) connections() {
 	n.Expected = n.Received + n.Missed + n.Corrupted
 	n.Floor = uint64(c.Planned) * uint64(j.m.Plan.NoopsPerConnection())
 	j.v.Server.Agrees = len(j.disagree) == 0
+	j.v.Server.Confirms = len(j.disagree) > 0 && len(j.unexplained) == 0
 }
 
 func (j *judge) connection(r *shard.Connection) {

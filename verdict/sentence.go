@@ -18,9 +18,9 @@ func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
 		}
 		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, noops(f.From, f.To), when)
 	case ledger.KindUnsent:
-		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s", r.ID, f.Count, when)
+		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s%s", r.ID, f.Count, when, instead(r, f))
 	case ledger.KindTail:
-		return fmt.Sprintf("%s missed %d: the stream was silent from noop %d to its end at %s", r.ID, f.Count, f.From, when)
+		return fmt.Sprintf("%s missed %d: the stream was silent from noop %d to its end at %s%s", r.ID, f.Count, f.From, when, instead(r, f))
 	case ledger.KindDuplicated:
 		return fmt.Sprintf("%s received noop %d twice, again at %s", r.ID, f.From, when)
 	case ledger.KindReordered:
@@ -47,6 +47,20 @@ func either(n int, one, many string) string {
 		return one
 	}
 	return many
+}
+
+// instead says which other events came while noops were missing, where they may have taken their place.
+func instead(r ledger.Record, f ledger.Finding) string {
+	var all uint64
+	var names []string
+	for _, o := range r.Others {
+		all += o.Count
+		names = append(names, fmt.Sprintf("%d named %q", o.Count, o.Name))
+	}
+	if all < f.Count || len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; other events came: %s (a noop is an event without a name and with the data 0)", strings.Join(names, ", "))
 }
 
 // taken is the refusal of an id that has a stream already.

@@ -135,6 +135,8 @@ type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
 	Sent   uint64 `json:"sent"`
 	Agrees bool   `json:"agrees"` // every noop it says it sent arrived, and none it does not know of
+	// Confirms says that it does not agree, but only on streams on which faults were found.
+	Confirms bool `json:"confirms_faults,omitempty"`
 }
 
 // Resources are the most and the average that the processes took.

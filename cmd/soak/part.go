@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/report"
 	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/store"
@@ -74,7 +75,7 @@ func (s *session) concludePart(ctx context.Context) (verdict.Outcome, error) {
 	}
 	outcome := s.sayPart(own)
 	fmt.Fprintf(s.stdout, "shard   %s\nno verdict yet: when all %d parts are there, `soak merge %s` makes it\n",
-		all.At(shard.FileName(s.part)), s.plan.Runners, quoted(s.mergeFrom()))
+		all.At(shard.FileName(s.part)), s.plan.Runners, report.Shell(s.mergeFrom()))
 	return outcome, nil
 }
 
@@ -149,14 +150,6 @@ func (s *session) mergeFrom() string {
 		return s.dir.Relative()
 	}
 	return s.place
-}
-
-// quoted protects a URL with parameters from the shell.
-func quoted(place string) string {
-	if strings.ContainsAny(place, "?& ") {
-		return "'" + place + "'"
-	}
-	return place
 }
 
 // awaitStart waits until it is time.

@@ -18,6 +18,7 @@ type book struct {
 	outlet   *outlet // nil: nobody is told figures
 	held     bool
 	openedAt time.Time // until the first noop, then zero
+	other    string    // name of the last event that was no noop
 }
 
 var _ sse.Observer = (*book)(nil)
@@ -42,6 +43,7 @@ func (b *book) Event(at time.Time, e *eventstream.Event) {
 	}
 	if len(e.Name) > 0 && string(e.Name) != "message" {
 		b.ledger.Message(instant, number)
+		b.named(e.Name)
 		return
 	}
 	n := ledger.Noop{At: instant, Number: number, Intact: len(e.Data) == 1 && e.Data[0] == '0'}
@@ -55,6 +57,16 @@ func (b *book) Event(at time.Time, e *eventstream.Event) {
 	}
 	latency, ok := sinceSent(e.Comment, b.recorder.start.Add(at.Sub(b.recorder.start)))
 	b.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, ok)
+}
+
+// named counts an event that is no noop.
+//
+//go:noinline // rare, and not to grow the stack of a reading goroutine
+func (b *book) named(name []byte) {
+	if string(name) != b.other {
+		b.other = b.recorder.eventName(name)
+	}
+	b.ledger.Named(b.other)
 }
 
 // excerpt is what a finding shows of a corrupted noop.
@@ -73,6 +85,7 @@ func (b *book) Closed(at time.Time, c sse.Close) {
 		reason += " " + strconv.Itoa(c.Status)
 	}
 	b.ledger.Closed(b.recorder.instant(at), reason, ended, c.Retry >= 0)
+	b.ledger.Explain(explanation(c))
 	if b.outlet != nil {
 		b.recorder.publisher.ended(b.outlet)
 	}

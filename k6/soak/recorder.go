@@ -32,6 +32,8 @@ type recorder struct {
 	firstNoop *shard.Histogram
 	latency   *shard.Latency
 
+	names map[string]string // of events that are no noops
+
 	publisher *publisher
 }
 

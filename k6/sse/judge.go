@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 const (
 	explainBytes = 1 << 10                // of an error response's body are read
+	explainLine  = 300                    // of these are told
 	explainFor   = 250 * time.Millisecond // at most
 )
 
@@ -54,14 +56,16 @@ func (a *answer) explain() string {
 	text, _ := io.ReadAll(io.LimitReader(&b, explainBytes))
 	var problem struct{ Detail, Title string }
 	if json.Unmarshal(text, &problem) == nil {
-		if problem.Detail == "" {
-			problem.Detail = problem.Title
+		if said := cmp.Or(problem.Detail, problem.Title); said != "" {
+			text = []byte(said)
 		}
-		text = []byte(problem.Detail)
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(text), "�")), "\n")
-	if line == "" || strings.HasPrefix(line, "<") || len(line) > 300 {
+	if line == "" || strings.HasPrefix(line, "<") {
 		return ""
+	}
+	if len(line) > explainLine {
+		line = strings.ToValidUTF8(line[:explainLine], "") + "…"
 	}
 	return ": " + strings.TrimSpace(line)
 }

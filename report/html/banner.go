@@ -50,6 +50,9 @@ func (s *soak) banner() Banner {
 		if !v.Server.Agrees {
 			server.Value, server.Tone = "differs", Bad
 		}
+		if v.Server.Confirms {
+			server.Value, server.Tone = "confirms the faults", ""
+		}
 	}
 	b.Tiles = append(b.Tiles, server)
 	return b

@@ -3,6 +3,8 @@ package html
 import (
 	"fmt"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/report"
 )
 
 // card says what was run, on what, and when.
@@ -28,7 +30,7 @@ func (s *soak) card() Section {
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
 		"started", date(s.v.StartedUnix),
 		"ended", date(s.v.EndedUnix),
-		"command", strings.Join(s.Command, " "),
+		"command", report.Shell(s.Command...),
 	)
 	plan.Caption = "The run"
 	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.host()}}

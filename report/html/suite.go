@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/report"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
 )
@@ -47,7 +48,7 @@ func (s *subject) suiteBanner() Banner {
 func (s *subject) suiteCard() Section {
 	suite := s.v.Suite
 	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", plural(len(s.v.Runners), "k6 process", "k6 processes"),
-		"target", suite.BackendURL, "started", date(s.v.StartedUnix), "ended", date(s.v.EndedUnix), "command", strings.Join(s.Command, " "))
+		"target", suite.BackendURL, "started", date(s.v.StartedUnix), "ended", date(s.v.EndedUnix), "command", report.Shell(s.Command...))
 	run.Caption = "The run"
 	settings := Table{Caption: "Settings"}
 	for _, name := range slices.Sorted(maps.Keys(suite.Parameters)) {

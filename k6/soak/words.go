@@ -1,0 +1,65 @@
+package soak
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// maxExplanation is how many bytes are kept of a text that came from elsewhere.
+const maxExplanation = 200
+
+// explanation is what an error says beyond its reason: that of a handshake, or the sentence in the
+// answer that refused the client. Of the reasons that are left out there is no more to say.
+func explanation(c sse.Close) string {
+	if c.Err == nil {
+		return ""
+	}
+	switch c.Reason {
+	case sse.ReasonIdle, sse.ReasonServer, sse.ReasonTruncated, sse.ReasonReset, sse.ReasonClient, sse.ReasonInterrupted:
+		return ""
+	}
+	text := c.Err.Error()
+	if c.Reason == sse.ReasonStatus {
+		usual := fmt.Sprintf("unexpected status %d %s", c.Status, http.StatusText(c.Status))
+		text = strings.TrimPrefix(strings.TrimPrefix(text, usual), ": ")
+	}
+	return printable(text, maxExplanation)
+}
+
+// printable is the beginning of a text in one line, without what a terminal would obey.
+func printable(text string, most int) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if len(text) <= most {
+		return text
+	}
+	cut := text[:most-len("…")]
+	return strings.ToValidUTF8(cut, "") + "…"
+}
+
+// maxEventNames bounds how many names of events a runner remembers.
+const maxEventNames = 64
+
+// eventName is the one copy of a name that all ledgers share.
+func (r *recorder) eventName(name []byte) string {
+	const longest = 64
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known, ok := r.names[string(name)]; ok {
+		return known
+	}
+	if len(r.names) >= maxEventNames {
+		return printable(string(name), longest)
+	}
+	if r.names == nil {
+		r.names = map[string]string{}
+	}
+	shown := printable(string(name), longest)
+	r.names[string(name)] = shown
+	return shown
+}

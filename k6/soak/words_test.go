@@ -1,0 +1,62 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/ledger"
+)
+
+func testBook() *book {
+	r := newRecorder()
+	return &book{ledger: ledger.New("d-0", &ledger.Config{Interval: time.Second, Late: time.Second}), recorder: r}
+}
+
+func TestTheTextOfARefusalIsKept(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		end  sse.Close
+		note string
+	}{
+		{sse.Close{Reason: sse.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable: the backend is full")}, "status 503: the backend is full"},
+		{sse.Close{Reason: sse.ReasonStatus, Status: 503, Err: errors.New("unexpected status 503 Service Unavailable")}, "status 503"},
+		{sse.Close{Reason: sse.ReasonTLS, Err: errors.New("TLS handshake: x509: certificate signed by unknown authority")}, "tls: TLS handshake: x509: certificate signed by unknown authority"},
+		{sse.Close{Reason: sse.ReasonStatus, Status: 500, Err: errors.New("unexpected status 500 Internal Server Error: \x1b[31mred\r\n\ttext\xff")}, "status 500: [31mred text\uFFFD"},
+		{sse.Close{Reason: sse.ReasonIdle, Err: errors.New("no byte")}, "idle"},
+	} {
+		b := testBook()
+		c.end.Retry = -1
+		b.Connecting(time.Now())
+		b.Closed(time.Now(), c.end)
+		require.Equal(t, c.note, b.ledger.Record().Findings[0].Note)
+	}
+	long := explanation(sse.Close{Reason: sse.ReasonError, Err: errors.New(strings.Repeat("é", 300))})
+	require.LessOrEqual(t, len(long), maxExplanation)
+	require.True(t, utf8.ValidString(long))
+}
+
+func TestEventsWithANameAreCounted(t *testing.T) {
+	t.Parallel()
+	b := testBook()
+	b.Connecting(time.Now())
+	b.Opened(time.Now())
+	for range 3 {
+		b.Event(time.Now(), &eventstream.Event{Name: []byte("noop"), Data: []byte("0")})
+	}
+	b.Event(time.Now(), &eventstream.Event{Name: []byte("message"), Data: []byte("0")})
+	require.Equal(t, []ledger.EventCount{{Name: "noop", Count: 3}}, b.ledger.Record().Others)
+	require.EqualValues(t, 1, b.ledger.Record().Received)
+
+	for n := range 2 * maxEventNames {
+		b.recorder.eventName(fmt.Append(nil, n))
+	}
+	require.Len(t, b.recorder.names, maxEventNames, "a service that names every event differently takes no memory")
+}

@@ -1,0 +1,55 @@
+package ledger
+
+// maxOthers is how many names of events a ledger tells apart; what is beyond them counts as one.
+const maxOthers = 4
+
+// otherNames stands for all names beyond the first.
+const otherNames = "…"
+
+// An EventCount is how many events of a name came that are no noops.
+type EventCount struct {
+	Name  string `json:"name"`
+	Count uint64 `json:"count"`
+}
+
+// Named counts an event that is no noop, by its name. It decides nothing: where noops are missing it
+// tells people what came instead.
+func (l *Ledger) Named(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.countNamed(name) {
+		return
+	}
+	if len(l.rec.Others) >= maxOthers {
+		name = otherNames
+		if l.countNamed(name) {
+			return
+		}
+	}
+	l.rec.Others = append(l.rec.Others, EventCount{Name: name, Count: 1})
+}
+
+func (l *Ledger) countNamed(name string) bool {
+	for i := range l.rec.Others {
+		if l.rec.Others[i].Name == name {
+			l.rec.Others[i].Count++
+			return true
+		}
+	}
+	return false
+}
+
+// Explain adds to the finding of an end what was said of it: the text of an error, or of the answer
+// that refused the client. It follows Closed.
+func (l *Ledger) Explain(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := len(l.rec.Findings) - 1
+	if text == "" || last < 0 {
+		return
+	}
+	f := &l.rec.Findings[last]
+	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.Reason {
+		f.Note += ": " + text
+	}
+}
