@@ -20,6 +20,7 @@ var capacity = Suite{
 		{"CEILING", "connections of the last step"},
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
+		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 		{"MIN_CONNECTIONS", "connections that must be sustained for a pass; 0: any"},
 	},
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",

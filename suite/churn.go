@@ -22,6 +22,7 @@ var churn = Suite{
 		{"SECONDS", "length of the run"},
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
+		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 		{"SEED", "of the lengths: the same seed draws the same lives"},
 	},
 	Streams: true, Runners: 2, Doc: "docs/stream-suites.md",

@@ -18,6 +18,7 @@ var fanout = Suite{
 		{"EVERY_MS", "milliseconds between two of them"},
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
+		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 		{"DELIVERY_SECONDS", "how long a broadcast may take to be everywhere"},
 	},
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",

@@ -26,7 +26,6 @@ type Target struct {
 
 // Remote is a target that runs elsewhere.
 func Remote(url, token string) *Target {
-	url = strings.TrimSuffix(url, "/")
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{Timeout: time.Minute}}
 }
 

@@ -15,7 +15,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Target {
 	t.Helper()
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	return Remote(s.URL+"/", "secret")
+	return Remote(s.URL, "secret")
 }
 
 func TestLedgerOfTheServer(t *testing.T) {
