@@ -74,7 +74,7 @@ func measureGrowth(ctx context.Context, o *options) ([]Figure, error) {
 	if err := o.account(ctx, s, c, before, &st); err != nil {
 		return nil, err
 	}
-	account, err := shard.ReadFile(c.shard)
+	account, err := c.shard()
 	if err != nil {
 		return nil, err
 	}

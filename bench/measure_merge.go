@@ -67,7 +67,7 @@ func writeRun(ctx context.Context, d rundir.Dir, p plan.Plan) error {
 	started := time.Unix(1_800_000_000, 0)
 	for n := 1; n <= p.Runners && ctx.Err() == nil; n++ {
 		s := hourOf(p, n, started)
-		if err := shard.Write(d.Path(filepath.Join(rundir.ShardsDir, shard.FileName(n))), s); err != nil {
+		if err := shard.Write(d.Path(filepath.Join(rundir.ShardsDir, shard.FileName(s.Runner))), s); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // A runner is one k6 process that holds all connections.
 type runner struct {
 	process []int
-	shard   string
+	shards  string
 	over    chan struct{}
 	fleet   *fleet.Fleet
 	stop    func() // asks it to end
@@ -41,7 +41,7 @@ func (o *options) startRunner(s service, script string, connections, perVU int) 
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := &runner{process: f.PIDs(), shard: filepath.Join(shards, shard.FileName(1)), over: make(chan struct{}), fleet: f, stop: stop, die: f.Kill}
+	r := &runner{process: f.PIDs(), shards: shards, over: make(chan struct{}), fleet: f, stop: stop, die: f.Kill}
 	go func() {
 		f.Wait(ctx)
 		close(r.over)
@@ -69,6 +69,15 @@ func (r *runner) has(ctx context.Context, n uint64) error {
 	return nil // account says what is missing
 }
 
+// shard is what the process left.
+func (r *runner) shard() (*shard.Shard, error) {
+	paths, err := filepath.Glob(filepath.Join(r.shards, "*"+shard.Suffix))
+	if err != nil || len(paths) != 1 {
+		return nil, errors.Join(fmt.Errorf("%d shards in %s instead of 1", len(paths), r.shards), err)
+	}
+	return shard.ReadFile(paths[0])
+}
+
 func (r *runner) kill() {
 	r.die()
 	<-r.over
@@ -83,7 +92,7 @@ func (r *runner) end(ctx context.Context) (received, missed uint64, err error) {
 	case <-time.After(time.Minute):
 		return 0, 0, errors.New("the runner did not end within a minute of being asked to")
 	}
-	s, err := shard.ReadFile(r.shard)
+	s, err := r.shard()
 	if err != nil {
 		return 0, 0, err
 	}

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -216,7 +217,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 	t.Parallel()
 	whole := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
 	require.Equal(t, verdict.Pass, whole.judged().Verdict, whole.out.String())
-	first, second := filepath.Join(rundir.ShardsDir, shard.FileName(1)), filepath.Join(rundir.ShardsDir, shard.FileName(2))
+	first, second := shardOf(t, whole.dir, 1), shardOf(t, whole.dir, 2)
 	cases := map[string]struct {
 		spoil func(t *testing.T, d rundir.Dir)
 		says  string
@@ -236,6 +237,26 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 		"another script": {func(t *testing.T, d rundir.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.ScriptHash = "0" })
 		}, "ran another script"},
+		"an earlier run of that name": {func(t *testing.T, d rundir.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.RunID = "0123456789abcdef" })
+		}, "is of another run of that name"},
+		"an earlier time": {func(t *testing.T, d rundir.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) {
+				s.Runner.StartedUS -= 1e9
+				s.Runner.EndedUS -= 1e9
+				for i := range s.Series {
+					s.Series[i].Unix -= 1000
+				}
+			})
+		}, "they are not of one run"},
+		"what soak run saw is missing":   {func(t *testing.T, d rundir.Dir) { require.NoError(t, os.Remove(d.Path(rundir.RunFile))) }, "run.json is missing"},
+		"the server's ledger is missing": {func(t *testing.T, d rundir.Dir) { require.NoError(t, os.Remove(d.Path(rundir.LedgerFile))) }, "backend-ledger.ndjson is missing"},
+		"the manifest is missing":        {func(t *testing.T, d rundir.Dir) { require.NoError(t, os.Remove(d.Path(rundir.ManifestFile))) }, "manifest.json is missing"},
+		"all but shards is missing": {func(t *testing.T, d rundir.Dir) {
+			for _, name := range []string{rundir.ManifestFile, rundir.PlanFile, rundir.RunFile, rundir.LedgerFile} {
+				require.NoError(t, os.Remove(d.Path(name)))
+			}
+		}, "merge its folder whole"},
 		"unfinished": {func(t *testing.T, d rundir.Dir) {
 			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.State = shard.Running })
 		}, "runner 2 on"},
@@ -259,6 +280,15 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 		require.NoError(t, err, string(text))
 		require.Equal(t, verdict.Pass, readVerdict(t, whole.dir).Verdict)
 	})
+}
+
+// shardOf is the file of a runner, within the folder of the run.
+func shardOf(t *testing.T, d rundir.Dir, runner int) string {
+	t.Helper()
+	found, err := filepath.Glob(d.Path(filepath.Join(rundir.ShardsDir, fmt.Sprintf("runner-%d-*.json.gz", runner))))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return filepath.Join(rundir.ShardsDir, filepath.Base(found[0]))
 }
 
 func copyFile(t *testing.T, from, to string) {

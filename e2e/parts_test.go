@@ -142,10 +142,10 @@ func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
 	require.Equal(t, 2, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "could not deliver its end")
 	require.Contains(t, r.out.String(), "access denied")
-	kept := regexp.MustCompile(`kept as (\S+\.json\.gz): copy it to s3://soaks/all/t/runner-1.json.gz`).FindStringSubmatch(r.out.String())
+	kept := regexp.MustCompile(`kept as (\S+\.json\.gz): copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz),`).FindStringSubmatch(r.out.String())
 	require.NotNil(t, kept, r.out.String())
 	t.Cleanup(func() { _ = os.Remove(kept[1]) })
-	copyFile(t, kept[1], r.dir.Path(filepath.Join(rundir.ShardsDir, "runner-1.json.gz")))
+	copyFile(t, kept[1], r.dir.Path(filepath.Join(rundir.ShardsDir, kept[2])))
 	code, text := merge(t, string(r.dir), "unused", nil)
 	require.Equal(t, 0, code, text)
 }
@@ -170,4 +170,22 @@ func TestSeveralBackends(t *testing.T) {
 	require.Equal(t, v.Noops.Received, v.Server.Sent)
 	require.FileExists(t, r.dir.Path("backend-1.log"))
 	require.FileExists(t, r.dir.Path("backend-2.log"))
+}
+
+// What one part bears, the other must not pass over: each is told MAX_LATE by its own machine.
+func TestPartsThatDifferInWhatTheyBearAreInvalid(t *testing.T) {
+	t.Parallel()
+	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
+	start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	var parts []*soakRun
+	for n, late := range []string{"0", "-1"} {
+		parts = append(parts, begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1",
+			"--runner", fmt.Sprintf("%d/2", n+1), "--shards", shared, "--start-at", start, "--max-late", late))
+	}
+	for _, p := range parts {
+		require.Equal(t, 0, p.end(), p.out.String())
+	}
+	code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+	require.Equal(t, 2, code, text)
+	require.Contains(t, text, "MAX_LATE is")
 }

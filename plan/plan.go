@@ -48,7 +48,7 @@ func Default() Plan {
 
 // Bounds that no soak comes near; within them no sum and no duration overflows.
 const (
-	maxConnections = 10_000_000
+	MaxConnections = 10_000_000
 	maxSeconds     = 366 * 24 * 3600
 	minInterval    = time.Millisecond
 )
@@ -63,8 +63,8 @@ func (p *Plan) Check() error {
 	switch {
 	case p.Connections < 1:
 		return fmt.Errorf("CONNECTIONS is %d: a soak needs at least 1 connection", p.Connections)
-	case p.Connections > maxConnections:
-		return fmt.Errorf("CONNECTIONS is %d: more than %d are not to be held from one plan", p.Connections, maxConnections)
+	case p.Connections > MaxConnections:
+		return fmt.Errorf("CONNECTIONS is %d: more than %d are not to be held from one plan", p.Connections, MaxConnections)
 	case p.Seconds > maxSeconds:
 		return fmt.Errorf("SECONDS is %d: a run of over a year is not to be measured", p.Seconds)
 	case p.Seconds <= DisconnectLead:

@@ -3,8 +3,10 @@ package rundir
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/store"
 )
@@ -20,30 +23,30 @@ import (
 const fetchAtOnce = 8
 
 // Fetch brings the files of a run from a store to out/TESTID. What an earlier fetch left there is
-// replaced. progress is called after each file.
-func Fetch(ctx context.Context, from store.Store, out string, progress func(done, of int)) (d Dir, err error) {
+// replaced. progress is called after each file. A file that does not come is a problem of the run.
+func Fetch(ctx context.Context, from store.Store, out string, progress func(done, of int)) (d Dir, problems []string, err error) {
 	names, err := runFiles(ctx, from)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if err := os.MkdirAll(out, 0o755); err != nil {
-		return "", fmt.Errorf("make the results folder: %w", err)
+		return "", nil, fmt.Errorf("make the results folder: %w", err)
 	}
 	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that files can be moved from it
 	if err != nil {
-		return "", fmt.Errorf("make a folder to fetch to: %w", err)
+		return "", nil, fmt.Errorf("make a folder to fetch to: %w", err)
 	}
 	defer func() { err = cmp.Or(err, os.RemoveAll(tmp)) }()
 	arrived := Dir(tmp)
-	if err := arrived.download(ctx, from, names, progress); err != nil {
-		return "", err
+	if problems, err = arrived.download(ctx, from, names, progress); err != nil {
+		return "", nil, err
 	}
-	testid, err := arrived.testID()
+	testid, err := arrived.testID(path.Base(strings.TrimRight(from.At(""), "/")))
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", from.At(""), err)
+		return "", nil, fmt.Errorf("%s: %w", from.At(""), err)
 	}
 	d = Dir(filepath.Join(out, testid))
-	return d, arrived.moveTo(d)
+	return d, problems, arrived.moveTo(d)
 }
 
 // FetchShards brings the shards of a run to its folder from where its runners left them.
@@ -52,7 +55,11 @@ func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
 	if err != nil {
 		return err
 	}
-	return d.download(ctx, from, slices.DeleteFunc(all, func(name string) bool { return !isShard(name) }), func(int, int) {})
+	problems, err := d.download(ctx, from, slices.DeleteFunc(all, func(name string) bool { return !shard.IsFile(name) }), func(int, int) {})
+	if err == nil && len(problems) > 0 {
+		err = errors.New(strings.Join(problems, "; "))
+	}
+	return err
 }
 
 // runFiles are the names of the files that a verdict is made of.
@@ -64,10 +71,10 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 	shards := 0
 	for _, name := range all {
 		switch {
-		case isShard(name):
+		case shard.IsFile(name):
 			shards++
 		case name == PlanFile, name == ResourcesFile:
-		case strings.HasPrefix(name, "run") && strings.HasSuffix(name, ".json"):
+		case (strings.HasPrefix(name, "run") || strings.HasPrefix(name, "manifest")) && strings.HasSuffix(name, ".json"):
 		case strings.HasPrefix(name, "backend-ledger") && strings.HasSuffix(name, ".ndjson"):
 		default:
 			continue
@@ -75,16 +82,14 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 		names = append(names, name)
 	}
 	if shards == 0 {
-		return nil, fmt.Errorf("%s holds no shard (%s); is the prefix right?", from.At(""), shard.FileName(1))
+		return nil, fmt.Errorf("%s holds no shard (*%s); is the prefix right?", from.At(""), shard.Suffix)
 	}
 	return names, nil
 }
 
-func isShard(name string) bool { return strings.HasSuffix(name, ".json.gz") }
-
-func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, of int)) error {
+func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, of int)) (problems []string, err error) {
 	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
-		return err
+		return nil, err
 	}
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(fetchAtOnce)
@@ -93,11 +98,17 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 	for _, name := range names {
 		work.Go(func() error {
 			data, err := from.Get(ctx, name)
+			if err != nil && ctx.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				problems = append(problems, err.Error())
+				return nil
+			}
 			if err != nil {
 				return err
 			}
 			place := name
-			if isShard(name) {
+			if shard.IsFile(name) {
 				place = filepath.Join(ShardsDir, name)
 			}
 			if err := os.WriteFile(d.Path(place), data, 0o644); err != nil { //nolint:gosec // who merges need not be who fetched
@@ -110,11 +121,13 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 			return nil
 		})
 	}
-	return work.Wait()
+	err = work.Wait()
+	slices.Sort(problems)
+	return problems, err
 }
 
-// testID is of the first shard that can be read.
-func (d Dir) testID() (string, error) {
+// testID is of the first shard that can be read, or else the name of the folder it comes from.
+func (d Dir) testID(folder string) (string, error) {
 	paths, err := d.shardFiles()
 	if err != nil {
 		return "", err
@@ -131,7 +144,11 @@ func (d Dir) testID() (string, error) {
 		}
 		return cmp.Or(p.TestID, "soak"), nil
 	}
-	return "", fmt.Errorf("none of its %d shards can be read", len(paths))
+	p := plan.Plan{Suite: "any", TestID: folder, Runners: 1}
+	if p.Check() != nil {
+		return "soak", nil
+	}
+	return folder, nil
 }
 
 // moveTo moves everything into the folder to. Its shards are replaced as a whole: one that an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,7 @@ func left(t *testing.T) store.Folder {
 	p := thePlan()
 	require.NoError(t, Dir(from).WriteJSON(PlanFile, p))
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, shard.Write(from.At(shard.FileName(i)), theShard(p, i)))
+		require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
 	}
 	return from
 }
@@ -29,12 +30,13 @@ func left(t *testing.T) store.Folder {
 func fetch(t *testing.T, from store.Store, out string) Dir {
 	t.Helper()
 	last := 0
-	d, err := Fetch(t.Context(), from, out, func(done, of int) {
+	d, problems, err := Fetch(t.Context(), from, out, func(done, of int) {
 		require.Equal(t, last+1, done)
 		require.LessOrEqual(t, done, of)
 		last = done
 	})
 	require.NoError(t, err)
+	require.Empty(t, problems)
 	require.Positive(t, last)
 	return d
 }
@@ -59,7 +61,7 @@ func TestFetchedAgainItIsWhatIsThereNow(t *testing.T) {
 	t.Parallel()
 	from, out := left(t), t.TempDir()
 	fetch(t, from, out)
-	require.NoError(t, os.Remove(from.At(shard.FileName(2))))
+	require.NoError(t, os.Remove(from.At(shard.FileName(shard.Runner{Index: 2}))))
 	v, _, err := fetch(t, from, out).Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid, v.Verdict)
@@ -73,26 +75,20 @@ func TestFetchRefuses(t *testing.T) {
 		from func(t *testing.T) store.Store
 		want string
 	}{
-		{"an empty place", func(t *testing.T) store.Store { return store.Folder(t.TempDir()) }, "holds no shard (runner-1.json.gz); is the prefix right?"},
+		{"an empty place", func(t *testing.T) store.Store { return store.Folder(t.TempDir()) }, "holds no shard (*.json.gz); is the prefix right?"},
 		{"no place", func(t *testing.T) store.Store { return store.Folder(t.TempDir() + "/none") }, "none"},
-		{"broken shards", func(t *testing.T) store.Store {
-			from := store.Folder(t.TempDir())
-			require.NoError(t, from.Put(t.Context(), "x.json.gz", []byte("x")))
-			return from
-		}, "none of its 1 shards can be read"},
 		{"a run that is named like a path", func(t *testing.T) store.Store {
 			from := store.Folder(t.TempDir())
 			p := thePlan()
 			p.TestID = "../../elsewhere"
-			require.NoError(t, shard.Write(from.At(shard.FileName(1)), theShard(p, 1)))
+			require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: 1})), theShard(p, 1)))
 			return from
 		}, "TESTID is"},
-		{"a file that does not come", func(t *testing.T) store.Store { return deafStore{left(t)} }, "it does not come"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			out := t.TempDir()
-			_, err := Fetch(t.Context(), c.from(t), out, func(int, int) {})
+			_, _, err := Fetch(t.Context(), c.from(t), out, func(int, int) {})
 			require.ErrorContains(t, err, c.want)
 			entries, err := os.ReadDir(out)
 			require.NoError(t, err)
@@ -106,4 +102,38 @@ type deafStore struct{ store.Folder }
 
 func (deafStore) Get(context.Context, string) ([]byte, error) {
 	return nil, errors.New("it does not come")
+}
+
+// What does not come, or comes broken, is told of by a verdict.
+func TestFetchedInPartItIsInvalid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, from store.Folder) store.Store
+		want  string
+	}{
+		"files that do not come": {func(_ *testing.T, from store.Folder) store.Store { return deafStore{from} }, "it does not come"},
+		"the only shards are broken": {func(t *testing.T, from store.Folder) store.Store {
+			for i := 1; i <= 2; i++ {
+				require.NoError(t, from.Put(t.Context(), shard.FileName(shard.Runner{Index: i}), []byte("x")))
+			}
+			require.NoError(t, os.Remove(from.At(PlanFile)))
+			return from
+		}, "runner-1.json.gz: not a whole gzip file"},
+		"a plan that was cut": {func(t *testing.T, from store.Folder) store.Store {
+			require.NoError(t, from.Put(t.Context(), PlanFile, []byte("{")))
+			return from
+		}, "plan.json does not say what was planned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, out := left(t), t.TempDir()
+			d, problems, err := Fetch(t.Context(), c.spoil(t, from), out, func(int, int) {})
+			require.NoError(t, err)
+			v, m, err := d.Judge(problems...)
+			require.NoError(t, err)
+			require.Equal(t, verdict.Invalid, v.Verdict)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), c.want)
+			require.NoError(t, d.Report(v, m, ""))
+		})
+	}
 }

@@ -19,18 +19,19 @@ import (
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
-// Judge makes the verdict from the files.
-func (d Dir) Judge() (*verdict.Verdict, *shard.Merged, error) {
+// Judge makes the verdict from the files. problems are what made the files incomplete before.
+func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) {
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
 	}
-	merged, problems, err := d.merge(nil)
+	merged, problems, err := d.merge(nil, problems...)
 	if err != nil {
 		return nil, nil, err
 	}
+	problems = append(problems, d.checkManifests(merged.Plan, merged.Runners)...)
 	run, err := d.readRun(merged.Runners)
 	if err != nil {
-		return nil, nil, err
+		problems = append(problems, err.Error())
 	}
 	if merged.Plan.Suite != "" {
 		return d.judgeSuite(merged, problems, run)
@@ -62,24 +63,28 @@ func (d Dir) name() string {
 	return filepath.Base(string(d))
 }
 
-// shardFiles are the paths of all shards, in order of their runners.
+// shardFiles are the paths of all shards, in order of their runners as far as names tell.
 func (d Dir) shardFiles() ([]string, error) {
-	paths, err := filepath.Glob(d.Path(filepath.Join(ShardsDir, "*.json.gz")))
+	paths, err := filepath.Glob(d.Path(filepath.Join(ShardsDir, "*"+shard.Suffix)))
 	if err != nil {
 		return nil, err
 	}
 	if len(paths) == 0 { // a bare folder of shards, as two laptops would bring together
-		if paths, err = filepath.Glob(d.Path("*.json.gz")); err != nil {
+		if paths, err = filepath.Glob(d.Path("*" + shard.Suffix)); err != nil {
 			return nil, err
 		}
 	}
-	slices.SortFunc(paths, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }) // 10 after 9
+	slices.SortFunc(paths, func(a, b string) int {
+		first, _ := shard.IndexOf(filepath.Base(a))
+		second, _ := shard.IndexOf(filepath.Base(b))
+		return cmp.Or(cmp.Compare(first, second), cmp.Compare(a, b))
+	})
 	return paths, nil
 }
 
 // merge adds up all shards of the plan, or of the one that the files tell where it is nil. A
-// shard that cannot be read is a problem of the run, not the end.
-func (d Dir) merge(known *plan.Plan) (m *shard.Merged, problems []string, err error) {
+// shard that cannot be read is a problem of the run, not the end; known problems come first.
+func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all []string, err error) {
 	paths, err := d.shardFiles()
 	if err != nil {
 		return nil, nil, err
@@ -100,9 +105,26 @@ func (d Dir) merge(known *plan.Plan) (m *shard.Merged, problems []string, err er
 	if known != nil {
 		return merger.Merged(*known), problems, nil
 	}
-	p, err := d.plan(first, len(paths))
-	if err != nil {
-		return nil, nil, err
+	p, written, err := d.plan()
+	switch {
+	case written:
+		return merger.Merged(p), problems, nil
+	case err != nil:
+		problems = append(problems, err.Error())
+	}
+	switch {
+	case first == nil && len(problems) == 0:
+		return nil, nil, fmt.Errorf("%s holds neither %s nor a shard: it is not a folder of a run", d, PlanFile)
+	case first == nil: // there was a run, and that is all there is to say
+		p = plan.Default()
+		p.Connections, p.Runners = 0, max(len(paths), 1)
+	case first.Suite != nil:
+		p = plan.Plan{Suite: first.Suite.Name, TestID: first.Runner.TestID, Runners: len(paths)}
+	default:
+		if err := first.Plan.Check(); err != nil {
+			return nil, nil, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
+		}
+		return merger.Alone(), problems, nil
 	}
 	return merger.Merged(p), problems, nil
 }
@@ -143,28 +165,16 @@ func shardsOf(paths []string) iter.Seq[readShard] {
 	}
 }
 
-// plan is plan.json, or what a runner says where `soak run` did not start it; first is nil where
-// no shard can be read.
-func (d Dir) plan(first *shard.Shard, shards int) (p plan.Plan, err error) {
+// plan is plan.json, where `soak run` wrote one that can be read.
+func (d Dir) plan() (p plan.Plan, written bool, err error) {
 	there, err := d.readJSON(PlanFile, &p)
-	switch {
-	case err != nil:
-		return p, err
-	case there:
-		return p, p.Check()
-	case first == nil:
-		return p, fmt.Errorf("%s holds neither %s nor a readable shard: it is not a folder of a run", d, PlanFile)
+	if err == nil && there {
+		err = p.Check()
 	}
-	if first.Suite != nil {
-		return plan.Plan{Suite: first.Suite.Name, TestID: first.Runner.TestID, Runners: shards}, nil
+	if err != nil {
+		return p, false, fmt.Errorf("%s does not say what was planned: %w", PlanFile, err)
 	}
-	p = first.Plan
-	if err := p.Check(); err != nil {
-		return p, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
-	}
-	p.TestID = first.Runner.TestID
-	p.Runners = max(p.Runners, shards)
-	return p, nil
+	return p, there, nil
 }
 
 // Report writes verdict.json and every report beside it. against is a run of the same plan to

@@ -29,7 +29,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		_, err = d.readJSON(RunPart(m.Runners[0].Index), &run)
 	}
 	if err != nil {
-		return nil, err
+		run = Run{} // already a problem of the verdict
 	}
 	out := &html.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: html.Circumstances{
 		Command: run.Command, Version: run.Version, Backend: run.Backend, Nginx: run.Nginx, Machine: run.Machine,

@@ -31,7 +31,7 @@ func reported(t *testing.T, out string, hours int, connect time.Duration, second
 		s.Runner.EndedUS += int64(hours) * 3600e6
 		s.Connect = shard.NewHistogram()
 		s.Connect.Record(connect)
-		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(i))), s))
+		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), s))
 	}
 	judged(t, d, "")
 	return d

@@ -35,9 +35,15 @@ func LedgerPart(runner int) string { return fmt.Sprintf("backend-ledger-%d.ndjso
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
-	for _, mine := range []string{RunPart(runner), filepath.Join(ShardsDir, shard.FileName(runner))} {
-		if _, err := os.Stat(d.Path(mine)); err == nil {
-			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", d.Path(mine))
+	mine := []string{d.Path(RunPart(runner)), d.Path(ManifestPart(runner))}
+	shards, err := d.shardFiles()
+	if err != nil {
+		return "", err
+	}
+	for _, path := range append(mine, shards...) {
+		index, isShard := shard.IndexOf(filepath.Base(path))
+		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
+			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
 		}
 	}
 	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {

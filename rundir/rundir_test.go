@@ -47,7 +47,7 @@ func written(t *testing.T) Dir {
 	require.NoError(t, d.WriteJSON(PlanFile, p))
 	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true}))
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(i))), theShard(p, i)))
+		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), theShard(p, i)))
 	}
 	return d
 }
@@ -157,6 +157,10 @@ func TestWhatIsMissingIsNoPass(t *testing.T) {
 		{"the run says that it is incomplete", func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was ended by a signal"}}))
 		}, verdict.Invalid, "runner 1 was ended by a signal"},
+		{"a plan that is none", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json does not say what was planned"},
+		{"a plan that is not valid", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS is 0"},
+		{"a run.json that is none", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
+		{"a manifest that is none", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
 		{"the target died", func(t *testing.T, d Dir) {
 			require.NoError(t, d.WriteJSON(RunFile, Run{Failures: []string{"the backend died"}}))
 		}, verdict.Fail, "the backend died"},
@@ -191,7 +195,7 @@ func TestABareFolderOfShards(t *testing.T) {
 	p := thePlan()
 	p.MaxLate = 0
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, shard.Write(d.Path(shard.FileName(i)), theShard(p, i)))
+		require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
 	}
 	v, _, err := d.Judge()
 	require.NoError(t, err)
@@ -209,13 +213,10 @@ func TestFoldersThatAreNone(t *testing.T) {
 	}{
 		{"nothing there", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not a folder of a run"},
 		{"a file", func(t *testing.T) Dir { d := written(t); return d.sub(PlanFile) }, "is not a folder of a run"},
-		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "holds neither plan.json nor a readable shard"},
-		{"a plan that is none", func(t *testing.T) Dir { d := written(t); put(t, d, PlanFile, "{"); return d }, "plan.json"},
-		{"a plan that is not valid", func(t *testing.T) Dir { d := written(t); put(t, d, PlanFile, "{}"); return d }, "CONNECTIONS is 0"},
-		{"a run.json that is none", func(t *testing.T) Dir { d := written(t); put(t, d, RunFile, "["); return d }, "run.json"},
+		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "holds neither plan.json nor a shard"},
 		{"a shard of a script without a plan", func(t *testing.T) Dir {
 			d := Dir(t.TempDir())
-			require.NoError(t, shard.Write(d.Path(shard.FileName(1)), theShard(plan.Plan{}, 1)))
+			require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: 1})), theShard(plan.Plan{}, 1)))
 			return d
 		}, "CONNECTIONS is 0"},
 	} {

@@ -24,7 +24,7 @@ func (d Dir) Round(n int) (Dir, error) {
 	if err := os.MkdirAll(round.Path(ShardsDir), 0o755); err != nil {
 		return "", fmt.Errorf("make the folder of a round: %w", err)
 	}
-	return round, nil
+	return round, d.need(0, filepath.Base(string(round)))
 }
 
 // SuiteRun is what the runners of a suite left in all rounds so far.
@@ -40,13 +40,12 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 // withRounds adds the further rounds to the first.
 func (d Dir) withRounds(first *shard.Merged, run Run) (*suite.Run, error) {
 	out := &suite.Run{Rounds: []*shard.Merged{first}, Failures: run.Failures, Cores: run.Machine.Cores, OneHost: run.OneClock}
-	samples, err := resources.Read(d.Path(ResourcesFile))
-	if err != nil {
-		return nil, err
+	var err error
+	if out.Samples, err = resources.Read(d.Path(ResourcesFile)); err != nil {
+		first.Problems = append(first.Problems, err.Error())
 	}
-	out.Samples = samples
 	if out.Server, err = verdict.ReadServerLedger(d.Path(LedgerFile)); err != nil {
-		return nil, err
+		first.Problems = append(first.Problems, err.Error())
 	}
 	rounds, err := filepath.Glob(d.Path(roundPrefix + "*"))
 	if err != nil {

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
@@ -14,38 +15,103 @@ import (
 // checkRunners holds the runners against each other and against the plan: all there, each
 // once, each ended, of one run and one script, and their segments tile 0 to 1.
 func (m *Merged) checkRunners(parts []part) {
-	seen := map[int]bool{}
-	for i, r := range m.Runners {
+	from := 0
+	for i := range m.Groups {
+		to := from + m.Groups[i].Runners
+		m.checkGroup(&m.Groups[i], m.Runners[from:to], parts[from:to])
+		from = to
+	}
+	m.checkOneRun()
+}
+
+func (m *Merged) checkGroup(g *Group, runners []Runner, parts []part) {
+	if g.refused {
+		return
+	}
+	want, seen := g.Plan, map[int]bool{}
+	want.Runners = g.declared
+	for i, r := range runners {
+		who := m.who(g, r.Index)
 		if seen[r.Index] {
-			m.problem("runner %d left two shards", r.Index)
+			m.problem("%s left two shards", who)
 		}
 		seen[r.Index] = true
-		if r.Index > m.Plan.Runners {
-			m.problem("runner %d is not one of the %d runners of the plan", r.Index, m.Plan.Runners)
+		if r.Index > g.Plan.Runners {
+			m.problem("%s is not one of the %d runners of the plan", who, g.Plan.Runners)
 		}
 		if r.State != Finished {
-			m.problem("runner %d on %s did not finish: %s", r.Index, r.Host, describe(r))
+			m.problem("%s on %s did not finish: %s", who, r.Host, describe(r))
 		}
-		if m.Plan.TestID != "" && r.TestID != m.Plan.TestID {
+		if diff := planDifference(want, parts[i].plan, r.Index); g.Plan.Suite == "" && diff != "" {
+			m.problem("%s ran another plan: %s", who, diff)
+		}
+	}
+	missing := g.Plan.Runners
+	for index := range seen {
+		if index <= g.Plan.Runners {
+			missing--
+		}
+	}
+	for i, named := 1, 0; named < min(missing, mostMissing); i++ {
+		if !seen[i] {
+			m.problem("%s of %d left no shard", m.who(g, i), g.Plan.Runners)
+			named++
+		}
+	}
+	if missing > mostMissing {
+		m.problem("%d more runners left no shard", missing-mostMissing)
+	}
+	if len(runners) > 0 {
+		if gap := tile(runners); gap != "" {
+			m.problem("the execution segments%s do not cover the plan once: %s", m.of(g), gap)
+		}
+	}
+}
+
+// mostMissing is how many runners are named that left nothing.
+const mostMissing = 10
+
+// checkOneRun holds the runners of all groups against each other.
+func (m *Merged) checkOneRun() {
+	for _, r := range m.Runners {
+		first := m.Runners[0]
+		switch {
+		case m.Plan.TestID != "" && r.TestID != m.Plan.TestID:
 			m.problem("the shard of runner %d is of the run %q, not of %q", r.Index, r.TestID, m.Plan.TestID)
+		case m.Plan.RunID != "" && r.RunID != m.Plan.RunID:
+			m.problem("the shard of %s is of another run of that name, which began at %s: remove it", r.String(), stamp(r.Started()))
 		}
-		if first := m.Runners[0]; r.ScriptHash != first.ScriptHash {
+		if r.ScriptHash != first.ScriptHash {
 			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)
 		}
-		if diff := planDifference(m.Plan, parts[i].plan, r.Index); m.Plan.Suite == "" && diff != "" {
-			m.problem("runner %d ran another plan: %s", r.Index, diff)
+		if r.K6Version != first.K6Version {
+			m.problem("%s ran k6 %s, %s ran %s: use one version", r.String(), r.K6Version, first.String(), first.K6Version)
 		}
 	}
-	for i := 1; i <= m.Plan.Runners; i++ {
-		if !seen[i] {
-			m.problem("runner %d of %d left no shard", i, m.Plan.Runners)
+	m.checkOverlap()
+}
+
+// checkOverlap finds a runner that ran before or after another one: a shard of an earlier run must
+// not stand in for one that is missing. Of one that did not finish the end is not known.
+func (m *Merged) checkOverlap() {
+	var began, ended *Runner // the last to begin, the first to end
+	for i := range m.Runners {
+		r := &m.Runners[i]
+		if r.State != Finished {
+			continue
+		}
+		if began == nil || r.StartedUS > began.StartedUS {
+			began = r
+		}
+		if ended == nil || r.EndedUS < ended.EndedUS {
+			ended = r
 		}
 	}
-	if len(m.Runners) > 0 {
-		if gap := tile(m.Runners); gap != "" {
-			m.problem("the execution segments do not cover the plan once: %s", gap)
-		}
+	if began == nil || began.StartedUS <= ended.EndedUS {
+		return
 	}
+	m.problem("%s ended at %s, before %s began at %s: they are not of one run, so remove the shard that is not of it; or their clocks differ, so set them and run again",
+		ended.String(), stamp(time.UnixMicro(ended.EndedUS)), began.String(), stamp(began.Started()))
 }
 
 func describe(r Runner) string {
@@ -63,11 +129,11 @@ func describe(r Runner) string {
 }
 
 // planDifference names the first thing in which a script understood the plan differently. Which
-// run and suite a shard is of is checked apart, and so is how many runners there are.
-func planDifference(want, got plan.Plan, runner int) string {
+// run and suite a shard is of is checked apart.
+func planDifference(want, got plan.Plan, runner int, leaveOut ...string) string {
 	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
 	want.EndTimeoutS, got.EndTimeoutS = want.EndTimeout().Seconds(), got.EndTimeout().Seconds()
-	return plan.Difference(want, got, "TESTID", "SOAK_RUN_ID", "SOAK_SUITE", "RUNNERS")
+	return plan.Difference(want, got, append(leaveOut, "TESTID", "SOAK_RUN_ID", "SOAK_SUITE")...)
 }
 
 // tile says where the segments leave a gap or overlap, "" if they do neither.
@@ -76,10 +142,10 @@ func tile(runners []Runner) string {
 	var all []segment
 	for _, r := range runners {
 		from, to, ok := strings.Cut(r.Segment, ":")
-		f, fOK := new(big.Rat).SetString(from)
-		t, tOK := new(big.Rat).SetString(to)
+		f, fOK := fraction(from)
+		t, tOK := fraction(to)
 		if !ok || !fOK || !tOK {
-			return fmt.Sprintf("runner %d has the segment %q", r.Index, r.Segment)
+			return fmt.Sprintf("runner %d has the segment %.80q", r.Index, r.Segment)
 		}
 		all = append(all, segment{f, t})
 	}
@@ -97,33 +163,62 @@ func tile(runners []Runner) string {
 	return ""
 }
 
+// fraction reads what k6 writes: 0, 1, 1/3, .25. A number such as 1e999999999 would take the
+// memory of a machine.
+func fraction(text string) (*big.Rat, bool) {
+	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(text)
+}
+
 // CheckConnections holds the ids against the plan: each planned one exactly once. It returns what
 // is not so, in sentences. Of a suite Merge does not ask: one may have reasons to end early.
 func (m *Merged) CheckConnections() (problems []string) {
+	switch {
+	case len(m.Groups) == 1 && m.Groups[0].refused:
+		return nil
+	case len(m.Groups) < 2:
+		return checkIDs(m.Plan, m.Connections)
+	}
+	connections, runners := m.Connections, 0 // in order of their runners
+	for i := range m.Groups {
+		g := &m.Groups[i]
+		runners += g.Runners
+		end, _ := slices.BinarySearchFunc(connections, runners, func(c Connection, runner int) int { return cmp.Compare(c.Runner, runner) })
+		if !g.refused {
+			problems = append(problems, checkIDs(g.Plan, connections[:end])...)
+		}
+		connections = connections[end:]
+	}
+	return problems
+}
+
+func checkIDs(p plan.Plan, connections []Connection) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	times := make([]uint8, m.Plan.Connections) // how often each was seen, up to 2
+	times := make([]uint8, p.Connections) // how often each was seen, up to 2
 	foreign := map[string]bool{}
-	for _, c := range m.Connections {
-		if n, ok := m.Plan.Number(c.ID); ok {
+	for _, c := range connections {
+		if n, ok := p.Number(c.ID); ok {
 			times[n] = min(times[n]+1, 2)
 		} else {
 			foreign[c.ID] = true
 		}
 	}
-	var missing, twice []int
+	var missing, twice numbers
 	for n, seen := range times {
 		switch seen {
 		case 0:
-			missing = append(missing, n)
+			missing.add(n)
 		case 2:
-			twice = append(twice, n)
+			twice.add(n)
 		}
 	}
-	if len(missing) > 0 {
-		problem("%d of %s not observed: %s", len(missing), counted(m.Plan.Connections, "planned connection was", "planned connections were"), some(m.deviceIDs(missing)))
+	if missing.count > 0 {
+		problem("%d of %s not observed: %s", missing.count, counted(p.Connections, "planned connection was", "planned connections were"), some(missing.ids(p)))
 	}
-	if len(twice) > 0 {
-		problem("%s observed twice: %s", counted(len(twice), "connection was", "connections were"), some(m.deviceIDs(twice)))
+	if twice.count > 0 {
+		problem("%s observed twice: %s", counted(twice.count, "connection was", "connections were"), some(twice.ids(p)))
 	}
 	if len(foreign) > 0 {
 		problem("%s not of this plan: %s", counted(len(foreign), "connection is", "connections are"), some(slices.Sorted(maps.Keys(foreign))))
@@ -131,10 +226,21 @@ func (m *Merged) CheckConnections() (problems []string) {
 	return problems
 }
 
-// deviceIDs are the ids of the first of these connections, as many as some needs.
-func (m *Merged) deviceIDs(numbers []int) (ids []string) {
-	for _, n := range numbers[:min(len(numbers), mostNamed+1)] {
-		ids = append(ids, m.Plan.DeviceID(n))
+// numbers are those of connections: how many, and the first of them, as many as some needs.
+type numbers struct {
+	count int
+	first []int
+}
+
+func (n *numbers) add(number int) {
+	if n.count++; len(n.first) <= mostNamed {
+		n.first = append(n.first, number)
+	}
+}
+
+func (n *numbers) ids(p plan.Plan) (ids []string) {
+	for _, number := range n.first {
+		ids = append(ids, p.DeviceID(number))
 	}
 	return ids
 }

@@ -57,7 +57,7 @@ func TestAnEncoderLetsGoOfWhatItMade(t *testing.T) {
 
 func TestWriteAndRead(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), FileName(1))
+	path := filepath.Join(t.TempDir(), FileName(Runner{Index: 1}))
 	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
 	s := small()
 	require.NoError(t, Write(path, s))
@@ -86,7 +86,7 @@ func onlyFile(t *testing.T, dir string) string {
 func TestAFailingWriteLeavesWhatWasThere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, FileName(1))
+	path := filepath.Join(dir, FileName(Runner{Index: 1}))
 	require.NoError(t, Write(path, small()))
 	before, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -98,20 +98,20 @@ func TestAFailingWriteLeavesWhatWasThere(t *testing.T) {
 	after, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	require.Equal(t, FileName(1), onlyFile(t, dir))
+	require.Equal(t, FileName(Runner{Index: 1}), onlyFile(t, dir))
 }
 
 func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 	t.Parallel()
 	t.Run("no folder", func(t *testing.T) {
 		t.Parallel()
-		path := filepath.Join(t.TempDir(), "none", FileName(1))
+		path := filepath.Join(t.TempDir(), "none", FileName(Runner{Index: 1}))
 		require.ErrorContains(t, Write(path, small()), path)
 	})
 	t.Run("a folder in its place", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
-		path := filepath.Join(dir, FileName(1))
+		path := filepath.Join(dir, FileName(Runner{Index: 1}))
 		require.NoError(t, os.MkdirAll(filepath.Join(path, "full"), 0o755))
 		require.ErrorContains(t, Write(path, small()), path)
 		onlyFile(t, dir)
@@ -124,7 +124,7 @@ func TestWriteNamesThePathItCannotWrite(t *testing.T) {
 		} else {
 			require.NoError(t, os.Chmod(dir, 0o555)) //nolint:gosec // that is the test
 		}
-		path := filepath.Join(dir, FileName(1))
+		path := filepath.Join(dir, FileName(Runner{Index: 1}))
 		require.ErrorContains(t, Write(path, small()), path)
 	})
 }
@@ -210,6 +210,11 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"schema":1,"runner":{"index":1,"execution_segment":"0:1"},"connect":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`)
 	f.Add(strings.Replace(string(text), `"counts":[`, `"counts":[0,281474976710656,`, 1))
 	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
+	for _, c := range hostile(f) {
+		if len(c.text) < 4<<10 {
+			f.Add(c.text)
+		}
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if raw, err := Read(strings.NewReader(text)); err == nil { // as it is: hardly ever gzip
 			encoded(t, raw)
@@ -226,5 +231,13 @@ func FuzzRead(f *testing.F) {
 		require.Len(t, m.Connections, len(s.Connections))
 		require.GreaterOrEqual(t, m.Lateness.Count(), int64(0))
 		m.Lateness.Quantile(.99)
+		for _, b := range m.Series { // what would make an axis long
+			require.WithinDuration(t, s.Runner.Started(), time.Unix(b.Unix, 0), mostLength+time.Minute)
+		}
+		if s.Plan.Check() == nil {
+			var g Merger
+			g.Add(s)
+			require.LessOrEqual(t, len(g.Alone().Problems), 2*mostMissing)
+		}
 	})
 }

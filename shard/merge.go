@@ -13,6 +13,7 @@ import (
 // grouping do not matter.
 type Merged struct {
 	Plan        plan.Plan
+	Groups      []Group  // of runners with one plan; several where laptops merge
 	Suite       *Suite   // nil of a soak
 	Runners     []Runner // by index
 	Connect     *Histogram
@@ -56,6 +57,7 @@ type Merger struct {
 	metrics map[string]*Metric
 	broken  []string // series that cannot be read
 	words   words
+	room    []int64 // see packedSum
 }
 
 // A part is what a runner understood of what it had to do.
@@ -82,7 +84,7 @@ func (g *Merger) Add(s *Shard) {
 	m.Seconds = append(m.Seconds, s.Seconds...)
 	m.addChecks(s.Checks)
 	addMetrics(g.metrics, s.Metrics)
-	m.Connections = slices.Grow(m.Connections, g.room(s))
+	m.Connections = slices.Grow(m.Connections, g.expected(s))
 	for _, r := range s.Connections {
 		r.State, r.Reason = ledger.State(g.words.one(string(r.State))), g.words.one(r.Reason)
 		m.Connections = append(m.Connections, Connection{Record: r, Runner: len(m.Runners) - 1})
@@ -90,9 +92,9 @@ func (g *Merger) Add(s *Shard) {
 	g.addSeries(s)
 }
 
-// room is for how many connections to make room: for all of the plan at once, where it can be
+// expected is for how many connections to make room: for all of the plan at once, where it can be
 // believed. A list that grows bit by bit takes twice the memory.
-func (g *Merger) room(s *Shard) int {
+func (g *Merger) expected(s *Shard) int {
 	if len(g.m.Connections) == 0 && s.Plan.Check() == nil && s.Plan.Connections/max(s.Plan.Runners, 1) <= 2*len(s.Connections) {
 		return s.Plan.Connections
 	}
@@ -114,17 +116,14 @@ func (w words) one(text string) string {
 // Merged is the sum of all that was added, held against the plan. Nothing may be added after.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
-	if m.Connect == nil { // nothing was
-		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
-	}
 	m.Plan = p
-	g.sort()
+	g.sort(func(a, b int) int { return cmp.Compare(m.Runners[a].Index, m.Runners[b].Index) })
+	m.Groups = []Group{{Plan: p, Runners: len(m.Runners), declared: p.Runners}}
 	m.checkRunners(g.parts)
 	if p.Suite != "" {
 		m.checkSuite(g.parts)
 	}
-	m.Problems = append(m.Problems, g.broken...)
-	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
+	g.finish()
 	if p.Suite == "" {
 		m.Problems = append(m.Problems, m.CheckConnections()...)
 	} else {
@@ -133,18 +132,27 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	return m
 }
 
-// sort puts runners, and with them their connections, in order of their index.
-func (g *Merger) sort() {
+// finish lists what was summed up.
+func (g *Merger) finish() {
 	m := &g.m
-	byIndex := func(a, b Runner) int { return cmp.Compare(a.Index, b.Index) }
-	if slices.IsSortedFunc(m.Runners, byIndex) {
-		return
+	if m.Connect == nil { // nothing was added
+		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
 	}
+	m.Problems = append(m.Problems, g.broken...)
+	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
+}
+
+// sort puts runners, and with them their connections, in order. compare is of indexes.
+func (g *Merger) sort(compare func(a, b int) int) {
+	m := &g.m
 	order := make([]int, len(m.Runners))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return byIndex(m.Runners[a], m.Runners[b]) })
+	if slices.IsSortedFunc(order, compare) {
+		return
+	}
+	slices.SortStableFunc(order, compare)
 	runners, parts, place := slices.Clone(m.Runners), slices.Clone(g.parts), make([]int, len(order))
 	for now, was := range order {
 		m.Runners[now], g.parts[now], place[was] = runners[was], parts[was], now

@@ -40,29 +40,41 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// A packedSum adds up histograms at rest. A large run has a million of them, and unpacking one
-// takes longer than adding it.
+// A packedSum adds up histograms at rest, and takes no more memory than one: a large run has a
+// million of them, and a shard may tell of as many buckets as it likes.
 type packedSum struct {
-	counts []int64 // by bucket
+	counts []int64 // index and count of the buckets that are not empty, in order
 	max    int64
+	known  bool
 }
 
-func (s *packedSum) add(p *Packed) error {
+// add adds a histogram, with room that a caller keeps from one to the next.
+func (s *packedSum) add(p *Packed, room *[]int64) error {
 	p = p.unfolded()
 	if err := p.check(); err != nil {
 		return err
 	}
-	if s.counts == nil {
-		s.counts = make([]int64, len(bars()))
-	}
+	out, rest := (*room)[:0], s.counts
 	for i := 0; i < len(p.Counts); i += 2 {
-		s.counts[p.Counts[i]] += p.Counts[i+1]
+		index, n := p.Counts[i], p.Counts[i+1]
+		for len(rest) > 0 && rest[0] < index {
+			out, rest = append(out, rest[0], rest[1]), rest[2:]
+		}
+		if len(rest) > 0 && rest[0] == index {
+			n, rest = n+rest[1], rest[2:]
+		}
+		if n > 0 {
+			out = append(out, index, n)
+		}
 	}
-	s.max = max(s.max, p.Max)
+	out = append(out, rest...)
+	s.counts, s.max, s.known, *room = append(s.counts[:0], out...), max(s.max, p.Max), true, out
 	return nil
 }
 
-func (s *packedSum) pack() *Packed { return packedOf(s.counts, s.max) }
+func (s *packedSum) pack() *Packed {
+	return &Packed{Highest: highestMicros, Digits: digits, Max: s.max, Counts: append(pairs{}, s.counts...)}
+}
 
 // packedOf leaves out the buckets that are empty.
 func packedOf(counts []int64, highest int64) *Packed {

@@ -13,14 +13,15 @@ func TestHistogramsAtRestAddUpAsUnpackedOnes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	var sum packedSum
+	var room []int64
 	want := NewHistogram()
 	for range 50 {
 		h := NewHistogram()
 		for range r.IntN(40) {
 			h.Record(time.Duration(r.ExpFloat64() * float64(time.Second)))
 		}
-		require.NoError(t, sum.add(h.Pack()))
-		require.NoError(t, sum.add(h.Pack().Fold()))
+		require.NoError(t, sum.add(h.Pack(), &room))
+		require.NoError(t, sum.add(h.Pack().Fold(), &room))
 		want.Merge(h)
 		compact, err := h.Pack().Fold().Unpack()
 		require.NoError(t, err)

@@ -13,6 +13,7 @@ type bucketSum struct {
 }
 
 func (g *Merger) addSeries(s *Shard) {
+	var err error
 	for _, b := range s.Series {
 		sum := g.buckets[b.Unix]
 		if sum == nil {
@@ -23,9 +24,12 @@ func (g *Merger) addSeries(s *Shard) {
 		if b.Lateness == nil {
 			continue
 		}
-		if err := sum.lateness.add(b.Lateness); err != nil {
-			g.broken = append(g.broken, fmt.Sprintf("the series of runner %d cannot be read: %v", s.Runner.Index, err))
+		if one := sum.lateness.add(b.Lateness, &g.room); one != nil {
+			err = one
 		}
+	}
+	if err != nil {
+		g.broken = append(g.broken, fmt.Sprintf("the series of runner %d cannot be read: %v", s.Runner.Index, err))
 	}
 }
 
@@ -49,7 +53,7 @@ func (s *bucketSum) add(b Bucket) {
 func sortedBuckets(sums map[int64]*bucketSum) []Bucket {
 	out := make([]Bucket, 0, len(sums))
 	for _, s := range sums {
-		if s.lateness.counts != nil {
+		if s.lateness.known {
 			s.Bucket.Lateness = s.lateness.pack()
 		}
 		out = append(out, s.Bucket)

@@ -37,6 +37,8 @@ type Shard struct {
 // Runner identifies a k6 process.
 type Runner struct {
 	TestID          string   `json:"testid"`
+	RunID           string   `json:"run_id,omitempty"`   // of plan.Plan; "" with k6 alone
+	Process         string   `json:"process,omitempty"`  // drawn by the process for itself
 	Index           int      `json:"index"`              // from 1
 	Segment         string   `json:"execution_segment"`  // as k6 writes it, e.g. "0:1/2"
 	Iterations      int64    `json:"iterations_planned"` // over all runners

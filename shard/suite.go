@@ -20,7 +20,7 @@ const (
 	CodeNet         = "net-"    // no answer: net-1220 is a reset
 	Dropped         = "dropped_iterations"
 	SentAgain       = "requests_sent_again" // over HTTP/2, where the server said that it had not looked at them
-	Other           = "(other)" // value of the first tag where a script made too many combinations
+	Other           = "(other)"             // value of the first tag where a script made too many combinations
 )
 
 // A Suite is what a script of another kind than the soak declares of itself: what it does, in

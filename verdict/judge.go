@@ -107,11 +107,15 @@ func (j *judge) connection(r *shard.Connection) {
 	runner.Corrupted += r.Corrupted
 	runner.Late += r.Late
 	j.checkFloor(r)
+	where := ""
+	if laptop := j.m.Laptop(r.Runner); laptop != "" && len(r.Findings) > 0 {
+		where = " (" + laptop + ")"
+	}
 	for _, f := range r.Findings {
 		if j.listed[f.Kind]++; j.listed[f.Kind] <= maxFindings {
 			at := j.m.Runners[r.Runner].At(f.At)
 			j.v.Findings = append(j.v.Findings, Finding{
-				Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: Sentence(r.Record, f, at),
+				Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: Sentence(r.Record, f, at) + where,
 			})
 		}
 	}

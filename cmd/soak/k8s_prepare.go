@@ -55,6 +55,9 @@ func (s *clusterSession) prepare(ctx context.Context, m *cluster.Manifests) (err
 	if s.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
 		return err
 	}
+	if err := s.dir.Begin(0, s.plan.RunID, s.own); err != nil {
+		return err
+	}
 	s.say("preparing the namespace " + s.namespace)
 	left, err := s.client.Apply(ctx, m.Setup)
 	if err != nil {

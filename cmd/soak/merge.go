@@ -33,11 +33,11 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 				return usageError{err}
 			}
 			debug.SetMemoryLimit(mergeMemory)
-			d, err := bring(args[0], out)
+			d, problems, err := bring(args[0], out)
 			if err != nil {
 				return err
 			}
-			v, err := judge(d, "")
+			v, err := judge(d, "", problems...)
 			if err != nil {
 				return err
 			}
@@ -53,17 +53,18 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 // leisure: a million connections take half of it.
 const mergeMemory = 900 << 20
 
-// bring is the folder of a run, which comes to out first where it is in a bucket.
-func bring(place, out string) (rundir.Dir, error) {
+// bring is the folder of a run, which comes to out first where it is in a bucket. problems are
+// what did not come.
+func bring(place, out string) (d rundir.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	from, err := store.Open(ctx, place)
 	if err != nil {
-		return "", usageError{err}
+		return "", nil, usageError{err}
 	}
 	defer from.Close()
 	if folder, ok := from.(store.Folder); ok {
-		return rundir.Dir(folder), nil
+		return rundir.Dir(folder), nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
 	defer cancel()
@@ -80,9 +81,9 @@ func bring(place, out string) (rundir.Dir, error) {
 const fetchWithin = 15 * time.Minute
 
 // judge makes the verdict of a run from its files, and every report. against is the run to
-// compare with, "" for the last that passed.
-func judge(d, against rundir.Dir) (*verdict.Verdict, error) {
-	v, m, err := d.Judge()
+// compare with, "" for the last that passed; problems are what made the files incomplete before.
+func judge(d, against rundir.Dir, problems ...string) (*verdict.Verdict, error) {
+	v, m, err := d.Judge(problems...)
 	if err != nil {
 		return nil, err
 	}

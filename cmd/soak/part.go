@@ -57,6 +57,9 @@ func (s *session) concludePart(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.RunPart(s.part), s.run); err != nil {
 		return "", err
 	}
+	if err := s.dir.Seal(s.part); err != nil {
+		return "", err
+	}
 	if err := s.deliver(ctx); err != nil {
 		return "", err
 	}
@@ -65,18 +68,38 @@ func (s *session) concludePart(ctx context.Context) (verdict.Outcome, error) {
 		return "", err
 	}
 	defer all.Close()
-	data, err := all.Get(ctx, shard.FileName(s.part))
+	name, own, err := ownShard(ctx, all, s.part, s.plan.RunID)
 	if err != nil {
-		return "", fmt.Errorf("runner %d left no shard: %w", s.part, err)
-	}
-	own, err := shard.Read(bytes.NewReader(data))
-	if err != nil {
-		return "", fmt.Errorf("the shard of runner %d: %w", s.part, err)
+		return "", err
 	}
 	outcome := s.sayPart(own)
 	fmt.Fprintf(s.stdout, "shard   %s\nno verdict yet: when all %d parts are there, `soak merge %s` makes it\n",
-		all.At(shard.FileName(s.part)), s.plan.Runners, report.Shell(s.mergeFrom()))
+		all.At(name), s.plan.Runners, report.Shell(s.mergeFrom()))
 	return outcome, nil
+}
+
+// ownShard finds the shard of the runner with this index among those of all runs.
+func ownShard(ctx context.Context, all store.Store, index int, runID string) (name string, own *shard.Shard, err error) {
+	names, err := all.Names(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range names {
+		if of, ok := shard.IndexOf(name); !ok || of != index {
+			continue
+		}
+		data, err := all.Get(ctx, name)
+		if err != nil {
+			return "", nil, fmt.Errorf("the shard of runner %d: %w", index, err)
+		}
+		if own, err = shard.Read(bytes.NewReader(data)); err != nil {
+			return "", nil, fmt.Errorf("the shard of runner %d, %s: %w", index, all.At(name), err)
+		}
+		if own.Runner.RunID == runID {
+			return name, own, nil
+		}
+	}
+	return "", nil, fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
 }
 
 // sayPart sums up what this machine saw, and whether that alone is in order.
@@ -112,7 +135,7 @@ func (s *session) deliver(ctx context.Context) error {
 	defer to.Close()
 	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
 	defer cancel()
-	for _, name := range []string{rundir.PlanFile, rundir.RunPart(s.part), rundir.LedgerPart(s.part)} {
+	for _, name := range []string{rundir.ManifestPart(s.part), rundir.PlanFile, rundir.RunPart(s.part), rundir.LedgerPart(s.part)} {
 		data, err := os.ReadFile(s.dir.Path(name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a foreign service has no ledger

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -86,6 +87,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 				return usageError{err}
 			}
 			s.plan.EndTimeoutS = s.plan.EndTimeout().Seconds()
+			s.plan.RunID = shard.NewProcess()
 			start, ok := map[string]func(context.Context, settings, io.Writer) (verdict.Outcome, error){"local": soak, "k8s": soakOnCluster}[s.on]
 			if !ok {
 				return usageError{fmt.Errorf("--on is %q: a soak runs on local or k8s", s.on)}

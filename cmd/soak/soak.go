@@ -58,7 +58,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 		return "", err
 	}
 	defer ses.targets.Stop(kill)
-	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+	if err := ses.savePlan(); err != nil {
 		return "", err
 	}
 	ses.run.Backend = ses.targets[0].Version(gentle)
@@ -88,11 +88,23 @@ func (s *session) makeRoom() (err error) {
 	} else {
 		s.dir, err = rundir.Create(s.out, s.plan.TestID)
 	}
+	if err != nil {
+		return err
+	}
 	s.place = s.dir.Path(rundir.ShardsDir)
 	if s.shards != "" {
 		s.place = store.Join(s.shards, s.plan.TestID)
 	}
-	return err
+	return s.dir.Begin(s.part, s.plan.RunID, s.plan.BackendURL == "")
+}
+
+// savePlan writes down what was planned. That of a run in parts is the same for all of them.
+func (s *session) savePlan() error {
+	p := s.plan
+	if s.part > 0 {
+		p.RunID = ""
+	}
+	return s.dir.WriteJSON(rundir.PlanFile, p)
 }
 
 // services is where the services are that this machine's runners soak.
@@ -214,7 +226,10 @@ func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
 	}
-	if err := s.dir.WriteJSON(rundir.PlanFile, s.plan); err != nil {
+	if err := s.savePlan(); err != nil {
+		return "", err
+	}
+	if err := s.dir.Seal(0); err != nil {
 		return "", err
 	}
 	return conclude(s.dir, s.stdout)

@@ -17,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/fleet"
 	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/suite"
 	"github.com/sse-soak/sse-soak/target"
 	"github.com/sse-soak/sse-soak/verdict"
@@ -82,6 +83,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
 			}
+			s.plan.RunID = shard.NewProcess()
 			v, err := runSuite(cmd.Context(), s, cmd.OutOrStdout())
 			var refused fleet.ErrSettings
 			if errors.As(err, &refused) {
@@ -175,6 +177,9 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 		return "", err
 	}
 	if ses.dir, err = rundir.Create(settings.out, settings.plan.TestID); err != nil {
+		return "", err
+	}
+	if err := ses.dir.Begin(0, ses.plan.RunID, ses.Streams && ses.plan.BackendURL == ""); err != nil {
 		return "", err
 	}
 	defer func() { ses.both().Stop(kill) }()

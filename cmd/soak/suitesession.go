@@ -214,5 +214,8 @@ func (s *suiteSession) conclude(ctx context.Context) (verdict.Outcome, error) {
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
 		return "", err
 	}
+	if err := s.dir.Seal(0); err != nil {
+		return "", err
+	}
 	return conclude(s.dir, s.stdout)
 }

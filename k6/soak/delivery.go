@@ -1,11 +1,13 @@
 package soak
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +30,7 @@ const (
 type delivery struct {
 	place  store.Store
 	name   string
+	named  bool // the name is not of this process alone: see mine
 	log    logrus.FieldLogger
 	within time.Duration // for the last; then it is kept
 	keepAs string        // name of what is kept on this machine
@@ -45,6 +48,15 @@ func (d *delivery) first(s *shard.Shard) error {
 	defer d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), firstWithin)
 	defer cancel()
+	if d.named {
+		names, err := d.place.Names(ctx)
+		if err != nil {
+			return fmt.Errorf("look whether %s is free: %w", d.place.At(d.name), err)
+		}
+		if slices.Contains(names, d.name) {
+			return fmt.Errorf("%s is there already: remove it, or name a folder, in which each process gets a file of its own", d.place.At(d.name))
+		}
+	}
 	return d.put(ctx, s)
 }
 
@@ -91,7 +103,26 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
 	if err != nil {
 		return err
 	}
+	if err := d.mine(ctx, s); err != nil {
+		return err
+	}
 	return d.place.Put(ctx, d.name, data)
+}
+
+// mine says that a file of that name is of another process, which began at the same time.
+func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
+	if !d.named {
+		return nil
+	}
+	data, err := d.place.Get(ctx, d.name)
+	if err != nil {
+		return nil // none is there yet; what else is wrong Put says
+	}
+	there, err := shard.Read(bytes.NewReader(data))
+	if err == nil && there.Runner.Process == s.Runner.Process {
+		return nil
+	}
+	return fmt.Errorf("%s is the shard of another process: name a folder, in which each process gets a file of its own", d.place.At(d.name))
 }
 
 func (d *delivery) keep(s *shard.Shard) (path string, err error) {

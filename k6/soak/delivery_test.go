@@ -28,12 +28,12 @@ func TestTheShardGoesToABucket(t *testing.T) {
 	defer server.Close()
 	place := "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=" + server.URL
 	o := newTestOutput(t, params(t, place, map[string]string{"RUNNER": "2"}))
-	require.Contains(t, o.Description(), "s3://soaks/t/runner-2.json.gz")
+	require.Contains(t, o.Description(), "s3://soaks/t/"+o.name)
 	bucket, err := store.Open(t.Context(), place)
 	require.NoError(t, err)
 	defer bucket.Close()
 	state := func() shard.RunState {
-		data, err := bucket.Get(t.Context(), "runner-2.json.gz")
+		data, err := bucket.Get(t.Context(), o.name)
 		require.NoError(t, err)
 		s, err := shard.Read(bytes.NewReader(data))
 		require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	place := stuckStore{store.Folder(t.TempDir()), make(chan struct{})}
-	d := &delivery{place: place, name: shard.FileName(1), log: log, within: time.Minute}
+	d := &delivery{place: place, name: shard.FileName(shard.Runner{Index: 1}), log: log, within: time.Minute}
 	s := newTestOutput(t, params(t, string(place.Folder), nil)).shard
 	d.checkpoint(s())
 	<-place.entered
@@ -83,7 +83,7 @@ func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	last := s()
 	last.Runner.State = shard.Finished
 	require.NoError(t, d.last(last), "the last word waits for no checkpoint")
-	got, err := shard.ReadFile(filepath.Join(string(place.Folder), shard.FileName(1)))
+	got, err := shard.ReadFile(filepath.Join(string(place.Folder), shard.FileName(shard.Runner{Index: 1})))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
 	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the last word replaces is nothing to warn of")
@@ -98,7 +98,7 @@ func TestTheRunGoesOnAfterACheckpointThatFailed(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.WarnLevel)
-	d := &delivery{place: brokenStore{}, name: shard.FileName(1), log: log}
+	d := &delivery{place: brokenStore{}, name: shard.FileName(shard.Runner{Index: 1}), log: log}
 	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
 	d.checkpoint(s())
 	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)

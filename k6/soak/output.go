@@ -12,7 +12,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,6 +32,7 @@ const checkpointEvery = 30 * time.Second
 type outputSoak struct {
 	place    string // as given; see store.Open
 	name     string
+	named    bool // by whoever started it, so that it may be that of another process
 	log      logrus.FieldLogger
 	recorder *recorder
 	delivery *delivery
@@ -56,20 +56,16 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if err != nil {
 		return nil, err
 	}
-	place, name := p.ConfigArgument, shard.FileName(index)
-	if place == "" {
-		return nil, errors.New("the output soak needs a place for its shard: --out soak=FOLDER, FOLDER/runner-1.json.gz or s3://BUCKET/PREFIX")
-	}
-	if parent, last := store.Split(place); strings.HasSuffix(last, ".json.gz") {
-		place, name = parent, last
+	if p.ConfigArgument == "" {
+		return nil, errors.New("the output soak needs a place for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
 	o := &outputSoak{
-		place: place, name: name, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
+		place: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // a name for people; "" is one too
 	o.runner = shard.Runner{
-		TestID: p.Environment["TESTID"], Index: index, Segment: "0:1",
+		TestID: cmp.Or(p.Environment["TESTID"], r.testID()), RunID: p.Environment["SOAK_RUN_ID"], Process: shard.NewProcess(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
 		Host: host, PID: os.Getpid(), StartedUS: r.start.UnixMicro(), State: shard.Running,
 	}
@@ -86,6 +82,10 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 			sum := sha256.Sum256(source)
 			o.runner.ScriptHash = hex.EncodeToString(sum[:])
 		}
+	}
+	o.name = shard.FileName(o.runner)
+	if parent, last := store.Split(o.place); shard.IsFile(last) {
+		o.place, o.name, o.named = parent, last, true
 	}
 	if v := p.Environment["PROGRESS_FD"]; v != "" {
 		fd, err := strconv.Atoi(v)
@@ -118,7 +118,7 @@ func (o *outputSoak) Start() error {
 		return err
 	}
 	o.delivery = &delivery{
-		place: place, name: o.name, log: o.log, within: lastWithin, keepIn: keepIn(),
+		place: place, name: o.name, named: o.named, log: o.log, within: lastWithin, keepIn: keepIn(),
 		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name,
 	}
 	if err := o.delivery.first(o.shard()); err != nil {

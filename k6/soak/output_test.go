@@ -79,7 +79,9 @@ func TestTheShardIsThereFromTheStartAndWholeAtTheEnd(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "not", "there", "yet")
 			o := newTestOutput(t, params(t, dir, map[string]string{"RUNNER": "2", "TESTID": "t"}))
-			path := filepath.Join(dir, "runner-2.json.gz")
+			path := filepath.Join(dir, o.name)
+			index, ok := shard.IndexOf(o.name)
+			require.Equal(t, []any{2, true}, []any{index, ok})
 			require.Equal(t, "soak ("+path+")", o.Description())
 			require.NoError(t, o.Start())
 			s, err := shard.ReadFile(path)
@@ -114,6 +116,44 @@ func TestAFileCanBeNamed(t *testing.T) {
 	require.Equal(t, 1, s.Runner.Index)
 }
 
+// The runners of two laptops write to one folder: each has index 1.
+func TestShardsOfTwoProcessesAreTwoFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for range 2 {
+		o := newTestOutput(t, params(t, dir, nil))
+		require.NoError(t, o.Start())
+		o.delivery.checkpoint(o.shard())
+		require.NoError(t, o.Stop())
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 2)
+}
+
+func TestAFileOfThatNameIsNotReplaced(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "mine.json.gz")
+	first := newTestOutput(t, params(t, path, nil))
+	require.NoError(t, first.Start())
+	second := newTestOutput(t, params(t, path, nil))
+	require.ErrorContains(t, second.Start(), path+" is there already: remove it, or name a folder")
+	second.delivery.keepIn = []string{t.TempDir()} // had both begun at once
+	require.ErrorContains(t, second.delivery.last(second.shard()), path+" is the shard of another process")
+	require.NoError(t, first.Stop())
+	s, err := shard.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, first.runner.Process, s.Runner.Process)
+	require.Equal(t, shard.Finished, s.Runner.State)
+}
+
+func TestTheRunHasTheNameThatTheScriptIsGiven(t *testing.T) {
+	t.Parallel()
+	o := newTestOutput(t, params(t, t.TempDir(), nil)) // `k6 run --env TESTID=…` is for scripts alone
+	require.Equal(t, o.recorder.plan.TestID, o.runner.TestID)
+	require.NotEmpty(t, o.runner.TestID)
+}
+
 func TestAPlaceThatCannotBeWrittenIsFoundBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
@@ -130,8 +170,8 @@ func TestAShardThatCannotBeDeliveredAtTheEndIsKept(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	o.delivery.keepIn = []string{filepath.Join(keep, "none"), keep}
 	err := o.Stop()
-	kept := filepath.Join(keep, "t-runner-1.json.gz")
-	require.ErrorContains(t, err, "it is kept as "+kept+": copy it to "+filepath.Join(dir, "runner-1.json.gz"))
+	kept := filepath.Join(keep, "t-"+o.name)
+	require.ErrorContains(t, err, "it is kept as "+kept+": copy it to "+filepath.Join(dir, o.name))
 	s, err := shard.ReadFile(kept)
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, s.Runner.State)

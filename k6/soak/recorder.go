@@ -93,6 +93,13 @@ func (r *recorder) connections() int {
 	return r.plan.Connections
 }
 
+// testID is what the script calls the run.
+func (r *recorder) testID() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plan.TestID
+}
+
 func (r *recorder) newLedger(id string) (*ledger.Ledger, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -47,12 +47,28 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	if to == 0 {
 		return s
 	}
+	from, to = dense(from, to, m.Series, samples)
 	s.from, s.n = from, int((to-from)/step)+1
 	for _, b := range m.Series {
 		s.addBucket(b)
 	}
 	s.addSamples(samples, cores)
 	return s
+}
+
+// dense bounds the axis where there is next to nothing on it: the clock of a runner that says 1970
+// would make it half a century long, with a point for each step of it in each column. What is far
+// from the middle of what there is is left out; such a run is invalid, and the verdict says why.
+func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (int64, int64) {
+	const most, least = 10, 24 * 3600 // steps for each bucket, seconds
+	n, middle := len(buckets), from
+	if n > 0 {
+		middle = buckets[n/2].Unix / step * step
+	} else if n = len(samples); n > 0 {
+		middle = samples[n/2].Unix / step * step
+	}
+	around := max(most*int64(n)*step, least)
+	return max(from, middle-around), min(to, middle+around)
 }
 
 // put sets a value on the axis; a column is made when its first value comes.
@@ -85,7 +101,9 @@ func (s *series) addBucket(b shard.Bucket) {
 		if s.rows == nil {
 			s.rows = make([][]int64, s.n)
 		}
-		s.rows[(b.Unix-s.from)/step+1] = h.CountBy(heatRows)
+		if i := (b.Unix-s.from)/step + 1; b.Unix >= s.from && i < int64(s.n) {
+			s.rows[i] = h.CountBy(heatRows)
+		}
 	}
 	if b.RSS == 0 {
 		return // the runners could not see themselves

@@ -1,0 +1,127 @@
+package rundir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// ManifestFile says what a run has to have. It is there before the first runner starts, so that
+// evidence which is missing later cannot turn a failure into a pass.
+const ManifestFile = "manifest.json"
+
+// ManifestPart is ManifestFile of one part of a run on several machines.
+func ManifestPart(runner int) string { return fmt.Sprintf("manifest-%d.json", runner) }
+
+// A Manifest is the content of that file.
+type Manifest struct {
+	RunID string   `json:"run_id"` // as the shards of its runners have it
+	Needs []string `json:"needs"`  // files and folders without which there is no verdict
+}
+
+// manifestOf is the name of the manifest of a part, 0 for the whole run.
+func manifestOf(part int) string {
+	if part > 0 {
+		return ManifestPart(part)
+	}
+	return ManifestFile
+}
+
+// evidence are the files that a verdict rests on, beside shards.
+func evidence(part int) []string {
+	if part > 0 {
+		return []string{PlanFile, RunPart(part), LedgerPart(part)}
+	}
+	return []string{PlanFile, RunFile, LedgerFile, ResourcesFile}
+}
+
+// Begin writes the manifest of a run, or of a part of it, that is about to start. ledger tells
+// whether its service has to have one.
+func (d Dir) Begin(part int, runID string, ledger bool) error {
+	m := Manifest{RunID: runID, Needs: evidence(part)[:2]}
+	if ledger {
+		m.Needs = evidence(part)[:3]
+	}
+	return d.WriteJSON(manifestOf(part), m)
+}
+
+// Seal adds to the manifest what has come to be there, when the run is over and about to be judged.
+func (d Dir) Seal(part int) error {
+	var there []string
+	for _, name := range evidence(part) {
+		if d.has(name) {
+			there = append(there, name)
+		}
+	}
+	return d.need(part, there...)
+}
+
+func (d Dir) need(part int, names ...string) error {
+	var m Manifest
+	if _, err := d.readJSON(manifestOf(part), &m); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.Contains(m.Needs, name) {
+			m.Needs = append(m.Needs, name)
+		}
+	}
+	return d.WriteJSON(manifestOf(part), m)
+}
+
+func (d Dir) has(name string) bool {
+	_, err := os.Stat(d.Path(name))
+	return err == nil && filepath.IsLocal(name)
+}
+
+// checkManifests says what is missing of what the run, or its parts, had to have.
+func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
+	whole, there, err := d.manifest(0)
+	problems = append(problems, whole.missing(d)...)
+	switch {
+	case err != nil:
+		problems = append(problems, err.Error())
+	case !there && p.RunID != "":
+		problems = append(problems, d.Path(ManifestFile)+" is missing, which says what this run has to have")
+	}
+	if there {
+		return problems // whose run the shards are of the plan says
+	}
+	checked := map[int]bool{}
+	for _, r := range runners {
+		if r.RunID == "" || p.RunID != "" || checked[r.Index] {
+			continue // of k6 alone
+		}
+		checked[r.Index] = true
+		m, there, err := d.manifest(r.Index)
+		switch {
+		case err != nil:
+			problems = append(problems, err.Error())
+		case !there:
+			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which says what the run of %s has to have: merge its folder whole",
+				d.Path(ManifestFile), ManifestPart(r.Index), r.String()))
+		case m.RunID != r.RunID:
+			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestPart(r.Index)))
+		}
+		problems = append(problems, m.missing(d)...)
+	}
+	return problems
+}
+
+func (d Dir) manifest(part int) (m Manifest, there bool, err error) {
+	there, err = d.readJSON(manifestOf(part), &m)
+	return m, there, err
+}
+
+func (m Manifest) missing(d Dir) (problems []string) {
+	for _, name := range m.Needs {
+		if !d.has(name) {
+			problems = append(problems, fmt.Sprintf("%s is missing, which this run has to have: without it nothing is proved", d.Path(name)))
+		}
+	}
+	return problems
+}

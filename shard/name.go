@@ -1,0 +1,63 @@
+package shard
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Suffix ends the name of every shard.
+const Suffix = ".json.gz"
+
+// NewProcess draws the identity of a process, which no other one has.
+func NewProcess() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+var noFileName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// How much of a host's name and of the process is in that of a file.
+const mostHost, mostProcess = 40, 8
+
+// FileName is the name of the runner's file, which no other process has: the runners of two
+// laptops may write to one folder. Its host is there for people. Files of runners that do not say
+// which process they were have the name that such runners gave them, runner-1.json.gz.
+func FileName(r Runner) string {
+	name := "runner-" + strconv.Itoa(r.Index)
+	if host := noFileName.ReplaceAllString(r.Host, "-"); host != "" && r.Process != "" {
+		name += "-" + host[:min(len(host), mostHost)]
+	}
+	if r.Process != "" {
+		name += "-" + r.Process[:min(len(r.Process), mostProcess)]
+	}
+	return name + Suffix
+}
+
+var fileName = regexp.MustCompile(`^runner-([0-9]{1,9})(-.*)?\.json\.gz$`)
+
+// IndexOf is the index of the runner whose file has this name; not ok for another kind of name,
+// whose runner only its content tells.
+func IndexOf(name string) (index int, ok bool) {
+	found := fileName.FindStringSubmatch(name)
+	if found == nil {
+		return 0, false
+	}
+	index, err := strconv.Atoi(found[1])
+	return index, err == nil
+}
+
+// IsFile tells whether a file is a shard, by its name.
+func IsFile(name string) bool { return strings.HasSuffix(name, Suffix) }
+
+// String names a runner for people.
+func (r *Runner) String() string {
+	if r.Host == "" {
+		return fmt.Sprintf("runner %d", r.Index)
+	}
+	return fmt.Sprintf("runner %d on %s", r.Index, r.Host)
+}

@@ -1,0 +1,179 @@
+package shard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// ReadFile reads the shard at path.
+func ReadFile(path string) (*Shard, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read shard: %w", err)
+	}
+	defer f.Close()
+	s, err := Read(f)
+	if err != nil {
+		return nil, fmt.Errorf("read shard %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// Read reads one shard to its very end: a file that was cut short, has something behind its
+// end or is of another version is an error, never half a shard. It trusts nothing in the file:
+// what no runner writes (bounds.go) is an error too, and costs no more memory than that takes.
+func Read(r io.Reader) (*Shard, error) {
+	packed := &counter{from: r}
+	z, err := gzip.NewReader(packed)
+	if err != nil {
+		return nil, fmt.Errorf("not a whole gzip file: %w", err)
+	}
+	in := &bounded{from: z, packed: packed}
+	in.json = json.NewDecoder(in)
+	s, err := in.shard()
+	if err != nil {
+		return nil, fmt.Errorf("not a whole shard: %w", err)
+	}
+	if s.Schema != Schema {
+		return nil, fmt.Errorf("it has schema %d, this version reads %d", s.Schema, Schema)
+	}
+	if _, err := in.json.Token(); !errors.Is(err, io.EOF) { // also checks gzip's checksum
+		return nil, fmt.Errorf("not a whole shard: %w", orTrailing(err))
+	}
+	return s, s.check()
+}
+
+func orTrailing(err error) error {
+	if err == nil {
+		return errors.New("something follows its end")
+	}
+	return err
+}
+
+// shard reads the object: its long lists element by element, so that they are bounded while they
+// are read, and what is left at once.
+func (in *bounded) shard() (*Shard, error) {
+	var s Shard
+	first, err := in.json.Token()
+	if err != nil || first == nil {
+		return &s, err
+	}
+	if first != json.Delim('{') {
+		return nil, errors.New("it is no JSON object")
+	}
+	rest := bytes.NewBufferString("{")
+	seen := map[string]bool{}
+	for in.json.More() {
+		token, err := in.json.Token()
+		if err != nil {
+			return nil, err
+		}
+		key, _ := token.(string)
+		if seen[key] || len(seen) > mostKeys {
+			return nil, fmt.Errorf("it says %.40q twice, or too much", key)
+		}
+		seen[key] = true
+		if err := in.value(&s, key, rest); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := in.json.Token(); err != nil {
+		return nil, err
+	}
+	rest.WriteByte('}')
+	type plain Shard // without the lists, which are there already
+	return &s, json.Unmarshal(rest.Bytes(), (*plain)(&s))
+}
+
+func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
+	switch key {
+	case "series":
+		return list(in, key, mostBuckets, &s.Series)
+	case "seconds":
+		return list(in, key, mostSeconds, &s.Seconds)
+	case "checks":
+		return list(in, key, mostChecks, &s.Checks)
+	case "metrics":
+		return list(in, key, mostMetrics, &s.Metrics)
+	case "connections":
+		return list(in, key, mostConnections, &s.Connections)
+	}
+	var raw json.RawMessage
+	if err := in.json.Decode(&raw); err != nil {
+		return err
+	}
+	name, err := json.Marshal(key)
+	if err != nil {
+		return err
+	}
+	if rest.Len() > 1 {
+		rest.WriteByte(',')
+	}
+	rest.Write(name)
+	rest.WriteByte(':')
+	rest.Write(raw)
+	if rest.Len() > mostValue {
+		return fmt.Errorf("it holds over %d MiB beside its lists", mostValue>>20)
+	}
+	return nil
+}
+
+// list reads one of the long lists; null is an empty one.
+func list[T any](in *bounded, name string, most int, to *[]T) error {
+	token, err := in.json.Token()
+	if err != nil || token == nil {
+		return err
+	}
+	if token != json.Delim('[') {
+		return fmt.Errorf("its %s are no list", name)
+	}
+	for in.json.More() {
+		if len(*to) >= most {
+			return fmt.Errorf("it holds over %d %s", most, name)
+		}
+		var one T
+		if err := in.json.Decode(&one); err != nil {
+			return err
+		}
+		*to = append(*to, one)
+	}
+	_, err = in.json.Token()
+	return err
+}
+
+// A counter counts what is read.
+type counter struct {
+	from io.Reader
+	n    int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// bounded is the unpacked text of a shard, which is not to grow without bound.
+type bounded struct {
+	from   io.Reader
+	packed *counter
+	json   *json.Decoder
+	n      int64
+}
+
+func (in *bounded) Read(p []byte) (int, error) {
+	switch {
+	case in.n > mostUnpacked || in.n > packedBase+packedTimes*in.packed.n:
+		return 0, fmt.Errorf("it unpacks to over %d MiB", in.n>>20)
+	case in.n-in.json.InputOffset() > mostValue:
+		return 0, fmt.Errorf("it holds a value of over %d MiB", mostValue>>20)
+	}
+	n, err := in.from.Read(p)
+	in.n += int64(n)
+	return n, err
+}
