@@ -7,8 +7,12 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,8 +22,8 @@ import (
 // everyNth does something in place of every nth answer, and counts how often.
 func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
 	var came, times atomic.Int64
-	return func(w http.ResponseWriter, _ *http.Request) bool {
-		if came.Add(1)%n != 0 {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/default/") || came.Add(1)%n != 0 { // soak itself asks whether it is there
 			return false
 		}
 		times.Add(1)
@@ -64,7 +68,7 @@ func TestEachResetIsReported(t *testing.T) {
 			before, resets := everyNth(20, reset)
 			r := smoke(t, name, append(c.args, "--backend-url", plainServices(t, before))...)
 			v := r.judged()
-			require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			require.Greater(t, resets.Load(), int64(5))
 			require.Equal(t, map[string]string{"net-1220, connection reset": fmt.Sprint(resets.Load() - c.warmup)}, failures(v), r.out.String())
 		})
@@ -91,4 +95,37 @@ func TestStatusesAreToldAsWhatTheyAre(t *testing.T) {
 			require.Equal(t, map[string]string{code: fmt.Sprint(times.Load())}, failures(v), r.out.String())
 		})
 	}
+}
+
+// A service that now and then takes longer than the client waits is to blame itself: on a machine that is
+// not starved no wait of the generator is long enough for that.
+func TestAServiceThatStallsIsToBlame(t *testing.T) {
+	t.Parallel()
+	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(2100 * time.Millisecond) })
+	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
+	v := r.judged()
+	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
+	if v.Verdict == verdict.Invalid { // others took this machine at that very moment
+		require.Regexp(t, "by its\\s+own\\s+waits|the\\s+machine\\s+was\\s+full", reasons(v), r.out.String())
+		return
+	}
+	require.Contains(t, reasons(v), "the lowest load is sustained: bad")
+}
+
+// Where all cores are taken by others nothing that is slow is the service's.
+func TestAStarvedGeneratorBlamesNobody(t *testing.T) {
+	var came atomic.Int64
+	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { came.Add(1); return false })
+	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)
+	await(t, "requests come", func() bool { return came.Load() > 100 })
+	busy := exec.Command("sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
+	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, busy.Start())
+	time.Sleep(5 * time.Second) // the fault itself
+	require.NoError(t, syscall.Kill(-busy.Process.Pid, syscall.SIGKILL))
+	_ = busy.Wait()
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "the lowest load is sustained: generator: ")
 }

@@ -46,6 +46,23 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.max = max(h.max, other.max)
 }
 
+// copied is a histogram of its own with the same counts, nil of nil.
+func (h *Histogram) copied() *Histogram {
+	if h == nil {
+		return nil
+	}
+	out := NewHistogram()
+	out.Merge(h)
+	return out
+}
+
+// Less is a histogram of each value less d, down to 0.
+func (h *Histogram) Less(d time.Duration) *Histogram {
+	out := NewHistogram()
+	out.MergeShifted(h, -d)
+	return out
+}
+
 // MergeShifted adds the counts of other, each value moved by d and clamped to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	for _, bar := range other.h.Distribution() {
@@ -78,6 +95,11 @@ func (h *Histogram) Count() int64 { return h.h.TotalCount() }
 
 // Max is the longest duration, exactly.
 func (h *Histogram) Max() time.Duration { return time.Duration(h.max) * time.Microsecond }
+
+// Mean is the mean of all, as exact as the buckets are wide, 0 when empty.
+func (h *Histogram) Mean() time.Duration {
+	return time.Duration(h.h.Mean() * float64(time.Microsecond))
+}
 
 // Quantile is the shortest of the durations that at least the share q (0 to 1) of all does not exceed,
 // by nearest rank: of 60 the p99 is the 60th, for 59 are only 98.3 %. It is 0 when empty.

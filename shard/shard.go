@@ -126,4 +126,5 @@ type Metric struct {
 	FirstUS int64             `json:"first_unix_us,omitempty"` // of the first sample: the start of what it timed
 	LastUS  int64             `json:"last_unix_us,omitempty"`  // of the last sample: its end
 	Trend   *Histogram        `json:"trend,omitempty"`
+	Own     *Histogram        `json:"own,omitempty"` // of RequestDuration: Trend without what the generator can have added to each; nil in shards of older versions
 }

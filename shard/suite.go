@@ -55,6 +55,7 @@ type Second struct {
 	CPUSeconds float64 `json:"cpu_seconds"`
 	RunDelayMS int64   `json:"run_delay_ms"` // threads ready to run, waiting for a core, summed
 	StallMS    int64   `json:"stall_ms"`     // longest time by which the process woke up late
+	WaitMS     int64   `json:"wait_ms"`      // longest that anything in it waited to run; at least StallMS
 }
 
 // Stage finds a stage by its name.

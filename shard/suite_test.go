@@ -50,6 +50,37 @@ func TestMergeOfASuite(t *testing.T) {
 	require.False(t, ok)
 }
 
+// Own times add up as the times do. A runner of an older version has none, so nothing of it is excused.
+func TestMergeOfOwnTimes(t *testing.T) {
+	t.Parallel()
+	own := func(m Metric) Metric {
+		m.Own = m.Trend.Less(2 * time.Millisecond)
+		return m
+	}
+	for name, c := range map[string]struct {
+		a, b Metric
+		want []time.Duration // 10 %, 50 % and 90 % of the times 3, 5 and 9 ms
+	}{
+		"both":   {own(timed("r20", 1, 3, 5)), own(timed("r20", 1, 9)), []time.Duration{1, 3, 7}},
+		"first":  {own(timed("r20", 1, 3, 5)), timed("r20", 1, 9), []time.Duration{1, 3, 9}},
+		"second": {timed("r20", 1, 3, 5), own(timed("r20", 1, 9)), []time.Duration{3, 5, 7}},
+	} {
+		a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")
+		a.Metrics, b.Metrics = []Metric{c.a}, []Metric{c.b}
+		m := Merge(a.Plan, []*Shard{a, b})
+		require.EqualValues(t, 3, m.Metrics[0].Own.Count(), name)
+		for i, q := range []float64{.1, .5, .9} {
+			require.InDelta(t, float64(c.want[i]), m.Metrics[0].Own.Quantile(q).Seconds()*1000, .1, "%s %v", name, q)
+		}
+		if c.a.Own != nil {
+			require.EqualValues(t, 2, c.a.Own.Count(), "the shards stay as they are")
+		}
+	}
+	a := suiteShard(1, "rampup")
+	a.Metrics = []Metric{timed("r20", 1, 3)}
+	require.Nil(t, Merge(a.Plan, []*Shard{a, suiteShard(2, "rampup")}).Metrics[0].Own)
+}
+
 func TestRunnersOfASuiteMustAgree(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

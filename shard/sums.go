@@ -38,13 +38,13 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 		key := n.key()
 		have := sums[key]
 		if have == nil {
-			if n.Trend != nil {
-				own := NewHistogram()
-				own.Merge(n.Trend)
-				n.Trend = own
-			}
+			n.Trend, n.Own = n.Trend.copied(), n.Own.copied()
 			sums[key] = &n
 			continue
+		}
+		if have.Own != nil || n.Own != nil { // without it of one, nothing that took time there is excused
+			have.Own = cmp.Or(have.Own, have.Trend.copied())
+			have.Own.Merge(cmp.Or(n.Own, n.Trend))
 		}
 		have.Sum += n.Sum
 		have.Squares += n.Squares

@@ -30,14 +30,7 @@ var burst = Suite{
 func fixedLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
-		v := Level{
-			Load: float64(st.Concurrency), FailedShare: st.FailedShare(), ServerSaid: serverSaid(st.Requests), P95: quantile(st.OK, .95),
-			Dropped: st.Dropped, Generator: st.Machine.GeneratorLimit(), Busy: 1,
-		}
-		if st.Stage.Requests > 0 {
-			v.Answered = min(float64(st.OK.Count())/float64(st.Stage.Requests), 1)
-		}
-		out = append(out, v)
+		out = append(out, st.level(float64(st.Concurrency), float64(st.Stage.Requests)))
 	}
 	return out
 }
@@ -59,7 +52,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	limits, levels := r.limits(), fixedLevels(bursts)
 	for i, st := range bursts {
 		if h, ok := health[st.Name]; ok && h.OK.Count() == 0 { // what does not get up again is broken, whatever it answered before
-			levels[i].FailedShare, levels[i].ServerSaid = 1, 1
+			levels[i].FailedShare, levels[i].OwnFailed, levels[i].Firm = 1, 1, 1
 		}
 	}
 	breaking := limits.FindBreaking(levels)

@@ -147,19 +147,3 @@ func whatNumber(code string) string {
 	}
 	return "k6's error " + code
 }
-
-// fromServer says that a code is an answer of the server: a status, or a wrong one.
-func fromServer(code string) bool {
-	return code == shard.CodeWrong || strings.HasPrefix(what(code), "status ")
-}
-
-// serverSaid is the share of requests to which the server itself gave an error or a wrong answer.
-func serverSaid(q *Requests) float64 {
-	var n int64
-	for code, c := range q.Codes {
-		if fromServer(code) {
-			n += c
-		}
-	}
-	return share(n, q.Total())
-}

@@ -14,17 +14,17 @@ type Limits struct {
 	Answered    float64 // at least this share of what was offered
 }
 
-// A Level is a load and how it was sustained.
+// A Level is a load and how it was sustained: as it was seen, and without what the generator can have
+// added to it (see blame.go).
 type Level struct {
-	Load        float64 // offered: requests/s, or requests at a time
-	Answered    float64 // share of the offered requests that were answered well
-	FailedShare float64 // of the requests that were made
-	ServerSaid  float64 // share that the server itself answered with an error or wrongly
-	P95         float64 // of the good answers, milliseconds
-	ServersP95  float64 // P95 without all that the generator can have added to it; 0: not known
-	Dropped     int64   // requests that the generator never made
-	Busy        float64 // mean share of its virtual users that were waiting for an answer
-	Generator   string  // why the generator may be to blame, "" if nothing speaks for it
+	Load                  float64 // offered: requests/s, or requests at a time
+	Answered, OwnAnswered float64 // share of the offered requests that were answered well
+	FailedShare           float64 // of the requests that were made
+	OwnFailed             float64
+	P95, OwnP95           float64 // of the good answers, milliseconds
+	Firm                  float64 // share that failed in a way that no slowness explains: a status, a wrong answer, a reset
+	Full                  string  // that the machine was full that service and runners share, "" if it was not
+	Excuse                string  // what the generator did
 }
 
 // Status is how a load was sustained.
@@ -40,34 +40,35 @@ const (
 // Judge says how a level was sustained, and why where it was not.
 //
 // A level is bad when more than FailedShare failed, when the 95th percentile is over P95, or when
-// less than Answered of what was offered was answered. It is the generator's when it is bad, the
-// server itself reported no error and was not too slow by itself, and the generator was starved, or
-// left requests out while half of its virtual users were idle.
+// less than Answered of what was offered was answered. It is the generator's when it is bad, but would
+// not be without what the generator can have added, or when the machine was full and no more failed
+// than slowness explains.
 func (l Limits) Judge(v Level) (Status, string) {
-	var why []string
-	if v.FailedShare > l.FailedShare {
-		why = append(why, fmt.Sprintf("%.2f %% failed", 100*v.FailedShare))
-	}
-	if l.P95 > 0 && v.P95 > l.P95 {
-		why = append(why, fmt.Sprintf("p95 %s", ms(v.P95)))
-	}
-	if v.Answered < l.Answered {
-		why = append(why, fmt.Sprintf("%.1f %% answered", 100*v.Answered))
-	}
-	if len(why) == 0 {
+	why := l.missed(v.FailedShare, v.P95, v.Answered)
+	switch {
+	case why == "":
 		return Good, ""
+	case l.missed(v.OwnFailed, v.OwnP95, v.OwnAnswered) == "":
+		return ByGenerator, why + "; " + v.Excuse
+	case v.Full != "" && v.Firm <= l.FailedShare:
+		return ByGenerator, why + "; " + v.Full
 	}
-	text := strings.Join(why, ", ")
-	if v.ServerSaid > l.FailedShare || l.P95 > 0 && v.ServersP95 > l.P95 {
-		return Bad, text
+	return Bad, why
+}
+
+// missed says which limits are not kept, "" if all are.
+func (l Limits) missed(failed, p95, answered float64) string {
+	var why []string
+	if failed > l.FailedShare {
+		why = append(why, fmt.Sprintf("%.2f %% failed", 100*failed))
 	}
-	if v.Generator != "" {
-		return ByGenerator, text + "; " + v.Generator
+	if l.P95 > 0 && p95 > l.P95 {
+		why = append(why, fmt.Sprintf("p95 %s", ms(p95)))
 	}
-	if v.Dropped > 0 && v.Busy < .5 {
-		return ByGenerator, fmt.Sprintf("%s; %d requests were never made, though %.0f %% of the virtual users were idle", text, v.Dropped, 100*(1-v.Busy))
+	if answered < l.Answered {
+		why = append(why, fmt.Sprintf("%.1f %% answered", 100*answered))
 	}
-	return Bad, text
+	return strings.Join(why, ", ")
 }
 
 // A Breaking point is where a service stops bearing its load.

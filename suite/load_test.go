@@ -8,21 +8,29 @@ import (
 
 var limits = Limits{FailedShare: .01, P95: 500, Answered: .95}
 
-// level is one that was sustained, as edited.
+// level is one that was sustained, as edited; the generator has added nothing, unless an edit says so.
 func level(load float64, edit func(*Level)) Level {
-	v := Level{Load: load, Answered: 1, P95: 20, Busy: .1}
+	v := Level{Load: load, Answered: 1, P95: 20}
 	if edit != nil {
 		edit(&v)
+	}
+	if v.Excuse == "" {
+		v.OwnAnswered, v.OwnFailed, v.OwnP95 = v.Answered, v.FailedShare, v.P95
 	}
 	return v
 }
 
-func refused(v *Level)  { v.FailedShare, v.ServerSaid, v.Answered = .2, .2, .8 }
+func refused(v *Level)  { v.FailedShare, v.Firm, v.Answered = .2, .2, .8 }
 func slow(v *Level)     { v.P95 = 800 }
 func timeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
-func starved(v *Level)  { v.Generator = "a runner stood still for 1s" }
-func idle(v *Level)     { v.Dropped, v.Answered, v.Busy = 300, .7, .2 }
-func busy(v *Level)     { v.Dropped, v.Answered, v.Busy = 300, .7, .97 }
+func fewer(v *Level)    { v.Answered = .7 }
+func full(v *Level)     { v.Full = "the machine was full" }
+
+// starved is a generator that can have added all of it, but no refusal.
+func starved(v *Level) {
+	v.Excuse = "it waited up to 300 ms to run"
+	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.Firm, 1-v.Firm
+}
 
 func both(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
 
@@ -40,14 +48,15 @@ func TestWhatALevelIs(t *testing.T) {
 		{"refused", refused, Bad, "20.00 % failed, 80.0 % answered"},
 		{"slow", slow, Bad, "p95 800 ms"},
 		{"timeouts", timeouts, Bad, "5.00 % failed"},
-		{"all virtual users waited for the server", busy, Bad, "70.0 % answered"},
-		{"slow, and the generator was starved: nobody can say", both(slow, starved), ByGenerator, "a runner stood still"},
-		{"slow by itself, whatever the generator added", both(slow, both(starved, func(v *Level) { v.ServersP95 = 770 })), Bad, "p95 800 ms"},
-		{"slow by what the generator may have added", both(slow, both(starved, func(v *Level) { v.ServersP95 = 490 })), ByGenerator, "a runner stood still"},
-		{"slow by itself, and requests never made", both(idle, func(v *Level) { v.P95, v.ServersP95 = 800, 770 }), Bad, "p95 800 ms"},
+		{"requests were never made, and the generator did not wait", fewer, Bad, "70.0 % answered"},
+		{"slow by what the generator may have added", both(slow, starved), ByGenerator, "p95 800 ms; it waited up to 300 ms to run"},
+		{"slow by itself, whatever the generator added", both(slow, both(starved, func(v *Level) { v.OwnP95 = 770 })), Bad, "p95 800 ms"},
 		{"timeouts of a starved generator", both(timeouts, starved), ByGenerator, "5.00 % failed"},
+		{"never made by a starved generator", both(fewer, starved), ByGenerator, "70.0 % answered"},
 		{"the server refused, starved generator or not", both(refused, starved), Bad, "20.00 % failed"},
-		{"requests never made, though virtual users were idle", idle, ByGenerator, "300 requests were never made, though 80 % of the virtual users were idle"},
+		{"slow on a full machine", both(slow, full), ByGenerator, "p95 800 ms; the machine was full"},
+		{"timeouts on a full machine", both(timeouts, full), ByGenerator, "the machine was full"},
+		{"the server refused, on a full machine", both(refused, full), Bad, "20.00 % failed"},
 	} {
 		status, why := limits.Judge(level(100, c.edit))
 		require.Equal(t, c.want, status, c.name)
@@ -70,7 +79,7 @@ func TestFindBreaking(t *testing.T) {
 		{"between two", []Level{level(500, nil), level(1000, refused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
 		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
 		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, refused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
-		{"the generator", []Level{level(500, nil), level(1000, idle)}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the generator was the limit", 0},
+		{"the generator", []Level{level(500, nil), level(1000, both(fewer, starved))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the generator was the limit", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := limits.FindBreaking(c.levels)

@@ -2,6 +2,8 @@ package suite
 
 import (
 	"fmt"
+	"net"
+	"net/url"
 	"time"
 
 	"github.com/sse-soak/sse-soak/resources"
@@ -11,15 +13,17 @@ import (
 // A Machine is what the processes took during a stage, in percent of one core.
 type Machine struct {
 	Runners, Backend, Nginx float64
-	Host                    float64 // all of the machine, other people's work with it
-	RunDelay                float64 // seconds for which the runners' threads waited for a core, of each second
-	Stall                   time.Duration
-	Cores                   int  // 0: not known
-	Shared                  bool // target and runners share the machine
-	Short                   bool // the stage was too short for figures that are taken every second
+	Host                    float64       // all of the machine, other people's work with it
+	Peak                    float64       // the same in its busiest second
+	RunDelay                float64       // seconds for which the runners' threads waited for a core, of each second
+	Stall                   time.Duration // longest time by which a runner woke up late
+	Wait                    time.Duration // longest that anything in a runner waited to run
+	Cores                   int           // 0: not known
+	Shared                  bool          // target and runners share the machine
+	Short                   bool          // the stage was too short for figures that are taken every second
 }
 
-// When the generator counts as the limit.
+// When the generator counts as the limit of a throughput.
 const (
 	waitedShare  = 0.05 // its threads waited longer than this share of the time, and longer than they computed
 	longestStall = 250 * time.Millisecond
@@ -48,41 +52,51 @@ func (m Machine) Limit() (limit Limit, why string) {
 	return NoLimit, ""
 }
 
-// GeneratorLimit says in a sentence why a slow stage may be the generator's own doing, "" if
-// nothing speaks for it.
+// GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
+// it. It is no excuse for what was too slow or failed: see blame.go. The waits of threads add up, on an idle
+// machine too, so they count only where the runners wanted half of it.
 func (m Machine) GeneratorLimit() string {
 	switch {
 	case m.Stall > longestStall:
 		return fmt.Sprintf("a runner stood still for %v", m.Stall.Round(time.Millisecond))
-	case m.RunDelay > waitedShare && 100*m.RunDelay > m.Runners:
+	case m.RunDelay > waitedShare && 100*m.RunDelay > m.Runners && m.Runners/100+m.RunDelay > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", m.RunDelay, m.Runners/100)
-	case m.Shared && m.Cores > 0 && m.Host > 100*machineFull*float64(m.Cores) && m.Runners > m.Host/2:
+	case m.full(m.Host) && m.Runners > m.Host/2:
 		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
 	}
 	return ""
 }
 
-// wakeUps is how often an answer wakes the generator up at most: the connection, the request, the
-// answer's head, its body, the script.
-const wakeUps = 5
+// full says that so much is all of the machine that service and runners share.
+func (m Machine) full(host float64) bool {
+	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
+}
 
-// Added is the most that the generator itself can have added to the time of an answer, if that is
-// known: each time it woke up no later than its stall probe ever did. A runner that is busy lets
-// answers queue, and a full machine slows the service down as well: then nobody knows.
-func (m Machine) Added() (most time.Duration, known bool) {
-	cores := float64(max(m.Cores, 1))
-	switch {
-	case m.Short, m.Runners == 0, m.Runners/100+m.RunDelay > cores/2:
-		return 0, false
-	case m.Shared && (m.Host == 0 || m.Host > 100*machineFull*cores):
-		return 0, false
+// crowded says in a sentence that others than the service filled the machine that it shares with the
+// runners, so that what took that long may have waited for a core there; "" if not. The waits of the
+// service are not known, but those of the runners are, on the same cores.
+func (m Machine) crowded(took time.Duration) string {
+	service := m.Backend + m.Nginx
+	byRunners := m.full(m.Host) && m.Runners > m.Host/2
+	if service >= m.Host/2 || !byRunners && !(m.full(m.Peak) && m.Explains(took)) {
+		return ""
 	}
-	return wakeUps * m.Stall, true
+	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners took %.0f %%", max(m.Host, m.Peak), m.Runners)
+	if service > 0 {
+		text += fmt.Sprintf(" and the service %.0f %%", service)
+	}
+	return text
+}
+
+// Explains says that the generator can have made something late by so much: half of it or more is what it
+// can have added.
+func (m Machine) Explains(late time.Duration) bool {
+	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
 }
 
 // machine is what was taken between two instants.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
-	out := Machine{Cores: r.Cores, Shared: r.OneHost, Short: to.Sub(from).Seconds() < shortest}
+	out := Machine{Cores: r.Cores, Shared: r.OneHost || onLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < shortest}
 	if !to.After(from) {
 		return out
 	}
@@ -96,10 +110,14 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Runners += 100 * part * second.CPUSeconds
 		out.RunDelay += part * float64(second.RunDelayMS) / 1000
 		out.Stall = max(out.Stall, time.Duration(second.StallMS)*time.Millisecond)
+		out.Wait = max(out.Wait, waitOf(second))
 	}
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
+	for at := from; at.Before(to); at = at.Add(time.Second) {
+		out.Peak = max(out.Peak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
+	}
 	return out
 }
 
@@ -142,6 +160,16 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 		return 0
 	}
 	return 100 * grown / seconds
+}
+
+// onLoopback says that a service is on the machine that asks it.
+func onLoopback(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // overlap is how many seconds two spans have in common.

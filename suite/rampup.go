@@ -71,20 +71,7 @@ func loads(all []StageResult) (out []StageResult) {
 func arrivalLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
-		v := Level{
-			Load: st.Rate, FailedShare: st.FailedShare(), ServerSaid: serverSaid(st.Requests), P95: quantile(st.OK, .95),
-			Dropped: st.Dropped, Generator: st.Machine.GeneratorLimit(),
-		}
-		if offered := st.Rate * st.Seconds; offered > 0 {
-			v.Answered = min(float64(st.OK.Count())/offered, 1)
-		}
-		if st.MaxVUs > 0 {
-			v.Busy = st.InHand() / float64(st.MaxVUs)
-		}
-		if added, known := st.Machine.Added(); known {
-			v.ServersP95 = v.P95 - 1000*added.Seconds()
-		}
-		out = append(out, v)
+		out = append(out, st.level(st.Rate, st.Rate*st.Seconds))
 	}
 	return out
 }

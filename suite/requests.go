@@ -11,6 +11,7 @@ import (
 // make the answers look fast.
 type Requests struct {
 	OK, Failed  *shard.Histogram
+	Own         *shard.Histogram // of OK: each time without what the generator can have added to it
 	Codes       map[string]int64 // of those that failed
 	Servers     map[string]int64 // of those that did not
 	First, Last time.Time        // from the start of the first to the end of the last
@@ -18,11 +19,13 @@ type Requests struct {
 	all         float64          // milliseconds of all, good or not
 	least       float64
 	begun       bool
+	bare        bool           // a shard without own times
+	failures    []shard.Metric // as they came
 }
 
 // NewRequests is the sum of none.
 func NewRequests() *Requests {
-	return &Requests{OK: shard.NewHistogram(), Failed: shard.NewHistogram(), Codes: map[string]int64{}, Servers: map[string]int64{}}
+	return &Requests{OK: shard.NewHistogram(), Own: shard.NewHistogram(), Failed: shard.NewHistogram(), Codes: map[string]int64{}, Servers: map[string]int64{}}
 }
 
 // Add adds one series of the metric shard.RequestDuration.
@@ -38,9 +41,12 @@ func (q *Requests) Add(m shard.Metric) {
 	if code := m.Tags[shard.TagCode]; code != shard.CodeOK {
 		q.Failed.Merge(m.Trend)
 		q.Codes[code] += m.Count
+		q.failures = append(q.failures, m)
 		return
 	}
 	q.OK.Merge(m.Trend)
+	q.Own.Merge(m.Own)
+	q.bare = q.bare || m.Own == nil
 	q.sum += m.Sum
 	q.square += m.Squares
 	if !q.begun || m.Min < q.least {
@@ -115,6 +121,9 @@ type StageResult struct {
 	Dropped int64   // iterations that never began: no virtual user was free, or time was up
 	Bytes   float64 // received
 	Machine Machine // while it ran
+
+	Excused, ExcusedDropped int64 // of those that failed and were dropped: by the generator itself
+	seconds                 []shard.Second
 }
 
 // stages are the results of all rounds, in the order in which the script declared them.
@@ -124,7 +133,7 @@ func (r *Run) stages() []StageResult {
 		if m.Suite == nil {
 			continue
 		}
-		index := map[string]int{}
+		index, dropped := map[string]int{}, map[int]shard.Metric{}
 		for _, st := range m.Suite.Stages {
 			index[st.Name] = len(out)
 			out = append(out, StageResult{Stage: st, Requests: NewRequests()})
@@ -139,12 +148,14 @@ func (r *Run) stages() []StageResult {
 				out[i].Add(metric)
 			case shard.Dropped:
 				out[i].Dropped += int64(metric.Sum)
+				dropped[i] = metric
 			case "data_received":
 				out[i].Bytes += metric.Sum
 			}
 		}
 		for _, i := range index {
-			out[i].Machine = r.machine(m, out[i].First, out[i].Last)
+			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
+			out[i].excuse(dropped[i])
 		}
 	}
 	return out

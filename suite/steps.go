@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type step struct {
 	connect                        shard.Metric
 	lateness                       *shard.Histogram
 	machine                        Machine
+	tolerance                      time.Duration // LATE_MS: what counts as late is later than this
 }
 
 // status says how a step was sustained. Lateness may be the generator's own, and so may silence on
@@ -37,10 +39,25 @@ func (s step) status() (Status, string) {
 	switch {
 	case len(why) == 0:
 		return Good, ""
-	case s.refused+s.wrong == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.machine.GeneratorLimit() != "":
-		return ByGenerator, strings.Join(append(why, s.machine.GeneratorLimit()), "; ")
+	case s.refused+s.wrong == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
+		return ByGenerator, strings.Join(append(why, fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))), "; ")
 	}
 	return Bad, strings.Join(why, ", ")
+}
+
+// leastSilence is how long a stream of a suite is silent at least before this side gives it up.
+const leastSilence = 10 * time.Second
+
+// explained says that the generator's own waits are long enough for what was late and given up.
+func (s step) explained() bool {
+	late := s.tolerance
+	if s.lateness != nil {
+		late = max(late, s.lateness.Max())
+	}
+	if s.idle > 0 {
+		late = max(late, leastSilence)
+	}
+	return s.machine.Explains(late) || s.machine.crowded(late) != ""
 }
 
 // steps are those that were begun, in order, with what the ledgers of the streams charge them with.
@@ -54,7 +71,7 @@ func (r *Run) steps() (out []step) {
 		}
 		s := step{Stage: st, from: time.UnixMicro(seen.FirstUS), to: time.UnixMicro(seen.LastUS), connect: connect[st.Name]}
 		s.lateness = lateness(m, s.from, s.to)
-		s.machine = r.machine(m, s.from, s.to)
+		s.machine, s.tolerance = r.machine(m, s.from, s.to), time.Duration(m.Plan.LateMS)*time.Millisecond
 		out = append(out, s)
 	}
 	if len(out) == 0 {

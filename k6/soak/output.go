@@ -71,7 +71,8 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	}
 	r.planIterations(o.runner.Iterations)
 	if suite := r.declared(); suite != nil {
-		o.sums.splitBy = suite.SplitBy
+		o.probe.waits = new(waits)
+		o.sums.splitBy, o.sums.added = suite.SplitBy, o.probe.waits.added
 	}
 	if s := p.ScriptOptions.ExecutionSegment; s != nil {
 		o.runner.Segment = s.String()
@@ -208,7 +209,7 @@ func (o *outputSoak) beat() {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pulse.beat(o.recorder.wall(time.Now()), o.sampler, o.probe.take())
+	o.pulse.beat(o.recorder.wall(time.Now()), o.sampler, o.probe.take(), o.probe.waits.take())
 }
 
 func (o *outputSoak) sampleNow() {

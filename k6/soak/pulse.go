@@ -16,8 +16,8 @@ type pulse struct {
 	seconds  []shard.Second
 }
 
-// beat notes the time since the last one. stall is the longest of it.
-func (p *pulse) beat(now time.Time, s *sampler, stall time.Duration) {
+// beat notes the time since the last one. stall and wait are the longest of it.
+func (p *pulse) beat(now time.Time, s *sampler, stall, wait time.Duration) {
 	p.stall = max(p.stall, stall)
 	if s.self == nil {
 		return
@@ -30,7 +30,8 @@ func (p *pulse) beat(now time.Time, s *sampler, stall time.Duration) {
 	if !p.at.IsZero() {
 		p.seconds = append(p.seconds, shard.Second{
 			FromUS: p.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: cpu - p.cpu,
-			RunDelayMS: max(delay-p.runDelay, 0).Milliseconds(), StallMS: stall.Milliseconds(), // a thread that ended takes its share with it
+			RunDelayMS: max(delay-p.runDelay, 0).Milliseconds(), // a thread that ended takes its share with it
+			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(),
 		})
 	}
 	p.at, p.cpu, p.runDelay = now, cpu, delay

@@ -42,6 +42,9 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 		m = &shard.Metric{Name: sample.Metric.Name, Tags: tags, Type: sample.Metric.Type.String(), Min: sample.Value, Max: sample.Value}
 		if sample.Metric.Type == metrics.Trend {
 			m.Trend = shard.NewHistogram()
+			if m.Name == shard.RequestDuration && s.added != nil {
+				m.Own = shard.NewHistogram()
+			}
 		}
 		s.metrics[key] = m
 	}
@@ -91,12 +94,17 @@ func (s *sums) list() []shard.Metric {
 	out := make([]shard.Metric, 0, len(s.metrics))
 	for _, key := range slices.SortedFunc(maps.Keys(s.metrics), cmp.Compare) {
 		c := *s.metrics[key]
-		if c.Trend != nil {
-			own := shard.NewHistogram()
-			own.Merge(c.Trend)
-			c.Trend = own
-		}
+		c.Trend, c.Own = copied(c.Trend), copied(c.Own)
 		out = append(out, c)
 	}
+	return out
+}
+
+func copied(h *shard.Histogram) *shard.Histogram {
+	if h == nil {
+		return nil
+	}
+	out := shard.NewHistogram()
+	out.Merge(h)
 	return out
 }

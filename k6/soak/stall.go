@@ -13,12 +13,16 @@ const probeEvery = 100 * time.Millisecond
 // a starved machine, a stopped process and the pauses of the garbage collector.
 type stallProbe struct {
 	longest atomic.Int64 // nanoseconds, since it was last taken
+	waits   *waits       // of a suite
 }
 
 // run probes until stop is closed.
 func (p *stallProbe) run(stop <-chan struct{}) {
 	timer := time.NewTimer(probeEvery)
 	defer timer.Stop()
+	if p.waits != nil {
+		p.waits.begin(time.Now())
+	}
 	due := time.Now().Add(probeEvery)
 	for {
 		select {
@@ -27,8 +31,12 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 		case <-timer.C:
 		}
 		now := time.Now()
-		if late := int64(now.Sub(due)); late > p.longest.Load() {
-			p.longest.Store(late)
+		late := now.Sub(due)
+		if int64(late) > p.longest.Load() {
+			p.longest.Store(int64(late))
+		}
+		if p.waits != nil {
+			p.waits.note(now, late)
 		}
 		due = now.Add(probeEvery)
 		timer.Reset(probeEvery)

@@ -43,6 +43,10 @@ func TestSumsAreSplitByTheTagsOfTheSuite(t *testing.T) {
 	duration := registry.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time)
 	s := newSums()
 	s.splitBy = []string{"scenario", "code"}
+	s.added = func(from, to time.Time) time.Duration {
+		require.True(t, from.Before(to))
+		return 10 * time.Millisecond
+	}
 	at := time.UnixMicro(1_700_000_000_000_000)
 	add := func(ms float64, tags map[string]string) {
 		s.add([]metrics.SampleContainer{metrics.Sample{
@@ -62,6 +66,8 @@ func TestSumsAreSplitByTheTagsOfTheSuite(t *testing.T) {
 	require.Equal(t, map[string]string{"scenario": "r20", "code": "ok"}, ok.Tags)
 	require.EqualValues(t, 2, ok.Count)
 	require.InDelta(t, 30*30+50*50, ok.Squares, 1e-9)
+	require.InDelta(t, .04, ok.Own.Max().Seconds(), .001, "50 ms, of which 10 may be this process's")
+	require.Zero(t, failed.Own.Max())
 	require.EqualValues(t, 1_700_000_000_000_000-30_000, ok.FirstUS, "the start of what was timed first")
 	require.EqualValues(t, 1_700_000_001_000_000, ok.LastUS)
 	var p shard.Progress

@@ -18,7 +18,8 @@ type sums struct {
 	metrics map[string]*shard.Metric
 	cache   map[metrics.TimeSeries]*shard.Metric // what seriesOf found before
 	checks  map[string]*shard.Check
-	stage   string // of the last request
+	stage   string                                 // of the last request
+	added   func(from, to time.Time) time.Duration // the most that this process can have added to a time; nil: not known
 }
 
 func newSums() *sums {
@@ -43,7 +44,11 @@ func (s *sums) addSample(sample metrics.Sample) {
 	m.Sum += sample.Value
 	m.Min, m.Max = min(m.Min, sample.Value), max(m.Max, sample.Value)
 	if m.Trend != nil { // k6 keeps times in milliseconds; other values keep three decimals
-		m.Trend.Record(time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond)))
+		took := time.Duration(min(sample.Value, 1e9) * float64(time.Millisecond))
+		m.Trend.Record(took)
+		if m.Own != nil {
+			m.Own.Record(max(took-s.added(sample.Time.Add(-took), sample.Time), 0))
+		}
 	}
 	if s.splitBy != nil {
 		s.addTimes(m, sample)

@@ -1,0 +1,149 @@
+package soak
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// keepWaits is how far back a request may have begun, in probes: ten minutes.
+const keepWaits = 6000
+
+// waits is what this process had to wait for, probe by probe. It tells what of an answer's time the generator
+// can have added. Three things are measured, as none sees all: how late a timer fires, which is the machine's
+// doing; how long goroutines were ready and did not run, which is that of a process with more to do than it gets
+// CPU for; and how long the kernel let a thread wait for a core, also in the middle of its work.
+type waits struct {
+	mu      sync.Mutex
+	all     []wait // by time
+	longest time.Duration
+	from    time.Time
+	latency schedLatency
+	threads threadDelays
+}
+
+type wait struct {
+	from, to time.Time
+	longest  time.Duration // of one waking
+	thread   time.Duration // of the thread that waited most, in all
+}
+
+// begin starts the first interval.
+func (w *waits) begin(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.from = now
+	w.latency.take()
+	w.threads.take()
+}
+
+// note ends an interval, after which this process woke up late by so much.
+func (w *waits) note(now time.Time, late time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := wait{from: w.from, to: now, longest: max(late, w.latency.take()), thread: min(w.threads.take(), now.Sub(w.from))}
+	if len(w.all) == keepWaits {
+		w.all = append(w.all[:0], w.all[keepWaits/2:]...)
+	}
+	w.all = append(w.all, i)
+	w.longest, w.from = max(w.longest, i.longest, i.thread), now
+}
+
+// sharers is how many have to wait alike for one answer: the generator, and the service where it shares the
+// machine, which this process does not know.
+const sharers = 2
+
+// added is the most that waits can have added to what took from one instant to the other: each time that it
+// woke this process up the longest of a waking, or what the thread that it was on waited, whichever that was.
+func (w *waits) added(from, to time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var longest, thread time.Duration
+	if to.After(w.from) && !w.from.IsZero() { // the probe is due, or late itself
+		longest = max(time.Since(w.from)-probeEvery, 0)
+	}
+	for i := len(w.all) - 1; i >= 0 && !w.all[i].to.Before(from); i-- {
+		if !w.all[i].from.After(to) {
+			longest = max(longest, w.all[i].longest)
+			thread += w.all[i].thread
+		}
+	}
+	return max(shard.WakeUps*longest, sharers*thread)
+}
+
+// take is the longest wait since the last call, 0 where nobody measures.
+func (w *waits) take() time.Duration {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	longest := w.longest
+	w.longest = 0
+	return longest
+}
+
+// A schedLatency reads how long goroutines were ready to run before they ran.
+type schedLatency struct {
+	sample []metrics.Sample
+	counts []uint64
+}
+
+// take is the longest since the last call, as exact as the runtime's buckets. The runtime looks at every
+// eighth goroutine.
+func (l *schedLatency) take() (longest time.Duration) {
+	if l.sample == nil {
+		l.sample = []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	}
+	metrics.Read(l.sample)
+	if l.sample[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return 0
+	}
+	h := l.sample[0].Value.Float64Histogram()
+	if l.counts == nil {
+		l.counts = append(l.counts, h.Counts...)
+		return 0
+	}
+	for i, n := range h.Counts {
+		if n > l.counts[i] && !math.IsInf(h.Buckets[i], 0) {
+			longest = time.Duration(h.Buckets[i] * float64(time.Second))
+		}
+		l.counts[i] = n
+	}
+	return longest
+}
+
+// threadDelays reads how long each thread of this process was ready to run and waited for a core: the second
+// figure of /proc/PID/task/TID/schedstat. There is none on other kernels.
+type threadDelays map[string]time.Duration
+
+// take is what the thread that waited most did so since the last call.
+func (d *threadDelays) take() (most time.Duration) {
+	now := threadDelays{}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return 0
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile("/proc/self/task/" + task.Name() + "/schedstat")
+		if err != nil {
+			continue // the thread has just ended
+		}
+		if fields := bytes.Fields(text); len(fields) == 3 {
+			ns, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+			now[task.Name()] = time.Duration(ns)
+			most = max(most, time.Duration(ns)-(*d)[task.Name()])
+		}
+	}
+	if *d == nil {
+		most = 0
+	}
+	*d = now
+	return most
+}
