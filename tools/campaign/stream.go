@@ -109,7 +109,7 @@ func (s *stream) where(lastEventID string) int {
 	slot := s.Schedule.next(s.id, s.first, now)
 	s.device.mu.Lock()
 	for missed := len(s.noops) + 1; missed < slot; missed++ {
-		s.add(noop{slot: missed, due: s.Schedule.due(s.id, s.first, missed)})
+		s.add(noop{slot: missed, due: s.Schedule.due(s.id, s.first, missed), away: true})
 	}
 	last, _ := strconv.ParseUint(lastEventID, 10, 64)
 	s.swallow()

@@ -15,6 +15,7 @@ type noop struct {
 	corrupt   bool
 	overtaken bool
 	unserved  bool // no noop and no number was made for this slot
+	away      bool // it came due while the client was away
 	named     bool // it went as an event of another name, so it was no noop
 }
 
