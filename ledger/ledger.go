@@ -13,6 +13,7 @@
 package ledger
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -68,35 +69,26 @@ const (
 // usable; see New. All methods may be called from any goroutine.
 type Ledger struct {
 	mu  sync.Mutex
-	cfg *Config
-	rec Record
+	rec Record // but for what the books count
 
-	numbers numbers
-	slots   slots
+	life
+	clock      clockBook
+	byNumber   *numberBook // nil: no noop had a number yet, or foreignIDs
+	foreignIDs bool        // ids are no numbers of this connection
 
-	streamOpen  bool    // a stream is held now
-	sawNoop     bool    // on this stream
-	dialing     bool    // an attempt is under way
-	connecting  bool    // a dial was made since the last stream
-	connectAt   Instant // the first of these
-	without     bool    // there is an outage
-	outage      Outage  // the present one
-	openedAt    Instant // headers of the present stream
-	lastAt      Instant // the gap clock: last noop of this stream, or its headers
-	endAskedAt  Instant // when the end was asked for; 0: not yet
-	skipped     uint64  // numbers that a message, not a noop, skipped since the last noop
-	headStart   int64   // numbers before the first noop for which the clock had no slot
-	early       early   // an arrival that may have been a duplicate
-	doubtAt     Instant // when slots last came into doubt, of a numbered stream
-	doubtful    uint64  // and before which noop
-	silent      int64   // slots that stayed empty on lost streams since the last noop
-	pendingGap  time.Duration
-	pendingSlot int64
+	streamOpen bool    // a stream is open now
+	dialing    bool    // an attempt is under way
+	connecting bool    // a dial was made since the last stream
+	connectAt  Instant // the first of these
+	without    bool    // there is an outage
+	outage     Outage  // the present one
 }
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
-	return &Ledger{cfg: cfg, rec: Record{ID: id, State: Planned}}
+	l := &Ledger{life: life{cfg: cfg}, rec: Record{ID: id, State: Planned}}
+	l.clock.life = &l.life
+	return l
 }
 
 // ID is the device id.
@@ -135,8 +127,12 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	}
 	l.rec.State = Open
 	l.dialing, l.connecting = false, false
-	l.streamOpen, l.sawNoop = true, false
-	l.openedAt, l.lastAt = at, at
+	l.streamOpen = true
+	l.streams, l.openedAt = l.rec.Streams, at
+	l.clock.opened(at)
+	if l.byNumber != nil {
+		l.byNumber.opened(at)
+	}
 	return took
 }
 
@@ -187,26 +183,32 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		l.refuse(at, reason)
 	case asked && clean && l.rec.State == Open:
 		l.rec.State = Completed
-		l.closeSlots(l.end(at))
+		l.closeBooks(l.end(at))
 	case l.rec.State == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
 		l.rec.State = Unfinished
-		l.closeSlots(l.end(at))
+		l.closeBooks(l.end(at))
 	default:
-		l.closeSlots(l.end(at))
+		l.closeBooks(l.end(at))
 		l.rec.State = Dropped
 		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
 	}
 }
 
-// lose books a stream that is lost, and another follows.
+// lose notes that the stream is lost, and another follows.
 func (l *Ledger) lose(at Instant) {
 	l.leave(at)
-	since := l.openedAt
-	if l.sawNoop {
-		since = l.slots.anchor
+	l.clock.lose()
+	if l.byNumber != nil {
+		l.byNumber.lose(at)
 	}
-	l.oweSinceHeaders()
-	l.silent += int64(whole(at-since-l.cfg.tolerance(), l.cfg.Interval))
+}
+
+// closeBooks settles what the clock has left open at the end of the last stream.
+func (l *Ledger) closeBooks(end Instant) {
+	l.clock.close(end)
+	if l.byNumber != nil {
+		l.byNumber.close(end)
+	}
 }
 
 // end is the last moment of the stream at which a noop could still be owed.
@@ -217,17 +219,51 @@ func (l *Ledger) end(at Instant) Instant {
 	return at
 }
 
+// Undecided is for how long from now on it cannot be told whether the noop of the present slot is
+// lost or on its way; 0 where nothing is due. Who asks for the end only after that leaves nothing
+// undecided at the end.
+func (l *Ledger) Undecided(at Instant) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := &l.clock.book
+	if n, ok := l.decides(); ok {
+		b = &n.book
+	}
+	if !l.streamOpen || !b.sawNoop {
+		return 0
+	}
+	tolerance := l.cfg.tolerance()
+	due := b.slots.nextDue(at-tolerance, b.lastAt, l.cfg.Interval)
+	if at < due-tolerance/4 {
+		return 0
+	}
+	return due + tolerance - at
+}
+
 // Record is a copy of the account as it stands.
 func (l *Ledger) Record() Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.rec
-	r.LastAt = l.lastAt
-	r.Findings = append([]Finding(nil), l.rec.Findings...)
 	r.Outages = append([]Outage(nil), l.rec.Outages...)
 	r.Others = append([]EventCount(nil), l.rec.Others...)
 	r.Refusals = append([]Refusal(nil), l.rec.Refusals...)
-	l.numbers.fill(&r)
+	common := l.rec.Findings
+	r.Findings = nil
+	of := &l.clock.book
+	if b, ok := l.decides(); ok {
+		r.Numbered, of = true, &b.book
+		b.fill(&r)
+		for _, h := range b.numbers.holes {
+			r.find(Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.to - h.from + 1, At: h.at})
+		}
+	} else {
+		l.clock.fill(&r)
+	}
+	r.Unlisted += of.unlisted
+	for _, f := range slices.Concat(of.findings, common) {
+		r.find(f)
+	}
 	return r
 }
 
@@ -237,7 +273,11 @@ func (l *Ledger) Sums() Record {
 	defer l.mu.Unlock()
 	r := l.rec
 	r.Findings, r.Outages, r.Refusals, r.Others = nil, nil, nil, nil
-	r.LastAt = l.lastAt
-	r.Lost = l.numbers.lost()
+	if b, ok := l.decides(); ok {
+		r.Numbered = true
+		b.fill(&r)
+	} else {
+		l.clock.fill(&r)
+	}
 	return r
 }

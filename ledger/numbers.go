@@ -15,7 +15,8 @@ type numbers struct {
 	known     bool // a number of this numbering was seen
 	highest   uint64
 	holes     []hole
-	forgotten uint64 // numbers in holes beyond maxRanges, and in earlier numberings
+	skippedAt Instant // of the hole that was filled last
+	forgotten uint64  // numbers in holes beyond maxRanges, and in earlier numberings
 }
 
 type sighting int
@@ -57,6 +58,7 @@ func (n *numbers) fillHole(seq uint64) bool {
 		if seq < h.from || seq > h.to {
 			continue
 		}
+		n.skippedAt = h.at
 		switch {
 		case h.from == h.to:
 			n.holes = append(n.holes[:i], n.holes[i+1:]...)
@@ -91,16 +93,5 @@ func countHoles(holes []hole) (sum uint64) {
 
 func (n *numbers) lost() uint64 { return n.forgotten + countHoles(n.holes) }
 
-// fill writes the book into a record: open holes become findings, before all others.
-func (n *numbers) fill(r *Record) {
-	r.Last = n.highest
-	r.Lost = n.lost()
-	rest := r.Findings
-	r.Findings = nil
-	for _, h := range n.holes {
-		r.find(Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.to - h.from + 1, At: h.at})
-	}
-	for _, f := range rest {
-		r.find(f)
-	}
-}
+// missing is how many numbers below the highest are missing and may still come.
+func (n *numbers) missing() uint64 { return countHoles(n.holes) }

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A life is a device id over several streams of a server that numbers by schedule: one noop
+// A lifetime is a device id over several streams of a server that numbers by schedule: one noop
 // per interval whether or not a stream is held, and all that was numbered meanwhile is
 // replayed when the client is back. It may lose its memory and begin at 1 again.
-type life struct {
+type lifetime struct {
 	r       *rand.Rand
 	l       *Ledger
 	at      Instant // the next slot
@@ -25,14 +25,14 @@ type life struct {
 	text     strings.Builder
 }
 
-func (f *life) noop(at Instant, number uint64) {
+func (f *lifetime) noop(at Instant, number uint64) {
 	f.l.Noop(Noop{At: at, Number: number, Intact: true})
 	last := len(f.batches) - 1
 	f.batches[last] = append(f.batches[last], wireEvent{at: at, number: number})
 }
 
 // live sends slots on an open stream; some are lost.
-func (f *life) live(slots int, loss float64) {
+func (f *lifetime) live(slots int, loss float64) {
 	for range slots {
 		f.number++
 		if f.r.Float64() < loss {
@@ -46,7 +46,7 @@ func (f *life) live(slots int, loss float64) {
 }
 
 // cut ends the stream after the last slot and opens another; it returns how many slots passed.
-func (f *life) cut() (missed int, back Instant) {
+func (f *lifetime) cut() (missed int, back Instant) {
 	cutAt := f.at - interval + Instant(f.r.Float64()*.3*float64(interval))
 	f.l.Closed(cutAt, "reset", true, true)
 	back = cutAt + Instant(f.r.Float64()*6*float64(interval))
@@ -59,8 +59,8 @@ func (f *life) cut() (missed int, back Instant) {
 	return missed, back
 }
 
-func playLife(seed, n uint64) (f *life, rec Record) {
-	f = &life{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
+func playLife(seed, n uint64) (f *lifetime, rec Record) {
+	f = &lifetime{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
 	f.l = New("a-1", &Config{Interval: interval, Late: sec})
 	f.l.Connecting(0)
 	f.l.Opened(sec)

@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A Record is the account of one connection as it is stored. Times are instants of the
 // runner in nanoseconds of time.Duration; a reader adds the runner's start.
@@ -32,6 +29,14 @@ type Record struct {
 	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
 	Late       uint64 `json:"late"`
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
+	// Hidden is how many more noops may have been lost without a trace, by what was seen; see
+	// docs/accounting.md.
+	Hidden uint64 `json:"could_hide,omitempty"`
+
+	// Interval is what lay between two noops on the average, 0 where too few came to tell;
+	// IntervalError is by how much that may be off.
+	Interval      time.Duration `json:"interval_ns,omitempty"`
+	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 
 	Others []EventCount `json:"others,omitempty"` // events with a name, which are no noops
 
@@ -107,28 +112,13 @@ type Finding struct {
 	Note     string        `json:"note,omitempty"`
 }
 
+// find adds a finding, or counts it where there are too many.
 func (r *Record) find(f Finding) {
-	if len(r.Findings) >= maxFindings || f.Kind == KindLate && r.Late > maxLateFindings {
+	if len(r.Findings) >= maxFindings {
 		r.Unlisted++
 		return
 	}
 	r.Findings = append(r.Findings, f)
-}
-
-// withdraw takes back the finding of that kind and time.
-func (r *Record) withdraw(kind Kind, at Instant) {
-	before := len(r.Findings)
-	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return f.Kind == kind && f.At == at })
-	if len(r.Findings) == before {
-		r.Unlisted--
-	}
-}
-
-// found is find without room for a Finding on the caller's stack; see Noop.
-//
-//go:noinline
-func (r *Record) found(kind Kind, from uint64, at Instant) {
-	r.find(Finding{Kind: kind, From: from, At: at})
 }
 
 // survived counts an outage that ended with a stream, and lists it among the first.

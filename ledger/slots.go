@@ -2,13 +2,22 @@ package ledger
 
 import "time"
 
-// maxCredit is how many slots the numbers may run ahead of the clock: a swap of neighbours
-// is one ahead for a moment. It is bounded so that a server that hurries cannot save up for
-// a silence later.
-const maxCredit = 4
+// What is assumed of a service; docs/accounting.md says why.
+const (
+	// jitter is how far after its due time a noop may come without being held up, in intervals.
+	jitter = .3
+	// early is how far before its slot an arrival may come and still be the noop of that slot: the
+	// schedule is known by the earliest arrivals, and nothing arrives before it is sent.
+	early = 8 // an eighth of an interval
+	// startsAtOnce is the share of an interval below which the first noop of a stream must be the
+	// first that was owed: one before it would have been due before the headers.
+	startsAtOnce = .98
+	// aboutDue is how close to the end a slot may be and count as due by then, in intervals.
+	aboutDue = .02
+)
 
-// slots is the book of the clock. The server owes one noop per interval; anchor is the time
-// of the slot that the last arrival was booked on.
+// slots is the schedule of a stream as its arrivals show it. The service owes one noop per
+// interval; anchor is the time of the slot that the last arrival was put on.
 //
 // When an arrival comes n slots after the last one, n−1 slots are in doubt: their noops were
 // never sent, or they are late and right behind (TCP keeps order, so what was held up comes
@@ -57,19 +66,27 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 
 // book enters n slots that passed by the arrival at the instant at against covered noops
 // (arrived, or known by their number), and returns how many slots are thereby settled as
-// never sent, where settle says that the doubt ends here.
-func (s *slots) book(at Instant, n, covered int64, settle bool) (unsent uint64) {
-	credit := int64(maxCredit)
+// never sent, where settle says that the doubt ends here. Numbers may be ahead of the clock by
+// as many as are missing below them: two that are swapped are, for a moment. Any further ahead
+// they say that the schedule is earlier than it was taken for. So a server that hurries saves
+// nothing up for a silence later.
+func (s *slots) book(at Instant, n, covered, ahead int64, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
 	case !s.steady && n < covered:
 		// The phase is unknown yet: what came before was a replay, or late. This one knows the
 		// phase better, and it is no noop that could be missing later.
-		s.anchor, credit = at, 0
+		s.anchor, ahead = at, 0
 	}
 	s.steady = s.steady || s.next && covered == 1
-	s.balance = max(s.balance+n-covered, -credit)
+	s.balance += n - covered
+	if s.balance < -ahead {
+		s.balance = -ahead
+		if covered > 0 {
+			s.anchor = at
+		}
+	}
 	return unsent
 }
 
@@ -80,15 +97,37 @@ func (s *slots) settle() uint64 {
 	return uint64(left)
 }
 
-// notDue is how many slots up to the anchor are due only after end, or within tolerance of it:
-// they are owed to nobody, though a late arrival may have been booked on them.
-func (s *slots) notDue(end Instant, interval, tolerance time.Duration) uint64 {
-	return whole(s.anchor-(end-tolerance)+interval-1, interval)
+// stands says that the last arrival, at the instant last, is the noop of the slot that it was put
+// on. One that comes well before that slot is the noop of a slot before, and late.
+func (s *slots) stands(last Instant, interval time.Duration) bool {
+	return last >= s.anchor-interval/early
+}
+
+// notDue is how many of the empty slots up to the anchor are due only after end, or within
+// tolerance of it: they are owed to nobody.
+func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {
+	latest := s.anchor // of the slots that may be empty
+	if s.stands(last, interval) {
+		latest -= interval
+	}
+	return whole(latest-(end-tolerance)+interval-1, interval)
 }
 
 // owed is how many slots passed empty between the anchor and end.
 func (s *slots) owed(end Instant, interval, tolerance time.Duration) uint64 {
 	return whole(end-s.anchor-tolerance, interval)
+}
+
+// nextDue is when the first slot after the instant at is due for which nothing has come.
+func (s *slots) nextDue(at, last Instant, interval time.Duration) Instant {
+	next := s.anchor
+	if s.stands(last, interval) {
+		next += interval
+	}
+	if next <= at {
+		next += time.Duration(whole(at-next, interval)+1) * interval
+	}
+	return next
 }
 
 // whole is how many whole intervals are in d.

@@ -1,0 +1,270 @@
+package ledger
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// stream plays arrivals, in intervals after the headers, into a ledger, and ends at end.
+func playAt(every time.Duration, end float64, noops ...Noop) Record {
+	l := New("a-1", &Config{Interval: every, Late: sec})
+	l.Connecting(0)
+	l.Opened(sec)
+	at := func(t float64) Instant { return sec + Instant(t*float64(every)) }
+	for _, n := range noops {
+		l.Noop(n)
+	}
+	l.AskedToEnd(at(end))
+	l.Closed(at(end)+time.Millisecond, "server", true, false)
+	return l.Record()
+}
+
+// noopAt is a noop so many intervals after the headers of playAt's stream.
+func noopAt(every time.Duration, t float64, number uint64) Noop {
+	return Noop{At: sec + Instant(t*float64(every)), Number: number, Intact: true}
+}
+
+// Each of these passed before.
+func TestALossRightBeforeTheEndIsFound(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{sec, 3 * sec, 15 * sec} {
+		for _, phase := range []float64{.2, .7, 1} {
+			for _, numbered := range []bool{false, true} {
+				var noops []Noop
+				for slot := range 9 {
+					if slot == 7 {
+						continue // the last but one; a service may lose it, or never make it
+					}
+					number := uint64(0)
+					if numbered {
+						number = uint64(len(noops) + 1)
+					}
+					noops = append(noops, noopAt(every, phase+float64(slot), number))
+				}
+				r := playAt(every, phase+8+.01, noops...)
+				require.EqualValues(t, 1, r.Missed(), "every %s from %v, numbered %v: %+v", every, phase, numbered, r)
+			}
+		}
+	}
+}
+
+func TestALateNoopRightBeforeTheEndIsNoLoss(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{false, true} {
+		var noops []Noop
+		for slot := range 8 {
+			at, number := .5+float64(slot), uint64(0)
+			if slot == 7 {
+				at += .7 // well before the next is due
+			}
+			if numbered {
+				number = uint64(slot + 1)
+			}
+			noops = append(noops, noopAt(15*sec, at, number))
+		}
+		r := playAt(15*sec, .5+8+.05, noops...) // the next is due 0.75 s before the end, less than LATE_MS
+		require.Zero(t, r.Missed(), "%+v", r)
+		require.EqualValues(t, 1, r.Hidden, "the next may have been lost or on its way: %+v", r)
+	}
+}
+
+// A schedule that begins early saved up credit for a slot that was never served.
+func TestASlotThatIsNeverServedIsMissed(t *testing.T) {
+	t.Parallel()
+	for _, head := range []float64{.01, .3, .6, 1} {
+		for _, first := range []float64{.2, .4, .45, 1} { // gap after the first noop
+			noops := []Noop{noopAt(sec, head, 1)}
+			at := head + first
+			for n := uint64(2); n <= 9; n++ {
+				if n == 6 {
+					at++
+				}
+				noops = append(noops, noopAt(sec, at, n))
+				at++
+			}
+			r := playAt(sec, at-.6, noops...)
+			require.True(t, r.Numbered)
+			require.EqualValues(t, 1, r.Missed(), "from %v, %v: %+v", head, first, r)
+		}
+	}
+}
+
+func TestIdsThatAreNoSequence(t *testing.T) {
+	t.Parallel()
+	decimal := func(n int) Noop { return Noop{Number: uint64(n)} } //nolint:gosec // small
+	hex := func(n int) Noop {
+		if text := fmt.Sprintf("%x", n); text[len(text)-1] > '9' || text[0] > '9' {
+			return Noop{OtherID: true}
+		}
+		var number uint64
+		_, _ = fmt.Sscan(fmt.Sprintf("%x", n), &number)
+		return Noop{Number: number}
+	}
+	small := []int{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3, 3, 8, 3, 2, 7}
+	for _, c := range []struct {
+		name string
+		id   func(i int) Noop // from 0
+	}{
+		{"a counter over 20 devices, of the first", func(i int) Noop { return decimal(1 + 20*i) }},
+		{"of the second", func(i int) Noop { return decimal(2 + 20*i) }},
+		{"a counter that others join later", func(i int) Noop { return decimal(1 + i + 19*max(i-3, 0)) }},
+		{"a counter over 1200 devices", func(i int) Noop { return decimal(1 + 1200*i) }},
+		{"steps of 2", func(i int) Noop { return decimal(2 * (i + 1)) }},
+		{"steps of 2 from 1", func(i int) Noop { return decimal(2*i + 1) }},
+		{"steps of 10", func(i int) Noop { return decimal(10 * i) }},
+		{"hexadecimal", func(i int) Noop { return hex(i + 1) }},
+		{"always 1", func(int) Noop { return decimal(1) }},
+		{"always 2", func(int) Noop { return decimal(2) }},
+		{"random and small", func(i int) Noop { return decimal(small[i]) }},
+		{"random and small, another part", func(i int) Noop { return decimal(small[29-i]) }},
+		{"backwards", func(i int) Noop { return decimal(31 - i) }},
+		{"now and then", func(i int) Noop { return map[bool]Noop{true: decimal(1 + i/5)}[i%5 == 0] }},
+		{"words", func(int) Noop { return Noop{OtherID: true} }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var numbered bool
+			for _, count := range []int{4, 8, 30} {
+				var noops []Noop
+				for i := range count {
+					n := c.id(i)
+					n.At, n.Intact = sec+Instant(i+1)*15*sec, true
+					noops = append(noops, n)
+				}
+				r := playAt(15*sec, float64(count)+.3, noops...)
+				numbered = r.Numbered
+				require.True(t, r.Faultless(), "%d noops: %+v", count, r)
+			}
+			require.False(t, numbered, "30 noops tell")
+		})
+	}
+}
+
+func TestASequenceWithFaultsStaysOne(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		numbers  []uint64 // one per interval; 0: nothing comes
+		received uint64
+		missed   uint64
+		doubled  uint64
+	}{
+		{"every second one is lost", []uint64{1, 0, 3, 0, 5, 0, 7, 0, 9}, 5, 4, 0},
+		{"all but the first two and the last", []uint64{1, 2, 0, 0, 0, 0, 0, 0, 9}, 3, 6, 0},
+		{"the server repeats itself from the seventh on", []uint64{1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7}, 7, 9, 9},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var noops []Noop
+			for i, n := range c.numbers {
+				if n > 0 {
+					noops = append(noops, noopAt(15*sec, float64(i+1), n))
+				}
+			}
+			r := playAt(15*sec, float64(len(c.numbers))+.3, noops...)
+			require.True(t, r.Numbered, "%+v", r)
+			require.Equal(t, [3]uint64{c.received, c.missed, c.doubled}, [3]uint64{r.Received, r.Missed(), r.Duplicated}, "%+v", r)
+		})
+	}
+	t.Run("each comes twice", func(t *testing.T) {
+		t.Parallel()
+		var noops []Noop
+		for n := uint64(1); n <= 9; n++ {
+			noops = append(noops, noopAt(15*sec, float64(n), n), noopAt(15*sec, float64(n), n))
+		}
+		r := playAt(15*sec, 9.3, noops...)
+		require.Equal(t, [3]uint64{9, 0, 9}, [3]uint64{r.Received, r.Missed(), r.Duplicated}, "%+v", r)
+	})
+}
+
+// The interval that the service keeps, whatever was planned.
+func TestTheIntervalIsMeasured(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 2, 4} {
+		for _, numbered := range []bool{false, true} {
+			for _, loses := range []bool{false, true} {
+				var noops []Noop
+				for n := range 40 {
+					if loses && n%9 == 5 {
+						continue
+					}
+					number := uint64(0)
+					if numbered {
+						number = uint64(n + 1)
+					}
+					jitter := .02 * float64(n*7%10) // of an interval
+					noops = append(noops, noopAt(15*sec, kept*(float64(n+1)+jitter), number))
+				}
+				r := playAt(15*sec, kept*41, noops...)
+				require.InDelta(t, kept*15, r.Interval.Seconds(), .01*kept*15, "numbered %v, loses %v: %+v", numbered, loses, r)
+				if off := kept < .98 || kept > 1.02; off {
+					require.Greater(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "numbered %v, loses %v: %+v", numbered, loses, r)
+				} else {
+					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100)
+				}
+			}
+		}
+	}
+}
+
+// A hold-up makes each noop of it late, not the first alone.
+func TestEachNoopOfABurstIsLate(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{false, true} {
+		l := New("a-1", &Config{Interval: 5 * sec, Late: sec})
+		l.Connecting(0)
+		l.Opened(sec)
+		var lateness []time.Duration
+		book := func(at Instant, n uint64) {
+			if !numbered {
+				n = 0
+			}
+			a := l.Noop(Noop{At: at, Number: n, Intact: true})
+			lateness = append(lateness, a.Lateness[:a.N]...)
+		}
+		for n := uint64(1); n <= 5; n++ {
+			book(sec+Instant(n)*5*sec, n)
+		}
+		for n := uint64(6); n <= 11; n++ { // due at 31 s … 56 s, held up until 60 s
+			book(60*sec, n)
+		}
+		book(61*sec, 12)
+		late := l.Record().Late
+		require.EqualValues(t, 6, late, "numbered %v: %v", numbered, lateness)
+		require.Equal(t, 29*sec, l.Record().MaxLateness.Round(sec))
+		for _, want := range []time.Duration{29 * sec, 24 * sec, 19 * sec, 14 * sec, 9 * sec, 4 * sec} {
+			require.Contains(t, rounded(lateness), want, "numbered %v", numbered)
+		}
+	}
+}
+
+func rounded(all []time.Duration) (out []time.Duration) {
+	for _, d := range all {
+		out = append(out, d.Round(sec))
+	}
+	return out
+}
+
+// Who asks for the end when nothing is due leaves nothing undecided.
+func TestUndecided(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{false, true} {
+		number := uint64(0)
+		if numbered {
+			number = 1
+		}
+		p := newTape(t)
+		p.noop(7*sec, number).regular(2, 5, numbered)
+		for _, c := range []struct{ after, want time.Duration }{
+			{sec, 0}, {13 * sec, 0}, {interval, sec}, {interval + sec/2, sec / 2}, {interval + sec, 0}, {2 * interval, sec},
+		} {
+			require.Equal(t, c.want, p.Undecided(p.at+c.after), "%v after the last noop", c.after)
+		}
+		r := p.end(interval + p.Undecided(p.at+interval))
+		require.EqualValues(t, 1, r.Missed())
+		require.Zero(t, r.Hidden, "%+v", r)
+	}
+}

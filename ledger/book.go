@@ -1,0 +1,152 @@
+package ledger
+
+import "time"
+
+// life is what both books know of the connection.
+type life struct {
+	cfg        *Config
+	streams    int     // how many were opened
+	openedAt   Instant // headers of the present one
+	endAskedAt Instant // when the end was asked for; 0: not yet
+}
+
+// openedAtEnd says that the present stream was opened after the end was asked for. It owes no
+// noop, but may bring what the streams before it owed.
+func (l *life) openedAtEnd() bool { return l.endAskedAt != 0 && l.openedAt >= l.endAskedAt }
+
+// A book accounts for the noops of a connection. There are two, because each sees what the
+// other cannot; see clockBook and numberBook.
+type book struct {
+	*life
+	sum
+	slots   slots
+	pace    pace
+	sawNoop bool    // on this stream
+	lastAt  Instant // the gap clock: last noop of this stream, or its headers
+}
+
+// fill writes what this book says into a record.
+func (b *book) fill(r *Record) {
+	b.sum.fill(r)
+	b.pace.fill(r, b.cfg.Interval)
+	r.LastAt = b.lastAt
+}
+
+func (b *book) opened(at Instant) { b.sawNoop, b.lastAt = false, at }
+
+// passed is how many slots the arrival is past the last one. The first noop of a stream has
+// no phase yet: up to 1.5 intervals after the headers it is the first slot.
+func (b *book) passed(at Instant) int64 {
+	interval := b.cfg.Interval
+	if b.sawNoop {
+		return b.slots.advance(at, interval)
+	}
+	if b.streams > 1 && b.slots.anchor > 0 { // not resumed by number: the outage counts too
+		b.silence(b.openedAt, b.slots.settle()+b.slots.owed(b.openedAt, interval, 0)) // nothing is on its way any more
+	}
+	b.slots.start(at)
+	return b.headSlots(at)
+}
+
+// headSlots is how many slots the first noop of a stream closes. The first is due within an
+// interval; rounding tells a noop that comes in place of a lost one, also a moment early.
+func (b *book) headSlots(at Instant) int64 {
+	if head := at - b.openedAt; head > b.cfg.Interval*3/2 {
+		return nearest(head, b.cfg.Interval)
+	}
+	return 1
+}
+
+// oweSinceHeaders lets the clock begin where not one noop has told its phase.
+func (b *book) oweSinceHeaders() {
+	if b.slots.anchor == 0 {
+		b.slots.anchor = b.openedAt
+	}
+}
+
+func (b *book) count(n *Noop) {
+	if n.Intact {
+		b.received++
+		return
+	}
+	b.countCorrupted(n)
+}
+
+//go:noinline
+func (b *book) countCorrupted(n *Noop) {
+	b.corrupted++
+	number := n.Number
+	if number == 0 {
+		number = b.noops()
+	}
+	b.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data})
+}
+
+func (b *book) gapClock(at Instant, gap time.Duration) {
+	b.lastAt = at
+	b.maxGap = max(b.maxGap, gap)
+}
+
+// silence notes slots that stayed empty before the instant at.
+func (b *book) silence(at Instant, count uint64) {
+	if count > 0 {
+		b.notSent(b.noops(), at, count)
+	}
+}
+
+//go:noinline
+func (b *book) notSent(from uint64, at Instant, count uint64) {
+	b.unsent += count
+	b.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
+}
+
+// lateBy counts how late a noop was.
+func (b *book) lateBy(a *Arrival, number uint64, at Instant, lateness time.Duration) {
+	lateness = max(lateness, 0)
+	a.Lateness[a.N] = lateness
+	a.N++
+	b.maxLateness = max(b.maxLateness, lateness)
+	if lateness > b.cfg.Late {
+		a.Late++
+		b.tooLate(number, at, lateness)
+	}
+}
+
+//go:noinline
+func (b *book) tooLate(number uint64, at Instant, lateness time.Duration) {
+	b.late++
+	b.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
+}
+
+// inBurst is how late a noop is that comes before the next slot while others are in doubt: it was
+// held up with them, and its own slot is as far back as slots are in doubt still.
+func (b *book) inBurst(at Instant) time.Duration {
+	return at - (b.slots.anchor - time.Duration(b.slots.balance)*b.cfg.Interval)
+}
+
+// close settles the clock's side at the end of a stream that none should follow, and returns how
+// many slots before the last arrival are found empty. One may follow: a client that reconnects
+// though the end was asked for. What was found is not found again then.
+func (b *book) close(end Instant) (unsent uint64) {
+	interval, tolerance := b.cfg.Interval, b.cfg.tolerance()
+	b.oweSinceHeaders()
+	tail := b.slots.owed(end, interval, tolerance)
+	notDue := b.slots.notDue(end, b.lastAt, interval, tolerance)
+	if b.sawNoop && b.slots.nextDue(end-tolerance, b.lastAt, interval) <= end+share(interval, aboutDue) {
+		b.hidden++ // it may have been on its way
+	}
+	unsent = b.slots.settle()
+	if !b.openedAtEnd() {
+		unsent -= min(unsent, notDue)
+	}
+	if tail > 0 {
+		b.tail += tail
+		b.find(Finding{Kind: KindTail, From: b.noops() + 1, Count: tail, At: end})
+		b.slots.anchor += time.Duration(tail) * interval
+	}
+	return unsent
+}
+
+func share(interval time.Duration, of float64) time.Duration {
+	return time.Duration(float64(interval) * of)
+}

@@ -1,0 +1,133 @@
+package ledger
+
+import "time"
+
+// A clockBook accounts by the clock alone: every interval owes one noop. It knows nothing of
+// numbers, so it holds for any service.
+type clockBook struct {
+	book
+	early       earlyArrival // one that may have been a duplicate
+	pendingGap  time.Duration
+	pendingSlot int64
+}
+
+// An earlyArrival without number is the next noop, if the one before was late, or the same
+// again. What comes after it tells.
+type earlyArrival struct {
+	before  Instant // the anchor before it
+	at      Instant // 0: there is none
+	intact  bool
+	ordinal uint64
+}
+
+// knownPhase is after how many noops an early arrival that nothing follows is taken for one
+// that came again.
+const knownPhase = 8
+
+func (b *clockBook) noop(n *Noop) (a Arrival) {
+	interval := b.cfg.Interval
+	gap := n.At - b.lastAt
+	if before := b.early.before; b.early.at > 0 && n.At-before < interval+(b.early.at-before)/2 {
+		b.takeForDuplicate() // the slot that the early one took is that of this one
+	}
+	b.early = earlyArrival{}
+	before := b.slots.anchor
+	doubt := b.slots.balance > 0
+	first := !b.sawNoop
+	if !first && gapSince(b.pace.last, n.At, interval) {
+		b.pace.gap(n.At)
+	}
+	slotsPassed := b.passed(n.At)
+	ordinal := b.noops() + 1
+	if slotsPassed == 0 && !doubt {
+		if !b.phaseUnknown(n.At, gap) {
+			b.duplicated++
+			b.found(KindDuplicated, ordinal-1, n.At)
+			return a
+		}
+		b.slots.anchor, slotsPassed = n.At, 1
+	}
+	if doubt && b.pendingGap > 0 { // how late the one before was is decided now
+		was := b.pendingGap - time.Duration(b.pendingSlot)*interval
+		if slotsPassed == 0 {
+			was = b.pendingGap - interval
+		}
+		b.lateBy(&a, ordinal-1, b.lastAt, was)
+		b.pendingGap = 0
+	}
+	b.silence(b.lastAt, b.slots.book(n.At, slotsPassed, 1, 0, true))
+	switch {
+	case slotsPassed > 1:
+		b.pendingGap, b.pendingSlot = gap, slotsPassed
+	case slotsPassed == 0:
+		b.lateBy(&a, ordinal, n.At, b.inBurst(n.At))
+	default:
+		b.lateBy(&a, ordinal, n.At, gap-interval)
+	}
+	if since := n.At - before; !first && !doubt && since >= interval/4 && since < interval*3/4 {
+		b.early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
+	}
+	if first {
+		b.begin(n.At, slotsPassed)
+	}
+	b.gapClock(n.At, gap)
+	a.Counted, b.sawNoop = true, true
+	b.count(n)
+	return a
+}
+
+// gapSince says that an arrival is no copy or neighbour of the one before, in the same burst.
+func gapSince(last, at Instant, interval time.Duration) bool { return at-last >= interval/50 }
+
+// begin notes what the first noop of a stream leaves undecided: whether one before it was lost
+// cannot be told where it would have been due after the headers; and what was sent while no
+// stream was open is only reckoned.
+func (b *clockBook) begin(at Instant, slotsPassed int64) {
+	b.pace.start(at)
+	phase := at - b.openedAt - time.Duration(slotsPassed-1)*b.cfg.Interval
+	if phase >= share(b.cfg.Interval, startsAtOnce) {
+		b.hidden++
+	}
+	if b.streams > 1 {
+		b.hidden++
+	}
+}
+
+// takeForDuplicate finds that the early arrival was a noop that came again.
+func (b *clockBook) takeForDuplicate() {
+	if b.early.intact {
+		b.received--
+	} else {
+		b.corrupted--
+		b.withdraw(KindCorrupted, b.early.at)
+	}
+	b.duplicated++
+	b.found(KindDuplicated, b.early.ordinal-1, b.early.at)
+	b.slots.anchor = b.early.before
+	b.early = earlyArrival{}
+}
+
+// phaseUnknown says that an arrival before the next slot may still be right: the first noop
+// of the stream was late, so that the anchor is late too.
+func (b *clockBook) phaseUnknown(at Instant, gap time.Duration) bool {
+	if b.slots.steady {
+		return false
+	}
+	behind := gap >= b.cfg.Interval/4 || b.slots.anchor-b.openedAt > b.cfg.Interval*3/2
+	return behind && b.noops() <= whole(at-b.openedAt, b.cfg.Interval)
+}
+
+func (b *clockBook) lose() { b.oweSinceHeaders() }
+
+func (b *clockBook) close(end Instant) {
+	if b.early.at > 0 && b.early.ordinal > knownPhase {
+		b.takeForDuplicate()
+	}
+	at := b.lastAt
+	b.silence(at, b.book.close(end))
+}
+
+func (b *clockBook) fill(r *Record) {
+	b.book.fill(r)
+	r.Last, r.Lost, r.Numberings = 0, 0, 0
+}

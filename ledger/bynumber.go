@@ -1,0 +1,207 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// A numberBook accounts by the numbers that noops carry: 1, 2, 3 … per device. A hole is a noop
+// that was sent and lost, a number seen twice is a duplicate, one that fills a hole is reordered.
+// Beside that the clock tells slots for which the service made no number.
+type numberBook struct {
+	book
+	ids        ids
+	numbers    numbers
+	from       uint64  // the first number of a noop in this numbering
+	since      Instant // and when it came
+	messages   uint64  // distinct numbered events that are no noops
+	numberings int
+	skipped    uint64  // numbers that a message, not a noop, skipped since the last noop
+	headStart  int64   // numbers before the first noop for which the clock had no slot
+	doubtAt    Instant // when slots last came into doubt
+	doubtful   uint64  // and before which noop
+	silent     int64   // slots that stayed empty on lost streams since the last noop
+}
+
+// maxJump is how far numbers may skip at once. What lies beyond is no number of this
+// numbering, and would drown every sum it is added to.
+const maxJump = 1 << 32
+
+// plausible says whether the first number can be one of a numbering per device that began at 1.
+func (b *numberBook) plausible(at Instant, number uint64) bool {
+	return number > 0 && number <= b.numbers.highest+2+whole(at-b.openedAt, b.cfg.Interval)
+}
+
+func (b *numberBook) message(at Instant, number uint64) {
+	if number == 0 || number > b.numbers.highest+maxJump {
+		return
+	}
+	switch s, grew := b.numbers.see(number, at); s {
+	case inOrder:
+		b.messages++
+		b.skipped += grew - 1
+	case filled:
+		b.messages++
+		b.reordered++
+		b.found(KindReordered, number, at)
+	case repeated:
+		b.duplicated++
+		b.found(KindDuplicated, number, at)
+	}
+}
+
+func (b *numberBook) noop(n *Noop) (a Arrival) {
+	if n.Number == 0 || n.Number > b.numbers.highest+1+maxJump {
+		b.renumber(n)
+	}
+	if !b.sawNoop && b.streams > 1 && n.Number == 1 && b.numbers.highest > 1 {
+		b.restart(n.At)
+	}
+	known := b.numbers.known
+	sight, grew := b.numbers.see(n.Number, n.At)
+	if sight == repeated {
+		if b.sawNoop && n.At-b.slots.anchor >= b.cfg.Interval/2 {
+			b.ids.stale++
+		}
+		b.duplicated++
+		b.found(KindDuplicated, n.Number, n.At)
+		return a
+	}
+	gap, first, doubt := n.At-b.lastAt, !b.sawNoop, b.slots.balance > 0
+	if !known {
+		b.from, b.since = n.Number, n.At
+	}
+	leapt := sight == inOrder && grew > 1 && b.aheadOfClock(n)
+	next := sight == inOrder && grew == 1
+	if sight == inOrder {
+		grew, b.skipped = grew+b.skipped, 0
+	}
+	passed := b.enter(n.At, int64(grew))
+	b.gapClock(n.At, gap)
+	a.Counted, b.sawNoop, b.silent = true, true, 0
+	b.count(n)
+	switch {
+	case sight == filled:
+		b.ids.filled(n.At-b.numbers.skippedAt >= 2*b.cfg.Interval)
+		b.reordered++
+		b.found(KindReordered, n.Number, n.At)
+		return a
+	case first:
+		b.pace.start(n.At)
+	default:
+		b.pace.step(n.At, int64(grew))
+	}
+	switch {
+	case leapt:
+		b.ids.leap++
+	case next && known:
+		b.ids.sawNext()
+	}
+	if doubt && passed == 0 && grew == 1 {
+		b.lateBy(&a, n.Number, n.At, b.inBurst(n.At))
+	} else {
+		b.lateBy(&a, n.Number, n.At, gap-time.Duration(grew)*b.cfg.Interval)
+	}
+	return a
+}
+
+// aheadOfClock says that more numbers were taken than there was time for since the first noop of
+// this numbering: messages take some, and one may be about to be due.
+func (b *numberBook) aheadOfClock(n *Noop) bool {
+	slots := uint64(nearest(n.At-b.since, b.cfg.Interval)) //nolint:gosec // not negative
+	return n.Number > b.from+slots+b.messages+1
+}
+
+// renumber gives a noop that has to have a number, and has none that can be, the one it should
+// have had.
+//
+//go:noinline
+func (b *numberBook) renumber(n *Noop) {
+	b.ids.other++
+	next := b.numbers.highest + 1
+	if n.Number == 0 {
+		n.Data = "a noop without number"
+	} else {
+		n.Data = fmt.Sprintf("a noop with the number %d after %d", n.Number, b.numbers.highest)
+	}
+	n.Number, n.Intact = next, false
+}
+
+// due returns the slots that passed. A stream opened after the end was asked for owes nothing,
+// though it may deliver what earlier streams missed.
+func (b *numberBook) due(passed int64) int64 {
+	if b.openedAtEnd() {
+		return 0
+	}
+	return passed
+}
+
+// enter enters an arrival that makes grew more numbers known, and returns how many slots passed.
+func (b *numberBook) enter(at Instant, grew int64) int64 {
+	resumed := b.streams > 1 && !b.sawNoop && b.numbers.known
+	b.numbers.known = true
+	if resumed { // the numbers cover the outage, whatever the clock says of it, but no silence before it
+		passed := b.due(b.resumedSlots(at)) + b.silent
+		if passed > grew {
+			b.doubt(at)
+		}
+		b.slots.resume(at, passed, grew)
+		return passed
+	}
+	passed := b.due(b.passed(at))
+	switch {
+	case !b.sawNoop && grew > passed: // the phase is unknown yet: the numbers know better
+		b.headStart = grew - passed
+		passed = grew
+	case grew == 0 && b.headStart > 0: // one of them is here after all
+		b.headStart--
+		grew = 1
+	}
+	if passed > grew {
+		b.doubt(at)
+	}
+	ahead := min(b.numbers.missing(), maxJump)
+	b.slots.book(at, passed, grew, int64(ahead), false)
+	return passed
+}
+
+// doubt notes that slots before this arrival stayed empty so far.
+func (b *numberBook) doubt(at Instant) { b.doubtAt, b.doubtful = at, b.noops()+1 }
+
+// resumedSlots is headSlots of a stream that may begin with replays, which take no slot.
+func (b *numberBook) resumedSlots(at Instant) int64 {
+	if at-b.openedAt < b.cfg.Interval/4 {
+		return 0
+	}
+	return b.headSlots(at)
+}
+
+func (b *numberBook) restart(at Instant) {
+	b.numberings = max(b.numberings, 1) + 1
+	b.found(KindRestarted, b.numbers.highest, at)
+	for _, h := range b.numbers.restart() {
+		b.find(Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.to - h.from + 1, At: h.at})
+	}
+	b.skipped = 0
+}
+
+// lose notes that the stream is lost, and another follows.
+func (b *numberBook) lose(at Instant) {
+	since := b.openedAt
+	if b.sawNoop {
+		since = b.slots.anchor
+	}
+	b.oweSinceHeaders()
+	b.silent += int64(whole(at-since-b.cfg.tolerance(), b.cfg.Interval)) //nolint:gosec // small
+}
+
+func (b *numberBook) close(end Instant) {
+	if unsent := b.book.close(end); unsent > 0 {
+		b.notSent(b.doubtful, b.doubtAt, unsent)
+	}
+}
+
+func (b *numberBook) fill(r *Record) {
+	b.book.fill(r)
+	r.Last, r.Lost, r.Numberings, r.Messages = b.numbers.highest, b.numbers.lost(), b.numberings, b.messages
+}

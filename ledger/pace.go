@@ -1,0 +1,82 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// earlyGaps is after how many gaps their median tells the interval well enough to count by it.
+const earlyGaps = 7
+
+// pace measures the interval that a service keeps on a stream, whatever the plan says: the time
+// between the first and the last noop, divided by the intervals between them. Where numbers tell
+// these, they are known; else the median of the first gaps does.
+type pace struct {
+	first, last Instant
+	steps       int64
+	early       [earlyGaps]time.Duration // the first gaps, for the clock
+	gaps        int
+	typical     time.Duration // their median, once there are enough
+}
+
+// start begins with the first noop of a stream.
+func (p *pace) start(at Instant) { *p = pace{first: at, last: at} }
+
+// step enters a noop so many intervals after the one before.
+func (p *pace) step(at Instant, n int64) { p.last, p.steps = at, p.steps+n }
+
+// gap enters a noop by the clock.
+func (p *pace) gap(at Instant) {
+	gap := at - p.last
+	p.last = at
+	if p.gaps < earlyGaps {
+		p.early[p.gaps] = gap
+		if p.gaps++; p.gaps == earlyGaps {
+			p.typical = p.median()
+			for _, g := range p.early {
+				p.steps += nearest(g, p.typical)
+			}
+		}
+		return
+	}
+	p.steps += nearest(gap, p.typical)
+}
+
+func (p *pace) median() time.Duration {
+	gaps := slices.Clone(p.early[:p.gaps])
+	slices.Sort(gaps)
+	return gaps[len(gaps)/2]
+}
+
+func nearest(gap, interval time.Duration) int64 {
+	if interval <= 0 {
+		return 0
+	}
+	return int64((gap + interval/2) / interval)
+}
+
+// intervals is how many lie between the first noop and the last.
+func (p *pace) intervals() int64 {
+	if p.gaps == 0 || p.typical > 0 {
+		return p.steps
+	}
+	var steps int64
+	for _, g := range p.early[:p.gaps] {
+		steps += nearest(g, p.median())
+	}
+	return steps
+}
+
+// fewest is from how many intervals on a pace is told.
+const fewest = 4
+
+// fill writes the interval into a record, and how far it may be off: by the jitter at both ends,
+// and by what was late.
+func (p *pace) fill(r *Record, interval time.Duration) {
+	n := p.intervals()
+	if n < fewest {
+		return
+	}
+	r.Interval = (p.last - p.first) / time.Duration(n)
+	r.IntervalError = (time.Duration(float64(interval)*jitter) + r.MaxLateness) / time.Duration(n)
+}

@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// A sum is what one of the two books counts.
+type sum struct {
+	received, unsent, tail, duplicated, reordered, corrupted, late uint64
+	hidden                                                         uint64
+	maxGap, maxLateness                                            time.Duration
+
+	findings []Finding
+	unlisted int
+}
+
+// noops is how many distinct ones came.
+func (s *sum) noops() uint64 { return s.received + s.corrupted }
+
+func (s *sum) find(f Finding) {
+	if len(s.findings) >= maxFindings || f.Kind == KindLate && s.late > maxLateFindings {
+		s.unlisted++
+		return
+	}
+	s.findings = append(s.findings, f)
+}
+
+// withdraw takes back the finding of that kind and time.
+func (s *sum) withdraw(kind Kind, at Instant) {
+	before := len(s.findings)
+	s.findings = slices.DeleteFunc(s.findings, func(f Finding) bool { return f.Kind == kind && f.At == at })
+	if len(s.findings) == before {
+		s.unlisted--
+	}
+}
+
+// found is find without room for a Finding on the caller's stack; see Ledger.Noop.
+//
+//go:noinline
+func (s *sum) found(kind Kind, from uint64, at Instant) {
+	s.find(Finding{Kind: kind, From: from, At: at})
+}
+
+// fill writes the counts into a record.
+func (s *sum) fill(r *Record) {
+	r.Received, r.Unsent, r.Tail = s.received, s.unsent, s.tail
+	r.Duplicated, r.Reordered, r.Corrupted, r.Late = s.duplicated, s.reordered, s.corrupted, s.late
+	r.Hidden, r.MaxGap, r.MaxLateness = s.hidden, s.maxGap, s.maxLateness
+}
