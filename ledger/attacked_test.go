@@ -256,10 +256,11 @@ func TestUndecided(t *testing.T) {
 		if numbered {
 			number = 1
 		}
+		const within = sec + interval/50
 		p := newTape(t)
 		p.noop(7*sec, number).regular(2, 5, numbered)
 		for _, c := range []struct{ after, want time.Duration }{
-			{sec, 0}, {13 * sec, 0}, {interval, sec}, {interval + sec/2, sec / 2}, {interval + sec, 0}, {2 * interval, sec},
+			{sec, 0}, {13 * sec, 0}, {interval, within}, {interval + sec/2, within - sec/2}, {interval + within, 0}, {2 * interval, within},
 		} {
 			require.Equal(t, c.want, p.Undecided(p.at+c.after), "%v after the last noop", c.after)
 		}

@@ -34,6 +34,9 @@ func (b *book) fill(r *Record) {
 
 func (b *book) opened(at Instant) { b.sawNoop, b.lastAt = false, at }
 
+// inBurst says that an arrival is right behind the one before: held up with it, or a copy.
+func (b *book) inBurst(at Instant) bool { return b.sawNoop && at-b.lastAt < b.cfg.Interval/50 }
+
 // passed is how many slots the arrival is past the last one. The first noop of a stream has
 // no phase yet: up to 1.5 intervals after the headers it is the first slot.
 func (b *book) passed(at Instant) int64 {
@@ -118,9 +121,9 @@ func (b *book) tooLate(number uint64, at Instant, lateness time.Duration) {
 	b.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// inBurst is how late a noop is that comes before the next slot while others are in doubt: it was
+// heldUp is how late a noop is that comes before the next slot while others are in doubt: it was
 // held up with them, and its own slot is as far back as slots are in doubt still.
-func (b *book) inBurst(at Instant) time.Duration {
+func (b *book) heldUp(at Instant) time.Duration {
 	return at - (b.slots.anchor - time.Duration(b.slots.balance)*b.cfg.Interval)
 }
 
@@ -130,9 +133,13 @@ func (b *book) inBurst(at Instant) time.Duration {
 func (b *book) close(end Instant) (unsent uint64) {
 	interval, tolerance := b.cfg.Interval, b.cfg.tolerance()
 	b.oweSinceHeaders()
-	tail := b.slots.owed(end, interval, tolerance)
+	about := share(interval, aboutDue)
+	tail := b.slots.owed(end, interval, tolerance+about)
 	notDue := b.slots.notDue(end, b.lastAt, interval, tolerance)
-	if b.sawNoop && b.slots.nextDue(end-tolerance, b.lastAt, interval) <= end+share(interval, aboutDue) {
+	switch {
+	case !b.sawNoop:
+		b.hidden += 2 // one at each end: nothing tells the phase
+	case b.slots.nextDue(end-tolerance-about, b.lastAt, interval) <= end+about:
 		b.hidden++ // it may have been on its way
 	}
 	unsent = b.slots.settle()

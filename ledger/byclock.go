@@ -9,6 +9,8 @@ type clockBook struct {
 	early       earlyArrival // one that may have been a duplicate
 	pendingGap  time.Duration
 	pendingSlot int64
+	headLate    bool // the first noop of the stream came after its first slot
+	loose       bool // the last gap was longer than jitter makes it, while the phase was unknown
 }
 
 // An earlyArrival without number is the next noop, if the one before was late, or the same
@@ -22,7 +24,7 @@ type earlyArrival struct {
 
 // knownPhase is after how many noops an early arrival that nothing follows is taken for one
 // that came again.
-const knownPhase = 8
+const knownPhase = 5
 
 func (b *clockBook) noop(n *Noop) (a Arrival) {
 	interval := b.cfg.Interval
@@ -34,13 +36,28 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	before := b.slots.anchor
 	doubt := b.slots.balance > 0
 	first := !b.sawNoop
-	if !first && gapSince(b.pace.last, n.At, interval) {
+	burst := b.inBurst(n.At)
+	if !first && !burst {
 		b.pace.gap(n.At)
 	}
+	ahead := doubt && !b.slots.stands(b.lastAt, interval)
+	inStep := ahead && !b.slots.steady && (gap-interval).Abs() < share(interval, early)
+	if b.loose && (gap-interval).Abs() < share(interval, early) {
+		b.hidden++ // the noop before was in step: then the one before that was late, and one more was due
+	}
+	b.loose = !first && !b.slots.steady && !doubt && gap > interval+share(interval, jitter)
 	slotsPassed := b.passed(n.At)
+	b.loose = b.loose && slotsPassed == 1
+	switch {
+	case inStep: // the last arrival was on a slot of its own after all: these two tell the phase
+		b.slots.anchor, slotsPassed = n.At, 1
+	case ahead && slotsPassed > 0: // the last arrival was late, and its slot not due yet: that is to be filled now
+		b.slots.balance--
+		slotsPassed++
+	}
 	ordinal := b.noops() + 1
-	if slotsPassed == 0 && !doubt {
-		if !b.phaseUnknown(n.At, gap) {
+	if slotsPassed == 0 && (!doubt || b.slots.tooEarly(n.At, interval)) {
+		if doubt || !b.phaseUnknown(n.At, gap) {
 			b.duplicated++
 			b.found(KindDuplicated, ordinal-1, n.At)
 			return a
@@ -55,12 +72,12 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 		b.lateBy(&a, ordinal-1, b.lastAt, was)
 		b.pendingGap = 0
 	}
-	b.silence(b.lastAt, b.slots.book(n.At, slotsPassed, 1, 0, true))
+	b.silence(b.lastAt, b.slots.book(n.At, slotsPassed, 1, 0, burst, true))
 	switch {
 	case slotsPassed > 1:
 		b.pendingGap, b.pendingSlot = gap, slotsPassed
 	case slotsPassed == 0:
-		b.lateBy(&a, ordinal, n.At, b.inBurst(n.At))
+		b.lateBy(&a, ordinal, n.At, b.heldUp(n.At))
 	default:
 		b.lateBy(&a, ordinal, n.At, gap-interval)
 	}
@@ -76,16 +93,13 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	return a
 }
 
-// gapSince says that an arrival is no copy or neighbour of the one before, in the same burst.
-func gapSince(last, at Instant, interval time.Duration) bool { return at-last >= interval/50 }
-
 // begin notes what the first noop of a stream leaves undecided: whether one before it was lost
 // cannot be told where it would have been due after the headers; and what was sent while no
 // stream was open is only reckoned.
 func (b *clockBook) begin(at Instant, slotsPassed int64) {
 	b.pace.start(at)
-	phase := at - b.openedAt - time.Duration(slotsPassed-1)*b.cfg.Interval
-	if phase >= share(b.cfg.Interval, startsAtOnce) {
+	b.headLate = at-b.openedAt > b.cfg.Interval*3/2
+	if slotsPassed > 1 || at-b.openedAt >= share(b.cfg.Interval, startsAtOnce) {
 		b.hidden++
 	}
 	if b.streams > 1 {
@@ -113,13 +127,16 @@ func (b *clockBook) phaseUnknown(at Instant, gap time.Duration) bool {
 	if b.slots.steady {
 		return false
 	}
-	behind := gap >= b.cfg.Interval/4 || b.slots.anchor-b.openedAt > b.cfg.Interval*3/2
+	behind := gap >= b.cfg.Interval/4 || b.headLate
 	return behind && b.noops() <= whole(at-b.openedAt, b.cfg.Interval)
 }
 
 func (b *clockBook) lose() { b.oweSinceHeaders() }
 
 func (b *clockBook) close(end Instant) {
+	if b.noops() == 1 {
+		b.hidden++ // one noop alone tells little of the phase
+	}
 	if b.early.at > 0 && b.early.ordinal > knownPhase {
 		b.takeForDuplicate()
 	}

@@ -12,8 +12,8 @@ type numberBook struct {
 	book
 	ids        ids
 	numbers    numbers
-	from       uint64  // the first number of a noop in this numbering
-	since      Instant // and when it came
+	from       uint64  // how many numbers the first noop of this numbering allows
+	since      Instant // when it came
 	messages   uint64  // distinct numbered events that are no noops
 	numberings int
 	skipped    uint64  // numbers that a message, not a noop, skipped since the last noop
@@ -69,7 +69,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 	}
 	gap, first, doubt := n.At-b.lastAt, !b.sawNoop, b.slots.balance > 0
 	if !known {
-		b.from, b.since = n.Number, n.At
+		b.from, b.since = max(n.Number, uint64(b.headSlots(n.At))), n.At //nolint:gosec // above 0
 	}
 	leapt := sight == inOrder && grew > 1 && b.aheadOfClock(n)
 	next := sight == inOrder && grew == 1
@@ -98,7 +98,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 		b.ids.sawNext()
 	}
 	if doubt && passed == 0 && grew == 1 {
-		b.lateBy(&a, n.Number, n.At, b.inBurst(n.At))
+		b.lateBy(&a, n.Number, n.At, b.heldUp(n.At))
 	} else {
 		b.lateBy(&a, n.Number, n.At, gap-time.Duration(grew)*b.cfg.Interval)
 	}
@@ -160,8 +160,11 @@ func (b *numberBook) enter(at Instant, grew int64) int64 {
 	if passed > grew {
 		b.doubt(at)
 	}
+	if passed > 1 && grew == passed && b.sawNoop {
+		b.slots.anchor = min(b.slots.anchor, at) // the numbers say that it is the noop of this slot
+	}
 	ahead := min(b.numbers.missing(), maxJump)
-	b.slots.book(at, passed, grew, int64(ahead), false)
+	b.slots.book(at, passed, grew, int64(ahead), b.inBurst(at), false)
 	return passed
 }
 

@@ -232,12 +232,12 @@ func (l *Ledger) Undecided(at Instant) time.Duration {
 	if !l.streamOpen || !b.sawNoop {
 		return 0
 	}
-	tolerance := l.cfg.tolerance()
-	due := b.slots.nextDue(at-tolerance, b.lastAt, l.cfg.Interval)
-	if at < due-tolerance/4 {
+	within := l.cfg.tolerance() + share(l.cfg.Interval, aboutDue)
+	due := b.slots.nextDue(at-within, b.lastAt, l.cfg.Interval)
+	if at < due-within/4 {
 		return 0
 	}
-	return due + tolerance - at
+	return due + within - at
 }
 
 // Record is a copy of the account as it stands.

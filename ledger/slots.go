@@ -6,13 +6,14 @@ import "time"
 const (
 	// jitter is how far after its due time a noop may come without being held up, in intervals.
 	jitter = .3
-	// early is how far before its slot an arrival may come and still be the noop of that slot: the
-	// schedule is known by the earliest arrivals, and nothing arrives before it is sent.
-	early = 8 // an eighth of an interval
+	// early is how far before its slot an arrival may come and still be the noop of that slot, in
+	// intervals: the schedule is known by the earliest arrivals, and nothing arrives before it is
+	// sent. earlyAtFirst holds while few have come, and all of them may have been somewhat late.
+	early, earlyAtFirst = .125, .2
 	// startsAtOnce is the share of an interval below which the first noop of a stream must be the
 	// first that was owed: one before it would have been due before the headers.
 	startsAtOnce = .98
-	// aboutDue is how close to the end a slot may be and count as due by then, in intervals.
+	// aboutDue is how exactly a slot after the last arrival is known, in intervals.
 	aboutDue = .02
 )
 
@@ -29,6 +30,8 @@ type slots struct {
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
 	next    bool  // the last arrival came one slot after another
 	steady  bool  // that happened once without a hole: the phase is known
+	// arrivals are those on a slot of their own, up to knownPhase.
+	arrivals int8
 }
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
@@ -47,11 +50,12 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	if since < interval/2 {
 		return 0
 	}
+	s.arrivals = min(s.arrivals+1, knownPhase)
 	n := int64((since + interval/2) / interval)
 	s.anchor += time.Duration(n) * interval
 	drift := at - s.anchor
 	switch {
-	case n == 1 && drift < 0 && s.balance <= 0:
+	case n == 1 && drift < 0 && (s.balance <= 0 || !s.steady):
 		// Nearer to the true schedule than the anchor was: nothing arrives before it is sent.
 		s.anchor = at
 	case n == 1 && drift < 0:
@@ -66,15 +70,16 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 
 // book enters n slots that passed by the arrival at the instant at against covered noops
 // (arrived, or known by their number), and returns how many slots are thereby settled as
-// never sent, where settle says that the doubt ends here. Numbers may be ahead of the clock by
+// never sent, where settle says that the doubt ends here. burst says that it came right behind the
+// one before, which tells nothing of when it was due. Numbers may be ahead of the clock by
 // as many as are missing below them: two that are swapped are, for a moment. Any further ahead
 // they say that the schedule is earlier than it was taken for. So a server that hurries saves
 // nothing up for a silence later.
-func (s *slots) book(at Instant, n, covered, ahead int64, settle bool) (unsent uint64) {
+func (s *slots) book(at Instant, n, covered, ahead int64, burst, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0
-	case !s.steady && n < covered:
+	case !s.steady && n < covered && !burst:
 		// The phase is unknown yet: what came before was a replay, or late. This one knows the
 		// phase better, and it is no noop that could be missing later.
 		s.anchor, ahead = at, 0
@@ -100,7 +105,21 @@ func (s *slots) settle() uint64 {
 // stands says that the last arrival, at the instant last, is the noop of the slot that it was put
 // on. One that comes well before that slot is the noop of a slot before, and late.
 func (s *slots) stands(last Instant, interval time.Duration) bool {
-	return last >= s.anchor-interval/early
+	return last >= s.anchor-s.early(interval)
+}
+
+// early is how far before its slot an arrival may come and still be the noop of that slot.
+func (s *slots) early(interval time.Duration) time.Duration {
+	if s.arrivals < knownPhase {
+		return share(interval, earlyAtFirst)
+	}
+	return share(interval, early)
+}
+
+// tooEarly says that an arrival cannot be the noop of the first slot that is in doubt: that is not
+// due yet.
+func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
+	return at < s.anchor-time.Duration(s.balance-1)*interval-s.early(interval)
 }
 
 // notDue is how many of the empty slots up to the anchor are due only after end, or within

@@ -1,0 +1,195 @@
+package ledger
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// shortStream makes up a stream of a few slots, in thousandths of an interval.
+func shortStream(r *rand.Rand) (s *reference, tight bool) {
+	s = &reference{late: []int{67, 333, 500}[r.IntN(3)], jitter: 300, latest: 1500, early: 8} // drifts are tried in steps of 2
+	numbered := r.IntN(2) == 0
+	slots := 3 + r.IntN(7)
+	interval := 990 + r.IntN(21)
+	phase := 5 + r.IntN(1100)
+	jitter := r.IntN(301)
+	if r.IntN(2) == 0 {
+		jitter = r.IntN(20)
+	}
+	faults := .25 * r.Float64()
+	if r.IntN(4) == 0 {
+		faults = 0
+	} else { // more would look like faults itself, and hide some
+		jitter /= 2
+	}
+	floor, held, number, faulty := 0, 0, 0, 0
+	calm, early := true, false
+	deliver := func(at int) int {
+		at = max(at, floor, held)
+		floor = at
+		n := 0
+		if numbered {
+			n = number
+		}
+		s.arrivals = append(s.arrivals, refArrival{at, n})
+		return at
+	}
+	for slot := range slots {
+		at := phase + slot*interval
+		if jitter > 0 {
+			at += r.IntN(jitter)
+		}
+		number++
+		if at > held && !calm { // what was held up comes at once: the next trouble is another one
+			deliver(at)
+			calm = true
+			continue
+		}
+		if at <= held || r.Float64() >= faults || slot == 1 && early || faulty == 2 {
+			deliver(at)
+			continue
+		}
+		faulty++
+		early = early || slot == 0 // of the first two noops one at most is in trouble: they tell the phase
+		kind := r.IntN(5)
+		if numbered && slot == 0 { // when a numbered stream began is not judged by the clock
+			kind = 2 * r.IntN(2)
+		}
+		switch kind {
+		case 0: // lost
+		case 1: // never served
+			number--
+		case 2: // twice
+			at = deliver(at)
+			if r.IntN(2) == 0 {
+				at += r.IntN(450)
+			}
+			deliver(at)
+		default: // held up
+			held, calm = at+r.IntN(3500), false
+			deliver(at)
+		}
+	}
+	s.end = phase + (slots-1)*interval + r.IntN(1000)
+	for len(s.arrivals) > 0 && s.arrivals[len(s.arrivals)-1].at > s.end {
+		s.arrivals = s.arrivals[:len(s.arrivals)-1]
+	}
+	return s, jitter <= 20 && s.late > refNearly
+}
+
+func (s *reference) play() Record {
+	const every = 15 * sec
+	var noops []Noop
+	for _, a := range s.arrivals {
+		noops = append(noops, noopAt(every, float64(a.at)/1000, uint64(a.number))) //nolint:gosec // small
+	}
+	l := New("a-1", &Config{Interval: every, Late: every * time.Duration(s.late) / 1000})
+	l.Connecting(0)
+	l.Opened(sec)
+	for _, n := range noops {
+		l.Noop(n)
+	}
+	end := sec + Instant(s.end)*every/1000
+	l.AskedToEnd(end)
+	l.Closed(end+time.Millisecond, "server", true, false)
+	return l.Record()
+}
+
+// fewEvents is up to how many events the ledger has to count exactly; in more of a mess it has to
+// find one.
+const fewEvents = 3
+
+// disagreement says in what a record contradicts the reference, "" in nothing. What is simply
+// complete has to be called that, and nothing else may. Where there are faults a count may be that
+// of an explanation with one event more: the ledger does not look back.
+func (o *opinion) disagreement(r Record, tight bool) (what string, undecided bool) {
+	simplest, next, events, most := o.counts()
+	is := count{int(r.Missed()), int(r.Duplicated)} //nolint:gosec // small
+	complete, numbered := is == count{}, r.Numbered
+	switch {
+	case len(simplest) == 0:
+	case events == 0 && !complete:
+		what = "a false alarm"
+	case complete && !simplest[is] && r.Hidden == 0:
+		what = "a false pass"
+	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Hidden) && events <= fewEvents:
+		what = "another count"
+	case tight && (events == 0 || !numbered) && is.lost+int(r.Hidden) < most: //nolint:gosec // small
+		what = "hides more than it says"
+	}
+	return what, len(simplest) > 1
+}
+
+// covered says that an explanation has no more lost noops than the ledger says there may be.
+func covered(simplest map[count]bool, is count, hidden uint64) bool {
+	for c := range simplest {
+		if c.doubled == is.doubled && is.lost <= c.lost && c.lost <= is.lost+int(hidden) { //nolint:gosec // small
+			return true
+		}
+	}
+	return false
+}
+
+// somebodyElseAgrees says that the ledger is right where the bounds of the assumptions are a little
+// elsewhere: what lies on an edge may be seen either way.
+func (s *reference) somebodyElseAgrees(r Record, tight bool) bool {
+	for _, edit := range []func(*reference){
+		func(o *reference) { o.jitter += 60 }, func(o *reference) { o.jitter -= 60 },
+		func(o *reference) { o.latest += 300 }, func(o *reference) { o.latest -= 300 },
+		func(o *reference) { o.late += 30 }, func(o *reference) { o.late -= 30 },
+		func(o *reference) { o.early += 200 },
+		func(o *reference) { o.end += 80 }, func(o *reference) { o.end -= 80 },
+	} {
+		other := *s
+		edit(&other)
+		o := other.explain()
+		if d, _ := o.disagreement(r, tight); d == "" {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTheLedgerAgreesWithTheReference(t *testing.T) {
+	t.Parallel()
+	count, seed := 20_000, uint64(13) // STREAMS=1000000 SEED=7 go test -run Reference ./ledger
+	if v := os.Getenv("STREAMS"); v != "" {
+		count, _ = strconv.Atoi(v)
+	}
+	if v := os.Getenv("SEED"); v != "" {
+		seed, _ = strconv.ParseUint(v, 10, 64)
+	}
+	t.Logf("seed %d", seed)
+	wrong, undecided, edge := map[string]int{}, 0, 0
+	for i := range uint64(count) { //nolint:gosec // not negative
+		s, tight := shortStream(rand.New(rand.NewPCG(seed, i)))
+		o, r := s.explain(), s.play()
+		d, open := o.disagreement(r, tight)
+		if d != "" && s.somebodyElseAgrees(r, tight) {
+			d = ""
+			edge++
+		}
+		if open {
+			undecided++
+		}
+		if d != "" {
+			wrong[d]++
+			if wrong[d] <= 3 {
+				t.Log(d, fmt.Sprintf("(%d): %+v\n%s\n%+v", i, *s, o.text(), r))
+			}
+		}
+	}
+	t.Logf("%d undecided, %d at an edge", undecided, edge)
+	require.Empty(t, wrong)
+}
+
+func (o *opinion) text() string {
+	simplest, next, events, most := o.counts()
+	return fmt.Sprintf("%v by %d events, else %v; at most %d lost", simplest, events, next, most)
+}

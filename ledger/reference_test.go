@@ -1,0 +1,202 @@
+package ledger
+
+import "math/bits"
+
+// The reference is slow and obvious: it tries every explanation of what arrived on one stream that
+// the assumptions of docs/accounting.md allow. Times are in thousandths of an interval after the
+// headers. It knows nothing of the ledger.
+type reference struct {
+	arrivals []refArrival
+	end      int // when the end was asked for
+	late     int // LATE_MS, at most half an interval
+	jitter   int // a noop that nothing holds up comes at most so long after its time
+	latest   int // the first noop is due at most so long after the headers
+	early    int // how exactly the times are known by which a noop can be too early
+}
+
+type refArrival struct{ at, number int } // number 0: none
+
+const (
+	refInterval = 1000
+	refDrift    = 10  // how far the service's interval may be off
+	refBurst    = 500 // what was held up comes within this
+	refDouble   = 500 // a copy comes at most so long after the noop
+	refInStep   = 30  // what is due so shortly after an arrival, or before it, is not held up beyond it
+	refFlow     = 125 // and if it is due so shortly after the last one, it was not on its way
+	refNearly   = 250 // a noop is not said to be due at the end when a drift decides that
+)
+
+const (
+	refMost   = 16 // more noops than a short stream has
+	refEvents = 8  // more copies, and more hold-ups, than an explanation with few faults has
+)
+
+// ways are explanations: bit l of ways[d][h] stands for those in which d noops came twice, the
+// stream was held up h times and l noops are lost.
+type ways [refEvents][refEvents]uint32
+
+func (w *ways) add(o *ways, lost, doubled, held int) {
+	for d := range refEvents - doubled {
+		for h := range refEvents - held {
+			w[d+doubled][h+held] |= o[d][h] << lost
+		}
+	}
+}
+
+// An opinion is every explanation that there is; and the same, where all is lost that may have
+// been on its way at the end.
+type opinion struct{ all, open ways }
+
+// explain tries all schedules: the first noop is due at any time up to latest, and later ones an
+// interval apart that is up to 1 % off.
+func (s *reference) explain() (o opinion) {
+	for interval := refInterval - refDrift; interval <= refInterval+refDrift; interval += 2 {
+		for _, phase := range s.phases(interval) {
+			s.try(phase, interval, &o)
+		}
+	}
+	return o
+}
+
+// phases are the times at which the first noop may have been due: those by which one of those that
+// came was in time. Where they came in one burst, or not at all, none need have been.
+func (s *reference) phases(interval int) (out []int) {
+	if s.bursts() < 2 {
+		latest := s.latest
+		if len(s.arrivals) == 0 {
+			latest = refInterval
+		}
+		for phase := 10; phase <= latest; phase += 10 {
+			out = append(out, phase)
+		}
+		return out
+	}
+	for _, a := range s.arrivals {
+		for phase := a.at; phase > 0; phase -= interval {
+			if phase <= s.latest {
+				out = append(out, phase)
+			}
+		}
+	}
+	return out
+}
+
+func (s *reference) bursts() (n int) {
+	for i, a := range s.arrivals {
+		if i == 0 || a.at > s.arrivals[i-1].at+refInterval/50 {
+			n++
+		}
+	}
+	return n
+}
+
+// try finds all ways to put the arrivals on the slots of one schedule.
+func (s *reference) try(phase, interval int, o *opinion) {
+	due := func(slot int) int { return phase + (slot-1)*interval } // from 1
+	slots := 0
+	for due(slots+1) <= s.end {
+		slots++
+	}
+	var by, next [refMost + 1]ways // by the slot of the last arrival, 0 for none
+	by[0][0][0] = 1
+	lastAt := -refInterval
+	for i, a := range s.arrivals {
+		next = [refMost + 1]ways{}
+		for last := range by {
+			if by[last] == (ways{}) {
+				continue
+			}
+			for slot := max(last, 1); slot <= min(slots+1, refMost); slot++ {
+				switch {
+				case slot == last && s.mayBeCopy(i):
+					next[slot].add(&by[last], 0, 1, 0)
+				case slot == last || !s.mayBe(i, last, slot) || a.at < due(slot)-s.early:
+				case a.at <= due(slot)+s.jitter:
+					next[slot].add(&by[last], slot-last-1, 0, 0)
+				case i > 0 && a.at <= s.arrivals[i-1].at+refBurst && s.heldUp(a.at, due(slot)):
+					next[slot].add(&by[last], slot-last-1, 0, 0)
+				case s.heldUp(a.at, due(slot)):
+					next[slot].add(&by[last], slot-last-1, 0, 1)
+				}
+			}
+		}
+		by, lastAt = next, a.at
+	}
+	for last := range by {
+		lost, open := 0, 0
+		for slot := last + 1; slot <= slots; slot++ {
+			switch {
+			case due(slot) <= s.end-s.late || due(slot) <= lastAt+refFlow:
+				lost++
+			case due(slot) <= s.end-refNearly:
+				open++
+			}
+		}
+		o.all.add(&by[last], lost, 0, 0)
+		o.open.add(&by[last], lost+open, 0, 0)
+	}
+}
+
+func (s *reference) mayBeCopy(i int) bool {
+	return i > 0 && s.arrivals[i].at-s.arrivals[i-1].at <= refDouble && s.arrivals[i].number == s.arrivals[i-1].number
+}
+
+// mayBe says whether the number of an arrival allows its slot: those between took one each at most,
+// and the first slot takes the first.
+func (s *reference) mayBe(i, last, slot int) bool {
+	number := s.arrivals[i].number
+	switch {
+	case number == 0:
+		return true
+	case i == 0:
+		return slot == number
+	}
+	before := s.arrivals[i-1].number
+	return number > before && slot-last >= number-before
+}
+
+// heldUp says whether a noop that was due then may have been held up until at: nothing else came
+// from its due time on until then.
+func (s *reference) heldUp(at, due int) bool {
+	for _, other := range s.arrivals {
+		if other.at >= due-refInStep && other.at < at-refBurst {
+			return false
+		}
+	}
+	return true
+}
+
+// A count is what an explanation says of the noops.
+type count struct{ lost, doubled int }
+
+// counts are those of all explanations with the fewest events (noops lost, noops that came twice,
+// hold-ups), those of explanations with one event more, and what may be lost at most where no more
+// came twice and nothing more was held up than in the simplest.
+func (o *opinion) counts() (simplest, next map[count]bool, events, most int) {
+	simplest, next = map[count]bool{}, map[count]bool{}
+	doubled, held := refEvents, refEvents
+	for events = 0; events < 3*refMost && len(simplest) == 0; events++ {
+		for d := range o.all {
+			for h, set := range o.all[d] {
+				if has(set, events-d-h) {
+					simplest[count{events - d - h, d}] = true
+					doubled, held = min(doubled, d), min(held, h)
+				}
+				if has(set, events+1-d-h) {
+					next[count{events + 1 - d - h, d}] = true
+				}
+			}
+		}
+		if len(simplest) == 0 {
+			clear(next)
+		}
+	}
+	for d := range min(doubled+1, refEvents) {
+		for h := range min(held+1, refEvents) {
+			most = max(most, bits.Len32(o.open[d][h])-1)
+		}
+	}
+	return simplest, next, events - 1, most
+}
+
+func has(set uint32, lost int) bool { return lost >= 0 && lost < 32 && set&(1<<lost) != 0 }
