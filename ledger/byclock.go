@@ -134,8 +134,9 @@ func (b *clockBook) phaseUnknown(at Instant, gap time.Duration) bool {
 func (b *clockBook) lose() { b.oweSinceHeaders() }
 
 func (b *clockBook) close(end Instant) {
-	if b.noops() == 1 {
-		b.hidden++ // one noop alone tells little of the phase
+	late := b.slots.balance > 0 && !b.slots.stands(b.lastAt, b.cfg.Interval)
+	if b.noops() == 1 || late && b.lastAt >= b.slots.anchor-share(b.cfg.Interval, jitter) {
+		b.hidden++ // one noop alone tells little of the phase; and the last may be the next one, or late
 	}
 	if b.early.at > 0 && b.early.ordinal > knownPhase {
 		b.takeForDuplicate()
