@@ -34,6 +34,7 @@ type Plan struct {
 	MaxLate          int     `json:"max_late" env:"MAX_LATE"` // how many late noops are allowed; negative: any
 	Reconnect        bool    `json:"reconnect" env:"RECONNECT"`
 	EndTimeoutS      float64 `json:"end_timeout_s" env:"END_TIMEOUT"` // how long a stream may take to end; 0: see EndTimeout
+	MaxHidden        int     `json:"max_hidden" env:"MAX_HIDDEN"`     // noops that may have gone missing unnoticed; -1: 0, or any by the clock alone
 	MaxOutageS       float64 `json:"max_outage_s" env:"MAX_OUTAGE"`   // with Reconnect the longest time without a stream; -1: any
 }
 
@@ -42,7 +43,7 @@ func Default() Plan {
 	return Plan{
 		Connections: 1200, Seconds: 3600, NoopInterval: 15, Runners: 2,
 		ConnectionsPerVU: 1, LateMS: 1000, MaxLate: -1,
-		MaxOutageS: DefaultMaxOutage.Seconds(),
+		MaxOutageS: DefaultMaxOutage.Seconds(), MaxHidden: -1,
 	}
 }
 

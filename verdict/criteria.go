@@ -12,6 +12,7 @@ func (j *judge) criteria() {
 	j.completeCriterion()
 	j.addAll(j.streamCriteria())
 	j.heldCriteria()
+	j.hiddenCriterion()
 	j.generatorCriterion()
 	j.addAll(j.countCriteria())
 	if len(j.facts.Failures) > 0 {
@@ -52,6 +53,7 @@ func (j *judge) streamCriteria() (out []Judged) {
 		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(j.short, "none below"),
 		Pass: len(j.short) == 0, Why: "a second opinion that needs no numbers",
 	}, j.short...)
+	out = append(out, j.intervalCriterion())
 	late := "any"
 	if p.MaxLate >= 0 {
 		late = fmt.Sprint(p.MaxLate)
@@ -182,6 +184,9 @@ func (j *judge) conclude() {
 	if len(j.v.Reasons) == 0 {
 		j.v.Reasons = []string{fmt.Sprintf("%s held to the end, %s%d of %d noops received",
 			counted(j.v.Connections.Completed, "connection", "connections"), j.interruptions(), j.v.Noops.Received, j.v.Noops.Expected)}
+		if n := j.v.Evidence.CouldHide; n > 0 {
+			j.v.Reasons = append([]string{fmt.Sprintf("nothing lost; up to %d of %d could not have been noticed", n, j.v.Noops.Expected)}, j.v.Reasons...)
+		}
 	}
 }
 

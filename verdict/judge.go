@@ -33,6 +33,7 @@ func Judge(m *shard.Merged, server ServerLedger, facts Facts) *Verdict {
 	j.runners()
 	j.generator()
 	j.held()
+	j.evidence()
 	j.criteria()
 	j.conclude()
 	return j.v
@@ -45,6 +46,7 @@ type judge struct {
 	v      *Verdict
 
 	listed   map[ledger.Kind]int
+	told     int      // streams that tell their interval
 	short    []string // ids that received fewer than floor(held / interval)
 	disagree []string // sentences
 
@@ -60,6 +62,7 @@ func (j *judge) connections() {
 	for i := range j.m.Connections {
 		j.connection(&j.m.Connections[i])
 	}
+	j.interval()
 	c.Unobserved = max(c.Planned-len(j.m.Connections), 0)
 	n := &j.v.Noops
 	n.Expected = n.Received + n.Missed + n.Corrupted
@@ -144,7 +147,7 @@ func (j *judge) countState(r *shard.Connection) {
 // of an id is another client's where ours never had a stream, and also where it got in only after the
 // id had been taken.
 func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
-	if j.server == nil || !r.Numbered && r.Received > 0 || r.Streams == 0 || wasTaken(r) {
+	if j.server == nil || r.Streams == 0 || wasTaken(r) {
 		return 0
 	}
 	e, ok := j.server[r.ID]
@@ -154,6 +157,9 @@ func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 	}
 	j.v.Server.Sent += e.Sent
 	j.v.Runners[r.Runner].ServerSent += e.Sent
+	if !r.Numbered && r.Received > 0 {
+		return j.compareCount(r, e)
+	}
 	switch {
 	case e.Last > r.Last:
 		if after := e.Last - r.Last; after > r.Tail {
@@ -173,21 +179,37 @@ func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 	return lostAtEnd
 }
 
+// compareCount is compare where what arrived has no numbers.
+func (j *judge) compareCount(r *shard.Connection, e ServerEntry) (lost uint64) {
+	arrived := r.Received + r.Corrupted
+	if e.First > 1 { // it counts from before
+		return 0
+	}
+	if e.Sent > arrived+r.Missed() {
+		return e.Sent - arrived - r.Missed()
+	}
+	if e.Sent < arrived {
+		j.disagree = append(j.disagree, fmt.Sprintf("the server says it sent %d noops to %s, %d arrived", e.Sent, r.ID, arrived))
+	}
+	return 0
+}
+
 // wasTaken says that another client had a stream of this id before ours.
 func wasTaken(r *shard.Connection) bool {
 	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
 }
 
-// checkFloor is the original's arithmetic as a second opinion: a stream that was held that
-// long owes at least that many noops, however they were numbered.
+// checkFloor is the original's arithmetic as a second opinion: a stream that was held that long
+// owes at least that many noops, however they were numbered. It allows what the ledger allows: the
+// interval that the service kept, and a first noop after at most one and a half.
 func (j *judge) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 {
 		return
 	}
-	interval := j.m.Plan.Interval()
-	tolerance := min(j.m.Plan.Late(), interval/2)
+	planned := j.m.Plan.Interval()
+	tolerance := min(j.m.Plan.Late(), planned/2)
 	held := min(r.Held, j.m.Plan.Hold()) // what the server took to end it owes nothing
-	owed := max(held-tolerance, 0) / interval
+	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < uint64(owed) {
 		j.short = append(j.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
 			r.ID, r.Held.Round(time.Millisecond), r.Expected(), owed))

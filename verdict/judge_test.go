@@ -182,10 +182,32 @@ func TestEachCriterionAlone(t *testing.T) {
 		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Facts) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"un-numbered noops are not held against the server's numbers", func(m *shard.Merged, s ServerLedger, _ *Facts) {
-			m.Connections[1].Numbered, m.Connections[1].Last = false, 0
-			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: 9}
+		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+			m.Connections[1].Numbered, m.Connections[1].Last, m.Connections[1].Hidden = false, 0, 2
+			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+			m.Connections[1].Numbered, m.Connections[1].Last = false, 0
+			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
+		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 1: sent, by the server's ledger, but nothing came before the stream ended at 23:13:15.000 UTC"}},
+		{"the service keeps another interval", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+			for i := range m.Connections {
+				m.Connections[i].Interval, m.Connections[i].IntervalError = 12*time.Second, 20*time.Millisecond
+			}
+		}, Invalid, []string{"interval between two noops"}, []string{"the service sends every 12 s, the plan says 15: NOOP_INTERVAL=12"}},
+		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+			for i := range m.Connections {
+				r := &m.Connections[i].Record
+				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
+				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
+			}
+		}, Pass, nil, []string{"3 connections held to the end, 714 of 714 noops received"}},
+		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+			for i := range m.Connections {
+				m.Connections[i].Interval = 15 * time.Second
+			}
+			m.Connections[1].Interval = 30 * time.Second
+		}, Fail, []string{"interval between two noops"}, []string{"d-1 was sent a noop every 30 s, not every 15 s"}},
 		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Connections[0].Late = 5 }, Pass, nil,
 			[]string{"3 connections held to the end, 717 of 717 noops received"}},
 		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Plan.MaxLate, m.Connections[0].Late = 5, 5 }, Pass, nil,

@@ -39,7 +39,7 @@ func (s *Streams) Criteria() []Judged {
 
 // byLoad begin the names of the criteria that more load may break in a good service. The script of
 // a climb, which looks for that load, makes no checks.
-var byLoad = []string{"connections opened", "connections held to the end", "noops missed", "noops over ", "checks of the script"}
+var byLoad = []string{"connections opened", "connections held to the end", "noops missed", "interval between", "noops over ", "checks of the script"}
 
 // AtAnyLoad are those criteria that hold however much load there is. A suite that looks for the
 // breaking point judges the others by step.
@@ -63,5 +63,5 @@ func (s *Streams) fill(v *Verdict) {
 	from := s.judge.v
 	v.Connections, v.Noops, v.Server = from.Connections, from.Noops, from.Server
 	v.LatenessMS, v.ConnectMS, v.LatencyMS = from.LatenessMS, from.ConnectMS, from.LatencyMS
-	v.Findings, v.Runners = from.Findings, from.Runners
+	v.Findings, v.Runners, v.Interval = from.Findings, from.Runners, from.Interval
 }

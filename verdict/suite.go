@@ -114,11 +114,13 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 		*plain
 		Connections Connections `json:"connections,omitzero"`
 		Noops       Noops       `json:"noops,omitzero"`
+		Evidence    *Evidence   `json:"evidence,omitempty"`
+		Interval    Interval    `json:"interval_s,omitzero"`
 		LatenessMS  Quantiles   `json:"lateness_ms,omitzero"`
 		ConnectMS   Quantiles   `json:"connect_ms,omitzero"`
 		Server      Server      `json:"server,omitzero"`
 		Plan        suitePlan   `json:"plan"`
-	}{(*plain)(v), v.Connections, v.Noops, v.LatenessMS, v.ConnectMS, v.Server, suitePlan{
+	}{(*plain)(v), v.Connections, v.Noops, nil, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, suitePlan{
 		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
 		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval,
 	}})

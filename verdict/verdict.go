@@ -41,6 +41,8 @@ type Verdict struct {
 	Figures     []Figure    `json:"figures,omitempty"`
 	Connections Connections `json:"connections"`
 	Noops       Noops       `json:"noops"`
+	Evidence    Evidence    `json:"evidence"` // of a soak
+	Interval    Interval    `json:"interval_s"`
 	LatenessMS  Quantiles   `json:"lateness_ms"`
 	ConnectMS   Quantiles   `json:"connect_ms"`
 	LatencyMS   *Latency    `json:"latency_ms,omitempty"`

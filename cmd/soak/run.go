@@ -38,7 +38,7 @@ type settings struct {
 var variables = map[string]string{
 	"connections": "CONNECTIONS", "seconds": "SECONDS", "noop-interval": "NOOP_INTERVAL", "runners": "RUNNERS",
 	"connections-per-vu": "CONNECTIONS_PER_VU", "backend-url": "BACKEND_URL", "prefix": "PREFIX", "testid": "TESTID",
-	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "max-outage": "MAX_OUTAGE", "end-timeout": "END_TIMEOUT", "out": "OUT",
+	"late-ms": "LATE_MS", "max-late": "MAX_LATE", "reconnect": "RECONNECT", "max-hidden": "MAX_HIDDEN", "max-outage": "MAX_OUTAGE", "end-timeout": "END_TIMEOUT", "out": "OUT",
 	"shards": "SHARDS", "start-at": "START_AT", "on": "ON", "overlay": "OVERLAY",
 }
 
@@ -112,6 +112,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "milliseconds above which a noop counts as late")
 	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "late noops that are allowed; -1: any number")
 	f.BoolVar(&s.plan.Reconnect, "reconnect", false, "clients reconnect and resume by Last-Event-ID")
+	f.IntVar(&s.plan.MaxHidden, "max-hidden", s.plan.MaxHidden, "noops that may have gone missing unnoticed, or the run is invalid; -1: none, but any number where noops have no numbers and the service keeps no ledger")
 	f.Float64Var(&s.plan.MaxOutageS, "max-outage", s.plan.MaxOutageS, "with --reconnect: the longest time that a stream may be lost, in seconds; -1: any")
 	f.Float64Var(&s.plan.EndTimeoutS, "end-timeout", 0, "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")

@@ -38,15 +38,17 @@ func (b *book) Opened(at time.Time) {
 func (b *book) Event(at time.Time, e *eventstream.Event) {
 	instant := b.recorder.instant(at)
 	var number uint64
+	var otherID bool
 	if e.HasID {
 		number = decimal(e.ID)
+		otherID = number == 0 && len(e.ID) > 0
 	}
 	if len(e.Name) > 0 && string(e.Name) != "message" {
 		b.ledger.Message(instant, number)
 		b.named(e.Name)
 		return
 	}
-	n := ledger.Noop{At: instant, Number: number, Intact: len(e.Data) == 1 && e.Data[0] == '0'}
+	n := ledger.Noop{At: instant, Number: number, OtherID: otherID, Intact: len(e.Data) == 1 && e.Data[0] == '0'}
 	if !n.Intact {
 		n.Data = excerpt(e.Data)
 	}

@@ -44,6 +44,8 @@ func (l *jsLedger) Get(key string) sobek.Value {
 		return l.rt.ToValue(field(l.ledger.Sums()))
 	}
 	switch key {
+	case "undecidedMs":
+		return l.rt.ToValue(milliseconds(l.ledger.Undecided(l.recorder.instant(time.Now()))))
 	case "silentMs":
 		return l.rt.ToValue(l.silentMs(time.Now()))
 	case "askToEnd":
@@ -76,7 +78,7 @@ func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 // Has says which properties there are.
 func (l *jsLedger) Has(key string) bool {
 	_, ok := ledgerFields[key]
-	return ok || key == "silentMs" || key == "askToEnd" || key == "toString"
+	return ok || key == "silentMs" || key == "undecidedMs" || key == "askToEnd" || key == "toString"
 }
 
 // Delete refuses.
@@ -88,5 +90,5 @@ func (l *jsLedger) Keys() []string {
 	for k := range ledgerFields {
 		keys = append(keys, k)
 	}
-	return append(keys, "silentMs")
+	return append(keys, "silentMs", "undecidedMs")
 }

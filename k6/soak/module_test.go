@@ -99,7 +99,7 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	_, err := rt.VU.Runtime().RunString(`"use strict"; l.received = 99`)
 	require.Error(t, err)
 	require.Equal(t, "true true false undefined", js(t, rt, `["state" in l, "askToEnd" in l, "other" in l, l.other].join(" ").replace(/ $/, " undefined")`))
-	require.Equal(t, fmt.Sprint(len(ledgerFields)+1), js(t, rt, `String(Object.keys(l).length)`))
+	require.Equal(t, fmt.Sprint(len(ledgerFields)+2), js(t, rt, `String(Object.keys(l).length)`))
 	require.Equal(t, "d-0", js(t, rt, `JSON.parse(JSON.stringify(l)).id`))
 
 	require.Zero(t, l(t, rt).silentMs(at), "the last noop is of the future")

@@ -13,6 +13,9 @@ import { DELETE_TIMEOUT } from './config.js';
 const DISCONNECTS = 20;
 const DISCONNECTS_OF_RUNNER = 500;
 
+/** How long a stream on which a noop is due waits for its turn to be ended, in ms, before it is looked at again. */
+const QUIET = 100;
+
 const tags = { name: 'GET /event/connect' };
 
 function ignore() {}
@@ -139,7 +142,9 @@ export function held(streams, ms) {
 }
 
 /**
- * Asks the server to end the streams, some at a time, and calls `each` for every one that has.
+ * Asks the server to end the streams, some at a time, and calls `each` for every one that has. A stream
+ * is left alone while a noop is due on it, so that what is lost at the end can be told from what is on
+ * its way.
  *
  * @param {Stream[]} streams
  * @param {(stream: Stream) => void} each
@@ -150,6 +155,12 @@ export async function endAll(streams, each) {
   const ends = [];
   const work = async () => {
     for (let stream = queue.shift(); stream; stream = queue.shift()) {
+      const undecided = stream.ledger.undecidedMs;
+      if (undecided > 0) {
+        await held([], Math.min(undecided, QUIET));
+        queue.push(stream);
+        continue;
+      }
       await stream.askToEnd();
       ends.push(ended(stream, each));
     }

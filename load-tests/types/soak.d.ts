@@ -185,6 +185,11 @@ declare module 'k6/x/soak' {
      * open. A silence is `missed` only once another noop comes or the stream ends.
      */
     readonly silentMs: number;
+    /**
+     * For how many milliseconds it cannot be told yet whether the noop that is due now is lost or on its
+     * way; 0 where none is due. Ask for the end of a stream only then, and nothing is left undecided.
+     */
+    readonly undecidedMs: number;
     /** `completed`, with every noop received once, in order and intact; lateness is no fault here. */
     readonly faultless: boolean;
     /**

@@ -1,0 +1,153 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/shard"
+)
+
+// The kinds of evidence, from the strongest.
+const (
+	ByServer  = "server"  // numbers, and the server's own ledger of what it sent
+	ByNumbers = "numbers" // noops are numbered per device
+	ByClock   = "clock"   // one noop per interval is all that is known
+)
+
+// Evidence is what the counts of a run rest on: how many noops may have gone missing unnoticed
+// (docs/accounting.md), and why.
+type Evidence struct {
+	By        string   `json:"by"`
+	CouldHide uint64   `json:"could_hide"`
+	Why       []string `json:"why"`
+}
+
+// hidden is how many noops of a connection may be lost without a trace. Where the server says how
+// many it sent, and that is what arrived, none is.
+func (j *judge) hidden(r *shard.Connection) uint64 {
+	e, ok := j.server[r.ID]
+	switch {
+	case !ok || wasTaken(r):
+		return r.Hidden
+	case r.Numbered, e.First <= 1 && e.Sent <= r.Received+r.Corrupted+r.Missed():
+		return 0
+	}
+	return r.Hidden
+}
+
+// evidence adds up what the connections rest on; the weakest decides.
+func (j *judge) evidence() {
+	e := &j.v.Evidence
+	e.By, e.Why = ByNumbers, []string{}
+	if j.server != nil {
+		e.By = ByServer
+	}
+	var byClock, hiding int
+	for i := range j.m.Connections {
+		c := &j.m.Connections[i]
+		if c.Received > 0 && !c.Numbered {
+			byClock++
+		}
+		if n := j.hidden(c); n > 0 {
+			e.CouldHide += n
+			hiding++
+		}
+	}
+	if byClock > 0 && j.server == nil {
+		e.By = ByClock
+	}
+	if hiding == 0 {
+		return
+	}
+	if byClock > 0 {
+		e.Why = append(e.Why, fmt.Sprintf("on %s the service numbers nothing that is a sequence: the first noop of a stream cannot be told from a later start, and one that was due right before the end may have been on its way",
+			counted(byClock, "stream", "streams")))
+	}
+	if byClock < hiding {
+		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end, and may have been on its way", counted(hiding-byClock, "numbered stream", "numbered streams")))
+	}
+}
+
+// hiddenCriterion limits what may have gone missing unnoticed: to nothing, unless the clock is all
+// that there is.
+func (j *judge) hiddenCriterion() {
+	e, most := j.v.Evidence, j.m.Plan.MaxHidden
+	limit := fmt.Sprint(most)
+	switch {
+	case most < 0 && e.By == ByClock:
+		limit = "any"
+	case most < 0:
+		most, limit = 0, "0"
+	}
+	j.add(Criterion{
+		Name: "noops that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
+		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, Why: "what cannot be decided is no proof",
+	}, fmt.Sprintf("%d of %d noops could have gone missing unnoticed, %s may (MAX_HIDDEN): %s", e.CouldHide, j.v.Noops.Expected, limit, first(e.Why, "")))
+}
+
+// Interval is the time between two noops of a stream, in seconds.
+type Interval struct {
+	Planned float64 `json:"planned"`
+	Kept    float64 `json:"kept"` // the median of the streams that tell; 0: none does
+	Off     int     `json:"off"`  // streams that are over 1 % off the plan
+}
+
+// mostOff is by which share of the plan a service may keep another interval.
+const mostOff = .01
+
+// interval measures the interval that the service kept.
+func (j *judge) interval() {
+	planned := j.m.Plan.Interval()
+	j.v.Interval = Interval{Planned: planned.Seconds()}
+	var kept []time.Duration
+	for i := range j.m.Connections {
+		c := &j.m.Connections[i]
+		if c.Interval <= 0 {
+			continue
+		}
+		kept = append(kept, c.Interval)
+		if off(planned, c) {
+			j.v.Interval.Off++
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	slices.Sort(kept)
+	j.v.Interval.Kept = kept[len(kept)/2].Seconds()
+	j.told = len(kept)
+}
+
+// off says that a stream kept another interval than planned, beyond what jitter and lateness explain.
+func off(planned time.Duration, c *shard.Connection) bool {
+	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
+}
+
+// intervalCriterion refuses to judge a service by an interval that it does not keep. Where only some
+// streams are off, the service fails them.
+func (j *judge) intervalCriterion() Judged {
+	i := j.v.Interval
+	c := Criterion{
+		Name: "interval between two noops", Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: "too few noops to tell", Pass: i.Off == 0,
+		Why: "counts are held against the interval that was planned",
+	}
+	if j.told > 0 {
+		c.Actual = fmt.Sprintf("%.4g s", i.Kept)
+	}
+	if i.Off == 0 {
+		return Judged{Criterion: c}
+	}
+	c.Actual += fmt.Sprintf(", %s off", counted(i.Off, "stream", "streams"))
+	if 2*i.Off > j.told {
+		c.Invalid = true
+		return Judged{c, []string{fmt.Sprintf("the service sends every %.3g s, the plan says %g: NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}}
+	}
+	var reasons []string
+	for n := range j.m.Connections {
+		if r := &j.m.Connections[n]; r.Interval > 0 && off(j.m.Plan.Interval(), r) {
+			reasons = append(reasons, fmt.Sprintf("%s was sent a noop every %.3g s, not every %g s", r.ID, r.Interval.Seconds(), i.Planned))
+		}
+	}
+	return Judged{c, reasons}
+}

@@ -1,0 +1,54 @@
+package verdict
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	t.Run("the server's ledger leaves nothing open", func(t *testing.T) {
+		t.Parallel()
+		m, server := clean()
+		for i := range m.Connections {
+			m.Connections[i].Hidden = 1 // one was due at the end, and the server says which was its last
+		}
+		v := Judge(m, server, Facts{})
+		require.Equal(t, Pass, v.Verdict, v.Reasons)
+		require.Equal(t, Evidence{By: ByServer, Why: []string{}}, v.Evidence)
+	})
+	t.Run("by the clock a pass says what could not have been noticed", func(t *testing.T) {
+		t.Parallel()
+		m, _ := clean()
+		for i := range m.Connections {
+			m.Connections[i].Numbered, m.Connections[i].Last, m.Connections[i].Hidden = false, 0, 2
+		}
+		v := Judge(m, nil, Facts{})
+		require.Equal(t, Pass, v.Verdict, v.Reasons)
+		require.Equal(t, ByClock, v.Evidence.By)
+		require.EqualValues(t, 6, v.Evidence.CouldHide)
+		require.Len(t, v.Evidence.Why, 1)
+		require.Equal(t, "nothing lost; up to 6 of 717 could not have been noticed", v.Reasons[0])
+
+		m, _ = clean()
+		for i := range m.Connections {
+			m.Connections[i].Numbered, m.Connections[i].Last, m.Connections[i].Hidden = false, 0, 2
+		}
+		m.Plan.MaxHidden = 5
+		v = Judge(m, nil, Facts{})
+		require.Equal(t, Invalid, v.Verdict)
+		require.Equal(t, []string{"noops that could have gone missing unnoticed"}, failedCriteria(v))
+		require.Contains(t, v.Reasons[0], "6 of 717 noops could have gone missing unnoticed, 5 may (MAX_HIDDEN): on 3 streams the service numbers nothing")
+	})
+	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
+		t.Parallel()
+		m, _ := clean()
+		m.Connections[1].Hidden = 1
+		v := Judge(m, nil, Facts{})
+		require.Equal(t, Invalid, v.Verdict)
+		require.Equal(t, ByNumbers, v.Evidence.By)
+		m.Plan.MaxHidden = 1
+		require.Equal(t, Pass, Judge(m, nil, Facts{}).Verdict)
+	})
+}
