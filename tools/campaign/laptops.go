@@ -53,7 +53,7 @@ func (r *run) laptop(ctx context.Context, n int, shards string) error {
 		"--vus", connections, "--iterations", connections, "--duration", "60m",
 		"--env", "BACKEND_URL="+r.url, "--env", fmt.Sprint("NOOP_INTERVAL=", r.Plan.Interval),
 		"--env", fmt.Sprint("SECONDS=", r.Plan.Seconds), "--env", "PREFIX="+prefix, "--env", "LATE_MS="+itoa(r.Plan.LateMS),
-		"load-tests/sse/connectionTest.js")
+		filepath.Join(r.root, "load-tests/sse/connectionTest.js"))
 	if err := cmd.Start(); err != nil {
 		return err
 	}

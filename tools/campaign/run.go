@@ -223,7 +223,7 @@ func (r *run) command(ctx context.Context, program string, args ...string) (*exe
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", program), args...)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
-	cmd.Dir = r.root
+	cmd.Dir = r.dir // a shard that was not delivered is kept there
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + r.dir, "BACKEND_FAULT=" + r.Fault,
 	}, bucketEnv...)
