@@ -181,7 +181,9 @@ func expectTruth(sc *scenario, devices []*device) expected {
 	if sc.Fails {
 		e.Outcomes = []verdict.Outcome{verdict.Fail}
 		for _, id := range sc.Strike.Devices {
-			e.Devices[id] = true
+			if _, known := e.Devices[id]; !known {
+				e.Devices[id] = false // a reason names it, not a finding
+			}
 		}
 	}
 	if !sc.lateIsExact() {
