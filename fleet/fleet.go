@@ -32,6 +32,8 @@ type Config struct {
 	Shards string // place of the shards, see package store; "": Dir/shards
 	// Env has settings of a suite, NAME=value, beside those of the plan.
 	Env []string
+	// Say is told what a runner tries again, once for each trouble; nil: nobody listens.
+	Say func(sentence string)
 }
 
 // A Fleet is the runners of one soak.
@@ -43,6 +45,7 @@ type runner struct {
 	*child.Child
 	index   int
 	log     string
+	say     func(string)
 	mu      sync.Mutex
 	said    shard.Progress
 	reading sync.WaitGroup
@@ -93,7 +96,7 @@ func startRunner(c Config, index int) (*runner, error) {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
 	}
 	defer speak.Close()
-	r := &runner{index: index, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
+	r := &runner{index: index, say: c.Say, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
 	r.Child, err = child.Start(child.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
 		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL,
@@ -157,8 +160,12 @@ func (r *runner) listen(f *os.File) {
 		var p shard.Progress
 		if json.Unmarshal(lines.Bytes(), &p) == nil {
 			r.mu.Lock()
+			before := r.said.Trouble
 			r.said = p
 			r.mu.Unlock()
+			if r.say != nil && p.Trouble != "" && p.Trouble != before {
+				r.say(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
+			}
 		}
 	}
 }

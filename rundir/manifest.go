@@ -23,36 +23,39 @@ type Manifest struct {
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
 }
 
-// manifestOf is the name of the manifest of a part, 0 for the whole run.
-func manifestOf(part int) string {
+// ManifestName is the name of the manifest of a part, 0 for the whole run.
+func ManifestName(part int) string {
 	if part > 0 {
 		return ManifestPart(part)
 	}
 	return ManifestFile
 }
 
-// evidence are the files that a verdict rests on, beside shards.
-func evidence(part int) []string {
+// Evidence are the files that a verdict rests on, beside shards.
+func Evidence(part int) []string {
 	if part > 0 {
 		return []string{PlanFile, RunPart(part), LedgerPart(part)}
 	}
 	return []string{PlanFile, RunFile, LedgerFile, ResourcesFile}
 }
 
-// Begin writes the manifest of a run, or of a part of it, that is about to start. ledger tells
-// whether its service has to have one.
-func (d Dir) Begin(part int, runID string, ledger bool) error {
-	m := Manifest{RunID: runID, Needs: evidence(part)[:2]}
+// NewManifest is that of a run, or of a part of it, that is about to start. ledger tells whether
+// its service has to have one.
+func NewManifest(part int, runID string, ledger bool) Manifest {
+	needs := 2 // of its evidence: what was planned, and what `soak run` saw
 	if ledger {
-		m.Needs = evidence(part)[:3]
+		needs = 3
 	}
-	return d.WriteJSON(manifestOf(part), m)
+	return Manifest{RunID: runID, Needs: Evidence(part)[:needs]}
 }
+
+// Begin writes it down.
+func (d Dir) Begin(part int, m Manifest) error { return d.WriteJSON(ManifestName(part), m) }
 
 // Seal adds to the manifest what has come to be there, when the run is over and about to be judged.
 func (d Dir) Seal(part int) error {
 	var there []string
-	for _, name := range evidence(part) {
+	for _, name := range Evidence(part) {
 		if d.has(name) {
 			there = append(there, name)
 		}
@@ -62,7 +65,7 @@ func (d Dir) Seal(part int) error {
 
 func (d Dir) need(part int, names ...string) error {
 	var m Manifest
-	if _, err := d.readJSON(manifestOf(part), &m); err != nil {
+	if _, err := d.readJSON(ManifestName(part), &m); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -70,7 +73,7 @@ func (d Dir) need(part int, names ...string) error {
 			m.Needs = append(m.Needs, name)
 		}
 	}
-	return d.WriteJSON(manifestOf(part), m)
+	return d.WriteJSON(ManifestName(part), m)
 }
 
 func (d Dir) has(name string) bool {
@@ -113,7 +116,7 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 }
 
 func (d Dir) manifest(part int) (m Manifest, there bool, err error) {
-	there, err = d.readJSON(manifestOf(part), &m)
+	there, err = d.readJSON(ManifestName(part), &m)
 	return m, there, err
 }
 

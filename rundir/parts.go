@@ -35,12 +35,11 @@ func LedgerPart(runner int) string { return fmt.Sprintf("backend-ledger-%d.ndjso
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
-	mine := []string{d.Path(RunPart(runner)), d.Path(ManifestPart(runner))}
-	shards, err := d.shardFiles()
+	mine, err := d.shardFiles()
 	if err != nil {
 		return "", err
 	}
-	for _, path := range append(mine, shards...) {
+	for _, path := range append(mine, d.Path(RunPart(runner))) {
 		index, isShard := shard.IndexOf(filepath.Base(path))
 		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
 			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)

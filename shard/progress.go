@@ -17,6 +17,9 @@ type Progress struct {
 	Late      uint64  `json:"late"`
 	Lateness  *Packed `json:"lateness,omitempty"`
 
+	// Trouble is what the runner tries again, such as to write a checkpoint.
+	Trouble string `json:"trouble,omitempty"`
+
 	// Of a suite that makes requests.
 	Stage    string `json:"stage,omitempty"`
 	Requests int64  `json:"requests,omitempty"`

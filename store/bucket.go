@@ -85,7 +85,7 @@ func (b *bucket) Names(ctx context.Context) (names []string, err error) {
 		all := b.blob.List(&blob.ListOptions{Delimiter: "/"})
 		for {
 			o, err := all.Next(ctx)
-			if errors.Is(err, io.EOF) {
+			if err == io.EOF { // itself: a server that hangs up is an error that wraps it, and no end of the list
 				return nil
 			}
 			if err != nil {
@@ -102,11 +102,23 @@ func (b *bucket) Names(ctx context.Context) (names []string, err error) {
 
 // Get implements Store.
 func (b *bucket) Get(ctx context.Context, name string) (data []byte, err error) {
-	err = b.try(ctx, "read", name, func(ctx context.Context) error {
-		data, err = b.blob.ReadAll(ctx, name)
+	err = b.try(ctx, "read", name, func(ctx context.Context) (err error) {
+		data, err = b.read(ctx, name)
 		return err
 	})
 	return data, err
+}
+
+func (b *bucket) read(ctx context.Context, name string) (data []byte, err error) {
+	r, err := b.blob.NewReader(ctx, name, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Size() > mostBytes {
+		return nil, tooLarge(r.Size())
+	}
+	return io.ReadAll(io.LimitReader(r, mostBytes))
 }
 
 // At implements Store.
@@ -134,7 +146,9 @@ func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Con
 			err = backoff.Permanent(err)
 		}
 		return struct{}{}, err
-	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0))
+	}, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
+		tellRetry(ctx, fmt.Sprintf("%s %s: %v; trying again", verb, b.At(name), explain(err)))
+	}))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", verb, b.At(name), explain(last))
 	}

@@ -61,7 +61,12 @@ func (f Folder) Names(context.Context) ([]string, error) {
 }
 
 // Get implements Store.
-func (f Folder) Get(_ context.Context, name string) ([]byte, error) { return os.ReadFile(f.At(name)) }
+func (f Folder) Get(_ context.Context, name string) ([]byte, error) {
+	if info, err := os.Stat(f.At(name)); err == nil && info.Size() > mostBytes {
+		return nil, fmt.Errorf("read %s: %w", f.At(name), tooLarge(info.Size()))
+	}
+	return os.ReadFile(f.At(name))
+}
 
 // At implements Store.
 func (f Folder) At(name string) string { return filepath.Join(string(f), name) }

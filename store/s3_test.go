@@ -149,8 +149,48 @@ func TestABucketTriesAgainWhatMayPass(t *testing.T) {
 			require.NoError(t, b.Put(within(t, time.Minute), "x", []byte("whole")))
 			require.Greater(t, server.requests.Load(), c.times)
 			require.Equal(t, "whole", get(t, b, "x"))
+			server.answer(c.times, c.with)
+			names, err := b.Names(within(t, time.Minute))
+			require.NoError(t, err)
+			require.Equal(t, []string{"x"}, names, "a server that hangs up has not come to the end of its list")
 		})
 	}
+}
+
+func TestABucketSaysWhatItTriesAgain(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/t")
+	server.answer(2, refuse(503, "SlowDown"))
+	var said []string
+	require.NoError(t, b.Put(OnRetry(within(t, time.Minute), func(s string) { said = append(said, s) }), "x", nil))
+	require.Equal(t, []string{
+		"write s3://soaks/t/x: SlowDown: as the test wants it; trying again", "write s3://soaks/t/x: SlowDown: as the test wants it; trying again",
+	}, said)
+
+	none, err := Create(t.Context(), "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
+	require.NoError(t, err)
+	defer none.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = none.Names(OnRetry(ctx, func(s string) {
+		require.Contains(t, s, "list s3://soaks/t/: dial tcp 127.0.0.1:1: connect: connection refused; trying again")
+		cancel()
+	}))
+	require.ErrorContains(t, err, "connection refused", "the reason, and not the end of the context")
+}
+
+func TestABucketGivesNothingWithoutEnd(t *testing.T) {
+	t.Parallel()
+	server := startS3(t)
+	b := server.open(t, "soaks/t")
+	server.answer(-1, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "99000000000")
+		w.Header().Set("Last-Modified", time.Now().UTC().Format(http.TimeFormat))
+		_, _ = w.Write([]byte("who"))
+	})
+	_, err := b.Get(within(t, time.Minute), "x")
+	require.ErrorContains(t, err, "read s3://soaks/t/x: it has 99 GB, which no file of a run has")
+	require.EqualValues(t, 1, server.requests.Load())
 }
 
 func TestABucketNamesWhatWillNotPass(t *testing.T) {

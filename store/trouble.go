@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -11,9 +12,37 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
+// mostBytes is the size of the largest file that a store gives: no run leaves a larger one.
+const mostBytes = 2 << 30
+
+// tooLarge is the error of a file of over mostBytes.
+type tooLarge int64
+
+func (size tooLarge) Error() string {
+	return fmt.Sprintf("it has %d GB, which no file of a run has", int64(size)/1e9)
+}
+
+type retryKey struct{}
+
+// OnRetry is a context under which a store tells of each attempt that failed, in a sentence, before
+// it tries again. Files may be under way beside each other, so tell has to be safe for that.
+func OnRetry(ctx context.Context, tell func(sentence string)) context.Context {
+	return context.WithValue(ctx, retryKey{}, tell)
+}
+
+func tellRetry(ctx context.Context, sentence string) {
+	if tell, ok := ctx.Value(retryKey{}).(func(string)); ok {
+		tell(sentence)
+	}
+}
+
 // permanent says that the same again would end the same: the server understood and refused, or
 // there is nothing to sign a request with. What the network does may pass.
 func permanent(err error) bool {
+	var large tooLarge
+	if errors.As(err, &large) {
+		return true
+	}
 	var canceled *smithy.CanceledError
 	if errors.As(err, &canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false
@@ -51,15 +80,43 @@ func noRegion(err error) bool {
 func explain(err error) error {
 	switch code := apiCode(err); {
 	case code == "NoSuchBucket":
-		return fmt.Errorf("the bucket does not exist; create it, or correct its name and region (%w)", err)
+		return said("the bucket does not exist; create it, or correct its name and region", err)
 	case code == "AccessDenied" || code == "Forbidden":
-		return fmt.Errorf("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge (%w)", err)
+		return said("access denied; the credentials need s3:PutObject to run, s3:GetObject and s3:ListBucket to merge", err)
 	case code == "ExpiredToken" || code == "InvalidAccessKeyId" || code == "SignatureDoesNotMatch":
-		return fmt.Errorf("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%w)", err)
+		return said("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
 	case noRegion(err):
-		return fmt.Errorf("the region is unknown; set AWS_REGION or ?region= (%w)", err)
+		return said("the region is unknown; set AWS_REGION or ?region=", err)
 	case noCredentials(err):
-		return fmt.Errorf("there are no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role (%w)", err)
+		return said("there are no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
 	}
-	return err
+	return said("", err)
 }
+
+// A sentence says of an error what matters: not each layer of the SDK that it went through.
+type sentence struct {
+	text string
+	error
+}
+
+func said(advice string, err error) error {
+	if err == nil {
+		return nil
+	}
+	cause := err.Error()
+	var api smithy.APIError
+	var dial *net.OpError
+	switch {
+	case errors.As(err, &api):
+		cause = strings.TrimSuffix(api.ErrorCode()+": "+api.ErrorMessage(), ": ")
+	case errors.As(err, &dial):
+		cause = dial.Error()
+	}
+	if advice != "" {
+		cause = advice + " (" + cause + ")"
+	}
+	return sentence{cause, err}
+}
+
+func (s sentence) Error() string { return s.text }
+func (s sentence) Unwrap() error { return s.error }

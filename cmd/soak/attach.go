@@ -58,7 +58,7 @@ func attach(parent context.Context, s settings, stdout io.Writer) (verdict.Outco
 	}
 	if ses.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
 		ses.dir = rundir.Dir(filepath.Join(s.out, s.plan.TestID)) // of the soak that was cut off
-	} else if err := ses.dir.Begin(0, ses.plan.RunID, false); err != nil {
+	} else if err := ses.dir.Begin(0, rundir.NewManifest(0, ses.plan.RunID, false)); err != nil {
 		return "", err
 	}
 	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {

@@ -161,7 +161,7 @@ func (s *clusterSession) follow(gentle, kill context.Context) (verdict.Outcome, 
 		return "", errors.Join(errors.New("killed"), s.cleanUp())
 	}
 	s.run.Problems = append(s.run.Problems, run.Problems()...)
-	s.fetch(kill)
+	s.fetch(gentle, kill)
 	run.Close()
 	if s.backend != nil {
 		s.run.Failures = append(s.run.Failures, s.client.Restarts(kill, s.backend)...)

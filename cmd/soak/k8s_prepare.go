@@ -55,7 +55,7 @@ func (s *clusterSession) prepare(ctx context.Context, m *cluster.Manifests) (err
 	if s.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
 		return err
 	}
-	if err := s.dir.Begin(0, s.plan.RunID, s.own); err != nil {
+	if err := s.dir.Begin(0, rundir.NewManifest(0, s.plan.RunID, s.own)); err != nil {
 		return err
 	}
 	s.say("preparing the namespace " + s.namespace)

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/cluster"
+	"github.com/sse-soak/sse-soak/shard"
 	"github.com/sse-soak/sse-soak/store"
 )
 
@@ -30,24 +31,31 @@ func (s *clusterSession) openShards(ctx context.Context) (store.Store, error) {
 	return store.Open(ctx, place)
 }
 
-// tryShards finds a bucket that cannot be read before the run and not after it.
+// tryShards finds a bucket that cannot be read before the run and not after it. Only the runners
+// need to be able to write to it; each does so before it begins.
 func (s *clusterSession) tryShards(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(telling(ctx), claimWithin)
 	defer cancel()
 	shards, err := s.openShards(ctx)
 	if err != nil {
 		return err
 	}
 	defer shards.Close()
-	if _, err := shards.Names(ctx); err != nil {
+	names, err := shards.Names(ctx)
+	if err != nil {
 		return fmt.Errorf("the shards could not be fetched after the run: %w", err)
+	}
+	if i := slices.IndexFunc(names, shard.IsFile); i >= 0 {
+		return fmt.Errorf("%s is of an earlier run: choose another --testid, or remove what is there", shards.At(names[i]))
 	}
 	return nil
 }
 
 // fetch brings the shards to the folder of the run. One that does not come is missing, which the
 // verdict says. The way into the cluster may break, so it is tried anew.
-func (s *clusterSession) fetch(ctx context.Context) {
+func (s *clusterSession) fetch(graceful, force context.Context) {
+	ctx, cancel := waiting(graceful, force, fetchWithin)
+	defer cancel()
 	const tries = 3
 	s.say("fetching the shards")
 	for n := 1; ; n++ {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,8 +35,14 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			}
 			debug.SetMemoryLimit(mergeMemory)
 			d, problems, err := bring(args[0], out)
-			if err != nil {
+			var usage usageError
+			switch {
+			case errors.As(err, &usage):
 				return err
+			case err != nil: // there is no folder to put the verdict into
+				*outcome = verdict.Invalid
+				fmt.Fprintf(cmd.OutOrStdout(), "INVALID  %s\n  - %v\n", args[0], err)
+				return nil
 			}
 			v, err := judge(d, "", problems...)
 			if err != nil {
@@ -66,7 +73,7 @@ func bring(place, out string) (d rundir.Dir, problems []string, err error) {
 	if folder, ok := from.(store.Folder); ok {
 		return rundir.Dir(folder), nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, fetchWithin)
+	ctx, cancel := context.WithTimeout(telling(ctx), fetchWithin)
 	defer cancel()
 	said := time.Now()
 	return rundir.Fetch(ctx, from, out, func(done, of int) {
@@ -76,9 +83,6 @@ func bring(place, out string) (d rundir.Dir, problems []string, err error) {
 		}
 	})
 }
-
-// fetchWithin bounds how long a bucket may take that does not answer, or not well.
-const fetchWithin = 15 * time.Minute
 
 // judge makes the verdict of a run from its files, and every report. against is the run to
 // compare with, "" for the last that passed; problems are what made the files incomplete before.

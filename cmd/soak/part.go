@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
-// deliverWithin bounds how long the books of a part may take to their place.
+// deliverWithin bounds how long what a machine saw may take to its place.
 const deliverWithin = 3 * time.Minute
 
 // parsePart reads --runner K/N; "" is the whole run.
@@ -52,17 +51,19 @@ func (s *settings) here() plan.Plan {
 
 // concludePart keeps what this part saw beside its shard, and says what comes next: a verdict
 // takes all parts.
-func (s *session) concludePart(ctx context.Context) (verdict.Outcome, error) {
-	s.saveLedger(ctx, rundir.LedgerPart(s.part))
+func (s *session) concludePart(graceful, force context.Context) (verdict.Outcome, error) {
+	s.saveLedger(force, rundir.LedgerPart(s.part))
 	if err := s.dir.WriteJSON(rundir.RunPart(s.part), s.run); err != nil {
 		return "", err
 	}
 	if err := s.dir.Seal(s.part); err != nil {
 		return "", err
 	}
-	if err := s.deliver(ctx); err != nil {
+	if err := s.deliver(graceful, force); err != nil {
 		return "", err
 	}
+	ctx, cancel := waiting(graceful, force, deliverWithin)
+	defer cancel()
 	all, err := store.Open(ctx, s.place)
 	if err != nil {
 		return "", err
@@ -121,50 +122,6 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	fmt.Fprintf(s.stdout, "\npart %d of %d is %s: %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late\n",
 		s.part, s.plan.Runners, own.Runner.State, sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed, sum.Faults, sum.Late)
 	return outcome
-}
-
-// deliver brings the books to the shard, where that is not in the folder of the run.
-func (s *session) deliver(ctx context.Context) error {
-	if s.shards == "" {
-		return nil
-	}
-	to, err := store.Open(ctx, s.place)
-	if err != nil {
-		return err
-	}
-	defer to.Close()
-	ctx, cancel := context.WithTimeout(ctx, deliverWithin)
-	defer cancel()
-	for _, name := range []string{rundir.ManifestPart(s.part), rundir.PlanFile, rundir.RunPart(s.part), rundir.LedgerPart(s.part)} {
-		data, err := os.ReadFile(s.dir.Path(name))
-		if errors.Is(err, os.ErrNotExist) {
-			continue // a foreign service has no ledger
-		}
-		if err == nil {
-			err = to.Put(ctx, name, data)
-		}
-		if err != nil {
-			return fmt.Errorf("the books of runner %d stay in %s: %w", s.part, s.dir, err)
-		}
-	}
-	return nil
-}
-
-// collect brings the shards of a whole run to its folder, where they were left elsewhere. One
-// that does not come is missing, which the verdict says.
-func (s *session) collect(ctx context.Context) {
-	if s.shards == "" {
-		return
-	}
-	from, err := store.Open(ctx, s.place)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, fetchWithin)
-		defer cancel()
-		err = errors.Join(s.dir.FetchShards(ctx, from), from.Close())
-	}
-	if err != nil {
-		s.run.Problems = append(s.run.Problems, "the shards could not be collected: "+err.Error())
-	}
 }
 
 // mergeFrom is the place that `soak merge` is given.

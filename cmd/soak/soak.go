@@ -51,7 +51,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 			return "", err
 		}
 	}
-	if err := ses.makeRoom(); err != nil {
+	if err := ses.makeRoom(gentle); err != nil {
 		return "", err
 	}
 	if err := ses.startTarget(gentle); err != nil {
@@ -67,7 +67,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 		return "", err
 	}
 	ses.fleet, err = fleet.Start(fleet.Config{
-		K6: k6, Script: ses.script, Plan: ses.plan, Only: s.part, Token: ses.targets[0].Token, Dir: string(ses.dir), Shards: ses.place,
+		K6: k6, Script: ses.script, Plan: ses.plan, Only: s.part, Token: ses.targets[0].Token, Dir: string(ses.dir), Shards: ses.place, Say: complain,
 	})
 	if err != nil {
 		return "", err
@@ -75,14 +75,28 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	ses.hold(gentle, kill)
 	ses.settle(kill)
 	if s.part > 0 {
-		return ses.concludePart(kill)
+		return ses.concludePart(gentle, kill)
 	}
-	ses.collect(kill)
-	return ses.conclude(kill)
+	answers := ses.collect(gentle, kill)
+	outcome, err := ses.conclude(kill)
+	if err != nil || !answers {
+		return outcome, err
+	}
+	if err := ses.deliver(gentle, kill); err != nil {
+		complain("warning: " + err.Error())
+	}
+	return outcome, nil
 }
 
-// makeRoom makes the folder of the run, and says where its shards go.
-func (s *session) makeRoom() (err error) {
+// makeRoom makes the folder of the run, and sees to it that its shards can go where they are to.
+func (s *session) makeRoom(ctx context.Context) (err error) {
+	manifest := rundir.NewManifest(s.part, s.plan.RunID, s.plan.BackendURL == "")
+	if s.shards != "" {
+		s.place = store.Join(s.shards, s.plan.TestID)
+		if err := s.claim(ctx, manifest); err != nil {
+			return err
+		}
+	}
 	if s.part > 0 {
 		s.dir, err = rundir.Join(s.out, s.plan.TestID, s.part)
 	} else {
@@ -91,11 +105,10 @@ func (s *session) makeRoom() (err error) {
 	if err != nil {
 		return err
 	}
-	s.place = s.dir.Path(rundir.ShardsDir)
-	if s.shards != "" {
-		s.place = store.Join(s.shards, s.plan.TestID)
+	if s.shards == "" {
+		s.place = s.dir.Path(rundir.ShardsDir)
 	}
-	return s.dir.Begin(s.part, s.plan.RunID, s.plan.BackendURL == "")
+	return s.dir.Begin(s.part, manifest)
 }
 
 // savePlan writes down what was planned. That of a run in parts is the same for all of them.

@@ -179,7 +179,7 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 	if ses.dir, err = rundir.Create(settings.out, settings.plan.TestID); err != nil {
 		return "", err
 	}
-	if err := ses.dir.Begin(0, ses.plan.RunID, ses.Streams && ses.plan.BackendURL == ""); err != nil {
+	if err := ses.dir.Begin(0, rundir.NewManifest(0, ses.plan.RunID, ses.Streams && ses.plan.BackendURL == "")); err != nil {
 		return "", err
 	}
 	defer func() { ses.both().Stop(kill) }()

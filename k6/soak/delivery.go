@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,10 +20,12 @@ import (
 )
 
 // How long a delivery may keep trying: the first before the run waits for it, a checkpoint
-// until the next is due, the last while the runner still has something to lose.
+// until the next is due, the last while the runner still has something to lose, or until somebody
+// who waits for it gives up.
 const (
-	firstWithin = 30 * time.Second
-	lastWithin  = 3 * time.Minute
+	firstWithin       = 30 * time.Second
+	lastWithin        = 3 * time.Minute
+	interruptedWithin = 15 * time.Second
 )
 
 // A delivery brings the shard of one runner to its place: a checkpoint now and then, in the
@@ -35,6 +39,7 @@ type delivery struct {
 	within time.Duration // for the last; then it is kept
 	keepAs string        // name of what is kept on this machine
 	keepIn []string      // folders, the first that takes it
+	tell   func(string)  // what is tried again; "" once it is over. nil: nobody listens
 
 	mu      sync.Mutex // held by whoever is delivering
 	cancel  context.CancelFunc
@@ -85,7 +90,9 @@ func (d *delivery) last(s *shard.Shard) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), d.within)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, d.within)
 	defer cancel()
 	err := d.put(ctx, s)
 	if err == nil {
@@ -106,7 +113,18 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
 	if err := d.mine(ctx, s); err != nil {
 		return err
 	}
-	return d.place.Put(ctx, d.name, data)
+	if d.tell == nil {
+		return d.place.Put(ctx, d.name, data)
+	}
+	tried := false
+	ctx = store.OnRetry(ctx, func(trouble string) {
+		tried = true
+		d.tell(trouble)
+	})
+	if err = d.place.Put(ctx, d.name, data); err == nil && tried {
+		d.tell("")
+	}
+	return err
 }
 
 // mine says that a file of that name is of another process, which began at the same time.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -47,6 +48,9 @@ type outputSoak struct {
 	probe stallProbe
 	stop  chan struct{}
 	done  chan struct{}
+
+	trouble atomic.Pointer[string] // with the delivery; "" once it is over
+	over    atomic.Bool            // only the last word is still to be delivered
 }
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
@@ -120,7 +124,7 @@ func (o *outputSoak) Start() error {
 	}
 	o.delivery = &delivery{
 		place: place, name: o.name, named: o.named, log: o.log, within: lastWithin, keepIn: keepIn(),
-		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name,
+		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, tell: o.tell,
 	}
 	if err := o.delivery.first(o.shard()); err != nil {
 		return errors.Join(err, place.Close())
@@ -129,6 +133,14 @@ func (o *outputSoak) Start() error {
 	go o.probe.run(o.stop)
 	go o.tick()
 	return nil
+}
+
+// tell passes on what the delivery tries again: with the next report, or now if there is none.
+func (o *outputSoak) tell(trouble string) {
+	o.trouble.Store(&trouble)
+	if o.over.Load() && o.progress != nil {
+		o.report()
+	}
 }
 
 // AddMetricSamples adds k6's samples to the sums; they are cheap enough to do it at once.
@@ -146,6 +158,10 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
 	o.runner.State, o.runner.Error = ending(runErr)
+	o.over.Store(true)
+	if o.runner.State == shard.Interrupted {
+		o.delivery.within = min(o.delivery.within, interruptedWithin)
+	}
 	err := o.delivery.last(o.shard())
 	if err != nil {
 		o.log.Error(err)

@@ -10,6 +10,9 @@ import (
 // report writes one line of progress. When nobody reads any more it stops trying.
 func (o *outputSoak) report() {
 	p := o.recorder.progress()
+	if trouble := o.trouble.Load(); trouble != nil {
+		p.Trouble = *trouble
+	}
 	o.mu.Lock()
 	o.sums.progress(&p)
 	o.mu.Unlock()
