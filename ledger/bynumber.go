@@ -117,7 +117,11 @@ func (b *numberBook) aheadOfClock(n *Noop) bool {
 //
 //go:noinline
 func (b *numberBook) renumber(n *Noop) {
-	b.ids.other++
+	if n.OtherID {
+		b.ids.words++
+	} else {
+		b.ids.bare++
+	}
 	next := b.numbers.highest + 1
 	if n.Number == 0 {
 		n.Data = "a noop without number"

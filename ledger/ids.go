@@ -8,7 +8,8 @@ type ids struct {
 	next  uint64 // one more than the highest before
 	leap  uint64 // numbers skipped, though the clock saw no slot pass for them
 	stale uint64 // a number that was there before, or should have been, came in a new slot
-	other uint64 // no number, though others have one
+	bare  uint64 // no id, though others have one
+	words uint64 // an id that is no number
 	known bool   // so many in sequence that a server which repeats itself cannot undo it
 }
 
@@ -31,10 +32,14 @@ func (i *ids) filled(longAfter bool) {
 }
 
 // sequence says whether the numbers decide. One noop in five may contradict: a server that loses
-// messages which take a number looks like that.
+// messages which take a number looks like that. Ids that are no numbers weigh more: hexadecimal ones
+// begin with nine in sequence.
 func (i *ids) sequence() bool {
-	return i.next >= 4*(i.leap+i.other) && (i.known || i.stale == 0 || i.stale < i.next)
+	return i.next >= 4*(i.leap+i.bare)+16*i.words && (i.known || i.stale == 0 || i.stale < i.next)
 }
 
 // hopeless says that nothing will make these ids a sequence again.
-func (i *ids) hopeless() bool { return i.leap+i.other >= 16 && i.next < i.leap+i.other }
+func (i *ids) hopeless() bool {
+	against := i.leap + i.bare + i.words
+	return against >= 16 && i.next < against
+}
