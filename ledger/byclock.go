@@ -18,8 +18,23 @@ type clockBook struct {
 type earlyArrival struct {
 	before  Instant // the anchor before it
 	at      Instant // 0: there is none
+	steady  bool    // the phase was known
 	intact  bool
 	ordinal uint64
+}
+
+// inStepWithout says that the noop after the early one shows it to have been the same again: it comes
+// where the slot of the early one is, or later, and in step with the noop before that.
+func (e *earlyArrival) inStepWithout(at Instant, interval time.Duration) bool {
+	if at-e.before < interval+(e.at-e.before)/2 {
+		return true
+	}
+	return e.steady && offStep(at-e.before, interval) < share(interval, jitter/2) && offStep(at-e.at, interval) > share(interval, .35)
+}
+
+// offStep is how far a time is from the nearest multiple of the interval.
+func offStep(d, interval time.Duration) time.Duration {
+	return (d - time.Duration(nearest(d, interval))*interval).Abs()
 }
 
 // knownPhase is after how many noops an early arrival that nothing follows is taken for one
@@ -29,13 +44,13 @@ const knownPhase = 5
 func (b *clockBook) noop(n *Noop) (a Arrival) {
 	interval := b.cfg.Interval
 	gap := n.At - b.lastAt
-	if before := b.early.before; b.early.at > 0 && n.At-before < interval+(b.early.at-before)/2 {
-		b.takeForDuplicate() // the slot that the early one took is that of this one
+	if b.early.at > 0 && b.early.inStepWithout(n.At, interval) {
+		b.takeForDuplicate()
 	}
 	b.early = earlyArrival{}
 	before := b.slots.anchor
 	doubt := b.slots.balance > 0
-	first := !b.sawNoop
+	first, steady := !b.sawNoop, b.slots.steady && b.slots.arrivals > 1
 	burst := b.inBurst(n.At)
 	if !first && !burst {
 		b.pace.gap(n.At)
@@ -82,7 +97,7 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 		b.lateBy(&a, ordinal, n.At, gap-interval)
 	}
 	if since := n.At - before; !first && !doubt && since >= interval/4 && since < interval*3/4 {
-		b.early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
+		b.early = earlyArrival{before: before, at: n.At, steady: steady, intact: n.Intact, ordinal: ordinal}
 	}
 	if first {
 		b.begin(n.At, slotsPassed)
@@ -128,21 +143,22 @@ func (b *clockBook) phaseUnknown(at Instant, gap time.Duration) bool {
 		return false
 	}
 	behind := gap >= b.cfg.Interval/4 || b.headLate
-	return behind && b.noops() <= whole(at-b.openedAt, b.cfg.Interval)
+	return behind && b.noops() <= whole(at-b.openedAt+share(at-b.openedAt, aboutDue), b.cfg.Interval)
 }
 
 func (b *clockBook) lose() { b.oweSinceHeaders() }
 
 func (b *clockBook) close(end Instant) {
-	late := b.slots.balance > 0 && !b.slots.stands(b.lastAt, b.cfg.Interval)
-	if b.noops() == 1 || late && b.lastAt >= b.slots.anchor-share(b.cfg.Interval, jitter) {
-		b.hidden++ // one noop alone tells little of the phase; and the last may be the next one, or late
-	}
 	if b.early.at > 0 && b.early.ordinal > knownPhase {
 		b.takeForDuplicate()
 	}
-	at := b.lastAt
+	at, hidden := b.lastAt, b.hidden
+	few := b.noops() == 1 || b.noops() == 2
+	late := b.slots.balance > 0 && !b.slots.stands(at, b.cfg.Interval) && at >= b.slots.anchor-share(b.cfg.Interval, jitter+.1)
 	b.silence(at, b.book.close(end))
+	if b.hidden == hidden && (few || late) {
+		b.hidden++ // two noops tell little of the phase; and the last may be the next one, or late
+	}
 }
 
 func (b *clockBook) fill(r *Record) {
