@@ -43,7 +43,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	}
 	byNumber := b.noop(&n)
 	switch {
-	case b.ids.sequence():
+	case b.sequence():
 		return byNumber
 	case b.ids.hopeless():
 		l.byNumber, l.foreignIDs = nil, true
@@ -83,5 +83,5 @@ func (l *Ledger) numbers() *numberBook {
 // they are a sequence, else the clock.
 func (l *Ledger) decides() (b *numberBook, byNumber bool) {
 	b = l.byNumber
-	return b, b != nil && l.clock.noops() > 0 && b.ids.sequence()
+	return b, b != nil && l.clock.noops() > 0 && b.sequence()
 }

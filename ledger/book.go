@@ -32,7 +32,22 @@ func (b *book) fill(r *Record) {
 	r.LastAt = b.lastAt
 }
 
-func (b *book) opened(at Instant) { b.sawNoop, b.lastAt = false, at }
+func (b *book) opened(at Instant) {
+	b.sawNoop, b.lastAt = false, at
+	b.pace.opened()
+}
+
+// measures says whether the pace goes on with this noop, and begins it where that is not under way:
+// with the first noop of the first stream, and on later ones behind what is replayed at once.
+func (b *book) measures(at Instant) bool {
+	if b.pace.started {
+		return true
+	}
+	if b.streams == 1 || b.sawNoop && !b.inBurst(at) {
+		b.pace.start(at)
+	}
+	return false
+}
 
 // inBurst says that an arrival is right behind the one before: held up with it, or a copy.
 func (b *book) inBurst(at Instant) bool { return b.sawNoop && at-b.lastAt < b.cfg.Interval/50 }

@@ -18,23 +18,14 @@ type clockBook struct {
 type earlyArrival struct {
 	before  Instant // the anchor before it
 	at      Instant // 0: there is none
-	steady  bool    // the phase was known
 	intact  bool
 	ordinal uint64
 }
 
-// inStepWithout says that the noop after the early one shows it to have been the same again: it comes
-// where the slot of the early one is, or later, and in step with the noop before that.
-func (e *earlyArrival) inStepWithout(at Instant, interval time.Duration) bool {
-	if at-e.before < interval+(e.at-e.before)/2 {
-		return true
-	}
-	return e.steady && offStep(at-e.before, interval) < share(interval, jitter/2) && offStep(at-e.at, interval) > share(interval, .35)
-}
-
-// offStep is how far a time is from the nearest multiple of the interval.
-func offStep(d, interval time.Duration) time.Duration {
-	return (d - time.Duration(nearest(d, interval))*interval).Abs()
+// doubledBy says that the noop after the early one shows it to have been the same again: it comes
+// where the slot of the early one is.
+func (e *earlyArrival) doubledBy(at Instant, interval time.Duration) bool {
+	return e.at > 0 && at-e.before < interval+(e.at-e.before)/2
 }
 
 // knownPhase is after how many noops an early arrival that nothing follows is taken for one
@@ -44,15 +35,15 @@ const knownPhase = 5
 func (b *clockBook) noop(n *Noop) (a Arrival) {
 	interval := b.cfg.Interval
 	gap := n.At - b.lastAt
-	if b.early.at > 0 && b.early.inStepWithout(n.At, interval) {
+	if b.early.doubledBy(n.At, interval) {
 		b.takeForDuplicate()
 	}
 	b.early = earlyArrival{}
 	before := b.slots.anchor
 	doubt := b.slots.balance > 0
-	first, steady := !b.sawNoop, b.slots.steady && b.slots.arrivals > 1
+	first := !b.sawNoop
 	burst := b.inBurst(n.At)
-	if !first && !burst {
+	if !burst && b.measures(n.At) {
 		b.pace.gap(n.At)
 	}
 	ahead := doubt && !b.slots.stands(b.lastAt, interval)
@@ -97,7 +88,7 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 		b.lateBy(&a, ordinal, n.At, gap-interval)
 	}
 	if since := n.At - before; !first && !doubt && since >= interval/4 && since < interval*3/4 {
-		b.early = earlyArrival{before: before, at: n.At, steady: steady, intact: n.Intact, ordinal: ordinal}
+		b.early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
 	}
 	if first {
 		b.begin(n.At, slotsPassed)
@@ -112,7 +103,6 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 // cannot be told where it would have been due after the headers; and what was sent while no
 // stream was open is only reckoned.
 func (b *clockBook) begin(at Instant, slotsPassed int64) {
-	b.pace.start(at)
 	b.headLate = at-b.openedAt > b.cfg.Interval*3/2
 	if slotsPassed > 1 || at-b.openedAt >= share(b.cfg.Interval, startsAtOnce) {
 		b.hidden++

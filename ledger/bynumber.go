@@ -27,6 +27,12 @@ type numberBook struct {
 // numbering, and would drown every sum it is added to.
 const maxJump = 1 << 32
 
+// sequence says whether the ids of the whole stream so far are a sequence: at least one followed
+// another, or the first is all that there is.
+func (b *numberBook) sequence() bool {
+	return (b.ids.next > 0 || b.ids.gap || b.numbers.highest <= 1) && b.ids.sequence()
+}
+
 // plausible says whether the first number can be one of a numbering per device that began at 1.
 func (b *numberBook) plausible(at Instant, number uint64) bool {
 	return number > 0 && number <= b.numbers.highest+2+whole(at-b.openedAt, b.cfg.Interval)
@@ -67,7 +73,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 		b.found(KindDuplicated, n.Number, n.At)
 		return a
 	}
-	gap, first, doubt := n.At-b.lastAt, !b.sawNoop, b.slots.balance > 0
+	gap, doubt := n.At-b.lastAt, b.slots.balance > 0
 	if !known {
 		b.from, b.since = max(n.Number, uint64(b.headSlots(n.At))), n.At //nolint:gosec // above 0
 	}
@@ -76,19 +82,17 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 	if sight == inOrder {
 		grew, b.skipped = grew+b.skipped, 0
 	}
-	passed := b.enter(n.At, int64(grew))
+	passed, measured := b.enter(n.At, int64(grew)), b.measures(n.At)
 	b.gapClock(n.At, gap)
 	a.Counted, b.sawNoop, b.silent = true, true, 0
 	b.count(n)
-	switch {
-	case sight == filled:
+	if sight == filled {
 		b.ids.filled(n.At-b.numbers.skippedAt >= 2*b.cfg.Interval)
 		b.reordered++
 		b.found(KindReordered, n.Number, n.At)
 		return a
-	case first:
-		b.pace.start(n.At)
-	default:
+	}
+	if measured {
 		b.pace.step(n.At, int64(grew))
 	}
 	switch {
@@ -96,6 +100,8 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 		b.ids.leap++
 	case next && known:
 		b.ids.sawNext()
+	case known:
+		b.ids.gap = true
 	}
 	if doubt && passed == 0 && grew == 1 {
 		b.lateBy(&a, n.Number, n.At, b.heldUp(n.At))
@@ -106,10 +112,10 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 }
 
 // aheadOfClock says that more numbers were taken than there was time for since the first noop of
-// this numbering: messages take some, and one may be about to be due.
+// this numbering. Messages take some.
 func (b *numberBook) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-b.since, b.cfg.Interval)) //nolint:gosec // not negative
-	return n.Number > b.from+slots+b.messages+1
+	return n.Number > b.from+slots+b.messages
 }
 
 // renumber gives a noop that has to have a number, and has none that can be, the one it should

@@ -6,6 +6,7 @@ package ledger
 // every later one, and against the clock.
 type ids struct {
 	next  uint64 // one more than the highest before
+	gap   bool   // numbers were skipped while the clock saw slots pass for them
 	leap  uint64 // numbers skipped, though the clock saw no slot pass for them
 	stale uint64 // a number that was there before, or should have been, came in a new slot
 	bare  uint64 // no id, though others have one

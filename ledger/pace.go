@@ -12,15 +12,28 @@ const earlyGaps = 7
 // between the first and the last noop, divided by the intervals between them. Where numbers tell
 // these, they are known; else the median of the first gaps does.
 type pace struct {
+	started     bool
 	first, last Instant
 	steps       int64
 	early       [earlyGaps]time.Duration // the first gaps, for the clock
 	gaps        int
 	typical     time.Duration // their median, once there are enough
+
+	span time.Duration // of an earlier stream that told more
+	n    int64
 }
 
-// start begins with the first noop of a stream.
-func (p *pace) start(at Instant) { *p = pace{first: at, last: at} }
+// opened begins with a new stream, and keeps what an earlier one told if that was more.
+func (p *pace) opened() {
+	span, n := p.span, p.n
+	if of := p.intervals(); of > n {
+		span, n = p.last-p.first, of
+	}
+	*p = pace{span: span, n: n}
+}
+
+// start begins to measure with the noop at the instant at.
+func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
 // step enters a noop so many intervals after the one before.
 func (p *pace) step(at Instant, n int64) { p.last, p.steps = at, p.steps+n }
@@ -73,10 +86,13 @@ const fewest = 4
 // fill writes the interval into a record, and how far it may be off: by the jitter at both ends,
 // and by what was late.
 func (p *pace) fill(r *Record, interval time.Duration) {
-	n := p.intervals()
+	span, n := p.last-p.first, p.intervals()
+	if n < p.n {
+		span, n = p.span, p.n
+	}
 	if n < fewest {
 		return
 	}
-	r.Interval = (p.last - p.first) / time.Duration(n)
-	r.IntervalError = (time.Duration(float64(interval)*jitter) + r.MaxLateness) / time.Duration(n)
+	r.Interval = span / time.Duration(n)
+	r.IntervalError = (share(interval, jitter) + r.MaxLateness) / time.Duration(n)
 }

@@ -12,7 +12,6 @@ func (j *judge) criteria() {
 	j.completeCriterion()
 	j.addAll(j.streamCriteria())
 	j.heldCriteria()
-	j.hiddenCriterion()
 	j.generatorCriterion()
 	j.addAll(j.countCriteria())
 	if len(j.facts.Failures) > 0 {
@@ -21,6 +20,7 @@ func (j *judge) criteria() {
 			Why: "a restart cuts every client off",
 		}, j.facts.Failures...)
 	}
+	j.hiddenCriterion()
 }
 
 // streamCriteria is what every stream has to fulfil.

@@ -70,7 +70,7 @@ func (j *judge) evidence() {
 }
 
 // hiddenCriterion limits what may have gone missing unnoticed: to nothing, unless the clock is all
-// that there is.
+// that there is. It is the last one: what is undecided takes a pass back, and excuses no fault.
 func (j *judge) hiddenCriterion() {
 	e, most := j.v.Evidence, j.m.Plan.MaxHidden
 	limit := fmt.Sprint(most)
@@ -82,8 +82,13 @@ func (j *judge) hiddenCriterion() {
 	}
 	j.add(Criterion{
 		Name: "noops that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
-		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, Why: "what cannot be decided is no proof",
+		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, Advisory: j.failed(), Why: "what cannot be decided is no proof",
 	}, fmt.Sprintf("%d of %d noops could have gone missing unnoticed, %s may (MAX_HIDDEN): %s", e.CouldHide, j.v.Noops.Expected, limit, first(e.Why, "")))
+}
+
+// failed says that a criterion is not met that decides.
+func (j *judge) failed() bool {
+	return slices.ContainsFunc(j.v.Criteria, func(c Criterion) bool { return !c.Pass && !c.Advisory })
 }
 
 // Interval is the time between two noops of a stream, in seconds.
