@@ -71,10 +71,10 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 		o.Event(at.Add(15*time.Second), event("1", "0", ""))
 	}
 	good.Event(at.Add(32*time.Second), event("2", "0", "")) // 2 s late
-	bad.Event(at.Add(30*time.Second), event("3", "0", ""))  // 2 is lost
-	bad.Event(at.Add(30*time.Second), event("3", "0", ""))
-	bad.Event(at.Add(45*time.Second), event("4", "?", ""))
-	bad.Closed(at.Add(46*time.Second), gone) // nobody asked for it
+	bad.Event(at.Add(45*time.Second), event("3", "0", ""))  // 2 is lost
+	bad.Event(at.Add(45*time.Second), event("3", "0", ""))
+	bad.Event(at.Add(60*time.Second), event("4", "?", ""))
+	bad.Closed(at.Add(61*time.Second), gone) // nobody asked for it
 	good.(*jsLedger).ledger.AskedToEnd(33 * time.Second)
 	good.Closed(at.Add(33*time.Second), gone)
 
