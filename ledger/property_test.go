@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -53,7 +55,13 @@ func wrongInAnyCase(r Record) string {
 	return ""
 }
 
-const storyCount = 5000
+// storyCount is how many stories each property is tried on: STREAMS=1000000 go test ./ledger
+var storyCount = func() int {
+	if n, err := strconv.Atoi(os.Getenv("STREAMS")); err == nil {
+		return n
+	}
+	return 5000
+}()
 
 // Whatever happens, the book of the numbers is what sets say, and nothing that was lost
 // passes as faultless.

@@ -61,7 +61,7 @@ func (s *reference) explain() (o opinion) {
 // phases are the times at which the first noop may have been due: those by which one of those that
 // came was in time. Where they came in one burst, or not at all, none need have been.
 func (s *reference) phases(interval int) (out []int) {
-	if s.bursts() < 2 {
+	if n := len(s.arrivals); n == 0 || s.arrivals[n-1].at-s.arrivals[0].at <= refInterval/50 {
 		latest := s.latest
 		if len(s.arrivals) == 0 {
 			latest = refInterval
@@ -79,15 +79,6 @@ func (s *reference) phases(interval int) (out []int) {
 		}
 	}
 	return out
-}
-
-func (s *reference) bursts() (n int) {
-	for i, a := range s.arrivals {
-		if i == 0 || a.at > s.arrivals[i-1].at+refInterval/50 {
-			n++
-		}
-	}
-	return n
 }
 
 // try finds all ways to put the arrivals on the slots of one schedule.
