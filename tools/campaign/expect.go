@@ -211,7 +211,7 @@ func (sc *scenario) expectDevice(d *device) counts {
 	if sc.Strike.NeverEnd && sc.Strike.meant(d.id) {
 		c.add("unfinished", exactly(1))
 	}
-	if d.askedAt.IsZero() {
+	if !d.endedAsAsked() {
 		c.add("dropped", exactly(1))
 	}
 	c.add("reconnected", exactly(d.streams-1))

@@ -55,9 +55,15 @@ func (d *device) swallow() {
 // sent is what the service's ledger says: a noop that was lost was sent, all the same.
 func (d *device) sent() uint64 { return d.numbers }
 
+// endedAsAsked says that the last stream was there when its end was asked for. A request may come after
+// the client has given the stream up.
+func (d *device) endedAsAsked() bool {
+	return !d.askedAt.IsZero() && (d.closedAt.IsZero() || d.askedAt.Before(d.closedAt))
+}
+
 // over is the last moment at which the device could be owed a noop.
 func (d *device) over() time.Time {
-	if !d.askedAt.IsZero() && (d.closedAt.IsZero() || d.askedAt.Before(d.closedAt)) {
+	if d.endedAsAsked() {
 		return d.askedAt
 	}
 	return d.closedAt
