@@ -108,7 +108,7 @@ const fewEvents = 3
 // disagreement says in what a record contradicts the reference, "" in nothing. What is simply
 // complete has to be called that, and nothing else may. Where there are faults a count may be that
 // of an explanation with one event more: the ledger does not look back.
-func (o *opinion) disagreement(r Record, tight bool) (what string, undecided bool) {
+func (o *view) disagreement(r Record, tight bool) (what string, undecided bool) {
 	simplest, next, events, most := o.counts()
 	is := count{int(r.Missed()), int(r.Duplicated)} //nolint:gosec // small
 	complete, numbered := is == count{}, r.Numbered
@@ -189,7 +189,7 @@ func TestTheLedgerAgreesWithTheReference(t *testing.T) {
 	require.Empty(t, wrong)
 }
 
-func (o *opinion) text() string {
+func (o *view) text() string {
 	simplest, next, events, most := o.counts()
 	return fmt.Sprintf("%v by %d events, else %v; at most %d lost", simplest, events, next, most)
 }

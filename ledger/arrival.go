@@ -42,11 +42,12 @@ func (l *Ledger) Noop(n Noop) Arrival {
 		n.Number = 0
 	}
 	byNumber := b.noop(&n)
-	switch {
-	case b.sequence():
-		return byNumber
-	case b.ids.hopeless():
+	if b.ids.hopeless() {
 		l.byNumber, l.foreignIDs = nil, true
+	}
+	l.say()
+	if _, ok := l.decides(); ok {
+		return byNumber
 	}
 	return a
 }
@@ -54,7 +55,8 @@ func (l *Ledger) Noop(n Noop) Arrival {
 // believe decides by the first noop whether ids can be numbers of this connection.
 func (l *Ledger) believe(n *Noop) {
 	if b := l.numbers(); b != nil && (n.OtherID || !b.plausible(n.At, n.Number)) {
-		l.byNumber, l.foreignIDs = nil, true
+		l.byNumber, l.foreignIDs = nil, n.OtherID || n.Number > 0
+		l.say()
 	}
 }
 
@@ -80,8 +82,45 @@ func (l *Ledger) numbers() *numberBook {
 }
 
 // decides is the book that the account rests on: the numbers, where the whole stream agrees that
-// they are a sequence, else the clock.
+// they are a sequence, and the other streams of the run do not disagree; else the clock. What ids are
+// is a matter of the service: random ones look like a sequence on a stream or two of many.
 func (l *Ledger) decides() (b *numberBook, byNumber bool) {
 	b = l.byNumber
-	return b, b != nil && l.clock.noops() > 0 && b.sequence()
+	return b, b != nil && l.clock.noops() > 0 && b.sequence() && l.cfg.sequences.Load() >= l.cfg.others.Load()
+}
+
+// An opinion is what a stream says of the service's ids.
+type opinion int8
+
+const (
+	unknown opinion = iota // it has none, or too few
+	sequence
+	another
+)
+
+// say tells the other streams what this one takes the ids for.
+func (l *Ledger) say() {
+	is := unknown
+	switch b := l.byNumber; {
+	case b != nil && b.sequence():
+		is = sequence
+	case b != nil || l.foreignIDs:
+		is = another
+	}
+	if is == l.says {
+		return
+	}
+	l.count(l.says, -1)
+	l.count(is, +1)
+	l.says = is
+}
+
+func (l *Ledger) count(o opinion, n int64) {
+	switch o {
+	case sequence:
+		l.cfg.sequences.Add(n)
+	case another:
+		l.cfg.others.Add(n)
+	case unknown:
+	}
 }

@@ -269,3 +269,36 @@ func TestUndecided(t *testing.T) {
 		require.Zero(t, r.Hidden, "%+v", r)
 	}
 }
+
+// Random ids look like a sequence on some stream of many: what the others say decides.
+func TestTheServiceDecidesWhatIdsAre(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name               string
+		sequences, foreign int
+		want               bool
+	}{{"one of many", 1, 20, false}, {"most", 20, 1, true}, {"beside streams without ids", 1, 0, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cfg := &Config{Interval: 15 * sec, Late: sec}
+			stream := func(id func(n uint64) uint64) *Ledger {
+				l := New("a-1", cfg)
+				l.Connecting(0)
+				l.Opened(sec)
+				for n := uint64(1); n <= 6; n++ {
+					l.Noop(Noop{At: sec + Instant(n)*15*sec, Number: id(n), Intact: true})
+				}
+				return l
+			}
+			var looksLikeOne *Ledger
+			for range c.sequences {
+				looksLikeOne = stream(func(n uint64) uint64 { return n })
+			}
+			for range c.foreign {
+				stream(func(n uint64) uint64 { return 7919 * n % 10 })
+			}
+			stream(func(uint64) uint64 { return 0 })
+			require.Equal(t, c.want, looksLikeOne.Record().Numbered)
+		})
+	}
+}

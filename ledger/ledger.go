@@ -15,6 +15,7 @@ package ledger
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,9 @@ type Config struct {
 	// Late is the lateness above which a noop is counted as late; it is also how long before
 	// the end of a stream a noop may be due and still be on its way (at most half an interval).
 	Late time.Duration
+
+	// What the streams of the run say of its service's ids: that they are a sequence, or not.
+	sequences, others atomic.Int64
 }
 
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
@@ -75,6 +79,7 @@ type Ledger struct {
 	clock      clockBook
 	byNumber   *numberBook // nil: no noop had a number yet, or foreignIDs
 	foreignIDs bool        // ids are no numbers of this connection
+	says       opinion     // of the ids
 
 	streamOpen bool    // a stream is open now
 	dialing    bool    // an attempt is under way

@@ -43,13 +43,13 @@ func (w *ways) add(o *ways, lost, doubled, held int) {
 	}
 }
 
-// An opinion is every explanation that there is; and the same, where all is lost that may have
+// An view is every explanation that there is; and the same, where all is lost that may have
 // been on its way at the end.
-type opinion struct{ all, open ways }
+type view struct{ all, open ways }
 
 // explain tries all schedules: the first noop is due at any time up to latest, and later ones an
 // interval apart that is up to 1 % off.
-func (s *reference) explain() (o opinion) {
+func (s *reference) explain() (o view) {
 	for interval := refInterval - refDrift; interval <= refInterval+refDrift; interval += 2 {
 		for _, phase := range s.phases(interval) {
 			s.try(phase, interval, &o)
@@ -82,7 +82,7 @@ func (s *reference) phases(interval int) (out []int) {
 }
 
 // try finds all ways to put the arrivals on the slots of one schedule.
-func (s *reference) try(phase, interval int, o *opinion) {
+func (s *reference) try(phase, interval int, o *view) {
 	due := func(slot int) int { return phase + (slot-1)*interval } // from 1
 	slots := 0
 	for due(slots+1) <= s.end {
@@ -163,7 +163,7 @@ type count struct{ lost, doubled int }
 // counts are those of all explanations with the fewest events (noops lost, noops that came twice,
 // hold-ups), those of explanations with one event more, and what may be lost at most where no more
 // came twice and nothing more was held up than in the simplest.
-func (o *opinion) counts() (simplest, next map[count]bool, events, most int) {
+func (o *view) counts() (simplest, next map[count]bool, events, most int) {
 	simplest, next = map[count]bool{}, map[count]bool{}
 	doubled, held := refEvents, refEvents
 	for events = 0; events < 3*refMost && len(simplest) == 0; events++ {
