@@ -1,0 +1,73 @@
+package ssesoak
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/ext"
+)
+
+const module = "github.com/sse-soak/sse-soak"
+
+func TestTheRootRegistersTheWholeExtension(t *testing.T) {
+	var registered []string
+	for _, e := range ext.GetAll() {
+		registered = append(registered, e.Name+" "+e.Type.String())
+	}
+	require.ElementsMatch(t, []string{"k6/x/handshake js", "k6/x/soak js", "soak output", "k6/x/sse js"}, registered)
+}
+
+// Whoever builds a k6 with this extension compiles what the root imports: what judges, reports or
+// drives a cluster is none of it.
+func TestTheExtensionDoesNotBringTheCommandLine(t *testing.T) {
+	for _, pkg := range strings.Fields(output(t, ".", "go", "list", "-deps", ".")) {
+		for _, foreign := range []string{
+			module + "/backend", module + "/cluster", module + "/cmd", module + "/grafana", module + "/report", module + "/suite", module + "/verdict",
+			"k8s.io/", "sigs.k8s.io/", "github.com/aws/aws-sdk-go-v2/service/ssm", "github.com/grafana/grafana-foundation-sdk",
+		} {
+			require.False(t, strings.HasPrefix(pkg, foreign), "the extension imports %s", pkg)
+		}
+	}
+}
+
+// TestAMainOfSomebodyElseGetsTheExtension builds what `xk6 build --with` does: a module of its own, which
+// requires this one and k6. The replacement stands in for a release.
+func TestAMainOfSomebodyElseGetsTheExtension(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links a k6")
+	}
+	root, err := os.Getwd()
+	require.NoError(t, err)
+	version := strings.TrimSpace(output(t, ".", "go", "list", "-m", "-f", "{{.Version}}", "go.k6.io/k6/v2"))
+	sums, err := os.ReadFile("go.sum")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module k6\n\ngo 1.26.0\n\nrequire (\n\tgo.k6.io/k6/v2 " + version + "\n\t" + module + " v0.0.0\n)\n\n" +
+			"replace " + module + " => " + root + "\n",
+		"go.sum":  string(sums),
+		"main.go": "package main\n\nimport (\n\tk6cmd \"go.k6.io/k6/v2/cmd\"\n\n\t_ \"" + module + "\"\n)\n\nfunc main() { k6cmd.Execute() }\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	output(t, dir, "go", "build", "-mod=mod", "-trimpath", "-o", "k6", ".")
+	said := output(t, dir, filepath.Join(dir, "k6"), "version")
+	for _, name := range []string{"k6/x/handshake [js]", "k6/x/soak [js]", "soak [output]", "k6/x/sse [js]"} {
+		require.Contains(t, said, ", "+name)
+	}
+}
+
+// output is what a command says. It builds as `make build` does, so that what that compiled is used again.
+func output(t *testing.T, dir, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s %v: %s", name, args, out)
+	return string(out)
+}
