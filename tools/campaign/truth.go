@@ -36,6 +36,7 @@ type device struct {
 	closedAt time.Time // the end of the last stream
 	struck   bool      // a fault was put in
 	cutAt    time.Time // from here on the wire swallowed everything
+	goneAt   time.Time // the wire cut the client's connection off
 	noops    []noop
 	numbers  uint64
 	end      chan struct{} // of the present stream; nil: there is none
@@ -56,8 +57,11 @@ func (d *device) swallow() {
 func (d *device) sent() uint64 { return d.numbers }
 
 // endedAsAsked says that the last stream was there when its end was asked for. A request may come after
-// the client has given the stream up.
+// the client has given the stream up, or lost it, which a proxy need not tell the service.
 func (d *device) endedAsAsked() bool {
+	if d.goneAt.After(d.lastOpen) {
+		return false
+	}
 	return !d.askedAt.IsZero() && (d.closedAt.IsZero() || d.askedAt.Before(d.closedAt))
 }
 
@@ -65,6 +69,9 @@ func (d *device) endedAsAsked() bool {
 func (d *device) over() time.Time {
 	if d.endedAsAsked() {
 		return d.askedAt
+	}
+	if d.goneAt.After(d.lastOpen) && (d.closedAt.IsZero() || d.goneAt.Before(d.closedAt)) {
+		return d.goneAt
 	}
 	return d.closedAt
 }

@@ -238,6 +238,7 @@ func (h *hop) strike(id string, b []byte) error {
 	case wireMidFrame:
 		d.cut(now.Add(-50 * time.Millisecond)) // the noop that is in these bytes was just written
 		_, _ = h.client.Write(b[:min(bytes.Index(b, []byte("data:"))+3, len(b))])
+		d.gone()
 		return errCut
 	case wireReset:
 		if _, err := h.client.Write(b); err != nil {
@@ -249,6 +250,7 @@ func (h *hop) strike(id string, b []byte) error {
 				_ = tcp.SetLinger(0)
 			}
 		}
+		d.gone()
 		return errCut
 	case wireVanish:
 		d.cut(now)
@@ -264,6 +266,13 @@ func (h *hop) strike(id string, b []byte) error {
 	}
 	_, err := h.client.Write(b)
 	return err
+}
+
+// gone says that the client has lost its connection.
+func (d *device) gone() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.goneAt = time.Now()
 }
 
 // cut says that nothing that is written from now on arrives.
