@@ -69,7 +69,7 @@ sse-capacity: build ## add event streams in steps until one suffers (docs/stream
 	@bin/soak run capacity --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
 .PHONY: sse-churn
-sse-churn: build ## let event streams come and go, account for every noop of every life
+sse-churn: build ## let event streams come and go, account for every noop of each
 	@bin/soak run churn --backend-url '$(BACKEND_URL)' --out '$(OUT)' $(if $(filter file,$(origin SECONDS)),,--seconds '$(SECONDS)')
 
 .PHONY: sse-fanout

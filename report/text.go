@@ -115,9 +115,12 @@ func facts(v *verdict.Verdict) [][2]string {
 		if !v.Server.Agrees {
 			agrees = "which is NOT what arrived"
 		}
+		if v.Server.Confirms {
+			agrees += ", but only where faults were found"
+		}
 		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", thousands(v.Server.Sent), agrees)})
 	} else {
-		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by numbers and clock"})
+		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by the " + v.Evidence.Basis()})
 	}
 	r := v.Resources
 	if r.BackendRSSMax > 0 {

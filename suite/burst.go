@@ -18,10 +18,10 @@ var burst = Suite{
 	Short:  "send many requests at once, and see whether the service is well afterwards",
 	Script: []string{"load-tests", "http", "burst.js"},
 	Settings: append([]Setting{
-		{"BURSTS", "requests at once, with commas between"},
-		{"BURST_SECONDS", "the most that a burst may take"},
+		{"BURSTS", "sizes of the bursts, with commas between"},
+		{"BURST_SECONDS", "seconds that a burst may take at most"},
 		{"SEQUENCE", "requests one after the other, at the end"},
-		{"SEQUENCE_SECONDS", "the most that these may take"},
+		{"SEQUENCE_SECONDS", "seconds that the sequence may take at most"},
 	}, limitSettings...),
 	Assess: assessBurst,
 }

@@ -16,7 +16,7 @@ var capacity = Suite{
 	Script: []string{"load-tests", "sse", "ramp.js"},
 	Settings: []Setting{
 		{"STEP", "connections that a step adds"},
-		{"STEP_SECONDS", "length of a step, before what it still owes is awaited"},
+		{"STEP_SECONDS", "seconds that a step lasts; then the noops that it still owes are awaited"},
 		{"CEILING", "connections of the last step"},
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},

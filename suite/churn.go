@@ -14,7 +14,7 @@ var noopIntervalSetting = Setting{"NOOP_INTERVAL", "seconds between two noops of
 
 var churn = Suite{
 	Name:   "churn",
-	Short:  "let event streams come and go all the time, and account for every noop of every life",
+	Short:  "let event streams come and go all the time, and account for every noop of each",
 	Script: []string{"load-tests", "sse", "churn.js"},
 	Settings: []Setting{
 		{"CONNECTIONS", "streams at a time"},
@@ -23,7 +23,7 @@ var churn = Suite{
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
 		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
-		{"SEED", "of the lengths: the same seed draws the same lives"},
+		{"SEED", "seed of the random hold times: the same seed draws the same ones"},
 	},
 	Streams: true, Runners: 2, Doc: "docs/stream-suites.md",
 	Assess: assessChurn,

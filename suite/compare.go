@@ -26,7 +26,7 @@ var compare = Suite{
 		{"LEVELS", "requests at a time, with commas between"},
 		{"LEVEL_REQUESTS", "requests of each level, to each target"},
 		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
-		{"SLOWEST", "requests/s that are expected at least: a stage gets as much time"},
+		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
 		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
 	}, limitSettings...),
 	Assess: assessCompare,

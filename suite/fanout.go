@@ -13,13 +13,13 @@ var fanout = Suite{
 	Short:  "measure how long a broadcast takes to reach every event stream",
 	Script: []string{"load-tests", "sse", "fanout.js"},
 	Settings: []Setting{
-		{"LEVELS", "connections, with commas between, rising"},
-		{"BROADCASTS", "at each level"},
-		{"EVERY_MS", "milliseconds between two of them"},
+		{"LEVELS", "numbers of connections, rising, with commas between"},
+		{"BROADCASTS", "broadcasts sent at each level"},
+		{"EVERY_MS", "milliseconds between two broadcasts"},
 		noopIntervalSetting,
 		{"LATE_MS", "milliseconds above which a noop counts as late"},
 		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
-		{"DELIVERY_SECONDS", "how long a broadcast may take to be everywhere"},
+		{"DELIVERY_SECONDS", "seconds within which a broadcast has to reach every connection"},
 	},
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
 	Assess: assessFanout,
@@ -93,7 +93,7 @@ func deliveries(m *shard.Merged) []verdict.Judged {
 	return []verdict.Judged{
 		all,
 		none("broadcasts doubled", "deliveries were of a broadcast that the subscriber already had", "a message that came twice", "fanout_twice"),
-		none("strange broadcasts", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else", "a message that came as another one", "fanout_strange"),
+		none("strange broadcasts", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else", "a message whose content was changed", "fanout_strange"),
 		timed,
 	}
 }

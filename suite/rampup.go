@@ -24,7 +24,7 @@ var rampup = Suite{
 		{"STAGE_SECONDS", "length of a stage"},
 		{"WARMUP_SECONDS", "length of the warm-up, which is not counted"},
 		{"CEILING", "stages above this rate are left out; 0: none"},
-		{"SEARCH", "1: then look between the last good and the first bad stage, until it is known to a tenth"},
+		{"SEARCH", "1: run again between the last good and the first bad stage, until the two are within a tenth"},
 		{"MIN_RATE", "requests/s that must be sustained for a pass; 0: any"},
 	}, limitSettings...),
 	Assess: assessRampup,
@@ -33,10 +33,10 @@ var rampup = Suite{
 
 // limitSettings are of every suite that looks for a breaking point.
 var limitSettings = []Setting{
-	{"MAX_FAILED_PERCENT", "more failed requests than this are bad"},
-	{"MAX_P95_MS", "a 95th percentile above this is bad"},
-	{"MIN_ANSWERED_PERCENT", "less answers than this share of what was offered are bad"},
-	{"TIMEOUT_SECONDS", "of a request"},
+	{"MAX_FAILED_PERCENT", "a load is bad if more than this share of its requests fails"},
+	{"MAX_P95_MS", "a load is bad if the 95th percentile of its good answers is above this"},
+	{"MIN_ANSWERED_PERCENT", "a load is bad if fewer than this share of the offered requests are answered well"},
+	{"TIMEOUT_SECONDS", "how long a client waits for an answer"},
 }
 
 func (r *Run) limits() Limits {

@@ -21,7 +21,7 @@ var throughput = Suite{
 		{"LEVELS", "requests at a time, with commas between"},
 		{"LEVEL_REQUESTS", "requests of each level"},
 		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
-		{"SLOWEST", "requests/s that are expected at least: a stage gets as much time"},
+		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
 	}, limitSettings...),
 	Assess: assessThroughput,
 }

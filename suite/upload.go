@@ -18,9 +18,9 @@ var upload = Suite{
 		{"SEQUENCE_MB", "size of each of these, in MB"},
 		{"PARALLEL", "uploads at once"},
 		{"PARALLEL_MB", "size of each of these, in MB"},
-		{"STAGE_SECONDS", "the most that either may take"},
-		{"TIMEOUT_SECONDS", "of an upload"},
-		{"MIN_MB_PER_SECOND", "in either way, for a pass; 0: any"},
+		{"STAGE_SECONDS", "seconds that the sequence, and the parallel part, may each take at most"},
+		{"TIMEOUT_SECONDS", "seconds that one upload may take at most"},
+		{"MIN_MB_PER_SECOND", "rate that both parts have to reach for a pass; 0: any"},
 	},
 	Assess: assessUpload,
 }

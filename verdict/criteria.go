@@ -23,7 +23,7 @@ func (j *judge) criteria() {
 	j.hiddenCriterion()
 }
 
-// streamCriteria is what every stream has to fulfil.
+// streamCriteria are the criteria for streams and their noops.
 func (j *judge) streamCriteria() (out []Judged) {
 	v, p := j.v, j.m.Plan
 	add := func(c Criterion, reasons ...string) { out = append(out, Judged{c, reasons}) }
@@ -45,7 +45,7 @@ func (j *judge) streamCriteria() (out []Judged) {
 		{"noops missed", "a message that never came", v.Noops.Missed, []string{"lost", "unsent", "tail", "restarted"}},
 		{"noops duplicated", "a message that came twice", v.Noops.Duplicated, []string{"duplicated"}},
 		{"noops reordered", "a message that was overtaken", v.Noops.Reordered, []string{"reordered"}},
-		{"noops corrupted", "a message that came as another one", v.Noops.Corrupted, []string{"corrupted"}},
+		{"noops corrupted", "a message whose content was changed", v.Noops.Corrupted, []string{"corrupted"}},
 	} {
 		add(Criterion{Name: n.name, Limit: "0", Actual: fmt.Sprint(n.count), Pass: n.count == 0, Why: n.why}, j.sentences(n.kinds...)...)
 	}
@@ -66,7 +66,7 @@ func (j *judge) streamCriteria() (out []Judged) {
 	return out
 }
 
-// countCriteria holds the books of others against ours: the server's, and the script's own checks.
+// countCriteria compares our counts with two others: the server's ledger, and the script's own checks.
 func (j *judge) countCriteria() (out []Judged) {
 	if j.server != nil {
 		limit, actual := "agrees", first(j.unexplained, "agrees")
@@ -96,8 +96,8 @@ func (j *judge) countCriteria() (out []Judged) {
 	}, failed})
 }
 
-// missingChecks finds checks that were not made for every connection: one that was never
-// made cannot have failed.
+// missingChecks finds checks that were not made for every connection: a check that was never made
+// cannot fail.
 func missingChecks(m *shard.Merged) (out []string) {
 	for _, c := range m.Checks {
 		if made := c.Passes + c.Fails; made != int64(m.Plan.Connections) {
@@ -162,8 +162,8 @@ func (j *judge) unheld() []string {
 	return out
 }
 
-// outcome makes the one word. Invalid outranks fail: a run that is not whole can neither accuse
-// nor acquit, though what it saw is listed.
+// outcome chooses pass, fail or invalid. Invalid outranks fail: an incomplete run proves nothing
+// either way, though what it saw is listed.
 func (j *judge) outcome() {
 	j.v.Verdict = Pass
 	for _, c := range j.v.Criteria {
@@ -177,7 +177,7 @@ func (j *judge) outcome() {
 	}
 }
 
-// conclude makes the one word of a soak, and says what a pass rests on.
+// conclude chooses the outcome of a soak, and says what a pass rests on.
 func (j *judge) conclude() {
 	j.outcome()
 	j.untested()
@@ -185,12 +185,12 @@ func (j *judge) conclude() {
 		j.v.Reasons = []string{fmt.Sprintf("%s held to the end, %s%d of %d noops received",
 			counted(j.v.Connections.Completed, "connection", "connections"), j.interruptions(), j.v.Noops.Received, j.v.Noops.Expected)}
 		if n := j.v.Evidence.CouldHide; n > 0 {
-			j.v.Reasons = append([]string{fmt.Sprintf("nothing lost; up to %d of %d could not have been noticed", n, j.v.Noops.Expected)}, j.v.Reasons...)
+			j.v.Reasons = append([]string{fmt.Sprintf("no noop is known to be missing; up to %d of %d could have gone missing unnoticed", n, j.v.Noops.Expected)}, j.v.Reasons...)
 		}
 	}
 }
 
-// untested takes a pass back that rests on no noop at all.
+// untested turns a pass without a single noop into invalid.
 func (j *judge) untested() {
 	if j.v.Verdict == Pass && j.v.Noops.Received == 0 {
 		j.v.Verdict = Invalid

@@ -10,9 +10,9 @@ import (
 
 // The kinds of evidence, from the strongest.
 const (
-	ByServer  = "server"  // numbers, and the server's own ledger of what it sent
-	ByNumbers = "numbers" // noops are numbered per device
-	ByClock   = "clock"   // one noop per interval is all that is known
+	ByServer  = "server"  // the server's own ledger of what it sent, beside numbers or clock
+	ByNumbers = "numbers" // every stream numbers its noops per device; the server keeps no ledger
+	ByClock   = "clock"   // on some streams one noop per interval is all that is known
 )
 
 // Evidence is what the counts of a run rest on: how many noops may have gone missing unnoticed
@@ -23,8 +23,16 @@ type Evidence struct {
 	Why       []string `json:"why"`
 }
 
-// hidden is how many noops of a connection may be lost without a trace. Where the server says how
-// many it sent, and that is what arrived, none is.
+// Basis says what the counts rest on where the server keeps no ledger.
+func (e Evidence) Basis() string {
+	if e.By == ByClock {
+		return "clock"
+	}
+	return "numbers and clock"
+}
+
+// hidden is how many noops of a connection may be lost without a trace: none, where the server says
+// how many it sent and that many arrived.
 func (j *judge) hidden(r *shard.Connection) uint64 {
 	e, ok := j.server[r.ID]
 	switch {
@@ -36,7 +44,8 @@ func (j *judge) hidden(r *shard.Connection) uint64 {
 	return r.Hidden
 }
 
-// evidence adds up what the connections rest on; the weakest decides.
+// evidence says what the counts rest on. Without a ledger of the server, one stream that only the clock
+// judges makes it the clock.
 func (j *judge) evidence() {
 	e := &j.v.Evidence
 	e.By, e.Why = ByNumbers, []string{}
@@ -61,7 +70,7 @@ func (j *judge) evidence() {
 		return
 	}
 	if byClock > 0 {
-		e.Why = append(e.Why, fmt.Sprintf("on %s the service numbers nothing that is a sequence: the first noop of a stream cannot be told from a later start, and one that was due right before the end may have been on its way",
+		e.Why = append(e.Why, fmt.Sprintf("on %s the noops carry no ids that count 1, 2, 3 …: a lost first noop looks like a service that began an interval later, and a noop that was due right before the end may have been on its way",
 			counted(byClock, "stream", "streams")))
 	}
 	if byClock < hiding {
@@ -69,8 +78,8 @@ func (j *judge) evidence() {
 	}
 }
 
-// hiddenCriterion limits what may have gone missing unnoticed: to nothing, unless the clock is all
-// that there is. It is the last one: what is undecided takes a pass back, and excuses no fault.
+// hiddenCriterion limits how many noops may have gone missing unnoticed: by default to none, or to any
+// number where there is only the clock. It comes last: doubt turns a pass into invalid, and excuses no fault.
 func (j *judge) hiddenCriterion() {
 	e, most := j.v.Evidence, j.m.Plan.MaxHidden
 	limit := fmt.Sprint(most)
@@ -82,11 +91,11 @@ func (j *judge) hiddenCriterion() {
 	}
 	j.add(Criterion{
 		Name: "noops that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
-		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, Advisory: j.failed(), Why: "what cannot be decided is no proof",
-	}, fmt.Sprintf("%d of %d noops could have gone missing unnoticed, %s may (MAX_HIDDEN): %s", e.CouldHide, j.v.Noops.Expected, limit, first(e.Why, "")))
+		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, Advisory: j.failed(), Why: "a pass has to rest on what was seen",
+	}, fmt.Sprintf("%d of %d noops could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, j.v.Noops.Expected, limit, first(e.Why, "")))
 }
 
-// failed says that a criterion is not met that decides.
+// failed says that a criterion that decides is not met.
 func (j *judge) failed() bool {
 	return slices.ContainsFunc(j.v.Criteria, func(c Criterion) bool { return !c.Pass && !c.Advisory })
 }
@@ -94,14 +103,14 @@ func (j *judge) failed() bool {
 // Interval is the time between two noops of a stream, in seconds.
 type Interval struct {
 	Planned float64 `json:"planned"`
-	Kept    float64 `json:"kept"` // the median of the streams that tell; 0: none does
+	Kept    float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
 	Off     int     `json:"off"`  // streams that are over 1 % off the plan
 }
 
-// mostOff is by which share of the plan a service may keep another interval.
+// mostOff is how far the interval of a stream may be off the plan, as a share of it.
 const mostOff = .01
 
-// interval measures the interval that the service kept.
+// interval adds up the intervals that the ledgers measured.
 func (j *judge) interval() {
 	planned := j.m.Plan.Interval()
 	j.v.Interval = Interval{Planned: planned.Seconds()}
@@ -135,7 +144,7 @@ func (j *judge) intervalCriterion() Judged {
 	i := j.v.Interval
 	c := Criterion{
 		Name: "interval between two noops", Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: "too few noops to tell", Pass: i.Off == 0,
-		Why: "counts are held against the interval that was planned",
+		Why: "every count rests on the planned interval",
 	}
 	if j.told > 0 {
 		c.Actual = fmt.Sprintf("%.4g s", i.Kept)
@@ -146,7 +155,7 @@ func (j *judge) intervalCriterion() Judged {
 	c.Actual += fmt.Sprintf(", %s off", counted(i.Off, "stream", "streams"))
 	if 2*i.Off > j.told {
 		c.Invalid = true
-		return Judged{c, []string{fmt.Sprintf("the service sends every %.3g s, the plan says %g: NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}}
+		return Judged{c, []string{fmt.Sprintf("the service sends a noop every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}}
 	}
 	var reasons []string
 	for n := range j.m.Connections {

@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// leastOpen is the share of the planned time that a stream has to be open, to be one that was held: below
-// it most of what it was to show was not seen, whatever came while it was open.
+// leastOpen is the share of the planned time for which a connection has to have a stream. Below it most of
+// the run was not observed, however well it went while the stream was open.
 const leastOpen = .5
 
 // Held is how long streams were open, in seconds: from their headers to the request for their end, each
@@ -37,7 +37,7 @@ type Outage struct {
 // openFor is how much of the planned time the connection had a stream.
 func (j *judge) openFor(r *shard.Connection) time.Duration { return min(r.OpenFor(), j.m.Plan.Hold()) }
 
-// held sums up the time that streams were open, and what they had to wait for.
+// held sums up how long streams were open, how long connections were without one, and why.
 func (j *judge) held() {
 	var open time.Duration
 	h := shard.NewHistogram() // of those that are listed; count and maximum are of all
@@ -81,8 +81,8 @@ func (j *judge) held() {
 	}
 }
 
-// heldCriteria hold the time that streams were open against the plan. A connection that was refused,
-// dropped or not ended has its own sentence.
+// heldCriteria compare the time that streams were open with the plan. Connections that were refused,
+// dropped or not ended are reported by other criteria.
 func (j *judge) heldCriteria() {
 	short := j.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
 		planned := j.m.Plan.Hold()
@@ -95,7 +95,7 @@ func (j *judge) heldCriteria() {
 	})
 	j.add(Criterion{
 		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, j.v.Held.Percent()+" of the plan"),
-		Pass: len(short.sentences) == 0, Invalid: short.stalled, Why: "while there is no stream nothing is shown of it",
+		Pass: len(short.sentences) == 0, Invalid: short.stalled, Why: "nothing is known of the time without a stream",
 	}, short.sentences...)
 	limit, ok := j.m.Plan.MaxOutage()
 	if !j.m.Plan.Reconnect {
@@ -122,7 +122,7 @@ func (j *judge) heldCriteria() {
 	j.add(c, long.sentences...)
 }
 
-// interruptions is what the sentence of a pass says of streams that were not open all the time.
+// interruptions is the part of a pass's sentence about streams that were not open all the time.
 func (j *judge) interruptions() (text string) {
 	if n := j.v.Connections.Reconnected; n > 0 {
 		text = counted(n, "reconnect", "reconnects") + ", "

@@ -194,7 +194,7 @@ func TestEachCriterionAlone(t *testing.T) {
 			for i := range m.Connections {
 				m.Connections[i].Interval, m.Connections[i].IntervalError = 12*time.Second, 20*time.Millisecond
 			}
-		}, Invalid, []string{"interval between two noops"}, []string{"the service sends every 12 s, the plan says 15: NOOP_INTERVAL=12"}},
+		}, Invalid, []string{"interval between two noops"}, []string{"the service sends a noop every 12 s, the plan says every 15 s: set NOOP_INTERVAL=12"}},
 		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Facts) {
 			for i := range m.Connections {
 				r := &m.Connections[i].Record

@@ -51,7 +51,8 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Short: "Run a soak and judge it",
 		Long: "run starts the target (backend behind nginx on this machine, unless BACKEND_URL names another) and the\n" +
 			"runners, waits, merges and judges. Each setting is a flag or the environment variable in brackets.\n" +
-			"BACKEND_TOKEN, if the backend wants one, is read from the environment only.\n\n" +
+			"Two settings are read from the environment only: BACKEND_TOKEN, the service's bearer token, and PROMETHEUS_URL,\n" +
+			"a Prometheus to take the CPU and memory of target and host from (docs/report.md).\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,23 +106,23 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 	f.IntVar(&s.plan.Seconds, "seconds", s.plan.Seconds, "length of the run in seconds; streams are ended 5 s before its end")
 	f.Float64Var(&s.plan.NoopInterval, "noop-interval", s.plan.NoopInterval, "seconds between two noops of one stream")
 	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the streams")
-	f.IntVar(&s.plan.ConnectionsPerVU, "connections-per-vu", s.plan.ConnectionsPerVU, "streams that one virtual user holds; 0: as many as make sense, at most 50")
-	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to soak, or several with commas between, which the runners share out; empty: start backend and nginx here")
-	f.StringVar(&s.plan.Prefix, "prefix", "", "of the device ids (default \"soak-\")")
+	f.IntVar(&s.plan.ConnectionsPerVU, "connections-per-vu", s.plan.ConnectionsPerVU, "streams that one virtual user holds; 0: chosen by the number of streams, up to 50, and more beyond 5,000 streams per runner")
+	f.StringVar(&s.plan.BackendURL, "backend-url", "", "URL of the service to soak, or several with commas between: each runner takes the next one; empty: start backend and nginx here")
+	f.StringVar(&s.plan.Prefix, "prefix", "", "prefix of the device ids: PREFIX0, PREFIX1 and so on (default \"soak-\")")
 	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
-	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "milliseconds above which a noop counts as late")
-	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "late noops that are allowed; -1: any number")
+	f.IntVar(&s.plan.LateMS, "late-ms", s.plan.LateMS, "a noop that is later than this many milliseconds counts as late")
+	f.IntVar(&s.plan.MaxLate, "max-late", s.plan.MaxLate, "how many noops may be late; -1: any number")
 	f.BoolVar(&s.plan.Reconnect, "reconnect", false, "clients reconnect and resume by Last-Event-ID")
-	f.IntVar(&s.plan.MaxHidden, "max-hidden", s.plan.MaxHidden, "noops that may have gone missing unnoticed, or the run is invalid; -1: none, but any number where noops have no numbers and the service keeps no ledger")
-	f.Float64Var(&s.plan.MaxOutageS, "max-outage", s.plan.MaxOutageS, "with --reconnect: the longest time that a stream may be lost, in seconds; -1: any")
+	f.IntVar(&s.plan.MaxHidden, "max-hidden", s.plan.MaxHidden, "how many noops may have gone missing unnoticed before the run is invalid; -1: none, or any number where the service neither numbers its noops nor keeps a ledger")
+	f.Float64Var(&s.plan.MaxOutageS, "max-outage", s.plan.MaxOutageS, "with --reconnect: for how many seconds a connection may be without a stream; -1: any")
 	f.Float64Var(&s.plan.EndTimeoutS, "end-timeout", 0, "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
-	f.StringVar(&s.shards, "shards", "", "where runners leave shards: a folder or s3://BUCKET/PREFIX, in which this run gets a folder (default: the folder of the run)")
-	f.StringVar(&s.runner, "runner", "", "run only the Kth of N runners here, the others elsewhere: K/N (needs --testid and --backend-url)")
+	f.StringVar(&s.shards, "shards", "", "where runners leave shards: a folder or s3://BUCKET/PREFIX; this run gets a folder named TESTID in it (default: the folder of the run)")
+	f.StringVar(&s.runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
 	f.StringVar(&startAt, "start-at", "", "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339")
-	f.StringVar(&s.script, "script", "", "k6 script (default load-tests/sse/connectionTest.js)")
-	f.IntVar(&s.backends, "backends", 1, "backends to start here, for more streams than one process holds; runners share them out")
-	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
+	f.StringVar(&s.script, "script", "", "k6 script (default: load-tests/sse/connectionTest.js)")
+	f.IntVar(&s.backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
+	f.BoolVar(&s.noNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
 	f.StringVar(&s.on, "on", "local", "where the runners run: local, or k8s (docs/kubernetes.md)")
 	s.cluster.flags(f)
 	f.VisitAll(func(flag *pflag.Flag) {

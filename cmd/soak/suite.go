@@ -127,7 +127,7 @@ func (s *suiteSettings) addFlags(f *pflag.FlagSet, given map[string]*string) {
 	}
 	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
 	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
-	f.BoolVar(&s.noNginx, "no-nginx", false, "go to the local backend directly, even where nginx is installed")
+	f.BoolVar(&s.noNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
 	f.VisitAll(func(flag *pflag.Flag) {
 		if name, ok := suiteVariables[flag.Name]; ok {
 			flag.Usage += " [" + name + "]"

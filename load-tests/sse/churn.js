@@ -1,6 +1,6 @@
 // @ts-check
 // Churn: connections come and go all the time. Each life of a connection has a device id and books
-// of its own, so every noop of every life is accounted for.
+// of its own, so every noop of each stream is accounted for.
 //
 //   bin/soak run churn
 //

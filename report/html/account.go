@@ -39,7 +39,7 @@ func (s *soak) account() Section {
 	out := Section{ID: "account", Title: "Every noop accounted for", Short: "Noops", Tables: []Table{t}}
 	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
 	if !s.v.Server.Known {
-		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from numbers and clock alone.")
+		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from the "+s.v.Evidence.Basis()+" alone.")
 	}
 	if len(s.v.Findings) > 0 {
 		const most = 100
