@@ -11,21 +11,21 @@ type Noop struct {
 	Data    string // what it was otherwise, for the finding; may be cut short
 }
 
-// An Arrival says what the ledger made of a noop, for those who keep sums over connections.
+// An Arrival is what the ledger made of a noop, for sums over all connections.
 type Arrival struct {
 	Counted bool // a distinct noop: received, or corrupted
-	// Lateness is how long after its time a noop came, at least 0, of up to two noops: where they
-	// have no numbers, only the next arrival tells whether a long gap was lateness or a loss.
+	// Lateness is how late up to two noops were, at least 0. There may be two because, without numbers,
+	// only the next arrival shows whether a long gap was lateness or a loss.
 	Lateness [2]time.Duration
 	N        int // how many of Lateness are set
 	Late     int // how many of them were over the limit
 }
 
-// Noop enters one noop into both books.
+// Noop counts one noop, by the clock and by number.
 //
-// It is called at the bottom of the stack of each reading goroutine, of which there may be many
-// thousand: what is rare here stands in functions that are not inlined, so that the common way
-// fits into the few KB that a goroutine begins with.
+// It is called deep in the stack of each reading goroutine, of which there may be many thousand. What
+// is rare is in functions that are not inlined, so that the common case fits into the few KB of stack
+// that a goroutine begins with.
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	return a
 }
 
-// believe decides by the first noop whether ids can be numbers of this connection.
+// believe decides by the first noop whether the ids can number the noops of this connection.
 func (l *Ledger) believe(n *Noop) {
 	if b := l.numbers(); b != nil && (n.OtherID || !b.plausible(n.At, n.Number)) {
 		l.byNumber, l.foreignIDs = nil, n.OtherID || n.Number > 0
@@ -60,7 +60,7 @@ func (l *Ledger) believe(n *Noop) {
 	}
 }
 
-// Message enters a numbered event that is no noop: it takes a number, but no slot.
+// Message counts a numbered event that is no noop: it uses a number, but no slot.
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *Ledger) Message(at Instant, number uint64) {
 	}
 }
 
-// numbers is the book of the numbers, nil where ids are known to be none.
+// numbers is the count by number, nil if the ids are known to be no sequence.
 func (l *Ledger) numbers() *numberBook {
 	if l.byNumber == nil && !l.foreignIDs {
 		l.byNumber = &numberBook{book: book{life: &l.life}}
@@ -81,24 +81,24 @@ func (l *Ledger) numbers() *numberBook {
 	return l.byNumber
 }
 
-// decides is the book that the account rests on: the numbers, where the whole stream agrees that
-// they are a sequence, and the other streams of the run do not disagree; else the clock. What ids are
-// is a matter of the service: random ones look like a sequence on a stream or two of many.
+// decides is the count that the record shows: by number, if the whole stream looks like a sequence and
+// most streams of the runner do not say otherwise; else by the clock. The other streams have a say because
+// random ids look like a sequence on a stream or two of many.
 func (l *Ledger) decides() (b *numberBook, byNumber bool) {
 	b = l.byNumber
 	return b, b != nil && l.clock.noops() > 0 && b.sequence() && l.cfg.sequences.Load() >= l.cfg.others.Load()
 }
 
-// An opinion is what a stream says of the service's ids.
+// An opinion is what a stream takes the service's ids for.
 type opinion int8
 
 const (
-	unknown opinion = iota // it has none, or too few
+	unknown opinion = iota // it has no ids yet, or too few
 	sequence
 	another
 )
 
-// say tells the other streams what this one takes the ids for.
+// say tells the other streams of the runner what this one takes the ids for.
 func (l *Ledger) say() {
 	is := unknown
 	switch b := l.byNumber; {

@@ -2,7 +2,7 @@ package ledger
 
 import "time"
 
-// life is what both books know of the connection.
+// life is what both counts know of the connection.
 type life struct {
 	cfg        *Config
 	streams    int     // how many were opened
@@ -10,22 +10,21 @@ type life struct {
 	endAskedAt Instant // when the end was asked for; 0: not yet
 }
 
-// openedAtEnd says that the present stream was opened after the end was asked for. It owes no
-// noop, but may bring what the streams before it owed.
+// openedAtEnd says that the present stream was opened after the end was requested. No noop is due on
+// it, though it may deliver what earlier streams missed.
 func (l *life) openedAtEnd() bool { return l.endAskedAt != 0 && l.openedAt >= l.endAskedAt }
 
-// A book accounts for the noops of a connection. There are two, because each sees what the
-// other cannot; see clockBook and numberBook.
+// A book is what the two counts of a connection have in common; see clockBook and numberBook.
 type book struct {
 	*life
 	sum
 	slots   slots
 	pace    pace
 	sawNoop bool    // on this stream
-	lastAt  Instant // the gap clock: last noop of this stream, or its headers
+	lastAt  Instant // the last noop of this stream, or its headers: gaps are measured from here
 }
 
-// fill writes what this book says into a record.
+// fill writes the counts into a record.
 func (b *book) fill(r *Record) {
 	b.sum.fill(r)
 	b.pace.fill(r, b.cfg.Interval)
@@ -37,8 +36,9 @@ func (b *book) opened(at Instant) {
 	b.pace.opened()
 }
 
-// measures says whether the pace goes on with this noop, and begins it where that is not under way:
-// with the first noop of the first stream, and on later ones behind what is replayed at once.
+// measures says whether the gap before this noop counts for the pace. It starts the measurement if there
+// is none: at the first noop of the first stream, and on later streams after the noops that are replayed
+// at once.
 func (b *book) measures(at Instant) bool {
 	if b.pace.started {
 		return true
@@ -49,25 +49,25 @@ func (b *book) measures(at Instant) bool {
 	return false
 }
 
-// inBurst says that an arrival is right behind the one before: held up with it, or a copy.
+// inBurst says that an arrival is right behind the previous one: held up with it, or a copy of it.
 func (b *book) inBurst(at Instant) bool { return b.sawNoop && at-b.lastAt < b.cfg.Interval/50 }
 
-// passed is how many slots the arrival is past the last one. The first noop of a stream has
-// no phase yet: up to 1.5 intervals after the headers it is the first slot.
+// passed is how many slots the arrival is past the last one. Before the first noop of a stream the
+// phase is unknown: up to 1.5 intervals after the headers it is the noop of the first slot.
 func (b *book) passed(at Instant) int64 {
 	interval := b.cfg.Interval
 	if b.sawNoop {
 		return b.slots.advance(at, interval)
 	}
-	if b.streams > 1 && b.slots.anchor > 0 { // not resumed by number: the outage counts too
+	if b.streams > 1 && b.slots.anchor > 0 { // not resumed by number: noops are owed for the outage, too
 		b.silence(b.openedAt, b.slots.settle()+b.slots.owed(b.openedAt, interval, 0)) // nothing is on its way any more
 	}
 	b.slots.start(at)
 	return b.headSlots(at)
 }
 
-// headSlots is how many slots the first noop of a stream closes. The first is due within an
-// interval; rounding tells a noop that comes in place of a lost one, also a moment early.
+// headSlots is how many slots have passed at the first noop of a stream. The first slot is due within an
+// interval. Later the number is rounded, since a noop may be a moment early.
 func (b *book) headSlots(at Instant) int64 {
 	if head := at - b.openedAt; head > b.cfg.Interval*3/2 {
 		return nearest(head, b.cfg.Interval)
@@ -75,7 +75,7 @@ func (b *book) headSlots(at Instant) int64 {
 	return 1
 }
 
-// oweSinceHeaders lets the clock begin where not one noop has told its phase.
+// oweSinceHeaders has slots count from the headers if not one noop has shown their phase.
 func (b *book) oweSinceHeaders() {
 	if b.slots.anchor == 0 {
 		b.slots.anchor = b.openedAt
@@ -118,7 +118,7 @@ func (b *book) notSent(from uint64, at Instant, count uint64) {
 	b.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
-// lateBy counts how late a noop was.
+// lateBy records how late a noop was.
 func (b *book) lateBy(a *Arrival, number uint64, at Instant, lateness time.Duration) {
 	lateness = max(lateness, 0)
 	a.Lateness[a.N] = lateness
@@ -136,15 +136,15 @@ func (b *book) tooLate(number uint64, at Instant, lateness time.Duration) {
 	b.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// heldUp is how late a noop is that comes before the next slot while others are in doubt: it was
-// held up with them, and its own slot is as far back as slots are in doubt still.
+// heldUp is how late a noop is that comes before the next slot while slots are in doubt: it was held up,
+// and fills the first of them.
 func (b *book) heldUp(at Instant) time.Duration {
 	return at - (b.slots.anchor - time.Duration(b.slots.balance)*b.cfg.Interval)
 }
 
-// close settles the clock's side at the end of a stream that none should follow, and returns how
-// many slots before the last arrival are found empty. One may follow: a client that reconnects
-// though the end was asked for. What was found is not found again then.
+// close ends the count of slots with the last stream, and returns how many slots before the last arrival
+// stayed empty. If a client reconnects though the end was requested, close is called again, and counts
+// nothing twice.
 func (b *book) close(end Instant) (unsent uint64) {
 	interval, tolerance := b.cfg.Interval, b.cfg.tolerance()
 	b.oweSinceHeaders()

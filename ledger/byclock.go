@@ -2,19 +2,19 @@ package ledger
 
 import "time"
 
-// A clockBook accounts by the clock alone: every interval owes one noop. It knows nothing of
-// numbers, so it holds for any service.
+// A clockBook counts noops by the clock alone: one is owed per interval. It ignores ids, so it works
+// for any service.
 type clockBook struct {
 	book
-	early       earlyArrival // one that may have been a duplicate
+	early       earlyArrival // the last arrival, if it may have been a duplicate
 	pendingGap  time.Duration
 	pendingSlot int64
 	headLate    bool // the first noop of the stream came after its first slot
 	loose       bool // the last gap was longer than jitter makes it, while the phase was unknown
 }
 
-// An earlyArrival without number is the next noop, if the one before was late, or the same
-// again. What comes after it tells.
+// An earlyArrival came well before its slot. It is the next noop, and the one before was late, or it is a
+// copy of the one before. The arrival after it decides.
 type earlyArrival struct {
 	before  Instant // the anchor before it
 	at      Instant // 0: there is none
@@ -22,14 +22,14 @@ type earlyArrival struct {
 	ordinal uint64
 }
 
-// doubledBy says that the noop after the early one shows it to have been the same again: it comes
-// where the slot of the early one is.
+// doubledBy says that the arrival at the instant at shows the early one to be a copy: it fills the slot that
+// the early one would have filled.
 func (e *earlyArrival) doubledBy(at Instant, interval time.Duration) bool {
 	return e.at > 0 && at-e.before < interval+(e.at-e.before)/2
 }
 
-// knownPhase is after how many noops an early arrival that nothing follows is taken for one
-// that came again.
+// knownPhase is the number of noops after which the phase is known well enough to take an early
+// arrival that nothing follows for a copy.
 const knownPhase = 5
 
 func (b *clockBook) noop(n *Noop) (a Arrival) {
@@ -49,7 +49,7 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	ahead := doubt && !b.slots.stands(b.lastAt, interval)
 	inStep := ahead && !b.slots.steady && (gap-interval).Abs() < share(interval, early)
 	if b.loose && (gap-interval).Abs() < share(interval, early) {
-		b.hidden++ // the noop before was in step: then the one before that was late, and one more was due
+		b.hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
 	}
 	b.loose = !first && !b.slots.steady && !doubt && gap > interval+share(interval, jitter)
 	slotsPassed := b.passed(n.At)
@@ -70,7 +70,7 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 		}
 		b.slots.anchor, slotsPassed = n.At, 1
 	}
-	if doubt && b.pendingGap > 0 { // how late the one before was is decided now
+	if doubt && b.pendingGap > 0 { // it is now decided how late the previous noop was
 		was := b.pendingGap - time.Duration(b.pendingSlot)*interval
 		if slotsPassed == 0 {
 			was = b.pendingGap - interval
@@ -99,9 +99,9 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	return a
 }
 
-// begin notes what the first noop of a stream leaves undecided: whether one before it was lost
-// cannot be told where it would have been due after the headers; and what was sent while no
-// stream was open is only reckoned.
+// begin counts what stays undecided at the first noop of a stream. If one more noop would have been due
+// between headers and this one, it may have been lost. After an outage, the number of noops owed in it is
+// only an estimate.
 func (b *clockBook) begin(at Instant, slotsPassed int64) {
 	b.headLate = at-b.openedAt > b.cfg.Interval*3/2
 	if slotsPassed > 1 || at-b.openedAt >= share(b.cfg.Interval, startsAtOnce) {
@@ -112,7 +112,7 @@ func (b *clockBook) begin(at Instant, slotsPassed int64) {
 	}
 }
 
-// takeForDuplicate finds that the early arrival was a noop that came again.
+// takeForDuplicate turns the early arrival from a noop into a duplicate.
 func (b *clockBook) takeForDuplicate() {
 	if b.early.intact {
 		b.received--
@@ -126,8 +126,8 @@ func (b *clockBook) takeForDuplicate() {
 	b.early = earlyArrival{}
 }
 
-// phaseUnknown says that an arrival before the next slot may still be right: the first noop
-// of the stream was late, so that the anchor is late too.
+// phaseUnknown says that an arrival before the next slot may still be a noop on time: the first noop of
+// the stream may have been late, and then the anchor is late too.
 func (b *clockBook) phaseUnknown(at Instant, gap time.Duration) bool {
 	if b.slots.steady {
 		return false
@@ -147,7 +147,7 @@ func (b *clockBook) close(end Instant) {
 	late := b.slots.balance > 0 && !b.slots.stands(at, b.cfg.Interval) && at >= b.slots.anchor-share(b.cfg.Interval, jitter+.1)
 	b.silence(at, b.book.close(end))
 	if b.hidden == hidden && (few || late) {
-		b.hidden++ // two noops tell little of the phase; and the last may be the next one, or late
+		b.hidden++ // two noops show little of the phase; and the last one may be late, or the next one
 	}
 }
 

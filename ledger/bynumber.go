@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A numberBook accounts by the numbers that noops carry: 1, 2, 3 … per device. A hole is a noop
+// A numberBook counts noops by the numbers that they carry: 1, 2, 3 … per device. A hole is a noop
 // that was sent and lost, a number seen twice is a duplicate, one that fills a hole is reordered.
-// Beside that the clock tells slots for which the service made no number.
+// Slots for which the service made no number are found by the clock.
 type numberBook struct {
 	book
 	ids        ids
@@ -23,17 +23,17 @@ type numberBook struct {
 	silent     int64   // slots that stayed empty on lost streams since the last noop
 }
 
-// maxJump is how far numbers may skip at once. What lies beyond is no number of this
-// numbering, and would drown every sum it is added to.
+// maxJump is how far numbers may skip at once. A number beyond it belongs to no sequence, and would
+// make every sum meaningless.
 const maxJump = 1 << 32
 
-// sequence says whether the ids of the whole stream so far are a sequence: at least one followed
-// another, or the first is all that there is.
+// sequence says whether the ids so far are a sequence: at least one followed another, or there is only
+// the first.
 func (b *numberBook) sequence() bool {
 	return (b.ids.next > 0 || b.ids.gap || b.numbers.highest <= 1) && b.ids.sequence()
 }
 
-// plausible says whether the first number can be one of a numbering per device that began at 1.
+// plausible says whether the first number of a stream fits a device whose numbers began at 1.
 func (b *numberBook) plausible(at Instant, number uint64) bool {
 	return number > 0 && number <= b.numbers.highest+2+whole(at-b.openedAt, b.cfg.Interval)
 }
@@ -111,15 +111,14 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 	return a
 }
 
-// aheadOfClock says that more numbers were taken than there was time for since the first noop of
-// this numbering. Messages take some.
+// aheadOfClock says that the numbers have grown faster than one per interval since the first noop of this
+// numbering. Messages use up numbers, too.
 func (b *numberBook) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-b.since, b.cfg.Interval)) //nolint:gosec // not negative
 	return n.Number > b.from+slots+b.messages
 }
 
-// renumber gives a noop that has to have a number, and has none that can be, the one it should
-// have had.
+// renumber counts a noop whose id is missing or impossible as a corrupted one with the next number.
 //
 //go:noinline
 func (b *numberBook) renumber(n *Noop) {
@@ -146,11 +145,12 @@ func (b *numberBook) due(passed int64) int64 {
 	return passed
 }
 
-// enter enters an arrival that makes grew more numbers known, and returns how many slots passed.
+// enter counts the slots of an arrival by which the highest number grew by grew, and returns how many
+// slots passed.
 func (b *numberBook) enter(at Instant, grew int64) int64 {
 	resumed := b.streams > 1 && !b.sawNoop && b.numbers.known
 	b.numbers.known = true
-	if resumed { // the numbers cover the outage, whatever the clock says of it, but no silence before it
+	if resumed { // the numbers show what was lost in the outage, but not a silence before it
 		passed := b.due(b.resumedSlots(at)) + b.silent
 		if passed > grew {
 			b.doubt(at)
@@ -160,10 +160,10 @@ func (b *numberBook) enter(at Instant, grew int64) int64 {
 	}
 	passed := b.due(b.passed(at))
 	switch {
-	case !b.sawNoop && grew > passed: // the phase is unknown yet: the numbers know better
+	case !b.sawNoop && grew > passed: // the phase is unknown yet: the numbers tell how many slots passed
 		b.headStart = grew - passed
 		passed = grew
-	case grew == 0 && b.headStart > 0: // one of them is here after all
+	case grew == 0 && b.headStart > 0: // a number from before the first noop came after all
 		b.headStart--
 		grew = 1
 	}
@@ -178,10 +178,10 @@ func (b *numberBook) enter(at Instant, grew int64) int64 {
 	return passed
 }
 
-// doubt notes that slots before this arrival stayed empty so far.
+// doubt notes that slots before this arrival are empty so far.
 func (b *numberBook) doubt(at Instant) { b.doubtAt, b.doubtful = at, b.noops()+1 }
 
-// resumedSlots is headSlots of a stream that may begin with replays, which take no slot.
+// resumedSlots is headSlots for a stream that may begin with replayed noops, which fill no slot.
 func (b *numberBook) resumedSlots(at Instant) int64 {
 	if at-b.openedAt < b.cfg.Interval/4 {
 		return 0

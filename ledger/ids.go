@@ -1,9 +1,8 @@
 package ledger
 
-// ids is the evidence for ids that are a sequence of this connection: 1, 2, 3 … one for each
-// interval. Ids of other kinds look like one for a while: a counter over all devices does in its
-// first values, a constant does once. So the guess that the first noop allows is held against
-// every later one, and against the clock.
+// ids is the evidence on whether the ids of this connection are a sequence: 1, 2, 3 …, one per interval.
+// Other ids look like a sequence for a while: a counter over all devices in its first values, a constant
+// once. So every noop and the clock are evidence, not only the first noop.
 type ids struct {
 	next  uint64 // one more than the highest before
 	gap   bool   // numbers were skipped while the clock saw slots pass for them
@@ -11,11 +10,11 @@ type ids struct {
 	stale uint64 // a number that was there before, or should have been, came in a new slot
 	bare  uint64 // no id, though others have one
 	words uint64 // an id that is no number
-	known bool   // so many in sequence that a server which repeats itself cannot undo it
+	known bool   // so many in sequence that repeated numbers cannot undo it
 }
 
-// enough is how many more noops in sequence than against it make ids a sequence for good, but
-// for leaps: only a counter that others use as well begins like a sequence.
+// enough noops in sequence, beyond those that repeat a number, settle that ids are a sequence. Only leaps
+// can still undo it: a counter that other devices use, too, begins like a sequence.
 const enough = 5
 
 func (i *ids) sawNext() {
@@ -23,8 +22,8 @@ func (i *ids) sawNext() {
 	i.known = i.known || i.next >= enough+i.stale
 }
 
-// filled takes back the leap over a hole that was no hole. Noops may be swapped; one that comes
-// long after the hole was made is as odd as one that comes again.
+// filled takes back the leap over a number that came after all, since noops may be swapped. A number that
+// comes long after it was skipped is as suspicious as one that comes again.
 func (i *ids) filled(longAfter bool) {
 	i.leap -= min(i.leap, 1)
 	if longAfter {
@@ -32,14 +31,14 @@ func (i *ids) filled(longAfter bool) {
 	}
 }
 
-// sequence says whether the numbers decide. One noop in five may contradict: a server that loses
-// messages which take a number looks like that. Ids that are no numbers weigh more: hexadecimal ones
-// begin with nine in sequence.
+// sequence says whether the ids are a sequence. One noop in five may contradict: that happens when messages
+// that use up numbers are lost. Ids that are no numbers weigh more, because hexadecimal ids begin with nine
+// in sequence.
 func (i *ids) sequence() bool {
 	return i.next >= 4*(i.leap+i.bare)+16*i.words && (i.known || i.stale == 0 || i.stale < i.next)
 }
 
-// hopeless says that nothing will make these ids a sequence again.
+// hopeless says that nothing can make these ids a sequence any more.
 func (i *ids) hopeless() bool {
 	against := i.leap + i.bare + i.words
 	return against >= 16 && i.next < against

@@ -1,15 +1,15 @@
-// Package ledger keeps the books of one connection: which noops came, which did not,
-// and when. It is pure accounting: no I/O, no goroutine, no clock of its own.
+// Package ledger counts the noops of one connection: which came, which did not, and when. It does
+// no I/O, starts no goroutine and reads no clock.
 //
-// Two independent books are kept, because each sees what the other cannot:
+// Noops are counted twice, because each count sees what the other cannot:
 //
-//   - numbers: noops that carry an `id:` of 1, 2, 3 … per device. A hole in the numbers
-//     is a noop that was sent and lost on the way.
-//   - slots: the clock. Every interval is a slot that owes one noop. A slot that stays
-//     empty is a noop that never came, whether or not the server noticed.
+//   - by number, where they carry an `id:` of 1, 2, 3 … per device (numberBook). A hole in the
+//     numbers is a noop that was sent and lost on the way.
+//   - by the clock (clockBook). Every interval has a slot, in which one noop is owed. A slot that
+//     stays empty is a noop that never came, whether or not the server noticed.
 //
-// A noop that is merely late fills its slot by arriving early against the next one, so
-// lateness is never taken for loss; see slots.
+// A late noop arrives before the next one is due and fills its own slot, so lateness is never
+// taken for loss; see slots. docs/accounting.md has the assumptions.
 package ledger
 
 import (
@@ -27,59 +27,60 @@ type Instant = time.Duration
 type Config struct {
 	// Interval is the promised distance between two noops of a connection. It must be positive.
 	Interval time.Duration
-	// Late is the lateness above which a noop is counted as late; it is also how long before
-	// the end of a stream a noop may be due and still be on its way (at most half an interval).
+	// Late is the lateness above which a noop counts as late. A noop that is due for less than that
+	// (at most half an interval) when its stream ends may still be on its way.
 	Late time.Duration
 
-	// What the streams of the run say of its service's ids: that they are a sequence, or not.
+	// How many streams of the runner take the service's ids for a sequence, and how many do not.
 	sequences, others atomic.Int64
 }
 
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
 
-// State is where a connection is in its life.
+// State is what a connection is doing, or how it ended.
 type State string
 
 // The states of a connection. Completed is the only good end.
 const (
 	Planned    State = "planned"    // nothing was tried yet
 	Connecting State = "connecting" // a first dial is under way
-	Open       State = "open"       // a stream is held
+	Open       State = "open"       // a stream is open
 	Waiting    State = "waiting"    // a stream was lost, a reconnect follows
 	Completed  State = "completed"  // the server ended the stream because it was asked to
-	Dropped    State = "dropped"    // the stream ended before anyone asked for it
+	Dropped    State = "dropped"    // the stream ended before its end was requested
 	Refused    State = "refused"    // no stream was ever opened
 	Unfinished State = "unfinished" // the client gave up: interrupted, or no end after the request for it
 )
 
-// Reasons for an end that came from the client, as Closed is told them.
+// Reasons for an end that came from the client, as arguments of Closed.
 const (
 	ReasonClient      = "client"      // the script closed the stream
 	ReasonInterrupted = "interrupted" // the run was stopped
 )
 
-// ReasonNoAnswer is why a connection was refused whose first dial was still under way at its end.
+// ReasonNoAnswer is why a connection was refused if its first dial was still under way when its end was
+// requested.
 const ReasonNoAnswer = "no answer before the end"
 
 // Bounds on what one connection may remember: a ledger never grows with time.
 const (
 	maxFindings     = 16
-	maxLateFindings = 4 // of these: lateness is common, and must not crowd out a loss
+	maxLateFindings = 4 // of these: lateness is common, and must leave room for losses
 	maxOutages      = 16
 	maxReasons      = 16 // for which attempts failed
 )
 
-// A Ledger is the account of one device id over all its streams. The zero value is not
+// A Ledger counts the noops of one device id over all its streams. The zero value is not
 // usable; see New. All methods may be called from any goroutine.
 type Ledger struct {
 	mu  sync.Mutex
-	rec Record // but for what the books count
+	rec Record // without the counts of clock and byNumber
 
 	life
 	clock      clockBook
-	byNumber   *numberBook // nil: no noop had a number yet, or foreignIDs
-	foreignIDs bool        // ids are no numbers of this connection
-	says       opinion     // of the ids
+	byNumber   *numberBook // nil: no noop had a number yet, or foreignIDs is set
+	foreignIDs bool        // the ids do not number the noops of this connection
+	says       opinion     // what this stream has told the others about the ids
 
 	streamOpen bool    // a stream is open now
 	dialing    bool    // an attempt is under way
@@ -116,8 +117,9 @@ func (l *Ledger) Connecting(at Instant) {
 	}
 }
 
-// Opened notes that the headers of a good response are complete: the gap clock starts here,
-// not at the dial. It returns how long the connect took, from the first dial since the last stream.
+// Opened notes that the headers of a good response are complete: the first noop is awaited from
+// here on, not from the dial. It returns how long the connect took, from the first dial since the last
+// stream.
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -141,8 +143,8 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	return took
 }
 
-// AskedToEnd notes that the server is now being asked to end the stream: from here on its
-// end is what was wanted, and no further noop is owed.
+// AskedToEnd notes that the server is now being asked to end the stream. From here on no further noop
+// is owed, and the end of the stream is no drop.
 func (l *Ledger) AskedToEnd(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,9 +158,8 @@ func (l *Ledger) AskedToEnd(at Instant) {
 	}
 }
 
-// Closed notes the end of a stream or of an attempt to open one. clean says that the server
-// ended the stream in order; reason is the word for it in reports; again says that the client
-// is going to reconnect.
+// Closed notes the end of a stream or of an attempt to open one. clean: the server ended the stream.
+// reason is its name in reports. again: the client is going to reconnect.
 func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -208,7 +209,7 @@ func (l *Ledger) lose(at Instant) {
 	}
 }
 
-// closeBooks settles what the clock has left open at the end of the last stream.
+// closeBooks ends both counts with the last stream: slots that are still in doubt are missed.
 func (l *Ledger) closeBooks(end Instant) {
 	l.clock.close(end)
 	if l.byNumber != nil {
@@ -224,9 +225,9 @@ func (l *Ledger) end(at Instant) Instant {
 	return at
 }
 
-// Undecided is for how long from now on it cannot be told whether the noop of the present slot is
-// lost or on its way; 0 where nothing is due. Who asks for the end only after that leaves nothing
-// undecided at the end.
+// Undecided is how long it will still be unknown whether the noop of the present slot is lost or on its
+// way; 0 if none is due. A script that waits for that long before it requests the end leaves no noop
+// undecided.
 func (l *Ledger) Undecided(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,7 +246,7 @@ func (l *Ledger) Undecided(at Instant) time.Duration {
 	return due + within - at
 }
 
-// Record is a copy of the account as it stands.
+// Record is a copy of all counts and findings so far.
 func (l *Ledger) Record() Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -272,7 +273,7 @@ func (l *Ledger) Record() Record {
 	return r
 }
 
-// Sums is Record without its lists: cheap enough to ask of every ledger once a second.
+// Sums is Record without its lists: cheap enough to call on every ledger once a second.
 func (l *Ledger) Sums() Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()

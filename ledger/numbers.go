@@ -1,7 +1,7 @@
 package ledger
 
-// maxRanges bounds the holes one connection remembers. Beyond it a hole is counted as lost
-// at once, and a late arrival from it counts as duplicated: still a fault, less well named.
+// maxRanges limits how many holes one connection remembers. Beyond it a hole counts as lost at once, and
+// a late arrival from it as duplicated: still a fault, though of the wrong kind.
 const maxRanges = 64
 
 // A hole is a run of numbers that were skipped and may still arrive.
@@ -10,7 +10,7 @@ type hole struct {
 	at       Instant
 }
 
-// numbers is the book of the `id:` numbers of one numbering.
+// numbers records which `id:` numbers came, since the server last began at 1.
 type numbers struct {
 	known     bool // a number of this numbering was seen
 	highest   uint64
@@ -27,7 +27,7 @@ const (
 	repeated                 // seen before
 )
 
-// see books one number. advance is by how much the highest number grew.
+// see records one number. advance is by how much the highest number grew.
 func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
 	switch {
 	case seq > n.highest:

@@ -15,13 +15,13 @@ type Outage struct {
 
 // A Refusal counts the attempts to connect that failed for one reason.
 type Refusal struct {
-	Reason string  `json:"reason"` // as of Closed, without what is told behind it in words
+	Reason string  `json:"reason"` // that of Closed, without the text after it
 	Count  int     `json:"count"`
 	First  Instant `json:"first_ns"`
 	Last   Instant `json:"last_ns"`
 }
 
-// OtherReasons stands for all reasons beyond the bound: a server must not fill the memory.
+// OtherReasons stands for all reasons beyond maxReasons, so that a server cannot fill the memory.
 const OtherReasons = "other reasons"
 
 // countRefusal adds an attempt that failed at the instant at.
@@ -47,7 +47,7 @@ func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 // leave begins an outage.
 func (l *Ledger) leave(at Instant) { l.without, l.outage = true, Outage{From: at} }
 
-// comeBack ends the outage, if there is one: by a stream, or because nothing more follows.
+// comeBack ends the outage, if there is one: a stream opened, or none will follow.
 func (l *Ledger) comeBack(at Instant) (o Outage, ok bool) {
 	if !l.without {
 		return o, false
@@ -62,7 +62,7 @@ func (l *Ledger) comeBack(at Instant) (o Outage, ok bool) {
 	return o, true
 }
 
-// attemptFailed counts an attempt that the client did not give up itself.
+// attemptFailed counts a failed attempt, unless the client itself gave it up.
 func (l *Ledger) attemptFailed(at Instant, reason string) {
 	if reason == ReasonClient || reason == ReasonInterrupted {
 		return
@@ -73,8 +73,8 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 	}
 }
 
-// refuse concludes that no stream was ever opened. What the client did last is no reason where the
-// service had one.
+// refuse concludes that no stream was ever opened. If the service refused an attempt, that is the reason,
+// even if the client gave up the last one itself.
 func (l *Ledger) refuse(at Instant, reason string) {
 	switch {
 	case len(l.rec.Refusals) > 0 && (reason == ReasonClient || reason == ReasonInterrupted):

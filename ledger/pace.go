@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// earlyGaps is after how many gaps their median tells the interval well enough to count by it.
+// earlyGaps is the number of gaps whose median is exact enough to count intervals with.
 const earlyGaps = 7
 
 // pace measures the interval that a service keeps on a stream, whatever the plan says: the time
-// between the first and the last noop, divided by the intervals between them. Where numbers tell
-// these, they are known; else the median of the first gaps does.
+// between the first and the last noop, divided by the number of intervals between them. Numbers tell how
+// many these are; without numbers the median of the first gaps does.
 type pace struct {
 	started     bool
 	first, last Instant
@@ -19,11 +19,11 @@ type pace struct {
 	gaps        int
 	typical     time.Duration // their median, once there are enough
 
-	span time.Duration // of an earlier stream that told more
+	span time.Duration // of an earlier stream with more intervals
 	n    int64
 }
 
-// opened begins with a new stream, and keeps what an earlier one told if that was more.
+// opened starts a new measurement, and keeps the one of an earlier stream if that had more intervals.
 func (p *pace) opened() {
 	span, n := p.span, p.n
 	if of := p.intervals(); of > n {
@@ -35,10 +35,10 @@ func (p *pace) opened() {
 // start begins to measure with the noop at the instant at.
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step enters a noop so many intervals after the one before.
+// step adds a noop that came n intervals after the one before.
 func (p *pace) step(at Instant, n int64) { p.last, p.steps = at, p.steps+n }
 
-// gap enters a noop by the clock.
+// gap adds a noop without a number.
 func (p *pace) gap(at Instant) {
 	gap := at - p.last
 	p.last = at
@@ -80,7 +80,7 @@ func (p *pace) intervals() int64 {
 	return steps
 }
 
-// fewest is from how many intervals on a pace is told.
+// fewest is the number of intervals that a measurement needs.
 const fewest = 4
 
 // fill writes the interval into a record, and how far it may be off: by the jitter at both ends,

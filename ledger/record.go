@@ -2,8 +2,8 @@ package ledger
 
 import "time"
 
-// A Record is the account of one connection as it is stored. Times are instants of the
-// runner in nanoseconds of time.Duration; a reader adds the runner's start.
+// A Record is what is stored of one connection. Times are instants of the runner, in nanoseconds; a
+// reader adds the runner's start.
 type Record struct {
 	ID       string `json:"id"`
 	State    State  `json:"state"`
@@ -17,7 +17,7 @@ type Record struct {
 	ClosedAt Instant       `json:"closed_ns"`
 	Held     time.Duration `json:"held_ns"` // headers to end, summed over streams
 	Open     time.Duration `json:"open_ns"` // the same, but only to the request for the end
-	Away     time.Duration `json:"away_ns"` // without a stream: all outages, the first connect among them
+	Away     time.Duration `json:"away_ns"` // without a stream: all outages, with the first connect
 	LastAt   Instant       `json:"last_ns"` // when the last noop came, or the headers of the last stream after it
 
 	Received   uint64 `json:"received"`   // distinct good noops
@@ -29,18 +29,17 @@ type Record struct {
 	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
 	Late       uint64 `json:"late"`
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
-	// Hidden is how many more noops may have been lost without a trace, by what was seen; see
-	// docs/accounting.md.
+	// Hidden is how many more noops may have been lost without a trace; see docs/accounting.md.
 	Hidden uint64 `json:"could_hide,omitempty"`
 
-	// Interval is what lay between two noops on the average, 0 where too few came to tell;
-	// IntervalError is by how much that may be off.
+	// Interval is the average time between two noops, 0 if too few came to measure it; IntervalError is
+	// by how much it may be off.
 	Interval      time.Duration `json:"interval_ns,omitempty"`
 	IntervalError time.Duration `json:"interval_error_ns,omitempty"`
 
 	Others []EventCount `json:"others,omitempty"` // events with a name, which are no noops
 
-	Last        uint64        `json:"last,omitempty"`       // highest number of the present numbering
+	Last        uint64        `json:"last,omitempty"`       // highest number since the server last began at 1
 	Numberings  int           `json:"numberings,omitempty"` // how often the server began at 1
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
@@ -49,13 +48,13 @@ type Record struct {
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound: counted, not listed
 
 	Refusals  []Refusal     `json:"refused,omitempty"`          // attempts to connect that failed, by reason
-	Longest   Outage        `json:"longest_outage,omitzero"`    // the first connect may be it, or one that no stream ended
+	Longest   Outage        `json:"longest_outage,omitzero"`    // may be the first connect, or an outage that no stream ended
 	Survived  int           `json:"outages_survived,omitempty"` // streams that were lost, and followed by another
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // of these, the longest
 	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
 }
 
-// Missed is how many noops were owed and did not come, by this side's own evidence.
+// Missed is how many noops were owed and did not come, by what the client saw.
 func (r Record) Missed() uint64 { return r.Lost + r.Unsent + r.Tail }
 
 // Expected is how many noops were owed while the connection was observed.
@@ -67,8 +66,8 @@ func (r Record) Faultless() bool {
 	return r.State == Completed && r.Missed()+r.Duplicated+r.Reordered+r.Corrupted == 0 && r.Received > 0
 }
 
-// OpenFor is how long streams were open before the end was asked for. Records that were written before
-// Open and Away were kept have only Held.
+// OpenFor is how long streams were open before the end was requested. Records of versions that did not
+// measure Open and Away have only Held.
 func (r Record) OpenFor() time.Duration {
 	if r.Open == 0 && r.Away == 0 {
 		return r.Held

@@ -7,13 +7,13 @@ const (
 	// jitter is how far after its due time a noop may come without being held up, in intervals.
 	jitter = .3
 	// early is how far before its slot an arrival may come and still be the noop of that slot, in
-	// intervals: the schedule is known by the earliest arrivals, and nothing arrives before it is
-	// sent. earlyAtFirst holds while few have come, and all of them may have been somewhat late.
+	// intervals. It is small, because the earliest arrivals show the schedule and nothing arrives before
+	// it is sent. earlyAtFirst holds while few noops have come, all of which may have been somewhat late.
 	early, earlyAtFirst = .125, .2
-	// startsAtOnce is the share of an interval below which the first noop of a stream must be the
-	// first that was owed: one before it would have been due before the headers.
+	// startsAtOnce: if the first noop of a stream comes earlier than this after the headers, in intervals,
+	// it is the first that was owed: one before it would have been due before the headers.
 	startsAtOnce = .98
-	// aboutDue is how exactly a slot after the last arrival is known, in intervals.
+	// aboutDue is how exactly it is known when a slot is due, in intervals.
 	aboutDue = .02
 )
 
@@ -21,10 +21,10 @@ const (
 // interval; anchor is the time of the slot that the last arrival was put on.
 //
 // When an arrival comes n slots after the last one, n−1 slots are in doubt: their noops were
-// never sent, or they are late and right behind (TCP keeps order, so what was held up comes
-// in one burst). The doubt is a balance. Arrivals that come before the next slot lower it.
-// Without numbers the first arrival on a later slot settles what is left of it as missed; with
-// numbers nothing can be mistaken for what is still to come, so it is left to the end.
+// never sent, or they were held up and are right behind (TCP keeps order, so they come in one
+// burst). balance is the number of slots in doubt. Arrivals before the next slot lower it. Without
+// numbers, the first arrival on a later slot ends the doubt: the rest is missed. With numbers no later
+// noop can be mistaken for an earlier one, so the doubt lasts to the end.
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
@@ -36,8 +36,8 @@ type slots struct {
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
 
-// resume starts anew after an outage. What was in doubt before it may yet be replayed; n and
-// covered are as in book.
+// resume starts anew after an outage. Noops in doubt before it may still be replayed; n and
+// covered are those of book.
 func (s *slots) resume(at Instant, n, covered int64) {
 	*s = slots{anchor: at, balance: max(max(s.balance, 0)+n-covered, 0)}
 }
@@ -68,13 +68,12 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	return n
 }
 
-// book enters n slots that passed by the arrival at the instant at against covered noops
-// (arrived, or known by their number), and returns how many slots are thereby settled as
-// never sent, where settle says that the doubt ends here. burst says that it came right behind the
-// one before, which tells nothing of when it was due. Numbers may be ahead of the clock by
-// as many as are missing below them: two that are swapped are, for a moment. Any further ahead
-// they say that the schedule is earlier than it was taken for. So a server that hurries saves
-// nothing up for a silence later.
+// book compares the n slots that passed with an arrival at the instant at with the covered noops
+// (arrived, or known by their number). settle ends the doubt: book then returns how many slots were
+// never served. burst: the arrival came right behind the one before, so it does not show when it was due.
+// Numbers may be ahead of the clock by as many as are missing below them, as two swapped noops are for
+// a moment. If they are further ahead, the schedule is earlier than it was taken for, and the anchor
+// moves. So a server that sends too fast cannot make up for a later silence.
 func (s *slots) book(at Instant, n, covered, ahead int64, burst, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
@@ -95,15 +94,15 @@ func (s *slots) book(at Instant, n, covered, ahead int64, burst, settle bool) (u
 	return unsent
 }
 
-// settle ends the doubt: nothing more can arrive.
+// settle ends the doubt, since nothing more can arrive, and returns how many slots stayed empty.
 func (s *slots) settle() uint64 {
 	left := max(s.balance, 0)
 	s.balance = 0
 	return uint64(left)
 }
 
-// stands says that the last arrival, at the instant last, is the noop of the slot that it was put
-// on. One that comes well before that slot is the noop of a slot before, and late.
+// stands says that the last arrival, at the instant last, is the noop of the anchor's slot. One that came
+// well before that slot is a late noop of an earlier slot.
 func (s *slots) stands(last Instant, interval time.Duration) bool {
 	return last >= s.anchor-s.early(interval)
 }
@@ -122,8 +121,8 @@ func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
 	return at < s.anchor-time.Duration(s.balance-1)*interval-s.early(interval)
 }
 
-// notDue is how many of the empty slots up to the anchor are due only after end, or within
-// tolerance of it: they are owed to nobody.
+// notDue is how many of the empty slots up to the anchor are due after end, or less than tolerance before
+// it: no noop is owed for them.
 func (s *slots) notDue(end, last Instant, interval, tolerance time.Duration) uint64 {
 	latest := s.anchor // of the slots that may be empty
 	if s.stands(last, interval) {

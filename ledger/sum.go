@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A sum is what one of the two books counts.
+// A sum is the result of one of the two counts.
 type sum struct {
 	received, unsent, tail, duplicated, reordered, corrupted, late uint64
 	hidden                                                         uint64
@@ -26,7 +26,7 @@ func (s *sum) find(f Finding) {
 	s.findings = append(s.findings, f)
 }
 
-// withdraw takes back the finding of that kind and time.
+// withdraw removes the finding of that kind and time.
 func (s *sum) withdraw(kind Kind, at Instant) {
 	before := len(s.findings)
 	s.findings = slices.DeleteFunc(s.findings, func(f Finding) bool { return f.Kind == kind && f.At == at })

@@ -1,19 +1,19 @@
 package ledger
 
-// maxOthers is how many names of events a ledger tells apart; what is beyond them counts as one.
+// maxOthers is how many event names a ledger tells apart; all others count as one.
 const maxOthers = 4
 
 // otherNames stands for all names beyond the first.
 const otherNames = "…"
 
-// An EventCount is how many events of a name came that are no noops.
+// An EventCount is how many events of one name came, which are no noops.
 type EventCount struct {
 	Name  string `json:"name"`
 	Count uint64 `json:"count"`
 }
 
-// Named counts an event that is no noop, by its name. It decides nothing: where noops are missing it
-// tells people what came instead.
+// Named counts an event that is no noop, by its name. The count decides nothing: where noops are missing,
+// it shows what came instead.
 func (l *Ledger) Named(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,8 +39,8 @@ func (l *Ledger) countNamed(name string) bool {
 	return false
 }
 
-// Explain adds to the finding of an end what was said of it: the text of an error, or of the answer
-// that refused the client. It follows Closed.
+// Explain adds a text to the finding of Closed: that of an error, or of the answer that refused the
+// client.
 func (l *Ledger) Explain(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
