@@ -18,6 +18,7 @@ SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interv
 
 GO ?= go
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 10s
 
 .PHONY: help
@@ -98,10 +99,11 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 test: build lint unit fuzz report-test e2e campaign-sample live-test aws-test ## everything that CI runs
 
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, tsc, eslint, shellcheck
+lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@$(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
+	@$(GOLANGCI) run
 	@npx tsc --project tsconfig.json
 	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
 	"time"
 )
@@ -77,7 +78,7 @@ func (h *hub) tlsFailed(d *device, o *tlsOutlet, err error) {
 		if d.open && d.tls == o {
 			h.tally.sendErrors++
 			reason := closedByClient
-			if ne, ok := err.(net.Error); ok && ne.Timeout() {
+			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 				d.slow, reason = true, closedSlow
 				h.tally.slow++
 			}

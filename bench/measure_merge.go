@@ -86,7 +86,7 @@ func writeRun(ctx context.Context, d rundir.Dir, p plan.Plan) error {
 
 // hourOf is the shard of one runner.
 func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
-	r := rand.New(rand.NewPCG(1, uint64(runner))) //nolint:gosec // the same files every time
+	r := rand.New(rand.NewPCG(1, uint64(runner))) // the same files every time
 	s := &shard.Shard{
 		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 		Runner: shard.Runner{
@@ -103,7 +103,7 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		s.Connect.Record(connect)
 		c := ledger.Record{
 			ID: p.DeviceID((runner-1)*held + i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
-			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Received: uint64(noops), Last: uint64(noops), Numberings: 1, //nolint:gosec // small
+			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Received: uint64(noops), Last: uint64(noops), Numberings: 1,
 			MaxGap: p.Interval() + connect, MaxLateness: connect,
 		}
 		if i%10 == 0 {

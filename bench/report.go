@@ -144,5 +144,5 @@ func write(path string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
-	return os.WriteFile(path, text, 0o644) //nolint:gosec // results are for all to read
+	return os.WriteFile(path, text, 0o644)
 }

@@ -69,7 +69,7 @@ func stampIn(oob []byte) (int64, bool) {
 	}
 	for _, m := range messages {
 		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-			ts := (*unix.Timespec)(unsafe.Pointer(&m.Data[0])) //nolint:gosec // what the kernel put there
+			ts := (*unix.Timespec)(unsafe.Pointer(&m.Data[0])) // what the kernel put there
 			return ts.Nano(), ts.Sec > 0
 		}
 	}

@@ -151,7 +151,7 @@ func addSecret(run *unstructured.Unstructured, name string) error {
 func runnerMemory(p plan.Plan) int64 {
 	share := p
 	share.Connections, share.Runners = (p.Connections-1)/p.Runners+1, 1
-	return int64(preflight.Memory(share, preflight.Services{})) * 3 / 2 //nolint:gosec // far below 2^63
+	return int64(preflight.Memory(share, preflight.Services{})) * 3 / 2
 }
 
 // raiseMemory raises the runners' request and limit to need, if they are less.

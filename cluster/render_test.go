@@ -15,7 +15,7 @@ func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	require.NoError(t, err)
 	for _, e := range list {
 		if entry, ok := e.(map[string]any); ok && entry["name"] == name {
-			values = append(values, entry["value"].(string)) //nolint:forcetypeassert // a test
+			values = append(values, entry["value"].(string))
 		}
 	}
 	return values
@@ -107,7 +107,7 @@ func TestAFreshBackendKeepsThePlansInterval(t *testing.T) {
 	assert.Equal(t, "t", id, "another pod for each run")
 	containers, _, err := unstructured.NestedSlice(backend.Object, "spec", "template", "spec", "containers")
 	require.NoError(t, err)
-	env := containers[0].(map[string]any)["env"] //nolint:forcetypeassert // a test
+	env := containers[0].(map[string]any)["env"]
 	assert.Contains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "2"})
 	assert.NotContains(t, env, map[string]any{"name": "NOOP_INTERVAL", "value": "15"})
 	url, err = buildOverlay(t, "aws").FreshBackend(p)

@@ -51,7 +51,7 @@ func fake(t *testing.T, runners int, script string) Config {
 	t.Helper()
 	dir := t.TempDir()
 	k6 := filepath.Join(dir, "k6")
-	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\n"+script+"\n"), 0o755)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	p := plan.Default()
 	p.TestID, p.Prefix, p.Runners, p.Connections, p.Seconds, p.NoopInterval, p.BackendURL = "t", "d-", runners, 7, 60, .5, "http://h"
 	p.Reconnect = true

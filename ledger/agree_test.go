@@ -87,7 +87,7 @@ func (s *reference) play() Record {
 	const every = 15 * sec
 	var noops []Noop
 	for _, a := range s.arrivals {
-		noops = append(noops, noopAt(every, float64(a.at)/1000, uint64(a.number))) //nolint:gosec // small
+		noops = append(noops, noopAt(every, float64(a.at)/1000, uint64(a.number)))
 	}
 	l := New("a-1", &Config{Interval: every, Late: every * time.Duration(s.late) / 1000})
 	l.Connecting(0)
@@ -110,7 +110,7 @@ const fewEvents = 3
 // of an explanation with one event more: the ledger does not look back.
 func (o *view) disagreement(r Record, tight bool) (what string, undecided bool) {
 	simplest, next, events, most := o.counts()
-	is := count{int(r.Missed()), int(r.Duplicated)} //nolint:gosec // small
+	is := count{int(r.Missed()), int(r.Duplicated)}
 	complete, numbered := is == count{}, r.Numbered
 	switch {
 	case len(simplest) == 0:
@@ -120,7 +120,7 @@ func (o *view) disagreement(r Record, tight bool) (what string, undecided bool) 
 		what = "a false pass"
 	case !complete && !simplest[is] && !next[is] && !covered(simplest, is, r.Hidden) && events <= fewEvents:
 		what = "another count"
-	case tight && (events == 0 || !numbered) && is.lost+int(r.Hidden) < most: //nolint:gosec // small
+	case tight && (events == 0 || !numbered) && is.lost+int(r.Hidden) < most:
 		what = "hides more than it says"
 	}
 	return what, len(simplest) > 1
@@ -129,7 +129,7 @@ func (o *view) disagreement(r Record, tight bool) (what string, undecided bool) 
 // covered says that an explanation has no more lost noops than the ledger says there may be.
 func covered(simplest map[count]bool, is count, hidden uint64) bool {
 	for c := range simplest {
-		if c.doubled == is.doubled && is.lost <= c.lost && c.lost <= is.lost+int(hidden) { //nolint:gosec // small
+		if c.doubled == is.doubled && is.lost <= c.lost && c.lost <= is.lost+int(hidden) {
 			return true
 		}
 	}
@@ -167,7 +167,7 @@ func TestTheLedgerAgreesWithTheReference(t *testing.T) {
 	}
 	t.Logf("seed %d", seed)
 	wrong, undecided, edge := map[string]int{}, 0, 0
-	for i := range uint64(count) { //nolint:gosec // not negative
+	for i := range uint64(count) {
 		s, tight := shortStream(rand.New(rand.NewPCG(seed, i)))
 		o, r := s.explain(), s.play()
 		d, open := o.disagreement(r, tight)

@@ -94,7 +94,7 @@ func TestASlotThatIsNeverServedIsMissed(t *testing.T) {
 
 func TestIdsThatAreNoSequence(t *testing.T) {
 	t.Parallel()
-	decimal := func(n int) Noop { return Noop{Number: uint64(n)} } //nolint:gosec // small
+	decimal := func(n int) Noop { return Noop{Number: uint64(n)} }
 	hex := func(n int) Noop {
 		if text := fmt.Sprintf("%x", n); text[len(text)-1] > '9' || text[0] > '9' {
 			return Noop{OtherID: true}

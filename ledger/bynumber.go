@@ -75,7 +75,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 	}
 	gap, doubt := n.At-b.lastAt, b.slots.balance > 0
 	if !known {
-		b.from, b.since = max(n.Number, uint64(b.headSlots(n.At))), n.At //nolint:gosec // above 0
+		b.from, b.since = max(n.Number, uint64(b.headSlots(n.At))), n.At
 	}
 	leapt := sight == inOrder && grew > 1 && b.aheadOfClock(n)
 	next := sight == inOrder && grew == 1
@@ -114,7 +114,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 // aheadOfClock says that the numbers have grown faster than one per interval since the first noop of this
 // numbering. Messages use up numbers, too.
 func (b *numberBook) aheadOfClock(n *Noop) bool {
-	slots := uint64(nearest(n.At-b.since, b.cfg.Interval)) //nolint:gosec // not negative
+	slots := uint64(nearest(n.At-b.since, b.cfg.Interval))
 	return n.Number > b.from+slots+b.messages
 }
 
@@ -205,7 +205,7 @@ func (b *numberBook) lose(at Instant) {
 		since = b.slots.anchor
 	}
 	b.oweSinceHeaders()
-	b.silent += int64(whole(at-since-b.cfg.tolerance(), b.cfg.Interval)) //nolint:gosec // small
+	b.silent += int64(whole(at-since-b.cfg.tolerance(), b.cfg.Interval))
 }
 
 func (b *numberBook) close(end Instant) {

@@ -69,11 +69,11 @@ func TestNginxAcceptsIt(t *testing.T) {
 		c := config(t.TempDir())
 		c.Root = root
 		path := filepath.Join(c.Dir, "nginx.conf")
-		f, err := os.Create(path) //nolint:gosec // of the test
+		f, err := os.Create(path)
 		require.NoError(t, err)
 		require.NoError(t, Render(f, c))
 		require.NoError(t, f.Close())
-		out, err := exec.CommandContext(t.Context(), binary, "-t", "-q", "-e", c.ErrorLog, "-c", path).CombinedOutput() //nolint:gosec // of the test
+		out, err := exec.CommandContext(t.Context(), binary, "-t", "-q", "-e", c.ErrorLog, "-c", path).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.NotContains(t, string(out), "[emerg]")
 	}

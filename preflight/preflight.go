@@ -98,8 +98,8 @@ func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
 	if s.Here && perService > held {
 		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
 	}
-	files = uint64(held + spareFiles)                                                 //nolint:gosec // positive
-	if proxied := uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files { //nolint:gosec // positive
+	files = uint64(held + spareFiles)
+	if proxied := uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
 		return proxied, fmt.Sprintf("nginx with %d connections, two sides each,", perService)
 	}
 	return files, who
@@ -107,11 +107,11 @@ func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
 
 // CheckUsers is Check for a suite, whose virtual users make a request each at a time.
 func CheckUsers(vus, runners int, m Machine) (warnings []string, err error) {
-	if need := uint64((vus+runners-1)/runners + spareFiles); m.Files > 0 && m.Files < need { //nolint:gosec // positive
+	if need := uint64((vus+runners-1)/runners + spareFiles); m.Files > 0 && m.Files < need {
 		err = fmt.Errorf("the limit of open files is %d, a runner with %d virtual users needs %d: raise it with `ulimit -n %d` or ask for less at a time",
 			m.Files, vus/runners, need, need)
 	}
-	if bytes := uint64(runners*perRunner + vus*perVU); m.Available > 0 && m.Available < bytes { //nolint:gosec // positive
+	if bytes := uint64(runners*perRunner + vus*perVU); m.Available > 0 && m.Available < bytes {
 		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: ask for less at a time", m.Available>>20, bytes>>20))
 	}
 	return warnings, err
@@ -126,5 +126,5 @@ func Memory(p plan.Plan, s Services) uint64 {
 	if s.Proxied {
 		bytes += p.Connections * perNginx
 	}
-	return uint64(bytes) //nolint:gosec // a sum of products of positive numbers
+	return uint64(bytes)
 }

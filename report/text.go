@@ -192,7 +192,7 @@ func Count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return thousands(uint64(n)) + " " + thing //nolint:gosec // never negative
+	return thousands(uint64(n)) + " " + thing
 }
 
 func thousands(n uint64) string {

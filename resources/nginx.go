@@ -11,7 +11,7 @@ import (
 // FromNginx adds up the master process and its workers. Pages they share count once each, so
 // the sum is somewhat above what nginx takes.
 func (s *Sample) FromNginx(master int) {
-	p, err := process.NewProcess(int32(master)) //nolint:gosec // a pid fits
+	p, err := process.NewProcess(int32(master))
 	if err != nil {
 		return
 	}

@@ -61,9 +61,9 @@ func For(connections int, interval time.Duration) (Need, error) {
 		Connections: connections, NoopsPerSecond: float64(connections) / interval.Seconds(), HostType: HostType,
 		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(p.PerRunner()),
 		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
-		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections, //nolint:gosec // positive
+		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections,
 	}
-	n.TargetHosts = ceil(int(n.TargetMemory), UsableMemory) //nolint:gosec // below 2^63 by the bound of the plan
+	n.TargetHosts = ceil(int(n.TargetMemory), UsableMemory)
 	n.DollarsPerHour = float64(n.RunnerHosts+n.TargetHosts) * (HostPerHour + AddressPerHour)
 	return n, nil
 }

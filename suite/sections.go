@@ -54,7 +54,7 @@ func (r *Run) serverAgrees() []verdict.Judged {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
-	served := int64(r.Samples[len(r.Samples)-1].Served) //nolint:gosec // far below
+	served := int64(r.Samples[len(r.Samples)-1].Served)
 	all := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
 	least := all.Total() - all.Failed.Count()
 	c := verdict.Judged{Criterion: verdict.Criterion{

@@ -102,7 +102,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 		underWay(steps, own, runner.At(c.ClosedAt)).dropped++
 	}
 	// What the record counts and does not list was found after what it lists.
-	missed, late, wrong := int64(c.Missed()), int64(c.Late), int64(c.Duplicated+c.Reordered+c.Corrupted) //nolint:gosec // far below
+	missed, late, wrong := int64(c.Missed()), int64(c.Late), int64(c.Duplicated+c.Reordered+c.Corrupted)
 	lastMissed, lastLate, lastWrong := own, own, own
 	for _, f := range c.Findings {
 		switch f.Kind {
@@ -121,8 +121,8 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 					k = left // no instant is known of these
 				}
 				lastMissed = underWay(steps, own, runner.At(due))
-				lastMissed.missed += min(int64(k), missed) //nolint:gosec // bounded by missed
-				missed -= min(int64(k), missed)            //nolint:gosec // the same
+				lastMissed.missed += min(int64(k), missed)
+				missed -= min(int64(k), missed)
 				left -= k
 			}
 		}

@@ -17,7 +17,7 @@ func deployed(t *testing.T) *deployment {
 	outputs, err := filepath.Abs("testdata/outputs.json")
 	require.NoError(t, err)
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+outputs+"'\n"), 0o755)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+outputs+"'\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, settingsFile), nil, 0o600))
 	return d
@@ -29,7 +29,7 @@ func recorder(t *testing.T) (program, record string) {
 	dir := t.TempDir()
 	program, record = filepath.Join(dir, "soak"), filepath.Join(dir, "record")
 	script := "#!/bin/sh\n{ printf '%s\\n' \"$@\"; echo \"token $BACKEND_TOKEN\"; echo \"prometheus $PROMETHEUS_URL\"; echo \"region $AWS_REGION\"; cat \"$KUBECONFIG\"; } >'" + record + "'\nexit 1\n"
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o755)) //nolint:gosec // a program
+	require.NoError(t, os.WriteFile(program, []byte(script), 0o755))
 	return program, record
 }
 

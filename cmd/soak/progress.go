@@ -23,7 +23,7 @@ const plainEvery = 30 * time.Second
 // elsewhere, until ctx ends. The run takes about total.
 func showProgress(ctx context.Context, total time.Duration, line func() string) {
 	started := time.Now()
-	if !term.IsTerminal(int(os.Stderr.Fd())) { //nolint:gosec // a descriptor fits
+	if !term.IsTerminal(int(os.Stderr.Fd())) {
 		plainProgress(ctx, started, total, line)
 		return
 	}
@@ -77,7 +77,7 @@ func progressLine(p plan.Plan, f *fleet.Fleet, m *meter) string {
 	for _, bad := range []struct {
 		count int
 		name  string
-	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnect, "reconnects"}, {int(min(sum.Faults, 1<<30)), "faulty"}} { //nolint:gosec // bounded
+	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnect, "reconnects"}, {int(min(sum.Faults, 1<<30)), "faulty"}} {
 		if bad.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}

@@ -94,7 +94,7 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 // tlsConfig is k6's own (tlsAuth, tlsVersion, insecureSkipTLSVerify …), without resumption and
 // with the certificate of this connection where it names one.
 func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
-	conf := &tls.Config{} //nolint:gosec // k6's options decide
+	conf := &tls.Config{} // k6's options decide
 	if state.TLSConfig != nil {
 		conf = state.TLSConfig.Clone()
 	}

@@ -134,7 +134,7 @@ func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
 	}
 	data, err := d.place.Get(ctx, d.name)
 	if err != nil {
-		return nil // none is there yet; what else is wrong Put says
+		return nil //nolint:nilerr // none is there yet; what else is wrong Put says
 	}
 	there, err := shard.Read(bytes.NewReader(data))
 	if err == nil && there.Runner.Process == s.Runner.Process {

@@ -17,7 +17,7 @@ type Client struct {
 	m        *module
 	state    *lib.State
 	rt       *sobek.Runtime
-	ctx      context.Context //nolint:containedctx // the iteration's; a client lives within open
+	ctx      context.Context // the iteration's; a client lives within open
 	params   *openParams
 	handlers map[string][]sobek.Callable
 	answer   *answer // nil before a response

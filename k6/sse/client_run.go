@@ -34,7 +34,7 @@ func (c *Client) run() (*failure, error) {
 				return nil, err
 			}
 		case <-c.ctx.Done():
-			return nil, nil //nolint:nilnil // k6 is ending the VU; no more JS
+			return nil, nil // k6 is ending the VU; no more JS
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (c *Client) finish(ctx context.Context, end *failure) (done bool, fail *fai
 			err: fmt.Errorf("%w of %v (Client.Timeout exceeded)", errTimeout, c.params.timeout),
 		}
 	} else if c.isClosed() || c.ctx.Err() != nil {
-		return true, nil, nil
+		return true, nil, nil //nolint:nilerr // the script closed it, or k6 ends the iteration
 	}
 	if end.reason == ReasonServer {
 		return true, end, nil

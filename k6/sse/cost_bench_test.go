@@ -116,7 +116,7 @@ func openListening(b *testing.B, url string, n int, opened, event func()) func()
 func (v *vu) background(b *testing.B, script string) func() {
 	stop := make(chan struct{})
 	go func() { // as k6 does all the time
-		for range v.samples { //nolint:revive // only drained
+		for range v.samples { // only drained
 		}
 	}()
 	go func() {

@@ -51,7 +51,7 @@ type dialer struct {
 // whose connection is closed then.
 func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
 	for hops := 0; ; hops++ {
-		a, resp, fail := d.roundTrip(ctx, req)
+		a, resp, fail := d.roundTrip(ctx, req) //nolint:bodyclose // its body is read from a.conn, which the caller closes
 		if fail != nil {
 			return nil, fail
 		}

@@ -81,7 +81,7 @@ func readFailure(err error) *failure {
 		f.reason, f.err = ReasonIdle, err
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		f.reason = ReasonTruncated
-		if err == io.ErrUnexpectedEOF { //nolint:errorlint // the parser's own says no more
+		if err == io.ErrUnexpectedEOF { // the parser's own says no more
 			f.err = errHalfEvent
 		}
 	case errors.Is(err, eventstream.ErrTooLong):

@@ -40,7 +40,7 @@ var headReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, he
 // readHead reads the final response head. What was read beyond it goes to a.left.
 // The Body of the response must not be used.
 func (a *answer) readHead(method string) (*http.Response, error) {
-	br := headReaders.Get().(*bufio.Reader) //nolint:forcetypeassert // only these are put there
+	br := headReaders.Get().(*bufio.Reader) // only these are put there
 	hr := &headReader{r: a.conn, left: maxHeaderBytes}
 	br.Reset(hr)
 	defer func() {

@@ -20,7 +20,7 @@ const flushEvery = time.Second
 type hub struct {
 	m       *module
 	vu      modules.VU
-	ctx     context.Context //nolint:containedctx // the iteration's, as the hub is
+	ctx     context.Context // the iteration's, as the hub is
 	samples chan<- metrics.SampleContainer
 	unwatch func() bool
 	open    int // sources not ended; on the event loop only

@@ -81,7 +81,7 @@ func (m *module) tlsConfig(state *lib.State, serverName string) *tls.Config {
 	}
 	conf := m.tlsConf[serverName]
 	if conf == nil {
-		conf = &tls.Config{} //nolint:gosec // k6's options decide
+		conf = &tls.Config{} // k6's options decide
 		if state.TLSConfig != nil {
 			conf = state.TLSConfig.Clone()
 		}

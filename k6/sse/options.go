@@ -104,7 +104,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value, tm *m
 // parseHeaders reads an object of strings.
 func parseHeaders(rt *sobek.Runtime, v sobek.Value) (http.Header, error) {
 	if common.IsNullish(v) {
-		return nil, nil //nolint:nilnil // no headers is no error
+		return nil, nil // no headers is no error
 	}
 	obj, h := v.ToObject(rt), make(http.Header)
 	for _, name := range obj.Keys() {

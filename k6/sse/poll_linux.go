@@ -67,7 +67,7 @@ func poll(conn net.Conn, s *source) *polled {
 		return nil // no descriptor left, or closed meanwhile: the read says so
 	}
 	_ = tcp.Close()
-	return &polled{source: s, fd: int32(fd), received: counted.BytesRead} //nolint:gosec // descriptors are small
+	return &polled{source: s, fd: int32(fd), received: counted.BytesRead}
 }
 
 // duplicate makes a descriptor of the same connection that Go's poller does not know.
@@ -119,7 +119,7 @@ func (p *poller) open() (err error) {
 		_ = unix.Close(p.epoll)
 		return os.NewSyscallError("eventfd", err)
 	}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)} //nolint:gosec // descriptors are small
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wake)}
 	if err = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, p.wake, &ev); err != nil {
 		p.close()
 		return os.NewSyscallError("epoll_ctl", err)

@@ -15,7 +15,7 @@ import (
 func TestOnlyPlainConnectionsArePolled(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pair(t)
-	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil)) //nolint:gosec // no handshake follows
+	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil)) // no handshake follows
 	require.Nil(t, poll(theirs, nil), "not k6's: nobody counts its bytes")
 	c := poll(ours, nil)
 	require.NotNil(t, c)

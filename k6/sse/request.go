@@ -90,7 +90,7 @@ var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header:
 // send writes the request to a connection as HTTP/1.1, in one piece. The user's
 // headers win over ours.
 func (r *request) send(to io.Writer) error {
-	e := requestEncoders.Get().(*requestEncoder) //nolint:forcetypeassert // only these are put there
+	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
 	e.buf.Reset()
 	clear(e.header)

@@ -70,7 +70,7 @@ func (s *soak) arithmetic() Section {
 	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), integer(per))
 	add("noops of all, at least", fmt.Sprintf("%s × %s", integer(p.Connections), integer(per)), count(product))
 	add("noops that were owed", "what each stream owed while it was held, summed", count(n.Expected))
-	difference := int(n.Expected) - int(product) //nolint:gosec // far below
+	difference := int(n.Expected) - int(product)
 	add("beyond the product", explain(difference, p.Connections), plus(integer(difference), float64(difference)))
 	rate := float64(p.Connections) / p.NoopInterval
 	add("rate", fmt.Sprintf("%s / %v s", plural(p.Connections, "connection", "connections"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))

@@ -72,7 +72,7 @@ func (s *soak) ends() Section {
 		}
 		for _, f := range c.Findings {
 			if f.Kind != ledger.KindRefused && f.Kind != ledger.KindDropped {
-				faults.add(kindName(f.Kind), faultTone(f.Kind), int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0)) //nolint:gosec // a count
+				faults.add(kindName(f.Kind), faultTone(f.Kind), int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
 			}
 		}
 	}
@@ -88,7 +88,7 @@ func (s *soak) ends() Section {
 		out.Tables = append(out.Tables, outages.table("Outages", "", "out for", planned))
 	}
 	if len(faults) > 0 {
-		out.Tables = append(out.Tables, faults.table("Noops that were not as they should be", "what", "late by", int(s.v.Noops.Expected))) //nolint:gosec // a count
+		out.Tables = append(out.Tables, faults.table("Noops that were not as they should be", "what", "late by", int(s.v.Noops.Expected)))
 		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of noops in the ledger above are whole.")
 	}
 	return out

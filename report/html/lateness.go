@@ -35,7 +35,7 @@ func (s *soak) lateness() Section {
 		if d.h.Count() == 0 {
 			continue
 		}
-		row := cells(d.name, count(uint64(d.h.Count()))) //nolint:gosec // a count
+		row := cells(d.name, count(uint64(d.h.Count())))
 		for _, q := range []float64{.5, .9, .99, .999, 1} {
 			row = append(row, Cell{Text: duration(millis(d.h.Quantile(q)))})
 		}
