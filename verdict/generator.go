@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// When the generator counts as starved: its threads waited for a core for more than this share
-// of the run's time, and longer than they computed; or it once stood still for half of LATE_MS.
+// The generator counts as starved if its threads waited for a core for more than this share of the
+// run's time and longer than they computed, or if it once stalled for over half of LATE_MS.
 const starvedShare = 0.05
 
 func (j *judge) generator() {
@@ -15,7 +15,7 @@ func (j *judge) generator() {
 	j.v.Generator.Starved = j.waitedLong() || j.stoodStill()
 }
 
-// generatorTimes sums up how the runners fared.
+// generatorTimes sums up the CPU times and stalls of the runners.
 func (j *judge) generatorTimes() {
 	g := &j.v.Generator
 	for _, r := range j.m.Runners {
@@ -38,24 +38,24 @@ func (j *judge) waitedShare() float64 {
 	return j.v.Generator.RunDelaySeconds / wall
 }
 
-// waitedLong says that this was too much.
+// waitedLong says that the runners waited for a core for too long.
 func (j *judge) waitedLong() bool {
 	return j.waitedShare() > starvedShare && j.v.Generator.RunDelaySeconds > j.v.Generator.CPUSeconds
 }
 
-// stoodStill says that a runner once stood still for so long that a noop may be late by that
-// alone. Waiting for a core in small pieces makes none late.
+// stoodStill says that a runner once stalled for so long that a noop may be late by that alone. Many
+// short waits for a core make no noop late.
 func (j *judge) stoodStill() bool {
 	return j.v.Generator.StallMaxMS > float64(j.m.Plan.LateMS)/2
 }
 
-// generatorCriterion is advisory: nothing is lost by a client that reads late, so accounts
-// stand; but how late a noop was, such a client cannot say.
+// generatorCriterion is advisory. A client that reads late loses nothing, so counts hold; but it cannot
+// say how late a noop was.
 func (j *judge) generatorCriterion() {
 	g := j.v.Generator
 	var broken []string
 	if j.stoodStill() {
-		broken = append(broken, fmt.Sprintf("once stood still for %s", time.Duration(g.StallMaxMS*float64(time.Millisecond)).Round(time.Millisecond)))
+		broken = append(broken, fmt.Sprintf("once stalled for %s", time.Duration(g.StallMaxMS*float64(time.Millisecond)).Round(time.Millisecond)))
 	}
 	if j.waitedLong() {
 		broken = append(broken, fmt.Sprintf("waited for a core for %.1f s, %.0f %% of their time, and computed for %.1f s", g.RunDelaySeconds, 100*j.waitedShare(), g.CPUSeconds))

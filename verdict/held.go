@@ -34,7 +34,7 @@ type Outage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// openFor is how much of the planned time the connection had a stream.
+// openFor is for how much of the planned time the connection had a stream.
 func (j *judge) openFor(r *shard.Connection) time.Duration { return min(r.OpenFor(), j.m.Plan.Hold()) }
 
 // held sums up how long streams were open, how long connections were without one, and why.
@@ -140,10 +140,10 @@ func (j *judge) interruptions() (text string) {
 	return text + "open for " + j.v.Held.Percent() + " of the planned time, "
 }
 
-// overrun is what went beyond a limit, the longest first.
+// overrun are the connections that exceeded a limit, the worst first.
 type overrun struct {
 	sentences []string
-	stalled   bool // stalls of the generator could explain all of it
+	stalled   bool // stalls of the generator could explain every one
 }
 
 func (j *judge) overruns(of func(*shard.Connection) (over time.Duration, sentence string)) (out overrun) {
@@ -184,7 +184,7 @@ func (j *judge) outageSentence(c *shard.Connection) string {
 		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals))
 }
 
-// refusals are attempts that failed in words, with what stands before them; "" for none.
+// refusals puts failed attempts into words, after the text before; "" if there are none.
 func refusals(before string, list []ledger.Refusal) string {
 	var all []string
 	for _, f := range list {

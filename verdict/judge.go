@@ -22,7 +22,7 @@ type Facts struct {
 // above all, do not crowd out a single one of another. connections.csv has them all.
 const maxFindings = 50
 
-// Judge holds a run against its plan. It is a pure function of what was written down.
+// Judge compares a run with its plan. It depends only on what the run wrote to files.
 func Judge(m *shard.Merged, server ServerLedger, facts Facts) *Verdict {
 	j := &judge{m: m, server: server, facts: facts, listed: map[ledger.Kind]int{}, v: &Verdict{
 		Schema: 1, TestID: m.Plan.TestID, Plan: Planned{m.Plan}, Resources: facts.Resources,
@@ -46,11 +46,11 @@ type judge struct {
 	v      *Verdict
 
 	listed   map[ledger.Kind]int
-	told     int      // streams that tell their interval
+	told     int      // streams whose interval could be measured
 	short    []string // ids that received fewer than floor(held / interval)
 	disagree []string // sentences
 
-	unexplained []string // those of disagree on streams on which nothing else is wrong
+	unexplained []string // those of disagree on streams without any other fault
 }
 
 func (j *judge) connections() {
@@ -142,10 +142,9 @@ func (j *judge) countState(r *shard.Connection) {
 	}
 }
 
-// compare holds a connection against the server's entry and returns how many noops the server
-// sent after the last one that arrived, beyond those that the clock already found missing. The entry
-// of an id is another client's where ours never had a stream, and also where it got in only after the
-// id had been taken.
+// compare compares a connection with the server's entry and returns how many noops the server sent
+// after the last one that arrived, beyond those that the clock already found missing. If our client
+// never had a stream, or got one only after the id had been taken, the entry is that of another client.
 func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 	if j.server == nil || r.Streams == 0 || wasTaken(r) {
 		return 0
@@ -179,10 +178,10 @@ func (j *judge) compare(r *shard.Connection) (lostAtEnd uint64) {
 	return lostAtEnd
 }
 
-// compareCount is compare where what arrived has no numbers.
+// compareCount is compare for noops without numbers.
 func (j *judge) compareCount(r *shard.Connection, e ServerEntry) (lost uint64) {
 	arrived := r.Received + r.Corrupted
-	if e.First > 1 { // it counts from before
+	if e.First > 1 { // it counts from before this run
 		return 0
 	}
 	if e.Sent > arrived+r.Missed() {
@@ -199,16 +198,16 @@ func wasTaken(r *shard.Connection) bool {
 	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
 }
 
-// checkFloor is the original's arithmetic as a second opinion: a stream that was held that long
-// owes at least that many noops, however they were numbered. It allows what the ledger allows: the
-// interval that the service kept, and a first noop after at most one and a half.
+// checkFloor is a second opinion on the ledger: a stream that was held for so long is owed at least
+// floor(held / interval) noops, whatever their numbers. It allows what the ledger allows: the interval
+// that the service kept, and a first noop after at most 1.5 intervals.
 func (j *judge) checkFloor(r *shard.Connection) {
 	if r.State != ledger.Completed || r.Streams != 1 {
 		return
 	}
 	planned := j.m.Plan.Interval()
 	tolerance := min(j.m.Plan.Late(), planned/2)
-	held := min(r.Held, j.m.Plan.Hold()) // what the server took to end it owes nothing
+	held := min(r.Held, j.m.Plan.Hold()) // while the server takes its time to end it, nothing is owed
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < uint64(owed) {
 		j.short = append(j.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",

@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/ledger"
 )
 
-// Sentence says what a finding is, on which device and when, for people.
+// Sentence puts a finding into words: what it is, on which device, and when.
 func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
 	when := at.UTC().Format("15:04:05.000") + " UTC"
 	switch f.Kind {
@@ -49,7 +49,7 @@ func either(n int, one, many string) string {
 	return many
 }
 
-// instead says which other events came while noops were missing, where they may have taken their place.
+// instead names the other events that came, if there were as many as missing noops.
 func instead(r ledger.Record, f ledger.Finding) string {
 	var all uint64
 	var names []string
@@ -63,10 +63,10 @@ func instead(r ledger.Record, f ledger.Finding) string {
 	return fmt.Sprintf("; other events came: %s (a noop is an event without a name and with the data 0)", strings.Join(names, ", "))
 }
 
-// taken is the refusal of an id that has a stream already.
+// taken is the reason of a refusal because the id has a stream already.
 const taken = "status 409"
 
-// refusedBefore tells of all attempts where there was more than one, and what 409 Conflict means.
+// refusedBefore adds all attempts if there were several, and what 409 Conflict means.
 func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
 	if n := r.RefusedAttempts(); n > 1 {
 		first := f.At

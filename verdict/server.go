@@ -14,12 +14,12 @@ import (
 type ServerEntry struct {
 	ID    string `json:"id"`
 	First uint64 `json:"first"` // number of the first noop it put on a stream
-	Last  uint64 `json:"last"`  // and of the last; it closes the book
+	Last  uint64 `json:"last"`  // and of the last
 	Sent  uint64 `json:"sent"`
 	Slow  bool   `json:"slow"`
 }
 
-// ServerLedger is the server's own account by id; nil where the server keeps none.
+// ServerLedger has the server's own counts by id; nil if the server keeps none.
 type ServerLedger map[string]ServerEntry
 
 // ReadServerLedger reads the NDJSON file that the run saved; no file is no ledger.

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// Streams is the account of the event streams of a suite: the same books that a soak is judged
-// by, for suites that open and end them in another way.
+// Streams are the counts of the event streams of a suite, judged as those of a soak; a suite opens and
+// ends its streams in another way.
 type Streams struct {
 	Connections Connections
 	Noops       Noops
@@ -20,7 +20,7 @@ type Streams struct {
 	judge *judge
 }
 
-// Account adds the streams of a run up, and holds them against the server's own ledger.
+// Account adds up the streams of a run, and compares them with the server's own ledger.
 func Account(m *shard.Merged, server ServerLedger, oneClock bool) *Streams {
 	j := &judge{m: m, server: server, facts: Facts{OneClock: oneClock}, listed: map[ledger.Kind]int{}, v: &Verdict{Plan: Planned{m.Plan}}}
 	j.connections()
@@ -31,18 +31,18 @@ func Account(m *shard.Merged, server ServerLedger, oneClock bool) *Streams {
 	}
 }
 
-// Criteria are those of a soak: every planned stream opened and held to its wanted end, every noop
-// received once, in order and intact, the server's count and the script's checks.
+// Criteria are those of a soak: every planned stream opened and was held to its end, every noop came
+// once, in order and intact, and the server's count and the script's checks agree.
 func (s *Streams) Criteria() []Judged {
 	return append(s.judge.streamCriteria(), s.judge.countCriteria()...)
 }
 
-// byLoad begin the names of the criteria that more load may break in a good service. The script of
-// a climb, which looks for that load, makes no checks.
+// byLoad are prefixes of the names of criteria that a good service may fail under more load. A script
+// that looks for that load makes no checks.
 var byLoad = []string{"connections opened", "connections held to the end", "noops missed", "interval between", "noops over ", "checks of the script"}
 
-// AtAnyLoad are those criteria that hold however much load there is. A suite that looks for the
-// breaking point judges the others by step.
+// AtAnyLoad are the criteria that a service has to meet at any load. A suite that looks for the breaking
+// point judges the others step by step.
 func (s *Streams) AtAnyLoad() []Judged {
 	return slices.DeleteFunc(s.Criteria(), func(c Judged) bool {
 		return slices.ContainsFunc(byLoad, func(name string) bool { return strings.HasPrefix(c.Name, name) })
@@ -58,7 +58,7 @@ func (s *Streams) Sentences(kinds ...ledger.Kind) []string {
 	return s.judge.sentences(words...)
 }
 
-// fill puts the account where a soak has it.
+// fill copies the counts to where a soak has them.
 func (s *Streams) fill(v *Verdict) {
 	from := s.judge.v
 	v.Connections, v.Noops, v.Server = from.Connections, from.Noops, from.Server

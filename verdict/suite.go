@@ -44,7 +44,7 @@ func (t *Table) Numeric(column int) bool {
 	return len(t.Rows) > 0
 }
 
-// A Figure is one number of a suite that can be held against that of another run.
+// A Figure is one number of a suite that can be compared with that of another run.
 type Figure struct {
 	Name           string  `json:"name"`
 	Unit           string  `json:"unit,omitempty"` // "ms", "requests/s", "%", "": a count
@@ -52,14 +52,14 @@ type Figure struct {
 	HigherIsBetter bool    `json:"higher_is_better,omitempty"`
 }
 
-// An Assessment is what a suite makes of its figures; it is a pure function of them.
+// An Assessment is what a suite concludes from its figures; it is a pure function of them.
 type Assessment struct {
 	Criteria []Judged
 	Facts    []Fact
 	Tables   []Table
 	Figures  []Figure
 	Passed   string // what a pass has shown, in a sentence
-	// Streams is the account of the event streams that the suite held, nil where it held none.
+	// Streams are the counts of the suite's event streams, nil if it opened none.
 	Streams *Streams
 }
 
@@ -69,8 +69,8 @@ type Judged struct {
 	Reasons []string
 }
 
-// JudgeSuite adds to an assessment what holds for a run of any kind: the account has to be
-// complete and the target to stay up, and a starved generator is named.
+// JudgeSuite adds to an assessment the criteria for every kind of run: all runners have to be observed,
+// and the target has to stay up.
 func JudgeSuite(m *shard.Merged, facts Facts, a Assessment) *Verdict {
 	j := &judge{m: m, facts: facts, v: &Verdict{
 		Schema: 1, TestID: m.Plan.TestID, Plan: Planned{m.Plan}, Resources: facts.Resources, Warnings: facts.Warnings,
@@ -126,8 +126,7 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 	}})
 }
 
-// suitePlan is what of a plan a suite may have, in the contract's names. Runs that agree in it can
-// be compared.
+// suitePlan is the part of a plan that suites have. Runs with the same suitePlan can be compared.
 type suitePlan struct {
 	Suite        string            `json:"suite"`
 	Profile      string            `json:"profile"`

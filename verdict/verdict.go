@@ -6,10 +6,10 @@ import (
 	"github.com/sse-soak/sse-soak/plan"
 )
 
-// Outcome is the one word of a verdict.
+// Outcome is pass, fail or invalid.
 type Outcome string
 
-// Invalid says that the run proves nothing, neither way: it is never a pass.
+// Invalid says that the run proves nothing, in neither direction: it is never a pass.
 const (
 	Pass    Outcome = "pass"
 	Fail    Outcome = "fail"
@@ -66,19 +66,19 @@ type Verdict struct {
 	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
 }
 
-// Planned is the plan, in the contract's names and with the rest beside them.
+// Planned is the plan of the run, as verdict.json shows it.
 type Planned struct{ plan.Plan }
 
 // Connections counts device ids, not streams: a connection that came back counts once.
 type Connections struct {
 	Planned     int `json:"planned"`
 	Opened      int `json:"opened"`
-	Completed   int `json:"completed"` // held to the wanted end
+	Completed   int `json:"completed"` // held until the server ended the stream on request
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
 	Unfinished  int `json:"unfinished"` // the server did not end them when asked, or the run was stopped
 	Unobserved  int `json:"unobserved"`
-	Reconnected int `json:"reconnected"` // how often, over all
+	Reconnected int `json:"reconnected"` // number of reconnects, over all connections
 }
 
 // Noops adds up all connections. Expected = received + missed + corrupted.
@@ -90,7 +90,7 @@ type Noops struct {
 	Reordered  uint64 `json:"reordered"`
 	Corrupted  uint64 `json:"corrupted"`
 	Late       uint64 `json:"late"`
-	// Floor is connections × floor(held / interval), the original's arithmetic, for comparison.
+	// Floor is connections × floor(held / interval), for comparison; see docs/math.md.
 	Floor uint64 `json:"floor"`
 }
 
@@ -122,8 +122,8 @@ type Reconnects struct {
 	Count int `json:"count"`
 }
 
-// Generator is how the runners themselves fared: a starved client must not be read as a late
-// server. CPU and waiting are of all runners together.
+// Generator is how much CPU the runners got: a starved client must not be read as a late server.
+// CPUSeconds and RunDelaySeconds are sums over all runners.
 type Generator struct {
 	CPUSeconds      float64 `json:"cpu_seconds"`
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // threads ready to run, waiting for a core
@@ -132,7 +132,7 @@ type Generator struct {
 	Starved         bool    `json:"starved"`
 }
 
-// Server is the server's own account beside ours.
+// Server is the server's own count beside ours.
 type Server struct {
 	Known  bool   `json:"known"` // it keeps a ledger, and we have it
 	Sent   uint64 `json:"sent"`
@@ -141,7 +141,7 @@ type Server struct {
 	Confirms bool `json:"confirms_faults,omitempty"`
 }
 
-// Resources are the most and the average that the processes took.
+// Resources are the maximum and the average of what the processes used.
 type Resources struct {
 	BackendRSSMax     uint64  `json:"backend_rss_max_bytes"`
 	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // of one core
@@ -157,7 +157,7 @@ type Criterion struct {
 	Actual  string `json:"actual"`
 	Pass    bool   `json:"pass"`
 	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
-	// Advisory says that it does not decide: not met, it is something to know when reading the rest.
+	// Advisory: when not met, it is a warning and does not change the outcome.
 	Advisory bool   `json:"advisory,omitempty"`
 	Why      string `json:"why"` // what it means for whoever runs the service
 }
