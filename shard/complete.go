@@ -12,8 +12,8 @@ import (
 	"github.com/sse-soak/sse-soak/plan"
 )
 
-// checkRunners holds the runners against each other and against the plan: all there, each
-// once, each ended, of one run and one script, and their segments tile 0 to 1.
+// checkRunners compares the runners with each other and with the plan: each is there once and has
+// finished, all are of one run and one script, and their segments cover 0 to 1 exactly once.
 func (m *Merged) checkRunners(parts []part) {
 	from := 0
 	for i := range m.Groups {
@@ -68,10 +68,10 @@ func (m *Merged) checkGroup(g *Group, runners []Runner, parts []part) {
 	}
 }
 
-// mostMissing is how many runners are named that left nothing.
+// mostMissing is how many of the runners that left no shard are named.
 const mostMissing = 10
 
-// checkOneRun holds the runners of all groups against each other.
+// checkOneRun checks that the runners of all groups are of one run.
 func (m *Merged) checkOneRun() {
 	for _, r := range m.Runners {
 		first := m.Runners[0]

@@ -7,19 +7,19 @@ import (
 	"github.com/sse-soak/sse-soak/plan"
 )
 
-// A Group is the runners that share out one plan. A run that `soak run` started has one; laptops
-// that ran k6 alone at the same time, each with a PREFIX of its own, make one each.
+// A Group is the runners that share one plan. A run that `soak run` started has one group. Laptops that
+// ran k6 alone at the same time, each with a PREFIX of its own, have one each.
 type Group struct {
 	Plan    plan.Plan
-	Runners int // shards that are there; those of a group stand together in Merged.Runners
+	Runners int // shards that were found; those of a group follow each other in Merged.Runners
 
-	declared int  // how many runners the plan says there are; k6 alone does not know
-	refused  bool // why is said already, and nothing more can be said of it
+	declared int  // how many runners the plan says there are; 0 with k6 alone, which does not know
+	refused  bool // a problem says why; nothing more is checked
 }
 
-// Alone is the sum of what k6 alone left, where nobody wrote a plan down: each PREFIX is a run, and
-// has to be whole by itself. Those that differ in nothing else but in how many connections they
-// hold are one soak together. Nothing may be added after.
+// Alone merges the shards of k6 without `soak run`, for which there is no plan.json: each PREFIX is a group,
+// which has to be complete by itself. Groups whose plans differ only in PREFIX and the numbers of connections
+// and runners are one soak. No shard may be added afterwards.
 func (g *Merger) Alone() *Merged {
 	m := &g.m
 	prefix := func(i int) string { return g.parts[i].plan.Prefix }
@@ -40,7 +40,7 @@ func (g *Merger) Alone() *Merged {
 	m.Problems = append(m.Problems, m.CheckConnections()...)
 	if len(m.Groups) > 1 {
 		for i := range m.Runners {
-			m.Runners[i].Index = i + 1 // each counted from 1 by itself
+			m.Runners[i].Index = i + 1 // until here each group counted from 1
 		}
 	}
 	return m
@@ -63,7 +63,7 @@ func (m *Merged) planGroups() {
 	}
 }
 
-// refuseTwins finds groups that are two runs: of these nothing else is worth saying.
+// refuseTwins finds groups with the shards of two runs. Nothing more is checked of them.
 func (m *Merged) refuseTwins() {
 	from := 0
 	for i := range m.Groups {
@@ -76,13 +76,13 @@ func (m *Merged) refuseTwins() {
 				continue
 			}
 			g.refused = true
-			m.problem("two runs have the PREFIX %q, %s from %s on and %s from %s on: give each laptop a PREFIX of its own, and remove the shard of a run that is repeated",
+			m.problem("two runs have the PREFIX %q: %s from %s on, and %s from %s on; give each laptop a PREFIX of its own, and remove the shard of a run that you repeated",
 				g.Plan.Prefix, a.String(), stamp(a.Started()), b.String(), stamp(b.Started()))
 		}
 	}
 }
 
-// checkLaptops holds the plans of the groups against each other.
+// checkLaptops compares the plans of the groups.
 func (m *Merged) checkLaptops() {
 	for i := range m.Groups {
 		b := m.Groups[i].Plan
@@ -98,13 +98,13 @@ func (m *Merged) checkLaptops() {
 					continue
 				}
 			}
-			m.problem("the device ids of PREFIX %q with %d connections and of %q with %d overlap, %s is of both: let no PREFIX begin with another, such as laptop-a- and laptop-b-",
+			m.problem("the device ids of PREFIX %q with %d connections and of %q with %d overlap: %s is in both; choose prefixes of which none begins with another, such as laptop-a- and laptop-b-",
 				a.Prefix, a.Connections, b.Prefix, b.Connections, shared)
 		}
 	}
 }
 
-// of names a group where there are several, and who a runner of it.
+// of names a group, and who a runner of it; a single group is not named.
 func (m *Merged) of(g *Group) string {
 	if len(m.Groups) < 2 {
 		return ""
@@ -114,7 +114,7 @@ func (m *Merged) of(g *Group) string {
 
 func (m *Merged) who(g *Group, index int) string { return fmt.Sprintf("runner %d%s", index, m.of(g)) }
 
-// Laptop is the group and the host of a runner by its index in Runners, "" where there is one group.
+// Laptop names the host and the group of a runner by its index in Runners; "" if there is one group.
 func (m *Merged) Laptop(runner int) string {
 	if len(m.Groups) < 2 {
 		return ""

@@ -60,10 +60,10 @@ func TestWhatLaptopsCannotBe(t *testing.T) {
 		want   []string
 	}{
 		"one PREFIX for two": {[][]*Shard{laptop("a-", 1, 3), laptop("a-", 1, 5)}, []string{
-			`two runs have the PREFIX "a-", runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on and runner 1 on host-of-a- from`,
+			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
 		}},
 		"ids that overlap": {[][]*Shard{laptop("a", 1, 20), laptop("a1", 1, 5)}, []string{
-			`the device ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap, a10 is of both: let no PREFIX begin with another`,
+			`the device ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes of which none begins with another`,
 		}},
 		"ids that would overlap with more": {[][]*Shard{laptop("a", 1, 10), laptop("a1", 1, 5)}, nil},
 		"prefixes that only look like it":  {[][]*Shard{laptop("a", 1, 20), laptop("a0", 1, 5)}, nil},

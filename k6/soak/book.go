@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/ledger"
 )
 
-// A book translates what an EventSource observes into the ledger of one connection. Its
-// methods are called by the goroutine that reads the stream; no JS runs.
+// A book passes what an EventSource observes to the ledger of one connection. Its methods are called by
+// the goroutine that reads the stream; no JavaScript runs.
 type book struct {
 	ledger   *ledger.Ledger
 	recorder *recorder
-	outlet   *outlet // nil: nobody is told figures
+	outlet   *outlet // nil: no metrics are published
 	held     bool
 	openedAt time.Time // until the first noop, then zero
 	other    string    // name of the last event that was no noop
@@ -110,8 +110,8 @@ func decimal(id []byte) uint64 {
 
 var sentMark = []byte("sent=")
 
-// sinceSent reads the server's comment `sent=UNIX_MICROSECONDS` and says how long before
-// received that was.
+// sinceSent reads the server's comment `sent=UNIX_MICROSECONDS` and returns how long before received
+// that was.
 func sinceSent(comment []byte, received time.Time) (time.Duration, bool) {
 	rest, ok := bytes.CutPrefix(bytes.TrimSpace(comment), sentMark)
 	if !ok {

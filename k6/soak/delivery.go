@@ -19,35 +19,35 @@ import (
 	"github.com/sse-soak/sse-soak/store"
 )
 
-// How long a delivery may keep trying: the first before the run waits for it, a checkpoint
-// until the next is due, the last while the runner still has something to lose, or until somebody
-// who waits for it gives up.
+// How long a delivery may keep trying. The run does not begin before the first has succeeded. The last has
+// more time, since all data is lost without it; less if somebody interrupted the run and is waiting. A
+// checkpoint has until the next one is due.
 const (
 	firstWithin       = 30 * time.Second
 	lastWithin        = 3 * time.Minute
 	interruptedWithin = 15 * time.Second
 )
 
-// A delivery brings the shard of one runner to its place: a checkpoint now and then, in the
-// background, so that a slow place holds up nothing that is measured; and the last word, which
-// no checkpoint can overtake.
+// A delivery writes the shard of one runner to its folder or bucket: checkpoints in the background, so
+// that a slow bucket delays nothing that is measured, and the final shard, which no checkpoint can
+// overwrite.
 type delivery struct {
 	place  store.Store
 	name   string
-	named  bool // the name is not of this process alone: see mine
+	named  bool // the user chose the name, so that another process may have it too: see mine
 	log    logrus.FieldLogger
-	within time.Duration // for the last; then it is kept
-	keepAs string        // name of what is kept on this machine
-	keepIn []string      // folders, the first that takes it
-	tell   func(string)  // what is tried again; "" once it is over. nil: nobody listens
+	within time.Duration // for the final shard; after that it is kept on this machine
+	keepAs string        // its file name there
+	keepIn []string      // folders to try, in this order
+	tell   func(string)  // is told what is being retried, and "" when that is over; may be nil
 
 	mu      sync.Mutex // held by whoever is delivering
 	cancel  context.CancelFunc
 	encoder shard.Encoder
 }
 
-// first delivers before the run begins: a place that cannot be written is found now, and what an
-// earlier run left there cannot be taken for this one's.
+// first delivers before the run begins, so that a folder or bucket that cannot be written is found now, and
+// a shard of an earlier run cannot be taken for one of this run.
 func (d *delivery) first(s *shard.Shard) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,10 +65,10 @@ func (d *delivery) first(s *shard.Shard) error {
 	return d.put(ctx, s)
 }
 
-// checkpoint delivers in the background. While the one before is still under way it does nothing.
+// checkpoint delivers in the background. It does nothing while the previous one is still under way.
 func (d *delivery) checkpoint(s *shard.Shard) {
 	if !d.mu.TryLock() {
-		d.log.Warn("A checkpoint was left out, because the one before is still under way.")
+		d.log.Warn("A checkpoint was skipped, because the previous one is still being written.")
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkpointEvery)
@@ -77,16 +77,16 @@ func (d *delivery) checkpoint(s *shard.Shard) {
 		defer d.mu.Unlock()
 		defer cancel()
 		if err := d.put(ctx, s); err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			d.log.WithError(err).Warn("A checkpoint could not be written; the run goes on and tries again.")
+			d.log.WithError(err).Warn("A checkpoint could not be written; the run goes on and will write the next one.")
 		}
 	}()
 }
 
-// last delivers the whole account. Where that fails it is kept on this machine, and the error
-// says where; the run is no pass until it is brought to its place.
+// last delivers the final shard. If that fails, the shard is kept on this machine, and the error says
+// where. The run cannot pass until the shard is copied to where it belongs.
 func (d *delivery) last(s *shard.Shard) error {
 	if d.cancel != nil {
-		d.cancel() // a checkpoint: this one has all that it has
+		d.cancel() // a checkpoint, whose content is in this shard too
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -127,14 +127,14 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
 	return err
 }
 
-// mine says that a file of that name is of another process, which began at the same time.
+// mine returns an error if a file of that name belongs to another process, which began at the same time.
 func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
 	if !d.named {
 		return nil
 	}
 	data, err := d.place.Get(ctx, d.name)
 	if err != nil {
-		return nil //nolint:nilerr // none is there yet; what else is wrong Put says
+		return nil //nolint:nilerr // there is none yet; Put reports any other error
 	}
 	there, err := shard.Read(bytes.NewReader(data))
 	if err == nil && there.Runner.Process == s.Runner.Process {
@@ -157,5 +157,5 @@ func (d *delivery) keep(s *shard.Shard) (path string, err error) {
 	return "", err
 }
 
-// places where a shard that could not be delivered is kept.
+// keepIn are the folders for a shard that could not be delivered.
 func keepIn() []string { return []string{".", os.TempDir()} }

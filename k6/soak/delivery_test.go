@@ -79,7 +79,7 @@ func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	d.checkpoint(s())
 	<-place.entered
 	d.checkpoint(s())
-	require.Equal(t, "A checkpoint was left out, because the one before is still under way.", hook.LastEntry().Message)
+	require.Equal(t, "A checkpoint was skipped, because the previous one is still being written.", hook.LastEntry().Message)
 	last := s()
 	last.Runner.State = shard.Finished
 	require.NoError(t, d.last(last), "the last word waits for no checkpoint")
@@ -102,6 +102,6 @@ func TestTheRunGoesOnAfterACheckpointThatFailed(t *testing.T) {
 	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
 	d.checkpoint(s())
 	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)
-	require.Contains(t, hook.LastEntry().Message, "the run goes on and tries again")
+	require.Contains(t, hook.LastEntry().Message, "the run goes on and will write the next one")
 	require.ErrorContains(t, hook.LastEntry().Data[logrus.ErrorKey].(error), "it is broken")
 }

@@ -7,9 +7,9 @@ import (
 	"go.k6.io/k6/v2/lib"
 )
 
-// runnerIndex is the number of this runner, from 1: RUNNER where whoever started it says so, else
-// the place of its segment in the sequence. The k6-operator gives all runners the same environment,
-// and each its segment.
+// runnerIndex is the number of this runner, from 1: the variable RUNNER if it is set, else the position of
+// its segment in the sequence. The k6-operator gives all runners the same environment, and each its own
+// segment.
 func runnerIndex(variable string, options lib.Options) (int, error) {
 	if variable != "" {
 		n, err := strconv.Atoi(variable)

@@ -56,8 +56,8 @@ func (l *jsLedger) Get(key string) sobek.Value {
 	return nil
 }
 
-// silentMs is how long nothing has come on a stream that is open: the ledger itself finds a noop
-// missed only when another one comes, or the stream ends.
+// silentMs is for how long nothing has come on an open stream. The ledger itself finds a noop missed only
+// when another one comes, or when the stream ends.
 func (l *jsLedger) silentMs(now time.Time) float64 {
 	r := l.ledger.Sums()
 	if r.State != ledger.Open {
@@ -72,7 +72,7 @@ func (l *jsLedger) describe() string {
 		r.ID, r.State, r.Expected(), r.Received, r.Missed(), r.Duplicated, r.Reordered, r.Corrupted)
 }
 
-// Set refuses: the books are not the script's to write.
+// Set refuses: a script cannot change a ledger.
 func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 
 // Has says which properties there are.

@@ -36,16 +36,16 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 type module struct {
 	vu       modules.VU
 	recorder *recorder
-	outlet   *outlet // of the running iteration; on the event loop only
+	outlet   *outlet // of the running iteration; used on the event loop only
 	again    *metrics.Metric
-	exports  modules.Exports // made once: k6 asks for them at each use of an imported name
+	exports  modules.Exports // made once: k6 asks for them whenever a script uses an imported name
 }
 
 // Exports are the names that a script imports from k6/x/soak; load-tests/types/index.d.ts
 // documents them.
 func (m *module) Exports() modules.Exports { return m.exports }
 
-// scriptPlan is the argument of soak.plan, in the words of JavaScript.
+// scriptPlan is the argument of soak.plan.
 type scriptPlan struct {
 	TestID           string  `js:"testid"`
 	Connections      int     `js:"connections"`
@@ -63,7 +63,7 @@ type scriptPlan struct {
 func (m *module) plan(v sobek.Value) {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
-		common.Throw(rt, errors.New("soak.plan belongs into the init context, outside of any function"))
+		common.Throw(rt, errors.New("call soak.plan in the init context, outside of any function"))
 	}
 	var s scriptPlan
 	if err := rt.ExportTo(v, &s); err != nil {
@@ -97,11 +97,11 @@ func (m *module) environment(name string) string {
 	return ""
 }
 
-// sendOnce keeps this virtual user's requests from being sent twice unseen.
+// sendOnce keeps k6 from silently sending a request of this virtual user twice.
 func (m *module) sendOnce() {
 	state := m.vu.State()
 	if state == nil {
-		common.Throw(m.vu.Runtime(), common.NewInitContextError("soak.sendOnce is of a virtual user: call it in the default function"))
+		common.Throw(m.vu.Runtime(), common.NewInitContextError("soak.sendOnce needs a virtual user: call it in the default function"))
 	}
 	once.Install(state, func(ctx context.Context) {
 		tags := state.Tags.GetCurrentValues()
@@ -115,7 +115,7 @@ func (m *module) sendOnce() {
 func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() == nil {
-		common.Throw(rt, common.NewInitContextError("a Ledger accounts for a connection: make it in the default function"))
+		common.Throw(rt, common.NewInitContextError("a Ledger belongs to a connection: make it in the default function"))
 	}
 	id := call.Argument(0)
 	if sobek.IsUndefined(id) || id.String() == "" {

@@ -52,7 +52,7 @@ func TestPlanFromAScript(t *testing.T) {
 	require.ErrorContains(t, err, "make it in the default function")
 	rt.MoveToVUContext(&lib.State{})
 	_, err = rt.VU.Runtime().RunString(planJS)
-	require.ErrorContains(t, err, "soak.plan belongs into the init context")
+	require.ErrorContains(t, err, "call soak.plan in the init context")
 }
 
 func TestALedgerNeedsAnIDAndAPlan(t *testing.T) {

@@ -25,20 +25,20 @@ import (
 	"github.com/sse-soak/sse-soak/store"
 )
 
-// checkpointEvery is how much of a run a killed runner can take with it.
+// checkpointEvery is how much of a run is lost at most if its runner is killed.
 const checkpointEvery = 30 * time.Second
 
-// An outputSoak writes the shard: at the start, so that a folder that cannot be written is
-// found before the run and not after it, every checkpointEvery, and at the end.
+// An outputSoak writes the shard: every checkpointEvery, at the end, and at the start, so that a folder
+// that cannot be written is found before the run and not after it.
 type outputSoak struct {
 	place    string // as given; see store.Open
 	name     string
-	named    bool // by whoever started it, so that it may be that of another process
+	named    bool // the user chose the name, so that another process may have it too
 	log      logrus.FieldLogger
 	recorder *recorder
 	delivery *delivery
 	runner   shard.Runner
-	progress *os.File // nil: nobody watches
+	progress *os.File // nil: progress is not reported
 
 	mu      sync.Mutex
 	sums    *sums
@@ -49,8 +49,8 @@ type outputSoak struct {
 	stop  chan struct{}
 	done  chan struct{}
 
-	trouble atomic.Pointer[string] // with the delivery; "" once it is over
-	over    atomic.Bool            // only the last word is still to be delivered
+	trouble atomic.Pointer[string] // what the delivery is retrying; "" once that is over
+	over    atomic.Bool            // the run has ended; only the final shard is still to be delivered
 }
 
 var _ output.WithStopWithTestError = (*outputSoak)(nil)
@@ -61,13 +61,13 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		return nil, err
 	}
 	if p.ConfigArgument == "" {
-		return nil, errors.New("the output soak needs a place for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
+		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
 	o := &outputSoak{
 		place: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	host, _ := os.Hostname() // a name for people; "" is one too
+	host, _ := os.Hostname() // only for people; it may be ""
 	o.runner = shard.Runner{
 		TestID: cmp.Or(p.Environment["TESTID"], r.testID()), RunID: p.Environment["SOAK_RUN_ID"], Process: shard.NewProcess(), Index: index, Segment: "0:1",
 		Iterations: plannedIterations(p.ScriptOptions.Scenarios), K6Version: k6Version(),
@@ -113,7 +113,7 @@ func k6Version() string {
 	return ""
 }
 
-// Description is what k6 prints of this output at the start.
+// Description is what k6 prints about this output at the start.
 func (o *outputSoak) Description() string { return "soak (" + store.Join(o.place, o.name) + ")" }
 
 // Start writes the first checkpoint and begins to write the others.
@@ -135,7 +135,7 @@ func (o *outputSoak) Start() error {
 	return nil
 }
 
-// tell passes on what the delivery tries again: with the next report, or now if there is none.
+// tell reports what the delivery is retrying: with the next line of progress, or now if the run is over.
 func (o *outputSoak) tell(trouble string) {
 	o.trouble.Store(&trouble)
 	if o.over.Load() && o.progress != nil {
@@ -143,7 +143,7 @@ func (o *outputSoak) tell(trouble string) {
 	}
 }
 
-// AddMetricSamples adds k6's samples to the sums; they are cheap enough to do it at once.
+// AddMetricSamples adds k6's samples to the sums at once, which is cheap enough.
 func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,7 +153,7 @@ func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
 // Stop ends a run without error.
 func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 
-// StopWithTestError writes the last word: how the run ended, and all it saw.
+// StopWithTestError writes the final shard: how the run ended, and all that it saw.
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
@@ -170,7 +170,7 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	if o.progress != nil {
 		o.report()
 	}
-	if o.progress != nil { // it is still read
+	if o.progress != nil { // report did not find it broken
 		err = errors.Join(err, o.progress.Close())
 	}
 	return err
@@ -218,7 +218,8 @@ func (o *outputSoak) tick() {
 	}
 }
 
-// beat is for suites: a soak's buckets are fine enough, and it may last for hours.
+// beat takes the per-second samples of a suite. A soak needs none: its buckets are fine enough, and it may
+// last for hours.
 func (o *outputSoak) beat() {
 	if o.recorder.declared() == nil {
 		return
@@ -238,7 +239,7 @@ func (o *outputSoak) sampleNow() {
 	o.recorder.roll(time.Now(), s)
 }
 
-// shard is the account as it stands.
+// shard is all that the runner has seen so far.
 func (o *outputSoak) shard() *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	o.recorder.fill(s)

@@ -49,7 +49,7 @@ func TestNewOutputRefuses(t *testing.T) {
 		env   map[string]string
 		want  string
 	}{
-		{"", nil, "needs a place for its shard: --out soak=FOLDER"},
+		{"", nil, "needs a location for its shard: --out soak=FOLDER"},
 		{"x", map[string]string{"RUNNER": "0"}, `RUNNER is "0": it is the number of this runner, counted from 1`},
 		{"x", map[string]string{"RUNNER": "two"}, `RUNNER is "two"`},
 		{"x", map[string]string{"PROGRESS_FD": "2"}, `PROGRESS_FD is "2"`},

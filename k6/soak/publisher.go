@@ -11,29 +11,30 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// publishEvery is how often this runner tells k6 its figures. Outputs write no more often.
+// publishEvery is how often this runner publishes its metrics to k6. Outputs do not write more often.
 const publishEvery = 5 * time.Second
 
-// A publisher tells k6's outputs what the ledgers say: when the first stream begins, every
-// publishEvery while there are some, and when the last has ended. It costs nothing per noop: it adds the ledgers up.
+// A publisher publishes the counts of the ledgers as metrics of k6: when the first stream begins, every
+// publishEvery while there are streams, and when the last has ended. It adds up the ledgers, so it costs
+// nothing per noop.
 type publisher struct {
 	recorder *recorder
 	every    time.Duration
 
-	once    sync.Once // the metrics are those of k6's one registry
+	once    sync.Once // there is one registry of metrics
 	root    *metrics.TagSet
 	metrics map[string]*metrics.Metric
 
 	mu      sync.Mutex
-	live    map[*outlet]int // ways to k6, and how many streams keep each open
+	live    map[*outlet]int // sample sinks, and how many streams keep each open
 	stop    chan struct{}   // ends the goroutine; nil while there is none
 	sampler *sampler
-	before  *shard.Histogram // lateness at the last time
+	before  *shard.Histogram // lateness when it was last published
 	told    map[string]float64
 }
 
-// An outlet is the way to k6 of one iteration of a virtual user. k6 takes samples until the last
-// iteration is over, and an iteration is not over while one of its streams is not.
+// An outlet is the sample sink of one iteration of a virtual user. k6 takes samples until the last
+// iteration is over, and an iteration is not over while one of its streams is open.
 type outlet struct {
 	ctx     context.Context
 	samples chan<- metrics.SampleContainer
@@ -44,7 +45,7 @@ func newPublisher(r *recorder) *publisher {
 	return &publisher{recorder: r, every: publishEvery, live: map[*outlet]int{}, told: map[string]float64{}}
 }
 
-// register makes the metrics known to k6, which wants that in the init context.
+// register registers the metrics with k6, which has to happen in the init context.
 func (p *publisher) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
@@ -54,8 +55,8 @@ func (p *publisher) register(registry *metrics.Registry) {
 	})
 }
 
-// outlet is the way to k6 from a virtual user's code. The figures are the runner's: they carry
-// the tags of the run, not those of a scenario.
+// outlet makes the sample sink of a virtual user's iteration. The metrics are the runner's: they carry the
+// tags of the run, not those of a scenario.
 func (p *publisher) outlet(vu modules.VU) *outlet {
 	state := vu.State()
 	p.recorder.planIterations(plannedIterations(state.Options.Scenarios))
@@ -72,14 +73,14 @@ func (p *publisher) begun(o *outlet) {
 	}
 	if p.sampler == nil {
 		p.sampler = newSampler()
-		p.publish() // a counter is best known from 0 on
+		p.publish() // so that counters begin at 0
 	}
 	p.stop = make(chan struct{})
 	go p.run(p.stop)
 }
 
-// ended notes that one is over. With the last of all the goroutine ends, and the figures are told
-// as they stand: nothing changes any more, unless another stream begins.
+// ended notes that a stream or attempt is over. After the last one the metrics are published once more, and
+// the goroutine ends, until another stream begins.
 func (p *publisher) ended(o *outlet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,7 +112,7 @@ func (p *publisher) run(stop chan struct{}) {
 	}
 }
 
-// publish tells all figures by any outlet that is open. The caller holds the lock.
+// publish sends all metrics to any open outlet. The caller holds the lock.
 func (p *publisher) publish() {
 	t := p.recorder.tally(p.before)
 	t.self = p.sampler.take()
@@ -132,7 +133,7 @@ func (p *publisher) samplesOf(t *tally, list []figure, tags *metrics.TagSet) met
 	out := make(metrics.Samples, 0, len(list))
 	for _, f := range list {
 		value := f.of(t)
-		if f.kind == metrics.Counter { // k6 adds counters up
+		if f.kind == metrics.Counter { // k6 adds up the samples of a counter
 			value = max(value, p.told[f.name])
 			value, p.told[f.name] = value-p.told[f.name], value
 		}

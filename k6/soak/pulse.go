@@ -6,8 +6,8 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// A pulse is what a suite's stages, which may be over in seconds, need of this process beside the
-// buckets of the series: CPU and waiting, every second.
+// A pulse is the per-second samples of this process: CPU used, run-queue latency and stalls. Suites need
+// them beside the buckets of 5 s, because a stage may be over in seconds.
 type pulse struct {
 	at       time.Time
 	cpu      float64       // seconds, in all
@@ -16,7 +16,7 @@ type pulse struct {
 	seconds  []shard.Second
 }
 
-// beat notes the time since the last one. stall and wait are the longest of it.
+// beat adds the sample since the last call. stall and wait are the longest ones in that time.
 func (p *pulse) beat(now time.Time, s *sampler, stall, wait time.Duration) {
 	p.stall = max(p.stall, stall)
 	if s.self == nil {

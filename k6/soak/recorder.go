@@ -11,9 +11,9 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// A recorder holds what a runner sees: the ledger of each connection, and sums over all of
-// them by time. Its memory grows with connections, and by some hundred bytes for each bucket
-// of five seconds.
+// A recorder holds what a runner sees: the ledger of each connection, and a time series of sums over
+// all connections. Its memory grows with the connections, and by some hundred bytes for each bucket of
+// five seconds.
 type recorder struct {
 	start time.Time // what instants count from; its monotonic reading is the clock of the run
 
@@ -24,7 +24,7 @@ type recorder struct {
 	config    ledger.Config
 	ledgers   []*ledger.Ledger
 	open      int
-	series    []shard.Bucket // all that are over; never changed, so that a shard can share them
+	series    []shard.Bucket // the buckets that are over; never changed, so that a shard can share them
 	bucket    shard.Bucket
 	recent    *shard.Histogram // lateness in the present bucket
 	lateness  *shard.Histogram // in all
@@ -52,8 +52,8 @@ func bucketOf(t time.Time) int64 {
 	return t.Unix() / width * width
 }
 
-// setPlan takes the plan of the script. Each virtual user loads the script anew and says the
-// same; the first counts and a different one is an error.
+// setPlan stores the plan of the script. Each virtual user loads the script anew and has to state the same
+// plan.
 func (r *recorder) setPlan(p plan.Plan) error {
 	checked := p
 	if p.Connections == 0 { // as many as the options of the run say; see planIterations
@@ -86,14 +86,14 @@ func (r *recorder) planIterations(n int64) {
 	}
 }
 
-// connections is how many the plan promises, over all runners; 0 where it does not say.
+// connections is how many the plan has, over all runners; 0 if it does not say.
 func (r *recorder) connections() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.plan.Connections
 }
 
-// testID is what the script calls the run.
+// testID is the name that the script gave to the run.
 func (r *recorder) testID() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,12 +152,12 @@ func (r *recorder) noop(a ledger.Arrival, faulty bool, first time.Duration, late
 	}
 }
 
-// latencyStep is by how much a clock that runs ahead moves the histogram at once: its buckets
-// are 0.8 % of a value wide, so values have to stay near zero, whatever the clocks say.
+// latencyStep is the distance from zero at which latencies are kept if the clocks differ. The buckets of a
+// histogram are 0.8 % of a value wide, so values have to stay near zero.
 const latencyStep = 10 * time.Millisecond
 
-// addLatency keeps differences as they are on clocks that agree, else above an offset that is
-// lowered whenever a noop is faster than all before.
+// addLatency keeps latencies as they are if the clocks agree. Otherwise it adds an offset to them, which
+// it changes whenever a noop is faster than all before.
 func (r *recorder) addLatency(latency time.Duration) {
 	if r.latency == nil {
 		r.latency = &shard.Latency{MinUS: latency.Microseconds(), Histogram: shard.NewHistogram()}
@@ -177,7 +177,8 @@ func (r *recorder) addLatency(latency time.Duration) {
 	r.latency.Histogram.Record(latency + offset)
 }
 
-// wall is now by the clock as it was at the start: a stepped clock must not tear the series.
+// wall is the wall clock at the start plus the time since, so that a step of the clock leaves no gap in the
+// series.
 func (r *recorder) wall(now time.Time) time.Time { return r.start.Add(now.Sub(r.start)).Round(0) }
 
 func (r *recorder) bucketOver(now time.Time) bool {
@@ -186,8 +187,8 @@ func (r *recorder) bucketOver(now time.Time) bool {
 	return bucketOf(r.wall(now)) != r.bucket.Unix
 }
 
-// roll ends the present bucket. Its histogram is kept folded: a run of hours has thousands of
-// buckets, and a runner's memory must not grow with them.
+// roll ends the present bucket. Its histogram is kept with coarser buckets, since a run of hours has
+// thousands of them.
 func (r *recorder) roll(now time.Time, s sample) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +205,7 @@ func (r *recorder) roll(now time.Time, s sample) {
 	r.bucket = shard.Bucket{Unix: next}
 }
 
-// fill puts everything into a shard, as it is now.
+// fill copies everything seen so far into a shard.
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -226,7 +227,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	}
 }
 
-// moment is what there is now: the lateness of all noops so far, and the ledgers.
+// moment is the lateness of all noops so far, and the ledgers.
 func (r *recorder) moment() (lateness *shard.Histogram, ledgers []*ledger.Ledger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,7 +236,7 @@ func (r *recorder) moment() (lateness *shard.Histogram, ledgers []*ledger.Ledger
 	return lateness, r.ledgers
 }
 
-// progress sums up the moment for whoever watches.
+// progress sums up the present state for the progress line.
 func (r *recorder) progress() shard.Progress {
 	r.mu.Lock()
 	p, ledgers := shard.Progress{Open: r.open, Lateness: r.lateness.Pack()}, r.ledgers

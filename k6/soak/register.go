@@ -1,5 +1,5 @@
-// Package soak is the accounting of a soak inside k6: the module k6/x/soak, whose Ledger an
-// EventSource of k6/x/sse feeds in Go, and the output `soak`, which leaves a shard.
+// Package soak is the part of a soak inside k6: the module k6/x/soak, whose Ledger counts what an
+// EventSource of k6/x/sse receives, in Go, and the output `soak`, which writes the shard.
 package soak
 
 import (
@@ -7,8 +7,8 @@ import (
 	"go.k6.io/k6/v2/output"
 )
 
-// run is the one test of this process: k6 runs one script and ends, and the module and the
-// output, which k6 creates apart, have to meet somewhere.
+// run is the one test of this process: k6 runs one script and ends. Module and output share it, since k6
+// creates each without the other.
 var run = newRecorder()
 
 func init() {

@@ -15,7 +15,7 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// A sampler measures this very process: a starved generator must not be read as a late server.
+// A sampler measures this process: a starved generator must not be read as a late server.
 type sampler struct {
 	self     *process.Process
 	at       time.Time
@@ -32,7 +32,7 @@ type sample struct {
 	goroutines int
 	files      int           // open descriptors
 	gcPause    time.Duration // the longest since the sample before
-	runDelay   time.Duration // runnable, but waiting for a core, over all threads; since the sample before
+	runDelay   time.Duration // run-queue latency: ready, but waiting for a core; of all threads, since the sample before
 	stall      time.Duration // the longest time by which this process woke up late
 }
 
@@ -75,13 +75,13 @@ func (s *sampler) take() sample {
 	return out
 }
 
-// cpuPercent is of one core over a bucket, or over what took longer: the last bucket of a run may be
-// over in a moment, and what it took must not look like five seconds of that.
+// cpuPercent is of one core, over the time of a bucket at least: the last bucket of a run may be very
+// short, and must not look like five seconds at full load.
 func cpuPercent(seconds float64, wall time.Duration) float64 {
 	return 100 * seconds / max(wall, shard.BucketWidth).Seconds()
 }
 
-// heapLive is without garbage: it tells a leak from a heap that breathes.
+// heapLive is the heap without garbage, in which a leak shows.
 func heapLive() uint64 {
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	if metrics.Read(live); live[0].Value.Kind() != metrics.KindUint64 {

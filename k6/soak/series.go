@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// Bounds of the sums: a script that puts an id into a tag must not fill the memory, nor the shard.
+// Bounds of the sums, so that a script that puts an id into a tag fills neither memory nor shard.
 const (
 	maxSeries = 5000
 	maxCached = 20_000
@@ -55,8 +55,8 @@ func (s *sums) seriesOf(sample metrics.Sample) *shard.Metric {
 	return m
 }
 
-// addTimes keeps what a suite needs beside the sums: when a series began and ended, and how far
-// its values spread.
+// addTimes adds what a suite needs beside the sums: when a series began and ended, and the squares for its
+// standard deviation.
 func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	ended := sample.Time.UnixMicro()
 	began := ended
@@ -75,7 +75,7 @@ func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 	}
 }
 
-// progress adds what is known of requests for whoever watches.
+// progress adds the counts of requests for the progress line.
 func (s *sums) progress(p *shard.Progress) {
 	p.Stage = s.stage
 	for _, m := range s.metrics {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// probeEvery is how often the process asks itself whether it still runs on time.
+// probeEvery is how often the process checks whether it runs on time.
 const probeEvery = 100 * time.Millisecond
 
-// A stallProbe measures how late this very process is: a timer is set, and what it fires too
-// late is time in which no noop could have been read either, whatever the server did. It sees
-// a starved machine, a stopped process and the pauses of the garbage collector.
+// A stallProbe measures stalls of this process: how much too late a timer fires. In that time no noop
+// could be read either, whatever the server did. It sees a starved machine, a stopped process and the
+// pauses of the garbage collector.
 type stallProbe struct {
 	longest atomic.Int64 // nanoseconds, since it was last taken
 	waits   *waits       // of a suite

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// scriptSuite is the argument of soak.suite, in the words of JavaScript.
+// scriptSuite is the argument of soak.suite.
 type scriptSuite struct {
 	Name       string            `js:"name"`
 	Profile    string            `js:"profile"`
@@ -36,7 +36,7 @@ type scriptStage struct {
 func (m *module) suite(v sobek.Value) {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
-		common.Throw(rt, errors.New("soak.suite belongs into the init context, outside of any function"))
+		common.Throw(rt, errors.New("call soak.suite in the init context, outside of any function"))
 	}
 	var s scriptSuite
 	if err := rt.ExportTo(v, &s); err != nil {
@@ -51,8 +51,8 @@ func (m *module) suite(v sobek.Value) {
 	}
 }
 
-// setSuite takes what the script says it does. Each virtual user loads the script anew and says
-// the same.
+// setSuite stores what the script declares. Each virtual user loads the script anew and declares the
+// same.
 func (r *recorder) setSuite(s shard.Suite) error {
 	if s.Name == "" {
 		return errors.New("soak.suite: a suite needs a name")
@@ -73,7 +73,7 @@ func (r *recorder) setSuite(s shard.Suite) error {
 	return nil
 }
 
-// declared is the suite, nil of a soak.
+// declared is the suite, nil for a soak.
 func (r *recorder) declared() *shard.Suite {
 	r.mu.Lock()
 	defer r.mu.Unlock()

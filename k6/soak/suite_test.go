@@ -34,7 +34,7 @@ func TestSuiteFromAScript(t *testing.T) {
 	}
 	rt.MoveToVUContext(&lib.State{})
 	_, err := rt.VU.Runtime().RunString(suiteJS)
-	require.ErrorContains(t, err, "belongs into the init context")
+	require.ErrorContains(t, err, "call soak.suite in the init context")
 }
 
 func TestSumsAreSplitByTheTagsOfTheSuite(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// sums adds up k6's own metrics in forms that can be merged over runners. k6's summary keeps
-// percentiles, which cannot.
+// sums adds up k6's own metrics in a form that can be merged over runners. k6's summary has percentiles,
+// which cannot be merged.
 type sums struct {
 	splitBy []string // tags, of a suite
 	metrics map[string]*shard.Metric
@@ -72,8 +72,8 @@ func (s *sums) addCheck(sample metrics.Sample) {
 	}
 }
 
-// finite keeps a value that a script made up from spoiling its metric, and the shard: JSON
-// holds neither NaN nor infinity. Within the bound a sum stays finite too.
+// finite makes a value of a script finite, because JSON has neither NaN nor infinity. Within the bound
+// a sum stays finite too.
 func finite(v float64) float64 {
 	const most = 1e15 // a trend in nanoseconds, and over 30 years in milliseconds
 	if math.IsNaN(v) {

@@ -7,12 +7,12 @@ import (
 	"github.com/sse-soak/sse-soak/shard"
 )
 
-// A tally is what this runner saw so far, for eyes that watch the run: no verdict rests on it.
+// A tally is what this runner has seen so far, for metrics and dashboards: no verdict rests on it.
 type tally struct {
 	planned int           // streams of the whole run, over all its runners
 	sum     ledger.Record // the counts of all connections
 	states  map[ledger.State]int
-	again   int // streams opened to go on where another was lost
+	again   int // streams that were opened after another was lost
 
 	all    *shard.Histogram // lateness since the start
 	recent *shard.Histogram // lateness since the tally before; nil: no noop came
@@ -49,15 +49,15 @@ func (t *tally) add(r ledger.Record) {
 	s.Late += r.Late
 }
 
-// A figure is a metric of k6: load-tests/types/soak.d.ts documents them for users.
+// A figure is a metric of k6, and how it follows from a tally; load-tests/types/soak.d.ts documents them.
 type figure struct {
 	name string
 	kind metrics.MetricType
 	of   func(*tally) float64
 }
 
-// figures are all that is told of a tally. What a ledger may still take back is a gauge: a hole
-// is filled by a noop that was overtaken, a noop turns out to have come twice.
+// figures are the metrics of a tally. A count that may go down again is a gauge: a late noop fills a hole, or
+// a noop turns out to be a copy.
 var figures = []figure{
 	{"soak_noops", metrics.Counter, func(t *tally) float64 { return float64(t.sum.Received) }},
 	{"soak_noops_late", metrics.Counter, func(t *tally) float64 { return float64(t.sum.Late) }},
@@ -75,7 +75,7 @@ var figures = []figure{
 	{"soak_cpu_percent", metrics.Gauge, func(t *tally) float64 { return t.self.cpuPercent }},
 }
 
-// lateness are the figures that there are only where noops came.
+// lateness are the metrics that exist only if noops came.
 var lateness = []figure{
 	{"soak_lateness_p50_seconds", metrics.Gauge, quantile(.5)},
 	{"soak_lateness_p99_seconds", metrics.Gauge, quantile(.99)},

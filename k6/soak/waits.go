@@ -15,10 +15,10 @@ import (
 // keepWaits is how far back a request may have begun, in probes: ten minutes.
 const keepWaits = 6000
 
-// waits is what this process had to wait for, probe by probe. It tells what of an answer's time the generator
-// can have added. Three things are measured, as none sees all: how late a timer fires, which is the machine's
-// doing; how long goroutines were ready and did not run, which is that of a process with more to do than it gets
-// CPU for; and how long the kernel let a thread wait for a core, also in the middle of its work.
+// waits records for how long this process had to wait, probe by probe: how much of the time of an answer may
+// be due to the generator. Three things are measured, as none sees all: how late a timer fires, which
+// shows a busy machine; how long goroutines are ready but do not run, which shows a process with too little CPU;
+// and how long the kernel lets a thread wait for a core, also in the middle of its work.
 type waits struct {
 	mu      sync.Mutex
 	all     []wait // by time
@@ -55,12 +55,13 @@ func (w *waits) note(now time.Time, late time.Duration) {
 	w.longest, w.from = max(w.longest, i.longest, i.thread), now
 }
 
-// sharers is how many have to wait alike for one answer: the generator, and the service where it shares the
-// machine, which this process does not know.
+// sharers is how many processes may have to wait for one answer: the generator, and the service if it shares
+// the machine, which this process does not know.
 const sharers = 2
 
-// added is the most that waits can have added to what took from one instant to the other: each time that it
-// woke this process up the longest of a waking, or what the thread that it was on waited, whichever that was.
+// added is the most by which waits can have lengthened an answer that took from one instant to the other: the
+// longest delay of a wake-up for each time that this process had to wake up, or the waits of its thread,
+// whichever is more.
 func (w *waits) added(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +78,7 @@ func (w *waits) added(from, to time.Time) time.Duration {
 	return max(shard.WakeUps*longest, sharers*thread)
 }
 
-// take is the longest wait since the last call, 0 where nobody measures.
+// take is the longest wait since the last call, 0 if waits are not measured.
 func (w *waits) take() time.Duration {
 	if w == nil {
 		return 0

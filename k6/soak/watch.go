@@ -7,7 +7,7 @@ import (
 	"go.k6.io/k6/v2/lib/executor"
 )
 
-// report writes one line of progress. When nobody reads any more it stops trying.
+// report writes one line of progress. It stops for good when the reader is gone.
 func (o *outputSoak) report() {
 	p := o.recorder.progress()
 	if trouble := o.trouble.Load(); trouble != nil {

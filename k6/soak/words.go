@@ -9,11 +9,11 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
-// maxExplanation is how many bytes are kept of a text that came from elsewhere.
+// maxExplanation is how many bytes are kept of a text from outside.
 const maxExplanation = 200
 
-// explanation is what an error says beyond its reason: that of a handshake, or the sentence in the
-// answer that refused the client. Of the reasons that are left out there is no more to say.
+// explanation is what an error says beyond its reason: the error of a handshake, or the sentence in the
+// answer that refused the client. Some reasons need no explanation.
 func explanation(c sse.Close) string {
 	if c.Err == nil {
 		return ""
@@ -30,7 +30,7 @@ func explanation(c sse.Close) string {
 	return printable(text, maxExplanation)
 }
 
-// printable is the beginning of a text in one line, without what a terminal would obey.
+// printable is the beginning of a text in one line, without control characters.
 func printable(text string, most int) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
 		return unicode.IsSpace(r) || !unicode.IsPrint(r)
