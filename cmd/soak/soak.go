@@ -88,7 +88,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	return outcome, nil
 }
 
-// makeRoom makes the folder of the run, and sees to it that its shards can go where they are to.
+// makeRoom makes the folder of the run, and checks that shards can be written to their location.
 func (s *session) makeRoom(ctx context.Context) (err error) {
 	manifest := rundir.NewManifest(s.part, s.plan.RunID, s.plan.BackendURL == "")
 	if s.shards != "" {
@@ -120,7 +120,7 @@ func (s *session) savePlan() error {
 	return s.dir.WriteJSON(rundir.PlanFile, p)
 }
 
-// services is where the services are that this machine's runners soak.
+// services are the services that this machine's runners soak.
 func (s *session) services() preflight.Services {
 	if s.plan.BackendURL == "" {
 		return preflight.Services{Count: s.backends, Here: true, Proxied: !s.noNginx}
@@ -145,7 +145,7 @@ func (s *session) check() error {
 	return errors.Join(joined...)
 }
 
-// withIgnored adds what is ignored of k6's environment variables.
+// withIgnored adds a warning about k6's environment variables that are ignored.
 func withIgnored(warnings []string) []string {
 	if said := fleet.Ignored(); said != "" {
 		warnings = append(warnings, said)
@@ -221,7 +221,7 @@ func (s *session) hold(gentle, kill context.Context) {
 	s.askPrometheus(kill, meter.start)
 }
 
-// settle asks the processes of this machine how they fared.
+// settle collects the problems and crashes of this machine's processes.
 func (s *session) settle(ctx context.Context) {
 	s.run.Problems = append(s.run.Problems, s.fleet.Problems()...)
 	for _, c := range s.fleet.Complaints() {
@@ -233,7 +233,7 @@ func (s *session) settle(ctx context.Context) {
 	s.run.Failures = s.targets.Deaths()
 }
 
-// conclude asks the target for its books, and judges.
+// conclude fetches the ledger of the target, and judges the run.
 func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
 	s.saveLedger(ctx, rundir.LedgerFile)
 	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
-// How a run came out.
+// The classes of results.
 const (
 	foundExactly = "exactly"   // of a clean run: passed
-	undecided    = "undecided" // passed, and the verdict says that it could not have noticed
-	otherwise    = "otherwise" // not passed, but not what was put in
+	undecided    = "undecided" // passed, and the verdict says that this loss could not have been noticed
+	otherwise    = "otherwise" // not passed, but the verdict does not match the fault
 	missed       = "missed"    // a false pass
 	falseAlarm   = "false alarm"
-	starved      = "starved" // this machine was too busy to say
+	starved      = "starved" // this machine was too busy, so the result counts for nothing
 	broken       = "broken"  // the run did not come to a verdict
 )
 
@@ -30,7 +30,7 @@ type result struct {
 	Scenario    *scenario
 	Class       string
 	Only        string `json:",omitempty"` // what the campaign was limited to, which changes what a seed draws
-	Repeated    bool   // the machine was too busy at the first time
+	Repeated    bool   // the first try was starved
 	Verdict     verdict.Outcome
 	CouldHide   int
 	Differences []string `json:",omitempty"`
@@ -122,8 +122,8 @@ func (c *campaign) try(ctx context.Context, sc *scenario) *result {
 	return r
 }
 
-// classify holds the verdict against what was put in. late is by how much the service of this
-// process was late against its own will.
+// classify compares the verdict with what was expected. late is by how much the service in this process
+// sent noops later than it was meant to.
 func (r *result) classify(j *judged, want *expected, late time.Duration) {
 	r.Verdict, r.CouldHide, r.Reasons = j.Verdict.Verdict, j.Evidence.CouldHide, j.Reasons
 	differences, hidden := want.compare(j)
@@ -154,7 +154,7 @@ func (e *expected) allows(o verdict.Outcome) bool {
 	return false
 }
 
-// keep puts the files that explain a result into the folder of the campaign.
+// keep copies the files that explain a result to the folder of the campaign.
 func (c *campaign) keep(r *result, dir string) {
 	to := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
 	if os.MkdirAll(to, 0o755) != nil {

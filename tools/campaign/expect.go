@@ -73,8 +73,8 @@ func (j *judged) counts() map[string]int {
 	}
 }
 
-// compare says in sentences in what a verdict is not as expected; undecided is one that passed,
-// and says that it could not have noticed.
+// compare lists in sentences how a verdict differs from what is expected. undecided: it passed, and says
+// that it could not have noticed the loss.
 func (e *expected) compare(j *judged) (differences []string, undecided bool) {
 	if j.Verdict.Verdict == verdict.Pass && !slices.Contains(e.Outcomes, verdict.Pass) {
 		if e.Hidden > 0 && j.Evidence.CouldHide >= e.Hidden {
@@ -116,7 +116,7 @@ func (e *expected) compareDevices(j *judged) (differences []string) {
 			accused = append(accused, id)
 		}
 	}
-	differences = some(differences, "accused, but not struck", accused)
+	differences = some(differences, "named, but without fault", accused)
 	if len(j.Findings) >= 50 {
 		return differences // not all are listed
 	}
@@ -125,7 +125,7 @@ func (e *expected) compareDevices(j *judged) (differences []string) {
 			unnamed = append(unnamed, id)
 		}
 	}
-	return some(differences, "struck, but not named", unnamed)
+	return some(differences, "faulty, but not named", unnamed)
 }
 
 // some adds what is true of a few devices, or of many.
@@ -150,7 +150,7 @@ func (s span) String() string {
 	return fmt.Sprintf("%d to %d", s.Min, s.Max)
 }
 
-// expectTruth is what follows from what the service did.
+// expectTruth is the verdict that follows from what the service did.
 func expectTruth(sc *scenario, devices []*device) expected {
 	e := passes()
 	for _, d := range devices {
@@ -201,7 +201,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// expectDevice is what is to be found of one device. With its lock.
+// expectDevice is what a verdict has to find on one device. The caller holds its lock.
 func (sc *scenario) expectDevice(d *device) counts {
 	c := counts{}
 	if d.streams == 0 {
@@ -231,7 +231,7 @@ func (sc *scenario) expectDevice(d *device) counts {
 	return c
 }
 
-// slack is how much a client's view of the clock may differ from the service's.
+// slack is how far the times of client and service may differ.
 func (sc *scenario) slack() time.Duration {
 	return time.Duration((sc.Service.Schedule.Jitter+0.08)*float64(sc.Service.Schedule.Every)) + 80*time.Millisecond
 }

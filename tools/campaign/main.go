@@ -1,5 +1,5 @@
-// Command campaign soaks random services with random faults, or none, and holds each verdict and
-// its counts against what was put in. `make campaign` runs it.
+// Command campaign soaks random services with random faults or none, and checks that each verdict and
+// its counts match the fault that was injected. `make campaign` runs it.
 package main
 
 import (
@@ -20,11 +20,11 @@ import (
 func main() {
 	c := &campaign{}
 	flag.IntVar(&c.runs, "runs", 100, "scenarios to run")
-	flag.IntVar(&c.jobs, "jobs", 4, "scenarios at a time")
-	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().Unix()), "of the first scenario; each further one has the next")
-	flag.StringVar(&c.only, "kind", "", "only this kind of fault, or this group of kinds")
+	flag.IntVar(&c.jobs, "jobs", 4, "scenarios that run at a time")
+	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().Unix()), "seed of the first scenario; each further scenario has the next seed")
+	flag.StringVar(&c.only, "kind", "", "draw only this kind of fault, or this group of kinds")
 	flag.StringVar(&c.root, "root", ".", "the repository, with bin/ built")
-	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for what explains each mismatch")
+	flag.StringVar(&c.out, "out", "results/campaign", "folder for the table, and for the files that explain each mismatch")
 	flag.Parse()
 	ok, err := start(c)
 	if err != nil {
@@ -71,8 +71,8 @@ func start(c *campaign) (ok bool, err error) {
 	return s.good(), s.save(c.out)
 }
 
-// progress shows one line until done is closed: on a terminal it is renewed, elsewhere repeated now
-// and then.
+// progress shows a progress line until done is closed: on a terminal it updates the line every second,
+// elsewhere it prints one every 30 s.
 func (c *campaign) progress(began time.Time, done <-chan struct{}) {
 	every, end := 30*time.Second, "\n"
 	if term.IsTerminal(int(os.Stderr.Fd())) {
@@ -94,7 +94,7 @@ func (c *campaign) progress(began time.Time, done <-chan struct{}) {
 	}
 }
 
-// tell names the bad results since the first so many.
+// tell prints the bad results beyond the first told ones, and returns how many results there are.
 func (c *campaign) tell(told int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

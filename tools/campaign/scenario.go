@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// A scenario is one run of the campaign. All of it follows from its seed, but for the time that
-// things take.
+// A scenario is one run of the campaign. Everything but the timing follows from its seed.
 type scenario struct {
 	Seed    uint64
 	Group   string // of the kind
@@ -17,7 +16,7 @@ type scenario struct {
 	Strike  strike
 	Wire    wireSpec
 	Fault   string   `json:",omitempty"` // BACKEND_FAULT
-	Fails   bool     `json:",omitempty"` // though what came was whole
+	Fails   bool     `json:",omitempty"` // the run fails though no noop was lost
 	NoNginx bool     `json:",omitempty"` // of the own backend
 	Args    []string `json:",omitempty"` // further ones
 	Runner  string   `json:",omitempty"` // what happens to a runner
@@ -26,14 +25,14 @@ type scenario struct {
 	Tamper  string `json:",omitempty"` // what happens to the files before they are merged again
 	Bucket  string `json:",omitempty"` // what happens to the bucket
 	Suite   string `json:",omitempty"` // instead of a soak
-	Harm    string `json:",omitempty"` // what happens to each so many-th answer of a suite's service
+	Harm    string `json:",omitempty"` // what happens to every Nth answer of a suite's service; N is Strike.Count
 
-	want *expected // where it does not follow from the truth
+	want *expected // nil: it follows from what the service did
 }
 
 func (sc *scenario) clean() bool { return sc.Kind == "clean" }
 
-// A kind is a kind of fault. prepare changes what was drawn so that the fault fits, and puts it in.
+// A kind is a kind of fault. prepare adapts the scenario that was drawn to the fault, and adds the fault.
 type kind struct {
 	group, name string
 	prepare     func(r *rand.Rand, sc *scenario)

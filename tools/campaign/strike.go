@@ -26,7 +26,7 @@ type action struct {
 	wait time.Duration
 }
 
-// Which noop a strike is for, beside a number from 1 on.
+// Values of strike.Noop beside a number from 1 on.
 const (
 	everyNoop  = 0
 	lastNoop   = -1 // before the end is asked for

@@ -142,7 +142,7 @@ func harmAnswer(harm string, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// blamesGenerator says that a verdict puts a load down to the generator.
+// blamesGenerator says that a verdict blames the generator.
 func (j *judged) blamesGenerator() bool {
 	return j.Verdict.Verdict == verdict.Invalid && strings.Contains(strings.Join(j.Reasons, "\n"), "the generator")
 }

@@ -87,7 +87,8 @@ func (c *campaign) summary() *summary {
 	return s
 }
 
-// good says that nothing was missed, nobody falsely accused, and 99 % found exactly.
+// good: no fault was missed, every clean run passed or was starved, and 99 % of the decided faults were
+// found exactly.
 func (s *summary) good() bool {
 	decided := s.Faulty.PutIn - s.Faulty.Starved - s.Faulty.Undecided
 	return s.Runs > 0 && s.Faulty.Missed == 0 && s.Clean.FalseAlarms == 0 && s.Clean.Broken == 0 && 100*s.Faulty.Exactly >= 99*decided

@@ -19,12 +19,12 @@ type noop struct {
 	named     bool // it went as an event of another name, so it was no noop
 }
 
-// lostTo says that the noop did not get to a client that was cut off at that time.
+// lost says that the noop did not reach a client that was cut off at that time.
 func (n *noop) lost(cut time.Time) bool {
 	return n.at.IsZero() || n.named || !cut.IsZero() && n.at.After(cut)
 }
 
-// A device is the truth of one id: what its client was sent, and what became of its streams.
+// A device is what really happened to one id: what its client was sent, and how its streams ended.
 type device struct {
 	mu       sync.Mutex
 	id       string
@@ -43,7 +43,7 @@ type device struct {
 	ended    bool          // end is closed
 }
 
-// swallow notes for good what the wire swallowed of a stream that is over.
+// swallow marks the noops of a stream that is over as lost, if the wire swallowed them.
 func (d *device) swallow() {
 	for i := range d.noops {
 		if n := &d.noops[i]; n.lost(d.cutAt) {
@@ -53,7 +53,7 @@ func (d *device) swallow() {
 	d.cutAt = time.Time{}
 }
 
-// sent is what the service's ledger says: a noop that was lost was sent, all the same.
+// sent is what the service's ledger says: a noop that was lost counts as sent.
 func (d *device) sent() uint64 { return d.numbers }
 
 // endedAsAsked says that the last stream was there when its end was asked for. A request may come after
@@ -76,8 +76,8 @@ func (d *device) over() time.Time {
 	return d.closedAt
 }
 
-// lateness is by how much the latest noop left later than the fault wanted it, so that it is known
-// whether this program itself was starved.
+// lateness is the longest time by which a noop left later than it was meant to. It shows whether this
+// program itself was starved.
 type lateness struct {
 	mu  sync.Mutex
 	max time.Duration
