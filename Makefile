@@ -107,7 +107,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, tsc, eslint, shell
 	@npx tsc --project tsconfig.json
 	@npx tsc --project report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
-	@if command -v shellcheck >/dev/null; then shellcheck .ci/run .ci/fuzz e2e/k8s/offline stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
+	@if command -v shellcheck >/dev/null; then shellcheck .ci/run .ci/fuzz e2e/k8s/offline examples/*.sh stack/certs stack/env stack/images; else echo 'lint: shellcheck is not installed, scripts are not checked'; fi
 
 node_modules: package.json package-lock.json
 	@npm ci --no-fund --no-audit --loglevel=error

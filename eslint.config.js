@@ -6,7 +6,7 @@ export default [
   { ignores: ['node_modules/', 'bin/', 'results/', 'report/html/bundle/'] },
   js.configs.recommended,
   {
-    files: ['load-tests/**/*.js', 'bench/**/*.js', 'e2e/**/*.js'],
+    files: ['load-tests/**/*.js', 'examples/*.js', 'bench/**/*.js', 'e2e/**/*.js'],
     languageOptions: {
       ecmaVersion: 2022,
       globals: {
@@ -32,6 +32,7 @@ export default [
       ],
     },
   },
+  { files: ['examples/*.js'], rules: { 'no-console': 'off' } }, // a first script says what it sees
   {
     files: ['report/html/**/*.js'],
     languageOptions: { ecmaVersion: 2023, globals: { ...globals.browser, process: 'readonly' } },

@@ -5,3 +5,6 @@ declare function setTimeout(callback: (...args: unknown[]) => void, delay?: numb
 
 /** Takes back a `setTimeout`; an id that is over or unknown is ignored. */
 declare function clearTimeout(id: number | undefined): void;
+
+/** Writes a line to k6's log. Not for each event: thousands of streams would drown it. */
+declare const console: Record<'debug' | 'error' | 'info' | 'log' | 'warn', (...args: unknown[]) => void>;

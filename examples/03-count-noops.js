@@ -1,0 +1,44 @@
+// @ts-check
+// 03: count noops with a Ledger. It follows the stream in Go, without JavaScript per noop, and knows what
+// was owed: by the numbers in `id:`, or by the clock where a service has none.
+//
+//   bin/backend --noop-interval 1s &
+//   bin/k6 run examples/03-count-noops.js
+//
+// With a backend that loses one, it says so: bin/backend --noop-interval 1s --backend-fault drop:noop=2
+
+import { check } from 'k6';
+import { Ledger, plan } from 'k6/x/soak';
+import { EventSource } from 'k6/x/sse';
+
+const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
+const NOOP_INTERVAL = Number(__ENV.NOOP_INTERVAL || 1);
+
+// What a Ledger holds the stream against: one noop each NOOP_INTERVAL.
+plan({
+  connections: 1,
+  seconds: 60,
+  noopInterval: NOOP_INTERVAL,
+  backendUrl: BACKEND_URL,
+  prefix: 'example-03-',
+  testid: '',
+  runners: 1,
+  connectionsPerVU: 1,
+  lateMs: 1000,
+  reconnect: false,
+});
+
+export default function () {
+  const ledger = new Ledger('example-03-0');
+  const source = new EventSource(`${BACKEND_URL}/event/connect?id=${ledger.id}`, { ledger });
+
+  setTimeout(() => {
+    source.close();
+    console.log(`${ledger}`);
+    check(ledger, {
+      'noops came': (l) => l.received > 0,
+      'none is missing': (l) => l.missed === 0,
+      'none came twice': (l) => l.duplicated === 0,
+    });
+  }, 4.5 * NOOP_INTERVAL * 1000);
+}

@@ -1,0 +1,25 @@
+// @ts-check
+// 04: sse.open, as scripts for the upstream xk6-sse have it. It holds the virtual user until the stream
+// ends, so it is one stream per user; EventSource (01) holds thousands.
+//
+//   bin/backend --noop-interval 1s &
+//   bin/k6 run examples/04-open-like-upstream.js
+
+import { check } from 'k6';
+import sse from 'k6/x/sse';
+
+const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
+
+export default function () {
+  let noops = 0;
+  const response = sse.open(`${BACKEND_URL}/event/connect?id=example-04`, { tags: { name: 'connect' } }, (client) => {
+    client.on('event', (event) => {
+      if (event.data === '0' && ++noops === 3) {
+        client.close();
+      }
+    });
+    client.on('error', (e) => console.error(e.error()));
+  });
+  check(response, { 'status is 200': (r) => r.status === 200 });
+  check(noops, { 'three noops came': (n) => n === 3 });
+}

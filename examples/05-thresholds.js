@@ -1,0 +1,34 @@
+// @ts-check
+// 05: let thresholds decide. Ten users hold a stream each; k6 ends with the exit code 99 where one of these
+// lines does not hold.
+//
+//   bin/backend --noop-interval 1s &
+//   bin/k6 run examples/05-thresholds.js
+//
+// With a backend that cuts a stream it fails: bin/backend --noop-interval 1s --backend-fault reset:noop=2
+
+import { check } from 'k6';
+import exec from 'k6/execution';
+import { EventSource } from 'k6/x/sse';
+
+const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
+const SECONDS = Number(__ENV.SECONDS || 4);
+
+export const options = {
+  scenarios: { hold: { executor: 'per-vu-iterations', vus: 10, iterations: 1 } },
+  thresholds: {
+    checks: ['rate==1'],
+    sse_connection_opened: ['count==10'],
+    sse_connecting: ['p(95)<1000'], // ms
+    'sse_connection_closed{reason:reset}': ['count==0'],
+  },
+};
+
+export default function () {
+  const id = `example-05-${exec.scenario.iterationInTest}`;
+  const source = new EventSource(`${BACKEND_URL}/event/connect?id=${id}`, { reconnect: false });
+  setTimeout(() => {
+    check(source, { 'the stream is still open': (s) => s.readyState === EventSource.OPEN });
+    source.close();
+  }, SECONDS * 1000);
+}

@@ -1,0 +1,30 @@
+// @ts-check
+// 06: lose a stream, and go on where it was. EventSource connects again and names the last event that it
+// has (`Last-Event-ID`); a service that remembers sends what came between. RECONNECT=1 makes a soak of this.
+//
+//   bin/backend --noop-interval 1s --backend-fault reset:noop=2 &
+//   bin/k6 run examples/06-reconnect.js
+
+import { check } from 'k6';
+import { EventSource } from 'k6/x/sse';
+
+const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
+const SECONDS = Number(__ENV.SECONDS || 6);
+
+export default function () {
+  const source = new EventSource(`${BACKEND_URL}/event/connect?id=example-06`, { reconnectDelay: '500ms' });
+  let streams = 0;
+  /** @type {number[]} */
+  const numbers = [];
+
+  source.onopen = () => streams++;
+  source.onmessage = (event) => numbers.push(Number(event.lastEventId));
+  source.onerror = (e) => console.log(`${e.reason}, again in ${e.retryMs} ms`);
+
+  setTimeout(() => {
+    source.close();
+    console.log(`${streams} streams brought the noops ${numbers.join(' ')}`);
+    check(streams, { 'the stream was lost, and came back': (n) => n > 1 });
+    check(numbers, { 'no noop is missing': (all) => all.length > 2 && all.every((n, i) => n === i + 1) });
+  }, SECONDS * 1000);
+}
