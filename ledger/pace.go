@@ -15,9 +15,8 @@ type pace struct {
 	started     bool
 	first, last Instant
 	steps       int64
-	early       [earlyGaps]time.Duration // the first gaps, for the clock
-	gaps        int
-	typical     time.Duration // their median, once there are enough
+	early       []time.Duration // the first gaps, for the clock, until there are enough
+	typical     time.Duration   // their median, from then on
 
 	span time.Duration // of an earlier stream with more intervals
 	n    int64
@@ -42,21 +41,27 @@ func (p *pace) step(at Instant, n int64) { p.last, p.steps = at, p.steps+n }
 func (p *pace) gap(at Instant) {
 	gap := at - p.last
 	p.last = at
-	if p.gaps < earlyGaps {
-		p.early[p.gaps] = gap
-		if p.gaps++; p.gaps == earlyGaps {
-			p.typical = p.median()
-			for _, g := range p.early {
-				p.steps += nearest(g, p.typical)
-			}
-		}
+	if p.typical > 0 {
+		p.steps += nearest(gap, p.typical)
 		return
 	}
-	p.steps += nearest(gap, p.typical)
+	p.early = append(p.early, gap)
+	if len(p.early) == earlyGaps {
+		p.steps, p.typical = p.told(), p.median()
+		p.early = nil
+	}
+}
+
+// told is how many intervals the first gaps are, by their median.
+func (p *pace) told() (steps int64) {
+	for _, g := range p.early {
+		steps += nearest(g, p.median())
+	}
+	return steps
 }
 
 func (p *pace) median() time.Duration {
-	gaps := slices.Clone(p.early[:p.gaps])
+	gaps := slices.Clone(p.early)
 	slices.Sort(gaps)
 	return gaps[len(gaps)/2]
 }
@@ -70,14 +75,10 @@ func nearest(gap, interval time.Duration) int64 {
 
 // intervals is how many lie between the first noop and the last.
 func (p *pace) intervals() int64 {
-	if p.gaps == 0 || p.typical > 0 {
-		return p.steps
+	if len(p.early) > 0 {
+		return p.told()
 	}
-	var steps int64
-	for _, g := range p.early[:p.gaps] {
-		steps += nearest(g, p.median())
-	}
-	return steps
+	return p.steps
 }
 
 // fewest is the number of intervals that a measurement needs.
