@@ -302,3 +302,30 @@ func TestTheServiceDecidesWhatIdsAre(t *testing.T) {
 		})
 	}
 }
+
+// A hold-up, at any moment and of any length, does not change the interval that is measured.
+func TestAHoldUpDoesNotChangeTheInterval(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{false, true} {
+		for from := range 14 {
+			for _, held := range []float64{.3, .49, .51, .8, 1, 1.49, 1.5, 2.2, 3.7} {
+				var noops []Noop
+				until := .6 + float64(from) + held
+				for n := range 15 {
+					at, number := .6+float64(n), uint64(0)
+					if n >= from {
+						at = max(at, until)
+					}
+					if numbered {
+						number = uint64(n + 1) //nolint:gosec // small
+					}
+					noops = append(noops, noopAt(15*sec, at, number))
+				}
+				r := playAt(15*sec, 19, noops...)
+				if r.Interval > 0 {
+					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "held %v from %d, numbered %v: %+v", held, from, numbered, r)
+				}
+			}
+		}
+	}
+}

@@ -93,7 +93,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 		return a
 	}
 	if measured {
-		b.pace.step(n.At, int64(grew))
+		b.pace.step(n.At, int64(grew), b.cfg.Interval)
 	}
 	switch {
 	case leapt:

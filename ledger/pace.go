@@ -13,10 +13,12 @@ const earlyGaps = 7
 // many these are; without numbers the median of the first gaps does.
 type pace struct {
 	started     bool
+	late        bool // the first noop was
 	first, last Instant
 	steps       int64
 	early       []time.Duration // the first gaps, for the clock, until there are enough
 	typical     time.Duration   // their median, from then on
+	rest        time.Duration   // what the gaps counted so far are longer than their intervals
 
 	span time.Duration // of an earlier stream with more intervals
 	n    int64
@@ -34,30 +36,48 @@ func (p *pace) opened() {
 // start begins to measure with the noop at the instant at.
 func (p *pace) start(at Instant) { p.started, p.first, p.last = true, at, at }
 
-// step adds a noop that came n intervals after the one before.
-func (p *pace) step(at Instant, n int64) { p.last, p.steps = at, p.steps+n }
+// step adds a noop that came n intervals after the one before. A first noop that was held up tells
+// nothing of the pace: the measurement starts with the second then.
+func (p *pace) step(at Instant, n int64, planned time.Duration) {
+	if p.steps == 0 && !p.late && at-p.last < share(planned, 1-jitter)*time.Duration(n) {
+		p.late, p.first, p.last = true, at, at
+		return
+	}
+	p.last, p.steps = at, p.steps+n
+}
 
 // gap adds a noop without a number.
 func (p *pace) gap(at Instant) {
 	gap := at - p.last
 	p.last = at
 	if p.typical > 0 {
-		p.steps += nearest(gap, p.typical)
+		p.steps += intervals(gap, p.typical, &p.rest)
 		return
 	}
 	p.early = append(p.early, gap)
 	if len(p.early) == earlyGaps {
-		p.steps, p.typical = p.told(), p.median()
-		p.early = nil
+		p.steps, p.rest = p.told()
+		p.typical, p.early = p.median(), nil
 	}
 }
 
 // told is how many intervals the first gaps are, by their median.
-func (p *pace) told() (steps int64) {
+func (p *pace) told() (steps int64, rest time.Duration) {
 	for _, g := range p.early {
-		steps += nearest(g, p.median())
+		steps += intervals(g, p.median(), &rest)
 	}
-	return steps
+	return steps, rest
+}
+
+// intervals is how many intervals a gap is. What a noop is late belongs to the next gap, which is so
+// much shorter; what jitter makes of it does not.
+func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
+	n := nearest(gap+*rest, interval)
+	*rest += gap - time.Duration(n)*interval
+	if rest.Abs() < interval*2/5 {
+		*rest = 0
+	}
+	return n
 }
 
 func (p *pace) median() time.Duration {
@@ -76,7 +96,8 @@ func nearest(gap, interval time.Duration) int64 {
 // intervals is how many lie between the first noop and the last.
 func (p *pace) intervals() int64 {
 	if len(p.early) > 0 {
-		return p.told()
+		steps, _ := p.told()
+		return steps
 	}
 	return p.steps
 }
