@@ -18,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/rundir"
 	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -50,7 +51,7 @@ func needNginx(t *testing.T) {
 	t.Helper()
 	if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
 		if _, err := exec.LookPath("nginx"); err != nil {
-			t.Skip("nginx is not installed")
+			untested.Missing(t, "nginx is not installed: apt-get install nginx-light")
 		}
 	}
 }
@@ -172,14 +173,14 @@ func TestBusyCoresLoseNothing(t *testing.T) {
 func TestResultsThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
-		t.Skip("mounting needs root")
+		untested.Skip(t, "mounting needs root")
 	}
 	mount := func(t *testing.T, options string) string {
 		t.Helper()
 		dir := t.TempDir()
 		text, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
 		if err != nil {
-			t.Skipf("tmpfs cannot be mounted here: %s", text)
+			untested.Skip(t, "tmpfs cannot be mounted here: "+string(text))
 		}
 		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
 		return dir

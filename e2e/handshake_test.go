@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -24,7 +25,7 @@ import (
 func certificates(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed")
+		untested.Missing(t, "openssl is not installed")
 	}
 	folder := filepath.Join(t.TempDir(), "certs")
 	out, err := exec.Command(filepath.Join(root, "stack", "certs"), folder).CombinedOutput()

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -51,7 +52,7 @@ func terminal(t *testing.T) (window, program *os.File) {
 	t.Helper()
 	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("there is no pseudo terminal here: %v", err)
+		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
 	}
 	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // A wire joins two network namespaces by a TUN device in each and a relay between them, which
@@ -40,13 +42,13 @@ var wires atomic.Int32
 func newWire(t *testing.T) *wire {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("network namespaces need root")
+		untested.Skip(t, "network namespaces need root")
 	}
 	n := wires.Add(1)
 	w := &wire{client: fmt.Sprintf("soak-c%d-%d", os.Getpid(), n), server: fmt.Sprintf("soak-s%d-%d", os.Getpid(), n)}
 	for _, name := range []string{w.client, w.server} {
 		if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-			t.Skipf("network namespaces cannot be made here: %s", text)
+			untested.Skip(t, "network namespaces cannot be made here: "+string(text))
 		}
 		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
 	}
@@ -92,7 +94,7 @@ func tun(t *testing.T, namespace string) *os.File {
 	}()
 	r := <-made
 	if r.err != nil {
-		t.Skipf("a TUN device cannot be made here: %v", r.err)
+		untested.Skip(t, "a TUN device cannot be made here: "+r.err.Error())
 	}
 	return r.file
 }

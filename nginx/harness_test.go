@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // shortDir is a folder whose name leaves room for a socket in it.
@@ -49,7 +51,7 @@ func start(t *testing.T, c Config, edits ...string) {
 		binary = "/usr/sbin/nginx"
 	}
 	if _, err := os.Stat(binary); err != nil {
-		t.Skip("nginx is not installed")
+		untested.Missing(t, "nginx is not installed: apt-get install nginx-light")
 	}
 	var b strings.Builder
 	require.NoError(t, Render(&b, c))

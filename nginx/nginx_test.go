@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 func config(dir string) Config {
@@ -63,7 +65,7 @@ func TestNginxAcceptsIt(t *testing.T) {
 		binary = "/usr/sbin/nginx"
 	}
 	if _, err := os.Stat(binary); err != nil {
-		t.Skip("nginx is not installed")
+		untested.Missing(t, "nginx is not installed: apt-get install nginx-light")
 	}
 	for _, root := range []bool{false, true} {
 		c := config(t.TempDir())

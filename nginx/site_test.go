@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 const token = "T0ken-._~+/="
@@ -169,7 +171,7 @@ func TestAnIDKeepsToItsBackend(t *testing.T) {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed")
+		untested.Missing(t, "openssl is not installed")
 	}
 	c := site(t, 1)
 	certs := filepath.Join(c.Dir, "certs")

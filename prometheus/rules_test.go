@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // promtool runs Prometheus's own tool, of any version from 2.42 on.
@@ -17,7 +19,7 @@ func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	binary, err := exec.LookPath("promtool")
 	if err != nil {
-		t.Skip("promtool is not installed: apt-get install prometheus")
+		untested.Missing(t, "promtool is not installed: apt-get install prometheus")
 	}
 	out, err := exec.Command(binary, args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
 )
 
 const (
@@ -41,7 +43,7 @@ type stack struct {
 // start makes images and settings, and starts all services.
 func start(t *testing.T, settings map[string]string) *stack {
 	t.Helper()
-	needsDocker(t)
+	offline.NeedDocker(t, "compose")
 	for _, port := range internalPorts {
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		require.NoError(t, err, "the stack needs this port on this machine")
@@ -61,10 +63,7 @@ func start(t *testing.T, settings map[string]string) *stack {
 	s.set(settings)
 	s.url = "http://" + net.JoinHostPort(ownAddress(t), port)
 
-	begun := time.Now()
-	images := run(t, 30*time.Minute, "stack/images", s.file)
-	t.Logf("images are here after %v:\n%s", time.Since(begun).Round(time.Second), images)
-	if s.grafana = strings.Contains(images, "all images are the real ones"); !s.grafana {
+	if s.grafana = offline.Images(t, root, s.file); !s.grafana {
 		// The classic builder needs no registry to look at images that are here.
 		t.Setenv("DOCKER_BUILDKIT", "0")
 	}
@@ -78,19 +77,6 @@ func start(t *testing.T, settings map[string]string) *stack {
 	t.Logf("the backend's image is built in %v, nginxconf's in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
 	s.up()
 	return s
-}
-
-// needsDocker skips where there is none. In CI that is a failure.
-func needsDocker(t *testing.T) {
-	t.Helper()
-	out, err := exec.Command("docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("Docker does not answer: %s", out)
-	default:
-		t.Skipf("NOT TESTED: the stack, because Docker does not answer: %s", out)
-	}
 }
 
 // set changes settings in .env.

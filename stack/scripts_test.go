@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // script runs one of this folder.
@@ -79,7 +81,7 @@ func certificate(t *testing.T, elements ...string) *x509.Certificate {
 func TestCertsAreTrustedByTheirNames(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {
-		t.Skip("openssl is not installed")
+		untested.Missing(t, "openssl is not installed")
 	}
 	folder := filepath.Join(t.TempDir(), "certs")
 	script(t, "certs", folder, "soak.example", "10.1.2.3")

@@ -12,14 +12,14 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
 )
 
 // TestDeployment makes, uses and destroys all of it with the real terraform. The provider is a stand-in
-// that asks AWS nothing; what soak-aws itself asks is answered by fakeAWS.
+// that asks AWS nothing (the real one would make hosts, which cost money); what soak-aws itself asks is answered by fakeAWS.
 func TestDeployment(t *testing.T) {
-	if os.Getenv("TERRAFORM_STANDIN") == "" {
-		t.Skip("NOT TESTED: with the real provider this would make hosts and cost money; `make aws-test` runs it where there is a stand-in")
-	}
+	offline.Terraform(t, "../..")
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
 	settings := "operator_cidrs = [\"203.0.113.7/32\"]\nalert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"

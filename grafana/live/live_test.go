@@ -19,6 +19,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/grafana/draw"
 	"github.com/sse-soak/sse-soak/grafana/query"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 func TestEveryQueryReturnsData(t *testing.T) {
@@ -29,7 +30,7 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	boards := load(t)
 	for _, board := range boards {
 		if board.Name == "nginx" && !s.hasExporter {
-			t.Log("NOT TESTED: nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
+			untested.Note(t, "nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
 			continue
 		}
 		t.Run(board.Name, func(t *testing.T) { a.board(t, board) })

@@ -21,6 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/child"
 	"github.com/sse-soak/sse-soak/grafana/query"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 const (
@@ -230,20 +231,11 @@ func found(names ...string) string {
 	return ""
 }
 
-// missing ends a test that cannot be made on this machine. In CI that is a failure.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(what)
-	}
-	t.Skip("NOT TESTED: " + what)
-}
-
 func program(t *testing.T, names ...string) string {
 	t.Helper()
 	path := found(names...)
 	if path == "" {
-		missing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-node-exporter prometheus-nginx-exporter")
+		untested.Missing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-node-exporter prometheus-nginx-exporter")
 	}
 	return path
 }

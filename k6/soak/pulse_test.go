@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 func TestPulse(t *testing.T) {
 	t.Parallel()
 	s := newSampler()
 	if s.self == nil {
-		t.Skip("this system does not show processes")
+		untested.Skip(t, "this system does not show processes")
 	}
 	var p pulse
 	start := time.UnixMicro(1_700_000_000_000_000)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/plan"
 	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/verdict"
 )
 
@@ -23,7 +24,7 @@ func chromium(t *testing.T) string {
 			return path
 		}
 	}
-	require.FailNow(t, "no browser: install Debian's chromium, or set CHROMIUM to the path of one")
+	untested.Missing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
 	return ""
 }
 

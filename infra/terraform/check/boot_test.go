@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
 )
 
 const (
@@ -168,9 +170,7 @@ func pullImages(t *testing.T) (archive string) {
 	t.Helper()
 	env := filepath.Join(t.TempDir(), ".env")
 	run(t, root, "stack/env", env)
-	said := run(t, root, "stack/images", env)
-	t.Log(said)
-	if strings.Contains(said, "all images are the real ones") {
+	if offline.Images(t, root, env) {
 		return ""
 	}
 	names := strings.Fields(run(t, root, "docker", "compose", "--env-file", env, "config", "--images"))

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 // k3sInstaller stands in the place of k3s's own, which cannot be had without the internet: it leaves
@@ -28,7 +30,7 @@ chmod +x /usr/local/bin/k3s
 // store and call. The last agent is there first: it has to wait for the token that the server makes.
 func TestRunners(t *testing.T) {
 	needsMachines(t)
-	t.Log("NOT TESTED: k3s and the k6-operator themselves on such a host")
+	untested.Note(t, "k3s and the k6-operator themselves on such a host")
 	const token, kubeconfig = "/sse-soak/runners/token", "/sse-soak/runners/kubeconfig"
 	runnerImage, err := os.ReadFile("../tests/runner-image.txt") // what Terraform took the sum of
 	require.NoError(t, err)

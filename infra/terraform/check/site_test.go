@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 const debianImage = "soak-test/debian:12"
@@ -21,8 +24,11 @@ const debianImage = "soak-test/debian:12"
 // needsMachines skips a test where no host can be booted.
 func needsMachines(t *testing.T) {
 	t.Helper()
-	needs(t, "docker", "see https://docs.docker.com/engine/install/")
+	offline.NeedDocker(t, "compose", "buildx")
 	needs(t, "debootstrap", "apt-get install debootstrap")
+	if os.Geteuid() != 0 {
+		untested.Skip(t, "making and booting a host needs root")
+	}
 }
 
 // A site is where hosts are booted: their image, a network, and what AWS is to them.

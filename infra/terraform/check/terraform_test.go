@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
+	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 const (
@@ -35,24 +38,29 @@ func run(t *testing.T, dir string, name string, args ...string) string {
 	return out.String()
 }
 
-// needs skips a test where a tool is not installed, and says so. In CI it has to be there.
 func needs(t *testing.T, tool, remedy string) {
 	t.Helper()
 	if _, err := exec.LookPath(tool); err == nil {
 		return
 	}
-	require.Empty(t, os.Getenv("CI"), "%s is not installed: .ci/run has to provide it", tool)
-	t.Skipf("NOT TESTED: %s is not installed; %s", tool, remedy)
+	untested.Missing(t, tool+" is not installed: "+remedy)
 }
 
-// initialized is a copy of the Terraform code, ready to use, so that neither state nor lock file gets
-// into the repository.
-func initialized(t *testing.T) string {
+// copied is a copy of the Terraform code, so that neither state nor lock file gets into the repository.
+func copied(t *testing.T) string {
 	t.Helper()
-	needs(t, "terraform", "see https://developer.hashicorp.com/terraform/install")
+	offline.NeedTerraform(t)
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(source)))
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "check")))
+	return dir
+}
+
+// initialized is a copy that is ready to use, with the stand-in of the provider.
+func initialized(t *testing.T) string {
+	t.Helper()
+	dir := copied(t)
+	offline.Terraform(t, root)
 	run(t, dir, "terraform", "init", "-backend=false", "-input=false", "-no-color")
 	t.Log(strings.TrimSpace(run(t, dir, "terraform", "version")))
 	return dir
@@ -61,8 +69,25 @@ func initialized(t *testing.T) string {
 func TestTerraform(t *testing.T) {
 	dir := initialized(t)
 	run(t, dir, "terraform", "fmt", "-check", "-diff", "-recursive")
-	run(t, dir, "terraform", "validate", "-no-color")
+	isValid(t, dir)
+}
 
+// TestRealProvider holds the code against the schema that the provider has itself.
+func TestRealProvider(t *testing.T) {
+	dir := copied(t)
+	init := exec.CommandContext(t.Context(), "terraform", "init", "-backend=false", "-input=false", "-no-color")
+	init.Dir = dir
+	if said, err := init.CombinedOutput(); err != nil {
+		t.Logf("%s", said)
+		untested.Skip(t, "the schema of the real AWS provider, because terraform cannot get it here")
+	}
+	isValid(t, dir)
+}
+
+// isValid: nothing is wrong with the code, and all its tests pass.
+func isValid(t *testing.T, dir string) {
+	t.Helper()
+	run(t, dir, "terraform", "validate", "-no-color")
 	said := run(t, dir, "terraform", "test", "-no-color")
 	passed := regexp.MustCompile(`(?m)^Success! (\d+) passed, 0 failed\.$`).FindStringSubmatch(said)
 	require.NotNil(t, passed, said) // it succeeds when it finds no test, too

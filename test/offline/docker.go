@@ -1,0 +1,56 @@
+// Package offline gives tests what they need where neither a registry nor AWS can be reached: stand-ins of images and
+// of Terraform's AWS provider. What is a program of its own is a module of its own, below this folder.
+package offline
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// NeedDocker skips a test where no Docker answers, or one without these plugins.
+func NeedDocker(t *testing.T, plugins ...string) {
+	t.Helper()
+	if said, err := exec.CommandContext(t.Context(), "docker", "info", "--format", "{{.ServerVersion}}").CombinedOutput(); err != nil {
+		t.Logf("docker info: %v: %s", err, said)
+		untested.Missing(t, "Docker does not answer")
+	}
+	for _, plugin := range plugins {
+		if said, err := exec.CommandContext(t.Context(), "docker", plugin, "version").CombinedOutput(); err != nil {
+			t.Logf("docker %s: %v: %s", plugin, err, said)
+			untested.Missing(t, fmt.Sprintf("Docker has no plugin %s: https://docs.docker.com/compose/install/linux/, or as root on Debian 12 test/offline/docker/plugins", plugin))
+		}
+	}
+}
+
+// Images makes the images of compose.yaml available to Docker, with the settings of an .env file. They are real where a
+// registry answers; otherwise they are stand-ins, and there is none of Grafana.
+func Images(t *testing.T, repository, env string) (real bool) {
+	t.Helper()
+	const cannotBeHad = 3 // an exit code
+	script, err := filepath.Abs(filepath.Join(repository, "test/offline/docker/images"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+	defer cancel()
+	begun := time.Now()
+	cmd := exec.CommandContext(ctx, script, env)
+	said, err := cmd.CombinedOutput()
+	t.Logf("images are here after %v:\n%s", time.Since(begun).Round(time.Second), said)
+	if cmd.ProcessState != nil && cmd.ProcessState.ExitCode() == cannotBeHad {
+		untested.Missing(t, "the images of the stack cannot be had: "+string(said))
+	}
+	require.NoError(t, err, "%s", script)
+	if strings.Contains(string(said), "all images are the real ones") {
+		return true
+	}
+	untested.Note(t, "the real images of the stack, Grafana above all, because no registry answers: the others are stand-ins")
+	return false
+}

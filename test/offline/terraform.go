@@ -1,0 +1,47 @@
+package offline
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+const providerVersion = "6.66.0" // whose schema the stand-in has
+
+// NeedTerraform skips a test where terraform is not installed.
+func NeedTerraform(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("terraform"); err != nil {
+		untested.Missing(t, "terraform is not installed: https://developer.hashicorp.com/terraform/install")
+	}
+}
+
+// Terraform leads terraform, until the test ends, to a stand-in of the AWS provider, which asks AWS nothing and makes
+// nothing that costs money. repository is the path of the repository's root.
+func Terraform(t *testing.T, repository string) {
+	t.Helper()
+	NeedTerraform(t)
+	mirror, err := os.UserCacheDir()
+	require.NoError(t, err)
+	mirror = filepath.Join(mirror, "sse-soak", "terraform")
+	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
+	build.Dir = filepath.Join(repository, "test/offline/terraform")
+	build.Env = append(os.Environ(), "GOWORK=off")
+	said, err := build.CombinedOutput()
+	require.NoError(t, err, "build the stand-in of the AWS provider: %s", said)
+	config := filepath.Join(t.TempDir(), "cli.tfrc")
+	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	t.Setenv("TF_CLI_CONFIG_FILE", config)
+	t.Setenv("TF_IN_AUTOMATION", "1")
+	t.Setenv("CHECKPOINT_DISABLE", "1")
+	t.Log("STAND-IN, not the real AWS provider: it has the schema of " + providerVersion + " and asks AWS nothing")
+}

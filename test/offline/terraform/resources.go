@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"maps"
+
+	"github.com/hashicorp/terraform-plugin-go/tfprotov5"
+	"github.com/hashicorp/terraform-plugin-go/tftypes"
+)
+
+func (s *server) UpgradeResourceState(_ context.Context, r *tfprotov5.UpgradeResourceStateRequest) (*tfprotov5.UpgradeResourceStateResponse, error) {
+	kind := s.schemas.Resources[r.TypeName].proto().ValueType()
+	state, err := r.RawState.UnmarshalWithOpts(kind, tfprotov5.UnmarshalOpts{ValueFromJSONOpts: tftypes.ValueFromJSONOpts{IgnoreUndefinedAttributes: true}})
+	if err != nil {
+		return nil, err
+	}
+	same, err := tfprotov5.NewDynamicValue(kind, state)
+	return &tfprotov5.UpgradeResourceStateResponse{UpgradedState: &same}, err
+}
+
+// ReadResource: what was made is as it was made.
+func (s *server) ReadResource(_ context.Context, r *tfprotov5.ReadResourceRequest) (*tfprotov5.ReadResourceResponse, error) {
+	return &tfprotov5.ReadResourceResponse{NewState: r.CurrentState}, nil
+}
+
+// PlanResourceChange: what AWS computes is unknown until the resource is made, but for its tags and region.
+func (s *server) PlanResourceChange(_ context.Context, r *tfprotov5.PlanResourceChangeRequest) (*tfprotov5.PlanResourceChangeResponse, error) {
+	of := s.schemas.Resources[r.TypeName]
+	kind := of.proto().ValueType()
+	planned, err := r.ProposedNewState.Unmarshal(kind)
+	if err != nil || planned.IsNull() { // null: it is destroyed
+		return &tfprotov5.PlanResourceChangeResponse{PlannedState: r.ProposedNewState}, err
+	}
+	prior, err := r.PriorState.Unmarshal(kind)
+	if err != nil {
+		return nil, err
+	}
+	planned, err = of.Block.fill(planned, func(_ string, a attribute, v tftypes.Value) tftypes.Value {
+		if prior.IsNull() && a.Computed && v.IsNull() {
+			return tftypes.NewValue(v.Type(), tftypes.UnknownValue)
+		}
+		return v
+	})
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]tftypes.Value{}
+	if err := planned.As(&fields); err != nil {
+		return nil, err
+	}
+	if _, ok := fields["tags_all"]; ok {
+		if fields["tags_all"], err = s.allTags(fields["tags"]); err != nil {
+			return nil, err
+		}
+	}
+	if region, ok := fields["region"]; ok && !region.IsKnown() {
+		fields["region"] = tftypes.NewValue(tftypes.String, s.region)
+	}
+	state, err := tfprotov5.NewDynamicValue(kind, tftypes.NewValue(kind, fields))
+	return &tfprotov5.PlanResourceChangeResponse{PlannedState: &state}, err
+}
+
+// allTags are those of a resource and default_tags.
+func (s *server) allTags(own tftypes.Value) (tftypes.Value, error) {
+	kind := tftypes.Map{ElementType: tftypes.String}
+	if !own.IsKnown() {
+		return tftypes.NewValue(kind, tftypes.UnknownValue), nil
+	}
+	all, mine := map[string]tftypes.Value{}, map[string]tftypes.Value{}
+	if err := own.As(&mine); err != nil {
+		return own, err
+	}
+	maps.Copy(all, s.tags)
+	maps.Copy(all, mine)
+	return tftypes.NewValue(kind, all), nil
+}
+
+func (s *server) ApplyResourceChange(_ context.Context, r *tfprotov5.ApplyResourceChangeRequest) (*tfprotov5.ApplyResourceChangeResponse, error) {
+	of := s.schemas.Resources[r.TypeName]
+	kind := of.proto().ValueType()
+	planned, err := r.PlannedState.Unmarshal(kind)
+	if err != nil || planned.IsNull() {
+		return &tfprotov5.ApplyResourceChangeResponse{NewState: r.PlannedState}, err
+	}
+	seed := planned.String()
+	made, err := of.Block.fill(planned, func(name string, _ attribute, v tftypes.Value) tftypes.Value {
+		if v.IsFullyKnown() {
+			return v
+		}
+		return madeUp(r.TypeName, name, v.Type(), seed)
+	})
+	if err != nil {
+		return nil, err
+	}
+	state, err := tfprotov5.NewDynamicValue(kind, made)
+	return &tfprotov5.ApplyResourceChangeResponse{NewState: &state}, err
+}
+
+func (s *server) ReadDataSource(_ context.Context, r *tfprotov5.ReadDataSourceRequest) (*tfprotov5.ReadDataSourceResponse, error) {
+	of := s.schemas.Data[r.TypeName]
+	kind := of.proto().ValueType()
+	config, err := r.Config.Unmarshal(kind)
+	if err != nil {
+		return nil, err
+	}
+	read, err := of.Block.fill(config, func(name string, a attribute, v tftypes.Value) tftypes.Value {
+		if a.Computed && v.IsNull() {
+			return madeUp("data."+r.TypeName, name, v.Type(), "")
+		}
+		return v
+	})
+	if err != nil {
+		return nil, err
+	}
+	state, err := tfprotov5.NewDynamicValue(kind, read)
+	return &tfprotov5.ReadDataSourceResponse{State: &state}, err
+}
