@@ -183,7 +183,7 @@ func TestASequenceWithFaultsStaysOne(t *testing.T) {
 // The interval that the service keeps, whatever was planned.
 func TestTheIntervalIsMeasured(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 2, 4} {
+	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 1.5, 2.5} {
 		for _, numbered := range []bool{false, true} {
 			for _, loses := range []bool{false, true} {
 				var noops []Noop
@@ -327,5 +327,82 @@ func TestAHoldUpDoesNotChangeTheInterval(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Losses and copies that hide each other, and jitter that looks like either.
+func TestOfOneServiceAfterTheOther(t *testing.T) {
+	t.Parallel()
+	regular := func(count int, number func(slot int) uint64, off func(slot int) float64) (noops []Noop) {
+		for slot := 1; slot <= count; slot++ {
+			noops = append(noops, noopAt(15*sec, float64(slot)+off(slot), number(slot)))
+		}
+		return noops
+	}
+	none := func(int) uint64 { return 0 }
+	onTime := func(int) float64 { return 0 }
+	for _, c := range []struct {
+		name            string
+		noops           []Noop
+		end             float64
+		missed, doubled uint64
+	}{
+		{"each third is lost, and the one before comes again in its place", regular(12, func(s int) uint64 { return []uint64{0, 1, 2, 2, 4, 5, 5, 7, 8, 8, 10, 11, 11}[s] }, onTime), 12.4, 4, 4},
+		{"1, 1, 3, 3, 5, 5", regular(10, func(s int) uint64 { return []uint64{0, 1, 1, 3, 3, 5, 5, 7, 7, 9, 9}[s] }, onTime), 10.4, 5, 5},
+		{"each odd one is 0.22 late", regular(12, none, func(s int) float64 { return .22 * float64(s%2) }), 12.4, 0, 0},
+		{"the last is on time, all before it 0.28 late", regular(12, none, func(s int) float64 { return map[bool]float64{true: 0, false: .28}[s == 12] }), 12.4, 0, 0},
+		{"jitter of 0.27, and the last is still to come", regular(12, none, func(s int) float64 { return .27 * float64(s*7%10) / 10 }), 13.1, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := playAt(15*sec, c.end, c.noops...)
+			require.Equal(t, [2]uint64{c.missed, c.doubled}, [2]uint64{r.Missed(), r.Duplicated}, "%+v", r)
+			require.InDelta(t, 15, r.Interval.Seconds(), .4, "%+v", r)
+		})
+	}
+	t.Run("a copy 0.1 later does not change the interval, nor does one noop after the request for the end", func(t *testing.T) {
+		t.Parallel()
+		l := New("a-1", &Config{Interval: 15 * sec, Late: sec})
+		l.Connecting(0)
+		l.Opened(sec)
+		for n := range 10 {
+			l.Noop(noopAt(15*sec, float64(n+1), 0))
+			l.Noop(noopAt(15*sec, float64(n+1)+.1, 0))
+		}
+		l.AskedToEnd(sec + 15*sec*104/10)
+		l.Noop(noopAt(15*sec, 10.5, 0))
+		l.Closed(sec+15*sec*105/10, "server", true, false)
+		r := l.Record()
+		require.EqualValues(t, 11, r.Duplicated, "%+v", r)
+		require.Equal(t, 15*sec, r.Interval.Round(sec))
+	})
+	t.Run("each third is lost: no other interval", func(t *testing.T) {
+		t.Parallel()
+		var noops []Noop
+		for slot := 1; slot <= 30; slot++ {
+			if slot%3 != 0 {
+				noops = append(noops, noopAt(15*sec, float64(slot), 0))
+			}
+		}
+		r := playAt(15*sec, 30.4, noops...)
+		require.EqualValues(t, 10, r.Missed())
+		require.Equal(t, 15*sec, r.Interval.Round(sec))
+	})
+}
+
+// A stall right before the end makes noops late, and the end waits for them.
+func TestTheEndWaitsForWhatWasHeldUp(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{false, true} {
+		number := uint64(0)
+		if numbered {
+			number = 1
+		}
+		p := newTape(t)
+		p.noop(7*sec, number).regular(2, 6, numbered).noop(2*interval, 7*number)
+		require.Positive(t, p.Undecided(p.at+sec))
+		require.Zero(t, p.Undecided(p.at+interval/2+sec))
+		p.noop(0, 8*number)
+		require.Zero(t, p.Undecided(p.at+sec))
 	}
 }

@@ -33,7 +33,7 @@ func (b *book) fill(r *Record) {
 
 func (b *book) opened(at Instant) {
 	b.sawNoop, b.lastAt = false, at
-	b.pace.opened()
+	b.pace.opened(b.cfg.Interval)
 }
 
 // measures says whether the gap before this noop counts for the pace. It starts the measurement if there
@@ -146,11 +146,12 @@ func (b *book) heldUp(at Instant) time.Duration {
 // stayed empty. If a client reconnects though the end was requested, close is called again, and counts
 // nothing twice.
 func (b *book) close(end Instant) (unsent uint64) {
-	interval, tolerance := b.cfg.Interval, b.cfg.tolerance()
+	interval := b.cfg.Interval
+	tolerance := b.slots.tolerance(b.cfg.tolerance(), interval)
 	b.oweSinceHeaders()
 	about := share(interval, aboutDue)
 	tail := b.slots.owed(end, interval, tolerance+about)
-	notDue := b.slots.notDue(end, b.lastAt, interval, tolerance)
+	notDue := b.slots.notDue(end, b.lastAt, interval, b.cfg.tolerance())
 	switch {
 	case !b.sawNoop:
 		b.hidden += 2 // one at each end: nothing tells the phase

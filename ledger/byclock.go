@@ -43,8 +43,8 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	doubt := b.slots.balance > 0
 	first := !b.sawNoop
 	burst := b.inBurst(n.At)
-	if !burst && b.measures(n.At) {
-		b.pace.gap(n.At)
+	if b.tellsPace(n.At) && b.measures(n.At) {
+		b.pace.gap(n.At, interval)
 	}
 	ahead := doubt && !b.slots.stands(b.lastAt, interval)
 	inStep := ahead && !b.slots.steady && (gap-interval).Abs() < share(interval, early)
@@ -82,12 +82,13 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	switch {
 	case slotsPassed > 1:
 		b.pendingGap, b.pendingSlot = gap, slotsPassed
-	case slotsPassed == 0:
+	case slotsPassed == 0: // or it is a copy of the one before, and the noop of the slot is lost
+		b.hidden++
 		b.lateBy(&a, ordinal, n.At, b.heldUp(n.At))
 	default:
 		b.lateBy(&a, ordinal, n.At, gap-interval)
 	}
-	if since := n.At - before; !first && !doubt && since >= interval/4 && since < interval*3/4 {
+	if since := n.At - before; !first && !doubt && since >= interval/4 && since < share(interval, 1-jitter) {
 		b.early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
 	}
 	if first {
@@ -97,6 +98,12 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	a.Counted, b.sawNoop = true, true
 	b.count(n)
 	return a
+}
+
+// tellsPace says that a noop counts for the interval that is measured: what comes soon after another may
+// be a copy of it, and what comes after the request for the end is sent because of that.
+func (b *clockBook) tellsPace(at Instant) bool {
+	return b.endAskedAt == 0 && (!b.sawNoop || at-b.pace.last >= b.cfg.Interval/4)
 }
 
 // begin counts what stays undecided at the first noop of a stream. If one more noop would have been due

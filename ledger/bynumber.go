@@ -30,7 +30,14 @@ const maxJump = 1 << 32
 // sequence says whether the ids so far are a sequence: at least one followed another, or there is only
 // the first.
 func (b *numberBook) sequence() bool {
-	return (b.ids.next > 0 || b.ids.gap || b.numbers.highest <= 1) && b.ids.sequence()
+	return (b.ids.next > 0 || b.ids.gap || b.numbers.highest <= 1) && b.ids.sequence(b.keepsUp())
+}
+
+// keepsUp says that the numbers grew about as fast as slots passed: a service that sends a noop again in
+// place of the next one does that, and one that always sends the same number does not.
+func (b *numberBook) keepsUp() bool {
+	slots := b.from + uint64(nearest(b.lastAt-b.since, b.cfg.Interval)) //nolint:gosec // not negative
+	return slots >= 6 && 4*b.numbers.highest >= 3*slots
 }
 
 // plausible says whether the first number of a stream fits a device whose numbers began at 1.
@@ -92,7 +99,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 		b.found(KindReordered, n.Number, n.At)
 		return a
 	}
-	if measured {
+	if measured && b.endAskedAt == 0 {
 		b.pace.step(n.At, int64(grew), b.cfg.Interval)
 	}
 	switch {

@@ -25,17 +25,18 @@ func (i *ids) sawNext() {
 // filled takes back the leap over a number that came after all, since noops may be swapped. A number that
 // comes long after it was skipped is as suspicious as one that comes again.
 func (i *ids) filled(longAfter bool) {
-	i.leap -= min(i.leap, 1)
 	if longAfter {
 		i.stale++
+		return
 	}
+	i.leap -= min(i.leap, 1)
 }
 
 // sequence says whether the ids are a sequence. One noop in five may contradict: that happens when messages
 // that use up numbers are lost. Ids that are no numbers weigh more, because hexadecimal ids begin with nine
 // in sequence.
-func (i *ids) sequence() bool {
-	return i.next >= 4*(i.leap+i.bare)+16*i.words && (i.known || i.stale == 0 || i.stale < i.next)
+func (i *ids) sequence(keepsUp bool) bool {
+	return i.next >= 4*(i.leap+i.bare)+16*i.words && (i.known || i.stale < max(i.next, 1) || keepsUp && i.leap == 0)
 }
 
 // hopeless says that nothing can make these ids a sequence any more.

@@ -238,7 +238,10 @@ func (l *Ledger) Undecided(at Instant) time.Duration {
 	if !l.streamOpen || !b.sawNoop {
 		return 0
 	}
-	within := l.cfg.tolerance() + share(l.cfg.Interval, aboutDue)
+	if burst := b.lastAt + l.cfg.Interval/2; b.slots.balance > 0 && at < burst {
+		return burst - at // what was held up with the last noop may be right behind it
+	}
+	within := b.slots.tolerance(l.cfg.tolerance(), l.cfg.Interval) + share(l.cfg.Interval, aboutDue)
 	due := b.slots.nextDue(at-within, b.lastAt, l.cfg.Interval)
 	if at < due-within/4 {
 		return 0

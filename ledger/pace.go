@@ -25,9 +25,9 @@ type pace struct {
 }
 
 // opened starts a new measurement, and keeps the one of an earlier stream if that had more intervals.
-func (p *pace) opened() {
+func (p *pace) opened(planned time.Duration) {
 	span, n := p.span, p.n
-	if of := p.intervals(); of > n {
+	if of := p.intervals(planned); of > n {
 		span, n = p.last-p.first, of
 	}
 	*p = pace{span: span, n: n}
@@ -47,7 +47,7 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 }
 
 // gap adds a noop without a number.
-func (p *pace) gap(at Instant) {
+func (p *pace) gap(at Instant, planned time.Duration) {
 	gap := at - p.last
 	p.last = at
 	if p.typical > 0 {
@@ -56,15 +56,16 @@ func (p *pace) gap(at Instant) {
 	}
 	p.early = append(p.early, gap)
 	if len(p.early) == earlyGaps {
-		p.steps, p.rest = p.told()
-		p.typical, p.early = p.median(), nil
+		p.steps, p.rest = p.told(planned)
+		p.typical, p.early = p.median(planned), nil
 	}
 }
 
 // told is how many intervals the first gaps are, by their median.
-func (p *pace) told() (steps int64, rest time.Duration) {
+func (p *pace) told(planned time.Duration) (steps int64, rest time.Duration) {
+	typical := p.median(planned)
 	for _, g := range p.early {
-		steps += intervals(g, p.median(), &rest)
+		steps += intervals(g, typical, &rest)
 	}
 	return steps, rest
 }
@@ -80,10 +81,24 @@ func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
 	return n
 }
 
-func (p *pace) median() time.Duration {
+// median is that of the first gaps, or the planned interval where jitter makes a median of it, or losses
+// do, which leave gaps of whole intervals.
+func (p *pace) median(planned time.Duration) time.Duration {
 	gaps := slices.Clone(p.early)
 	slices.Sort(gaps)
-	return gaps[len(gaps)/2]
+	median := gaps[len(gaps)/2]
+	var mean time.Duration
+	for _, g := range gaps {
+		mean += g / time.Duration(len(gaps))
+	}
+	n := nearest(median, planned)
+	near := func(d time.Duration, within float64) bool {
+		return (d - time.Duration(n)*planned).Abs() <= share(planned, within)
+	}
+	if n == 1 && near(mean, .05) || n > 1 && near(median, .1) {
+		return planned
+	}
+	return median
 }
 
 func nearest(gap, interval time.Duration) int64 {
@@ -94,9 +109,9 @@ func nearest(gap, interval time.Duration) int64 {
 }
 
 // intervals is how many lie between the first noop and the last.
-func (p *pace) intervals() int64 {
+func (p *pace) intervals(planned time.Duration) int64 {
 	if len(p.early) > 0 {
-		steps, _ := p.told()
+		steps, _ := p.told(planned)
 		return steps
 	}
 	return p.steps
@@ -108,7 +123,7 @@ const fewest = 4
 // fill writes the interval into a record, and how far it may be off: by the jitter at both ends,
 // and by what was late.
 func (p *pace) fill(r *Record, interval time.Duration) {
-	span, n := p.last-p.first, p.intervals()
+	span, n := p.last-p.first, p.intervals(interval)
 	if n < p.n {
 		span, n = p.span, p.n
 	}

@@ -30,6 +30,8 @@ type slots struct {
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
 	next    bool  // the last arrival came one slot after another
 	steady  bool  // that happened once without a hole: the phase is known
+	// spread is the most by which an arrival came after its slot without being held up.
+	spread time.Duration
 	// arrivals are those on a slot of their own, up to knownPhase.
 	arrivals int8
 }
@@ -54,6 +56,9 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	n := int64((since + interval/2) / interval)
 	s.anchor += time.Duration(n) * interval
 	drift := at - s.anchor
+	if n == 1 {
+		s.spread = max(s.spread, min(drift, share(interval, jitter)))
+	}
 	switch {
 	case n == 1 && drift < 0 && (s.balance <= 0 || !s.steady):
 		// Nearer to the true schedule than the anchor was: nothing arrives before it is sent.
@@ -120,6 +125,19 @@ func (s *slots) early(interval time.Duration) time.Duration {
 func (s *slots) tooEarly(at Instant, interval time.Duration) bool {
 	return at < s.anchor-time.Duration(s.balance-1)*interval-s.early(interval)
 }
+
+// tolerance is how long before the end a noop may be due and still be on its way: at least configured, and
+// half as long again as noops of this stream were seen to come late; where few have come, as jitter allows.
+func (s *slots) tolerance(configured, interval time.Duration) time.Duration {
+	seen := s.spread * 3 / 2
+	if s.arrivals > 0 && s.arrivals < few {
+		seen = share(interval, jitter)
+	}
+	return max(configured, seen)
+}
+
+// few is the number of arrivals up to which their jitter is not known.
+const few = 4
 
 // notDue is how many of the empty slots up to the anchor are due after end, or less than tolerance before
 // it: no noop is owed for them.
