@@ -144,7 +144,11 @@ func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
 	require.Contains(t, r.out.String(), "access denied")
 	kept := regexp.MustCompile(`kept as (\S+\.json\.gz): copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz),`).FindStringSubmatch(r.out.String())
 	require.NotNil(t, kept, r.out.String())
-	t.Cleanup(func() { _ = os.Remove(kept[1]) })
+	t.Cleanup(func() {
+		for _, one := range regexp.MustCompile(`kept as (\S+\.json\.gz):`).FindAllStringSubmatch(r.out.String(), -1) {
+			_ = os.Remove(one[1])
+		}
+	})
 	copyFile(t, kept[1], r.dir.Path(filepath.Join(rundir.ShardsDir, kept[2])))
 	code, text := merge(t, string(r.dir), "unused", nil)
 	require.Equal(t, 0, code, text)
