@@ -87,6 +87,7 @@ build: report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin
 # The script and style of report.html's charts, which bin/soak carries.
 report/html/bundle/page.js: $(wildcard report/html/page/*) package-lock.json | node_modules
 	@npx esbuild report/html/page/main.js --bundle --minify --format=iife --target=es2022 --charset=utf8 \
+		--banner:js="/* uPlot: Copyright (c) 2022 Leon Sorokin, MIT License, https://opensource.org/license/mit */" \
 		--outfile=$@ --log-level=warning
 
 .PHONY: k6-upstream

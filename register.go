@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
 // Package ssesoak is the k6 extension: imported, it registers k6/x/sse, k6/x/soak, the output soak
 // and k6/x/handshake. It stands at the root for `xk6 build --with github.com/sse-soak/sse-soak`.
 package ssesoak

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: AGPL-3.0-only
+
 // Command k6 is Grafana k6 with the extension of this repository compiled in.
 package main
 
