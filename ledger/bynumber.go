@@ -36,7 +36,7 @@ func (b *numberBook) sequence() bool {
 // keepsUp says that the numbers grew about as fast as slots passed: a service that sends a noop again in
 // place of the next one does that, and one that always sends the same number does not.
 func (b *numberBook) keepsUp() bool {
-	slots := b.from + uint64(nearest(b.lastAt-b.since, b.cfg.Interval)) //nolint:gosec // not negative
+	slots := b.from + uint64(nearest(b.lastAt-b.since, b.cfg.Interval))
 	return slots >= 6 && 4*b.numbers.highest >= 3*slots
 }
 
