@@ -29,6 +29,7 @@ const (
 	mostKinds    = 100
 	mostText     = 4096    // bytes
 	mostCount    = 1 << 48 // messages, durations in microseconds
+	mostNoops    = 1 << 37 // of a connection: the sum of all counts of all connections stays below 1 << 64
 	mostLength   = 400 * 24 * time.Hour
 )
 
@@ -132,8 +133,8 @@ func (s *Shard) checkConnections() error {
 		if len(c.ID)+len(c.State)+len(c.Reason) > mostText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
-		counts := []uint64{c.Received, c.Lost, c.Unsent, c.Tail, c.Duplicated, c.Reordered, c.Corrupted, c.Late, c.Messages, c.Last}
-		if slices.Max(counts) > mostCount || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
+		counts := []uint64{c.Received, c.Lost, c.Unsent, c.Tail, c.Duplicated, c.Reordered, c.Corrupted, c.Late, c.Messages, c.Last, c.Hidden}
+		if slices.Max(counts) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
 			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
 		}
 		if details += len(c.Findings) + len(c.Outages); details > mostFindings {

@@ -84,6 +84,9 @@ func TestWhatLaptopsCannotBe(t *testing.T) {
 		"an hour later": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
 			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- began at 2023-11-14 23:13:20 UTC: they are not of one run",
 		}},
+		"hardly at the same time": {[][]*Shard{change(laptop("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
+			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8m0s of the 59m55s that were planned: start them together",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -91,6 +94,54 @@ func TestWhatLaptopsCannotBe(t *testing.T) {
 			require.Len(t, m.Problems, len(c.want), "%q", m.Problems)
 			for i, want := range c.want {
 				require.Contains(t, m.Problems[i], want)
+			}
+		})
+	}
+}
+
+// Of 15 s that two laptops were to hold, 13 s apart left 7 s. A runner that ended early, because the service
+// cut its streams off, ran with the other one all the same.
+func TestLaptopsHaveToRunAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		start, took float64 // of the second; the first starts at 0 and takes 20 s
+		state       RunState
+		suite       string
+		problems    int
+	}{
+		{"together", 0, 20, Finished, "", 0},
+		{"a little later", 5, 20, Finished, "", 0},
+		{"much later", 13, 20, Finished, "", 1},
+		{"cut off early", 2, 3, Finished, "", 0},
+		{"killed", 13, 3, Running, "", 1}, // by its own sentence
+		{"of a suite", 13, 20, Finished, "rampup", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := planFor(2, 4)
+			p.Seconds, p.Suite = 20, c.suite
+			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			for i, r := range []*Runner{&parts[0].Runner, &parts[1].Runner} {
+				r.EndedUS = r.StartedUS + 20e6
+				if i == 1 {
+					r.StartedUS += int64(c.start * 1e6)
+					r.EndedUS = r.StartedUS + int64(c.took*1e6)
+					r.State = c.state
+				}
+			}
+			var m Merged
+			m.Plan, m.Runners = p, []Runner{parts[0].Runner, parts[1].Runner}
+			m.checkOverlap()
+			if c.state != Finished {
+				m.Problems = append(m.Problems, Merge(p, parts).Problems...)
+			}
+			require.Len(t, m.Problems, c.problems, "%q", m.Problems)
+			if c.problems > 0 && c.state == Finished {
+				require.Contains(t, m.Problems[0], "runner 1 on h1 and runner 2 on h2 ran at the same time for only 7s of the 15s that were planned")
+			}
+			if c.state != Finished {
+				require.Contains(t, m.Problems[0], "did not finish: it was killed")
 			}
 		})
 	}
