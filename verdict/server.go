@@ -53,10 +53,30 @@ func parseServerLedger(r io.Reader) (ServerLedger, error) {
 		if e.ID == "" {
 			return nil, fmt.Errorf("line %d has no id", n)
 		}
+		if err := e.check(); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
 		if _, twice := l[e.ID]; twice {
 			return nil, fmt.Errorf("line %d has the id %s a second time", n, e.ID)
 		}
 		l[e.ID] = e
 	}
 	return l, lines.Err()
+}
+
+// mostSent bounds what a server may say of one id, so that the sums of all ids do not overflow.
+const mostSent = 1 << 40
+
+// check refuses what no server can have sent. Last is 0 where noops carry no numbers; Sent may be above
+// Last where the numbering began anew.
+func (e *ServerEntry) check() error {
+	for _, n := range []uint64{e.First, e.Last, e.Sent} {
+		if n > mostSent {
+			return fmt.Errorf("%s has the number %d, above %d", e.ID, n, uint64(mostSent))
+		}
+	}
+	if e.First > 0 && e.Last > 0 && e.Last < e.First-1 {
+		return fmt.Errorf("%s has the last number %d before its first, %d", e.ID, e.Last, e.First)
+	}
+	return nil
 }
