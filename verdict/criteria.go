@@ -35,23 +35,24 @@ func (j *judge) streamCriteria() (out []Judged) {
 	add(Criterion{
 		Name: "connections held to the end", Limit: fmt.Sprint(v.Connections.Planned), Actual: fmt.Sprint(v.Connections.Completed),
 		Pass: v.Connections.Completed == v.Connections.Planned,
-		Why:  "no client is cut off, and each stream ends when asked to",
+		Why:  "no client is cut off, and each stream ends when asked to", weight: restsOn(j.proofs.unheld),
 	}, j.unheld()...)
 	for _, n := range []struct {
 		name, why string
 		count     uint64
+		proof     bool
 		kinds     []string
 	}{
-		{"noops missed", "a message that never came", v.Noops.Missed, []string{"lost", "unsent", "tail", "restarted"}},
-		{"noops duplicated", "a message that came twice", v.Noops.Duplicated, []string{"duplicated"}},
-		{"noops reordered", "a message that was overtaken", v.Noops.Reordered, []string{"reordered"}},
-		{"noops corrupted", "a message whose content was changed", v.Noops.Corrupted, []string{"corrupted"}},
+		{"noops missed", "a message that never came", v.Noops.Missed, j.proofs.missed, []string{"lost", "unsent", "tail", "restarted"}},
+		{"noops duplicated", "a message that came twice", v.Noops.Duplicated, j.proofs.duplicated, []string{"duplicated"}},
+		{"noops reordered", "a message that was overtaken", v.Noops.Reordered, j.proofs.reordered, []string{"reordered"}},
+		{"noops corrupted", "a message whose content was changed", v.Noops.Corrupted, true, []string{"corrupted"}},
 	} {
-		add(Criterion{Name: n.name, Limit: "0", Actual: fmt.Sprint(n.count), Pass: n.count == 0, Why: n.why}, j.sentences(n.kinds...)...)
+		add(Criterion{Name: n.name, Limit: "0", Actual: fmt.Sprint(n.count), Pass: n.count == 0, Why: n.why, weight: restsOn(n.proof)}, j.sentences(n.kinds...)...)
 	}
 	add(Criterion{
 		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(j.short, "none below"),
-		Pass: len(j.short) == 0, Why: "a second opinion that needs no numbers",
+		Pass: len(j.short) == 0, Why: "a second opinion that needs no numbers", weight: byClock,
 	}, j.short...)
 	out = append(out, j.intervalCriterion())
 	late := "any"
@@ -61,7 +62,7 @@ func (j *judge) streamCriteria() (out []Judged) {
 	add(Criterion{
 		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(v.Noops.Late),
 		Pass: p.MaxLate < 0 || v.Noops.Late <= uint64(p.MaxLate), Invalid: j.stoodStill(),
-		Why: "a message that came, but not in time",
+		Why: "a message that came, but not in time", weight: doubtful(j.stoodStill(), byClock),
 	}, j.sentences("late")...)
 	return out
 }
@@ -92,7 +93,7 @@ func (j *judge) countCriteria() (out []Judged) {
 	failed = append(failed, complete...)
 	return append(out, Judged{Criterion{
 		Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
-		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count",
+		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count", weight: byClock,
 	}, failed})
 }
 
@@ -118,10 +119,6 @@ func (j *judge) addAll(list []Judged) {
 }
 
 func (j *judge) add(c Criterion, reasons ...string) {
-	j.v.Criteria = append(j.v.Criteria, c)
-	if c.Pass {
-		return
-	}
 	if len(reasons) == 0 {
 		reasons = []string{fmt.Sprintf("%s: %s, the limit is %s", c.Name, c.Actual, c.Limit)}
 	}
@@ -129,11 +126,7 @@ func (j *judge) add(c Criterion, reasons ...string) {
 	if len(reasons) > most {
 		reasons = append(reasons[:most:most], fmt.Sprintf("… and %d more of this kind (%s: %s)", len(reasons)-most, c.Name, c.Actual))
 	}
-	if c.Advisory {
-		j.v.Warnings = append(j.v.Warnings, reasons...)
-		return
-	}
-	j.v.Reasons = append(j.v.Reasons, reasons...)
+	j.v.Criteria, j.sentencesOf = append(j.v.Criteria, c), append(j.sentencesOf, reasons)
 }
 
 // sentences are the findings of some kinds.
@@ -150,31 +143,13 @@ func (j *judge) sentences(kinds ...string) (out []string) {
 
 func (j *judge) unheld() []string {
 	out := j.sentences("dropped")
+	out = append(out, j.unfinished()...)
 	c := j.v.Connections
-	if c.Unfinished > 0 {
-		out = append(out, fmt.Sprintf("%s not come to %s end: the server did not end the stream within %s of the request to (END_TIMEOUT), or the run was stopped",
-			counted(c.Unfinished, "connection did", "connections did"), either(c.Unfinished, "its", "their"), j.m.Plan.EndTimeout()))
-	}
 	if len(out) == 0 && c.Refused > 0 {
 		out = append(out, fmt.Sprintf("%s refused, so %s not held",
 			counted(c.Refused, "connection was", "connections were"), either(c.Refused, "it was", "they were")))
 	}
 	return out
-}
-
-// outcome chooses pass, fail or invalid. Invalid outranks fail: an incomplete run proves nothing
-// either way, though what it saw is listed.
-func (j *judge) outcome() {
-	j.v.Verdict = Pass
-	for _, c := range j.v.Criteria {
-		switch {
-		case c.Pass, c.Advisory:
-		case c.Invalid:
-			j.v.Verdict = Invalid
-		case j.v.Verdict == Pass:
-			j.v.Verdict = Fail
-		}
-	}
 }
 
 // conclude chooses the outcome of a soak, and says what a pass rests on.

@@ -79,7 +79,7 @@ func (j *judge) evidence() {
 }
 
 // hiddenCriterion limits how many noops may have gone missing unnoticed: by default to none, or to any
-// number where there is only the clock. It comes last: doubt turns a pass into invalid, and excuses no fault.
+// number where there is only the clock.
 func (j *judge) hiddenCriterion() {
 	e, most := j.v.Evidence, j.m.Plan.MaxHidden
 	limit := fmt.Sprint(most)
@@ -91,13 +91,8 @@ func (j *judge) hiddenCriterion() {
 	}
 	j.add(Criterion{
 		Name: "noops that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
-		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, Advisory: j.failed(), Why: "a pass has to rest on what was seen",
+		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, weight: doubt, Why: "a pass has to rest on what was seen",
 	}, fmt.Sprintf("%d of %d noops could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, j.v.Noops.Expected, limit, first(e.Why, "")))
-}
-
-// failed says that a criterion that decides is not met.
-func (j *judge) failed() bool {
-	return slices.ContainsFunc(j.v.Criteria, func(c Criterion) bool { return !c.Pass && !c.Advisory })
 }
 
 // Interval is the time between two noops of a stream, in seconds.
@@ -138,8 +133,8 @@ func off(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
 }
 
-// intervalCriterion refuses to judge a service by an interval that it does not keep. Where only some
-// streams are off, the service fails them.
+// intervalCriterion refuses to judge a service by an interval that it does not keep; faults that do not
+// rest on it fail the run all the same. Where only some streams are off, the service fails them.
 func (j *judge) intervalCriterion() Judged {
 	i := j.v.Interval
 	c := Criterion{
@@ -154,7 +149,7 @@ func (j *judge) intervalCriterion() Judged {
 	}
 	c.Actual += fmt.Sprintf(", %s off", counted(i.Off, "stream", "streams"))
 	if 2*i.Off > j.told {
-		c.Invalid = true
+		c.Invalid, c.weight = true, noInterval
 		return Judged{c, []string{fmt.Sprintf("the service sends a noop every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}}
 	}
 	var reasons []string

@@ -96,6 +96,7 @@ func (j *judge) heldCriteria() {
 	j.add(Criterion{
 		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, j.v.Held.Percent()+" of the plan"),
 		Pass: len(short.sentences) == 0, Invalid: short.stalled, Why: "nothing is known of the time without a stream",
+		weight: doubtful(short.stalled, proven),
 	}, short.sentences...)
 	limit, ok := j.m.Plan.MaxOutage()
 	if !j.m.Plan.Reconnect {
@@ -118,6 +119,7 @@ func (j *judge) heldCriteria() {
 			return took - limit, j.outageSentence(c)
 		})
 		c.Limit, c.Pass, c.Invalid = limit.String(), len(long.sentences) == 0, long.stalled
+		c.weight = doubtful(long.stalled, proven)
 	}
 	j.add(c, long.sentences...)
 }
@@ -173,15 +175,27 @@ func (j *judge) overruns(of func(*shard.Connection) (over time.Duration, sentenc
 
 func (j *judge) outageSentence(c *shard.Connection) string {
 	o, r := c.Longest, j.m.Runners[c.Runner]
-	end := "it was back"
+	end, after := "it was back", "it was back"
 	switch {
 	case o.From >= c.ClosedAt:
-		end = "the end"
+		end, after = "the end", "the end came"
 	case o.From < c.OpenedAt:
-		end = "its first stream opened"
+		end, after = "its first stream opened", "its first stream opened"
 	}
-	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s", c.ID, round(o.To-o.From),
-		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals))
+	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s%s", c.ID, round(o.To-o.From),
+		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefused(o, after))
+}
+
+// lastRefused tells the service's outage from the client's wait for its next attempt.
+func lastRefused(o ledger.Outage, after string) string {
+	if len(o.Refusals) == 0 {
+		return ""
+	}
+	last := o.From
+	for _, r := range o.Refusals {
+		last = max(last, r.Last)
+	}
+	return fmt.Sprintf("; last refused %s after it began, %s %s later", round(last-o.From), after, round(o.To-last))
 }
 
 // refusals puts failed attempts into words, after the text before; "" if there are none.

@@ -48,7 +48,7 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			m.Plan.Reconnect = true
 			lateBy(&m.Connections[0].Record, 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a stream"}, []string{
-			"d-0 had no stream for 31s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503)",
+			"d-0 had no stream for 31s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11s after it began, its first stream opened 20s later",
 		}},
 		{"which may be long", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60

@@ -51,6 +51,8 @@ type judge struct {
 	disagree []string // sentences
 
 	unexplained []string // those of disagree on streams without any other fault
+	proofs      proofs
+	sentencesOf [][]string // why a criterion is not met, by the index of v.Criteria
 }
 
 func (j *judge) connections() {
@@ -90,6 +92,7 @@ func (j *judge) connection(r *shard.Connection) {
 			Note: "sent, by the server's ledger",
 		})
 	}
+	j.prove(r)
 	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
 		j.unexplained = append(j.unexplained, j.disagree[agreed:]...)
 	}
@@ -122,6 +125,32 @@ func (j *judge) connection(r *shard.Connection) {
 			})
 		}
 	}
+}
+
+// prove notes which faults of a connection hold whatever the interval is. A client takes a stream for idle, and
+// gives up waiting for its end, after a number of intervals.
+func (j *judge) prove(r *shard.Connection) {
+	p := &j.proofs
+	switch end := endOf(r); {
+	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endedByError:
+		p.unheld = true
+	}
+	p.missed = p.missed || r.Numbered && r.Lost > 0 || j.sentMore(r)
+	p.duplicated = p.duplicated || r.Numbered && r.Duplicated > 0
+	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
+}
+
+// sentMore says that the server sent more noops than arrived, by its own ledger. What the clock takes for
+// a duplicate may be a noop of a shorter interval.
+func (j *judge) sentMore(r *shard.Connection) bool {
+	e, ok := j.server[r.ID]
+	switch {
+	case !ok || r.Streams == 0 || wasTaken(r):
+		return false
+	case r.Numbered || r.Received == 0:
+		return e.Last > r.Last
+	}
+	return e.First <= 1 && e.Sent > r.Received+r.Corrupted+r.Duplicated
 }
 
 func (j *judge) countState(r *shard.Connection) {

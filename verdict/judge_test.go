@@ -131,8 +131,15 @@ func TestEachCriterionAlone(t *testing.T) {
 			m.Connections[0].State = ledger.Waiting
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server, and it did not come back) after 239 noops"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
-			m.Connections[0].State = ledger.Unfinished
-		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5s of the request to (END_TIMEOUT), or the run was stopped"}},
+			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, ledger.ReasonClient
+		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5s of the request to (END_TIMEOUT)"}},
+		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, "reset"
+			m.Connections[1].State, m.Connections[1].Reason = ledger.Unfinished, ledger.ReasonInterrupted
+		}, Fail, []string{"connections held to the end"}, []string{
+			"1 connection ended with an error after the request to end: reset (once)",
+			"1 connection was stopped before its end: the run was stopped, or the script closed the stream",
+		}},
 		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Facts) {
 			delete(s, "d-0")
 			m.Connections[0].Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}

@@ -66,6 +66,9 @@ func instead(r ledger.Record, f ledger.Finding) string {
 // taken is the reason of a refusal because the id has a stream already.
 const taken = "status 409"
 
+// idle is the reason of a drop because nothing came for a number of planned intervals.
+const idle = "idle"
+
 // refusedBefore adds all attempts if there were several, and what 409 Conflict means.
 func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
 	if n := r.RefusedAttempts(); n > 1 {

@@ -76,7 +76,7 @@ type Connections struct {
 	Completed   int `json:"completed"` // held until the server ended the stream on request
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
-	Unfinished  int `json:"unfinished"` // the server did not end them when asked, or the run was stopped
+	Unfinished  int `json:"unfinished"` // the server did not end them properly when asked, or the run was stopped
 	Unobserved  int `json:"unobserved"`
 	Reconnected int `json:"reconnected"` // number of reconnects, over all connections
 }
@@ -157,9 +157,12 @@ type Criterion struct {
 	Actual  string `json:"actual"`
 	Pass    bool   `json:"pass"`
 	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
-	// Advisory: when not met, it is a warning and does not change the outcome.
+	// Advisory: when not met, it is a warning and does not change the outcome. With Invalid: it gave way
+	// to a criterion that weighs more.
 	Advisory bool   `json:"advisory,omitempty"`
 	Why      string `json:"why"` // what it means for whoever runs the service
+
+	weight weight // see outcome
 }
 
 // A Finding is one fault of one connection, in a sentence.
