@@ -25,6 +25,7 @@ func Account(m *shard.Merged, server ServerLedger, oneClock bool) *Streams {
 	j := &judge{m: m, server: server, facts: Facts{OneClock: oneClock}, listed: map[ledger.Kind]int{}, v: &Verdict{Plan: Planned{m.Plan}}}
 	j.connections()
 	j.times()
+	j.evidence()
 	return &Streams{
 		Connections: j.v.Connections, Noops: j.v.Noops, LatenessMS: j.v.LatenessMS, ConnectMS: j.v.ConnectMS,
 		Server: j.v.Server, judge: j,
@@ -64,4 +65,5 @@ func (s *Streams) fill(v *Verdict) {
 	v.Connections, v.Noops, v.Server = from.Connections, from.Noops, from.Server
 	v.LatenessMS, v.ConnectMS, v.LatencyMS = from.LatenessMS, from.ConnectMS, from.LatencyMS
 	v.Findings, v.Runners, v.Interval = from.Findings, from.Runners, from.Interval
+	v.Evidence = from.Evidence
 }

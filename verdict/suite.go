@@ -110,6 +110,10 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 	if v.Suite == nil {
 		return json.Marshal((*plain)(v))
 	}
+	var evidence *Evidence
+	if v.Evidence.By != "" { // it held streams
+		evidence = &v.Evidence
+	}
 	return json.Marshal(struct {
 		*plain
 		Connections Connections `json:"connections,omitzero"`
@@ -120,7 +124,7 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 		ConnectMS   Quantiles   `json:"connect_ms,omitzero"`
 		Server      Server      `json:"server,omitzero"`
 		Plan        suitePlan   `json:"plan"`
-	}{(*plain)(v), v.Connections, v.Noops, nil, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, suitePlan{
+	}{(*plain)(v), v.Connections, v.Noops, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, suitePlan{
 		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
 		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval,
 	}})

@@ -41,7 +41,7 @@ type Verdict struct {
 	Figures     []Figure    `json:"figures,omitempty"`
 	Connections Connections `json:"connections"`
 	Noops       Noops       `json:"noops"`
-	Evidence    Evidence    `json:"evidence"` // of a soak
+	Evidence    Evidence    `json:"evidence"` // of a soak, and of a suite that holds streams
 	Interval    Interval    `json:"interval_s"`
 	LatenessMS  Quantiles   `json:"lateness_ms"`
 	ConnectMS   Quantiles   `json:"connect_ms"`
