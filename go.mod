@@ -2,6 +2,8 @@ module github.com/sse-soak/sse-soak
 
 go 1.26.0
 
+ignore ./node_modules
+
 require (
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/PuerkitoBio/goquery v1.12.0

@@ -6,10 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"path/filepath"
 
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/ledger"
-	"github.com/sse-soak/sse-soak/store"
 )
 
 // An Encoder makes files of shards, one after the other. It keeps the megabyte that compression
@@ -42,7 +41,7 @@ func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
 
 // Write puts the shard at path, whole or not at all.
 func Write(path string, s *Shard) error {
-	return store.Folder(filepath.Dir(path)).Write(filepath.Base(path), func(w io.Writer) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
 		return new(Encoder).write(w, s)
 	})
 }

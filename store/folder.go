@@ -2,17 +2,15 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/google/renameio/v2"
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
 )
 
-// A Folder is a store on this machine. Its files are synced to the disk before they take the
-// place of what was there, so that a killed process, or machine, leaves the one or the other.
+// A Folder is a store on this machine. Its files are written whole or not at all (atomicfile).
 type Folder string
 
 var _ Store = Folder("")
@@ -30,19 +28,7 @@ func (f Folder) Put(ctx context.Context, name string, data []byte) error {
 
 // Write is Put for what is better written bit by bit.
 func (f Folder) Write(name string, fill func(io.Writer) error) error {
-	// Beside its place: a rename cannot leave a file system. Readable: who merges need not be who ran.
-	file, err := renameio.NewPendingFile(f.At(name), renameio.WithTempDir(string(f)), renameio.WithStaticPermissions(0o644))
-	if err == nil {
-		err = fill(file)
-		if err == nil {
-			err = file.CloseAtomicallyReplace()
-		}
-		err = errors.Join(err, file.Cleanup()) // nothing where it was replaced
-	}
-	if err != nil {
-		return fmt.Errorf("write %s: %w", f.At(name), err)
-	}
-	return nil
+	return atomicfile.Write(f.At(name), fill)
 }
 
 // Names implements Store.

@@ -1,0 +1,21 @@
+package verdict
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A verdict is made from files: nothing that it needs talks to a cloud.
+func TestAVerdictNeedsNoCloud(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".").Output()
+	require.NoError(t, err)
+	for pkg := range strings.FieldsSeq(string(out)) {
+		for _, sdk := range []string{"gocloud.dev", "github.com/aws/", "cloud.google.com/", "github.com/Azure/"} {
+			require.False(t, strings.HasPrefix(pkg, sdk), pkg)
+		}
+	}
+}
