@@ -167,7 +167,8 @@ func TestBusyCoresLoseNothing(t *testing.T) {
 	v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Zero(t, v.Noops.Missed)
-	require.True(t, v.Generator.Starved, "%+v", v.Generator)
+	// How long depends on what else runs here; that is what Starved says, and the share is its limit's.
+	require.Greater(t, v.Generator.RunDelaySeconds, v.Generator.CPUSeconds, "%+v", v.Generator)
 }
 
 func TestResultsThatCannotBeWritten(t *testing.T) {
