@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -153,9 +154,8 @@ func TestAMachineThatStandsStillDropsNothing(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 }
 
-func TestBusyCoresLoseNothing(t *testing.T) {
-	t.Parallel()
-	for range 4 {
+func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any other test
+	for range 8 * runtime.NumCPU() { // so many that runners wait for over 5 % of the time, whatever else runs here
 		burner := exec.Command("sh", "-c", "while :; do :; done")
 		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		require.NoError(t, burner.Start())
@@ -167,8 +167,7 @@ func TestBusyCoresLoseNothing(t *testing.T) {
 	v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Zero(t, v.Noops.Missed)
-	// How long depends on what else runs here; that is what Starved says, and the share is its limit's.
-	require.Greater(t, v.Generator.RunDelaySeconds, v.Generator.CPUSeconds, "%+v", v.Generator)
+	require.True(t, v.Generator.Starved, "%+v", v.Generator)
 }
 
 func TestResultsThatCannotBeWritten(t *testing.T) {

@@ -113,22 +113,20 @@ func TestAServiceThatStallsIsToBlame(t *testing.T) {
 	require.Contains(t, reasons(v), "the lowest load is sustained: bad")
 }
 
-// Where all cores are taken by others nothing that is slow is the service's. The scheduler may let runners
-// and service through all the same, and then nothing is slow.
+// Where all cores are taken by others nothing that is slow is the service's. The loops have a higher priority
+// where that is allowed: at the same one the scheduler may let 200 requests a second through all the same.
 func TestAStarvedGeneratorBlamesNobody(t *testing.T) {
 	var came atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { came.Add(1); return false })
 	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)
 	await(t, "requests come", func() bool { return came.Load() > 100 })
-	busy := exec.Command("sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
+	busy := exec.Command("nice", "-n", "-10", "sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
 	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	require.NoError(t, busy.Start())
 	time.Sleep(5 * time.Second) // the fault itself
 	require.NoError(t, syscall.Kill(-busy.Process.Pid, syscall.SIGKILL))
 	_ = busy.Wait()
 	v := r.judged()
-	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
-	if v.Verdict == verdict.Invalid {
-		require.Contains(t, reasons(v), "the lowest load is sustained: generator: ")
-	}
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "the lowest load is sustained: generator: ")
 }

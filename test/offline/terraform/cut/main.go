@@ -1,7 +1,7 @@
 // Command cut makes schema.json, which holds what infra/terraform uses of the AWS provider's schema:
 //
-//	terraform -chdir=infra/terraform init && terraform -chdir=infra/terraform providers schema -json >/tmp/schema.json
-//	cd test/offline/terraform && go run ./cut ../../../infra/terraform </tmp/schema.json >schema.json
+//	terraform -chdir=infra/terraform init && terraform -chdir=infra/terraform providers schema -json >schema.json
+//	cd test/offline/terraform && go run ./cut ../../../infra/terraform <../../../schema.json >schema.json
 package main
 
 import (
