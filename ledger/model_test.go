@@ -165,8 +165,9 @@ func (s *story) play() Record {
 		}
 		l.Noop(n)
 	}
-	l.AskedToEnd(s.end)
-	l.Closed(s.end+time.Millisecond, "server", true, false)
+	end := s.end + l.Undecided(s.end) // as the scripts do
+	l.AskedToEnd(end)
+	l.Closed(end+time.Millisecond, "server", true, false)
 	return l.Record()
 }
 

@@ -92,7 +92,7 @@ func TestNumberedStreamsAreExact(t *testing.T) {
 			return ""
 		}
 		switch {
-		case uint64(s.lost) < r.Missed() || uint64(s.lost) > r.Missed()+r.Hidden: // a last slot may be undecided
+		case r.Missed() != uint64(s.lost):
 			return "missed is not what was lost"
 		case r.Duplicated != uint64(s.duplicates), r.Corrupted != uint64(s.corrupted), r.Reordered != uint64(s.swaps):
 			return "another fault was counted than was made"
