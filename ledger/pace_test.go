@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The interval that the service keeps, whatever was planned.
+func TestTheIntervalIsMeasured(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []float64{.3, .5, .75, .8, .99, 1, 1.01, 1.2, 1.5, 2.5} {
+		for _, numbered := range []bool{false, true} {
+			for _, loses := range []bool{false, true} {
+				var noops []Noop
+				for n := range 40 {
+					if loses && n%9 == 5 {
+						continue
+					}
+					number := uint64(0)
+					if numbered {
+						number = uint64(n + 1)
+					}
+					jitter := .02 * float64(n*7%10) // of an interval
+					noops = append(noops, noopAt(15*sec, kept*(float64(n+1)+jitter), number))
+				}
+				r := playAt(15*sec, kept*41, noops...)
+				require.InDelta(t, kept*15, r.Interval.Seconds(), .01*kept*15, "numbered %v, loses %v: %+v", numbered, loses, r)
+				if off := kept < .98 || kept > 1.02; off {
+					require.Greater(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "numbered %v, loses %v: %+v", numbered, loses, r)
+				} else {
+					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100)
+				}
+			}
+		}
+	}
+}
+
+// A hold-up, at any moment and of any length, does not change the interval that is measured.
+func TestAHoldUpDoesNotChangeTheInterval(t *testing.T) {
+	t.Parallel()
+	for _, numbered := range []bool{false, true} {
+		for from := range 14 {
+			for _, held := range []float64{.3, .49, .51, .8, 1, 1.49, 1.5, 2.2, 3.7} {
+				var noops []Noop
+				until := .6 + float64(from) + held
+				for n := range 15 {
+					at, number := .6+float64(n), uint64(0)
+					if n >= from {
+						at = max(at, until)
+					}
+					if numbered {
+						number = uint64(n + 1)
+					}
+					noops = append(noops, noopAt(15*sec, at, number))
+				}
+				r := playAt(15*sec, 19, noops...)
+				if r.Interval > 0 {
+					require.LessOrEqual(t, (r.Interval - 15*sec).Abs(), r.IntervalError+15*sec/100, "held %v from %d, numbered %v: %+v", held, from, numbered, r)
+				}
+			}
+		}
+	}
+}
+
+// At a whole multiple of the planned interval nobody can tell a slower service from one that loses noops,
+// unless they are numbered: then none is lost, and the interval is another one.
+func TestATwiceAsLongIntervalIsLossesWithoutNumbers(t *testing.T) {
+	t.Parallel()
+	for _, kept := range []int{2, 4} {
+		for _, numbered := range []bool{false, true} {
+			var noops []Noop
+			for n := range 20 {
+				number := uint64(0)
+				if numbered {
+					number = uint64(n + 1)
+				}
+				noops = append(noops, noopAt(15*sec, float64(kept*(n+1)), number))
+			}
+			r := playAt(15*sec, float64(kept*20)+.4, noops...)
+			require.Positive(t, r.Missed(), "the slots between owe noops, numbered %v: %+v", numbered, r)
+			if numbered {
+				require.Equal(t, time.Duration(kept)*15*sec, r.Interval)
+			} else {
+				require.Equal(t, 15*sec, r.Interval)
+			}
+		}
+	}
+}
