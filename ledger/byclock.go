@@ -34,55 +34,30 @@ const knownPhase = 5
 
 func (b *clockBook) noop(n *Noop) (a Arrival) {
 	interval := b.cfg.Interval
-	gap := n.At - b.lastAt
 	if b.early.doubledBy(n.At, interval) {
 		b.takeForDuplicate()
 	}
 	b.early = earlyArrival{}
-	before := b.slots.anchor
-	doubt := b.slots.balance > 0
-	first := !b.sawNoop
-	burst := b.inBurst(n.At)
+	gap, before, first := n.At-b.lastAt, b.slots.anchor, !b.sawNoop
+	doubt, burst := b.slots.balance > 0, b.inBurst(n.At)
 	if b.tellsPace(n.At) && b.measures(n.At) {
 		b.pace.gap(n.At, interval)
 	}
-	ahead := doubt && !b.slots.stands(b.lastAt, interval)
-	inStep := ahead && !b.slots.steady && (gap-interval).Abs() < share(interval, early)
-	if b.loose && (gap-interval).Abs() < share(interval, early) {
-		b.hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
-	}
-	b.loose = !first && !b.slots.steady && !doubt && gap > interval+share(interval, jitter)
-	slotsPassed := b.passed(n.At)
-	b.loose = b.loose && slotsPassed == 1
-	switch {
-	case inStep: // the last arrival was on a slot of its own after all: these two tell the phase
-		b.slots.anchor, slotsPassed = n.At, 1
-	case ahead && slotsPassed > 0: // the last arrival was late, and its slot not due yet: that is to be filled now
-		b.slots.balance--
-		slotsPassed++
-	}
 	ordinal := b.noops() + 1
-	if slotsPassed == 0 && (!doubt || b.slots.tooEarly(n.At, interval)) {
-		if doubt || !b.phaseUnknown(n.At, gap) {
-			b.duplicated++
-			b.found(KindDuplicated, ordinal-1, n.At)
-			return a
-		}
-		b.slots.anchor, slotsPassed = n.At, 1
+	passed, again := b.place(n.At, gap)
+	if again {
+		b.duplicated++
+		b.found(KindDuplicated, ordinal-1, n.At)
+		return a
 	}
-	if doubt && b.pendingGap > 0 { // it is now decided how late the previous noop was
-		was := b.pendingGap - time.Duration(b.pendingSlot)*interval
-		if slotsPassed == 0 {
-			was = b.pendingGap - interval
-		}
-		b.lateBy(&a, ordinal-1, b.lastAt, was)
-		b.pendingGap = 0
+	if doubt {
+		b.settleLateness(&a, ordinal-1, passed)
 	}
-	b.silence(b.lastAt, b.slots.book(n.At, slotsPassed, 1, 0, burst, true))
+	b.silence(b.lastAt, b.slots.book(n.At, passed, 1, 0, burst, true))
 	switch {
-	case slotsPassed > 1:
-		b.pendingGap, b.pendingSlot = gap, slotsPassed
-	case slotsPassed == 0: // or it is a copy of the one before, and the noop of the slot is lost
+	case passed > 1:
+		b.pendingGap, b.pendingSlot = gap, passed
+	case passed == 0: // or it is a copy of the one before, and the noop of the slot is lost
 		b.hidden++
 		b.lateBy(&a, ordinal, n.At, b.heldUp(n.At))
 	default:
@@ -92,12 +67,58 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 		b.early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
 	}
 	if first {
-		b.begin(n.At, slotsPassed)
+		b.begin(n.At, passed)
 	}
 	b.gapClock(n.At, gap)
 	a.Counted, b.sawNoop = true, true
 	b.count(n)
 	return a
+}
+
+// place puts an arrival on its slot and says how many slots that is past the last one, 0 for one that was
+// in doubt. again says that there is no slot for it: it is a copy.
+func (b *clockBook) place(at Instant, gap time.Duration) (passed int64, again bool) {
+	interval := b.cfg.Interval
+	doubt, steady := b.slots.balance > 0, b.slots.steady
+	ahead := doubt && !b.slots.stands(b.lastAt, interval)
+	regular := (gap - interval).Abs() < share(interval, early)
+	if b.loose && regular {
+		b.hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
+	}
+	loose := b.sawNoop && !steady && !doubt && gap > interval+share(interval, jitter)
+	passed = b.passed(at)
+	b.loose = loose && passed == 1
+	switch {
+	case ahead && !steady && regular: // the last arrival was on a slot of its own after all: these two tell the phase
+		b.slots.anchor, passed = at, 1
+	case ahead && passed > 0: // the last arrival was late, and its slot not due yet: that is to be filled now
+		b.slots.balance--
+		passed++
+	}
+	switch {
+	case passed > 0:
+	case doubt:
+		again = b.slots.tooEarly(at, interval)
+	case b.phaseUnknown(at, gap):
+		b.slots.anchor, passed = at, 1
+	default:
+		again = true
+	}
+	return passed, again
+}
+
+// settleLateness decides how late the noop before was: what came next tells whether the slots before it
+// were lost or late with it.
+func (b *clockBook) settleLateness(a *Arrival, ordinal uint64, passed int64) {
+	if b.pendingGap <= 0 {
+		return
+	}
+	was := b.pendingGap - time.Duration(b.pendingSlot)*b.cfg.Interval
+	if passed == 0 {
+		was = b.pendingGap - b.cfg.Interval
+	}
+	b.lateBy(a, ordinal, b.lastAt, was)
+	b.pendingGap = 0
 }
 
 // tellsPace says that a noop counts for the interval that is measured: what comes soon after another may
