@@ -58,6 +58,7 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	case passed > 1:
 		b.pendingGap, b.pendingSlot = gap, passed
 	case passed == 0: // or it is a copy of the one before, and the noop of the slot is lost
+		b.filled++
 		b.hidden++
 		b.lateBy(&a, ordinal, n.At, b.heldUp(n.At))
 	default:

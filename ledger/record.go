@@ -31,6 +31,9 @@ type Record struct {
 	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
 	// Hidden is how many more noops may have been lost without a trace; see docs/accounting.md.
 	Hidden uint64 `json:"could_hide,omitempty"`
+	// Filled is how many of these came right behind a late one, where only the clock tells: each may be a
+	// copy in place of a noop that is lost. Not even the number that the server says it sent decides that.
+	Filled uint64 `json:"could_be_copies,omitempty"`
 
 	// Interval is the average time between two noops, 0 if too few came to measure it; IntervalError is
 	// by how much it may be off.

@@ -8,7 +8,7 @@ import (
 // A sum is the result of one of the two counts.
 type sum struct {
 	received, unsent, tail, duplicated, reordered, corrupted, late uint64
-	hidden                                                         uint64
+	filled, hidden                                                 uint64
 	maxGap, maxLateness                                            time.Duration
 
 	findings []Finding
@@ -46,5 +46,5 @@ func (s *sum) found(kind Kind, from uint64, at Instant) {
 func (s *sum) fill(r *Record) {
 	r.Received, r.Unsent, r.Tail = s.received, s.unsent, s.tail
 	r.Duplicated, r.Reordered, r.Corrupted, r.Late = s.duplicated, s.reordered, s.corrupted, s.late
-	r.Hidden, r.MaxGap, r.MaxLateness = s.hidden, s.maxGap, s.maxLateness
+	r.Filled, r.Hidden, r.MaxGap, r.MaxLateness = s.filled, s.hidden, s.maxGap, s.maxLateness
 }

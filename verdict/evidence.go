@@ -31,21 +31,24 @@ func (e Evidence) Basis() string {
 	return "numbers and clock"
 }
 
-// hidden is how many noops of a connection may be lost without a trace: none, where the server says
-// how many it sent and that many arrived.
+// hidden is how many noops of a connection may be lost without a trace: none, where the server says which
+// were sent last; where it says how many, and that many arrived, only those in whose place a copy may have
+// come.
 func (j *judge) hidden(r *shard.Connection) uint64 {
 	e, ok := j.server[r.ID]
 	switch {
 	case !ok || wasTaken(r):
 		return r.Hidden
-	case r.Numbered, e.First <= 1 && e.Sent <= r.Received+r.Corrupted+r.Missed():
+	case r.Numbered:
 		return 0
+	case e.First <= 1 && e.Sent <= r.Received+r.Corrupted+r.Missed():
+		return r.Filled
 	}
 	return r.Hidden
 }
 
-// evidence says what the counts rest on. Without a ledger of the server, one stream that only the clock
-// judges makes it the clock.
+// evidence says what the counts rest on. One stream that only the clock judges makes it the clock: there
+// is no ledger of the server, or none that tells.
 func (j *judge) evidence() {
 	e := &j.v.Evidence
 	e.By, e.Why = ByNumbers, []string{}
@@ -55,22 +58,23 @@ func (j *judge) evidence() {
 	var byClock, hiding int
 	for i := range j.m.Connections {
 		c := &j.m.Connections[i]
-		if c.Received > 0 && !c.Numbered {
+		n := j.hidden(c)
+		if c.Received > 0 && !c.Numbered && (j.server == nil || n > 0) {
 			byClock++
 		}
-		if n := j.hidden(c); n > 0 {
+		if n > 0 {
 			e.CouldHide += n
 			hiding++
 		}
 	}
-	if byClock > 0 && j.server == nil {
+	if byClock > 0 {
 		e.By = ByClock
 	}
 	if hiding == 0 {
 		return
 	}
 	if byClock > 0 {
-		e.Why = append(e.Why, fmt.Sprintf("on %s the noops carry no ids that count 1, 2, 3 …: a lost first noop looks like a service that began an interval later, and a noop that was due right before the end may have been on its way",
+		e.Why = append(e.Why, fmt.Sprintf("on %s the noops carry no ids that count 1, 2, 3 …: a lost first noop looks like a service that began an interval later, and a noop that was due right before the end may have been on its way, and one that came together with a late one may be its copy",
 			counted(byClock, "stream", "streams")))
 	}
 	if byClock < hiding {

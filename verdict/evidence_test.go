@@ -51,4 +51,16 @@ func TestEvidence(t *testing.T) {
 		m.Plan.MaxHidden = 1
 		require.Equal(t, Pass, Judge(m, nil, Facts{}).Verdict)
 	})
+	t.Run("the server's count does not tell a copy from the noop in whose place it came", func(t *testing.T) {
+		t.Parallel()
+		m, server := clean()
+		m.Connections[1].Numbered, m.Connections[1].Last = false, 0
+		m.Connections[1].Hidden, m.Connections[1].Filled = 3, 2
+		v := Judge(m, server, Facts{})
+		require.Equal(t, Pass, v.Verdict, v.Reasons)
+		require.Equal(t, ByClock, v.Evidence.By)
+		require.EqualValues(t, 2, v.Evidence.CouldHide)
+		m.Plan.MaxHidden = 0
+		require.Equal(t, Invalid, Judge(m, server, Facts{}).Verdict)
+	})
 }
