@@ -54,7 +54,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 
 // believe decides by the first noop whether the ids can number the noops of this connection.
 func (l *Ledger) believe(n *Noop) {
-	if b := l.numbers(); b != nil && (n.OtherID || !b.plausible(n.At, n.Number)) {
+	if b := l.byNumber; b != nil && (n.OtherID || !b.plausible(n.At, n.Number)) {
 		l.byNumber, l.foreignIDs = nil, n.OtherID || n.Number > 0
 		l.say()
 	}
@@ -64,21 +64,9 @@ func (l *Ledger) believe(n *Noop) {
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if number == 0 || l.byNumber == nil && l.clock.noops() > 0 {
-		return
-	}
-	if b := l.numbers(); b != nil && (l.clock.noops() > 0 || b.plausible(at, number)) {
+	if b := l.byNumber; b != nil && number > 0 && (l.clock.noops() > 0 || b.plausible(at, number)) {
 		b.message(at, number)
 	}
-}
-
-// numbers is the count by number, nil if the ids are known to be no sequence.
-func (l *Ledger) numbers() *numberBook {
-	if l.byNumber == nil && !l.foreignIDs {
-		l.byNumber = &numberBook{book: book{life: &l.life}}
-		l.byNumber.opened(l.openedAt)
-	}
-	return l.byNumber
 }
 
 // decides is the count that the record shows: by number, if the whole stream looks like a sequence and
@@ -104,7 +92,7 @@ func (l *Ledger) say() {
 	switch b := l.byNumber; {
 	case b != nil && b.sequence():
 		is = sequence
-	case b != nil || l.foreignIDs:
+	case b != nil && l.clock.noops() > 0 || l.foreignIDs:
 		is = another
 	}
 	if is == l.says {

@@ -78,7 +78,7 @@ type Ledger struct {
 
 	life
 	clock      clockBook
-	byNumber   *numberBook // nil: no noop had a number yet, or foreignIDs is set
+	byNumber   *numberBook // from the start, for what happens before the first noop; nil: noops have no numbers
 	foreignIDs bool        // the ids do not number the noops of this connection
 	says       opinion     // what this stream has told the others about the ids
 
@@ -94,6 +94,7 @@ type Ledger struct {
 func New(id string, cfg *Config) *Ledger {
 	l := &Ledger{life: life{cfg: cfg}, rec: Record{ID: id, State: Planned}}
 	l.clock.life = &l.life
+	l.byNumber = &numberBook{book: book{life: &l.life}}
 	return l
 }
 

@@ -26,13 +26,15 @@ func (s *sum) find(f Finding) {
 	s.findings = append(s.findings, f)
 }
 
-// withdraw removes the finding of that kind and time.
+// withdraw removes the newest finding of that kind and time.
 func (s *sum) withdraw(kind Kind, at Instant) {
-	before := len(s.findings)
-	s.findings = slices.DeleteFunc(s.findings, func(f Finding) bool { return f.Kind == kind && f.At == at })
-	if len(s.findings) == before {
-		s.unlisted--
+	for i, f := range slices.Backward(s.findings) {
+		if f.Kind == kind && f.At == at {
+			s.findings = slices.Delete(s.findings, i, i+1)
+			return
+		}
 	}
+	s.unlisted--
 }
 
 // found is find without room for a Finding on the caller's stack; see Ledger.Noop.
