@@ -78,15 +78,15 @@ sse-fanout: build ## measure how long a broadcast takes to reach every event str
 	@bin/soak run fanout --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
 .PHONY: build
-build: report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
+build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'
 	@mkdir -p bin
-	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend ./bench
-	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./k6
+	@CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o bin/ ./cmd/soak ./backend ./tools/bench
+	@CGO_ENABLED=0 $(GO) build -trimpath -o bin/k6 ./cmd/k6
 
 # The script and style of report.html's charts, which bin/soak carries.
-report/html/bundle/page.js: $(wildcard report/html/page/*) package-lock.json | node_modules
-	@npx esbuild report/html/page/main.js --bundle --minify --format=iife --target=es2022 --charset=utf8 \
+internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) package-lock.json | node_modules
+	@npx esbuild internal/report/html/page/main.js --bundle --minify --format=iife --target=es2022 --charset=utf8 \
 		--banner:js="/* uPlot: Copyright (c) 2022 Leon Sorokin, MIT License, https://opensource.org/license/mit */" \
 		--outfile=$@ --log-level=warning
 
@@ -110,7 +110,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, tsc, eslint, shell
 	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(GOLANGCI) run
 	@npx tsc --project tsconfig.json
-	@npx tsc --project report/html/tsconfig.json
+	@npx tsc --project internal/report/html/tsconfig.json
 	@npx eslint --max-warnings 0 .
 	@.ci/shellcheck
 
@@ -128,7 +128,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
-	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./e2e
+	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./test/e2e
 
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
 .PHONY: campaign
@@ -141,33 +141,33 @@ campaign-sample: build ## the same thirty scenarios every time
 
 .PHONY: report-test
 report-test: build ## report.html in a real browser (chromium), from disk, without a network
-	$(GO) test -count=1 -tags browser -run Browser -v ./report/html
+	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html
 
 .PHONY: report-pictures
 report-pictures: build ## take the pictures of docs/report.md from the latest run
-	@bin/soak report '$(OUT)/latest' && node report/html/browser/screenshots.js '$(OUT)/latest/report.html' docs/report
+	@bin/soak report '$(OUT)/latest' && node internal/report/html/browser/screenshots.js '$(OUT)/latest/report.html' docs/report
 
 .PHONY: dashboards-test
 dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak
-	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./grafana/live
+	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./test/dashboards
 
 # Side by side: mostly they wait. CALIBRATE makes nginx's silence a real one of 100 s.
 .PHONY: live-test
 live-test: build ## stack-test, dashboards-test and a stream that is silent for 100 s
 	@mkdir -p certs/server
-	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -v ./stack ./grafana/live ./nginx
+	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -v ./test/stack ./test/dashboards ./nginx
 
 .PHONY: calibrate
 calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root), 100 s of silence
 	CALIBRATE=1 $(GO) test -count=1 -run Silence -v ./nginx
-	CALIBRATE=1 CLEAN_RUNS=50 $(GO) test -count=1 -tags e2e -timeout 60m -parallel 6 -v ./e2e
+	CALIBRATE=1 CLEAN_RUNS=50 $(GO) test -count=1 -tags e2e -timeout 60m -parallel 6 -v ./test/e2e
 
 .PHONY: bench
 bench: build ## measure memory and CPU per connection, beside the peers' figures
 	@bin/bench
 
 .env: .env.example
-	@stack/env .env
+	@infra/compose/env .env
 
 .PHONY: up
 up: .env ## start the stack: nginx, backend, Prometheus, Grafana (docs/stack.md)
@@ -187,19 +187,19 @@ logs: .env ## follow the logs of the stack
 
 .PHONY: certs
 certs: ## make a local authority, a certificate for the stack's TLS and four for clients in certs/
-	@stack/certs certs $(NAMES)
+	@infra/compose/certs certs $(NAMES)
 
 .PHONY: stack-test
 stack-test: build ## start the stack, soak through it, restart the backend, take it down (Docker)
 	@mkdir -p certs/server
-	$(GO) test -count=1 -tags stack -timeout 45m -v ./stack
+	$(GO) test -count=1 -tags stack -timeout 45m -v ./test/stack
 
 # k8s-soak needs a cluster with the k6-operator, and the images in it: docs/kubernetes.md.
 OVERLAY ?= local
 
 .PHONY: images
 images: build ## build the images that run on Kubernetes: sse-soak/k6 and sse-soak/backend
-	docker build --file k6/Dockerfile --tag sse-soak/k6:local .
+	docker build --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
 	docker build --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
 
 .PHONY: k8s-soak
@@ -208,7 +208,7 @@ k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/kubernete
 
 .PHONY: e2e-k8s
 e2e-k8s: build ## soaks on a real cluster: clean ones, and every way to lose a runner
-	$(GO) test -count=1 -tags k8s -timeout 90m -v ./e2e/k8s
+	$(GO) test -count=1 -tags k8s -timeout 90m -v ./test/cluster
 
 # AWS (docs/aws.md). What CONNECTIONS and NOOP_INTERVAL say when the stack is made holds for its soaks.
 bin/soak-aws: FORCE

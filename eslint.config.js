@@ -3,10 +3,10 @@ import js from '@eslint/js';
 import globals from 'globals';
 
 export default [
-  { ignores: ['node_modules/', 'bin/', 'results/', 'report/html/bundle/'] },
+  { ignores: ['node_modules/', 'bin/', 'results/', 'internal/report/html/bundle/'] },
   js.configs.recommended,
   {
-    files: ['load-tests/**/*.js', 'examples/*.js', 'bench/**/*.js', 'e2e/**/*.js'],
+    files: ['load-tests/**/*.js', 'examples/*.js', 'tools/bench/**/*.js', 'test/e2e/**/*.js'],
     languageOptions: {
       ecmaVersion: 2022,
       globals: {
@@ -34,7 +34,7 @@ export default [
   },
   { files: ['examples/*.js'], rules: { 'no-console': 'off' } }, // a first script says what it sees
   {
-    files: ['report/html/**/*.js'],
+    files: ['internal/report/html/**/*.js'],
     languageOptions: { ecmaVersion: 2023, globals: { ...globals.browser, process: 'readonly' } },
     rules: { 'no-console': 'error', 'prefer-const': 'error', eqeqeq: 'error', curly: 'error', 'no-var': 'error', 'no-shadow': 'error' },
   },

@@ -175,7 +175,7 @@ func TestTLS(t *testing.T) {
 	}
 	c := site(t, 1)
 	certs := filepath.Join(c.Dir, "certs")
-	out, err := exec.Command("../stack/certs", certs).CombinedOutput()
+	out, err := exec.Command("../infra/compose/certs", certs).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	c.Site.TLSListen = freePort(t)
 	c.Site.Certificate, c.Site.Key = filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem")

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/cluster"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func attachCommand(outcome *verdict.Outcome) *cobra.Command {
@@ -56,12 +56,12 @@ func attach(parent context.Context, s settings, stdout io.Writer) (verdict.Outco
 	if ses.plan, ses.place, err = ses.client.Find(gentle, ses.namespace, s.plan.TestID); err != nil {
 		return "", err
 	}
-	if ses.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
-		ses.dir = rundir.Dir(filepath.Join(s.out, s.plan.TestID)) // of the soak that was cut off
-	} else if err := ses.dir.Begin(0, rundir.NewManifest(0, ses.plan.RunID, false)); err != nil {
+	if ses.dir, err = results.Create(s.out, s.plan.TestID); err != nil {
+		ses.dir = results.Dir(filepath.Join(s.out, s.plan.TestID)) // of the soak that was cut off
+	} else if err := ses.dir.Begin(0, results.NewManifest(0, ses.plan.RunID, false)); err != nil {
 		return "", err
 	}
-	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+	if err := ses.dir.WriteJSON(results.PlanFile, ses.plan); err != nil {
 		return "", err
 	}
 	if err := ses.reachTarget(gentle); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 // The bucket of the local overlay is what runners and soak need of S3, also after a restart.

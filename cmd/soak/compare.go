@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/baseline"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func compareCommand(outcome *verdict.Outcome) *cobra.Command {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/sse-soak/sse-soak/cluster"
-	"github.com/sse-soak/sse-soak/resources"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/target"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // clusterSettings are the flags that matter on Kubernetes only.
@@ -76,7 +76,7 @@ func soakOnCluster(parent context.Context, s settings, stdout io.Writer) (verdic
 		}
 		return "", err
 	}
-	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+	if err := ses.dir.WriteJSON(results.PlanFile, ses.plan); err != nil {
 		return "", err
 	}
 	if err := ses.client.Create(gentle, manifests.TestRun, ses.plan.TestID, ses.targets[0].Token); err != nil {
@@ -104,7 +104,7 @@ func newClusterSession(s settings, stdout io.Writer) (*clusterSession, error) {
 		return nil, err
 	}
 	ses := &clusterSession{client: client}
-	ses.session = session{settings: s, stdout: stdout, run: rundir.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()}}
+	ses.session = session{settings: s, stdout: stdout, run: results.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()}}
 	return ses, nil
 }
 

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/cluster"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 // buildOverlay finds an overlay by name or path.
@@ -52,10 +52,10 @@ func (s *clusterSession) prepare(ctx context.Context, m *cluster.Manifests) (err
 	case s.own && len(others) > 0:
 		return fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", others[0], s.namespace)
 	}
-	if s.dir, err = rundir.Create(s.out, s.plan.TestID); err != nil {
+	if s.dir, err = results.Create(s.out, s.plan.TestID); err != nil {
 		return err
 	}
-	if err := s.dir.Begin(0, rundir.NewManifest(0, s.plan.RunID, s.own)); err != nil {
+	if err := s.dir.Begin(0, results.NewManifest(0, s.plan.RunID, s.own)); err != nil {
 		return err
 	}
 	s.say("preparing the namespace " + s.namespace)

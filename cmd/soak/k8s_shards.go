@@ -7,9 +7,9 @@ import (
 	"net/url"
 	"slices"
 
-	"github.com/sse-soak/sse-soak/cluster"
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 // openShards opens the place of the shards as it is reached from here.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {

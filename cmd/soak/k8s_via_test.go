@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // On AWS the runners go by an address that the machine of soak does not reach.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/cluster"
-	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // watch waits for the run's end while it samples and shows progress.

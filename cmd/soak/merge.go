@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/report"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/store"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
@@ -62,7 +62,7 @@ const mergeMemory = 900 << 20
 
 // bring is the folder of a run, which comes to out first where it is in a bucket. problems are
 // what did not come.
-func bring(place, out string) (d rundir.Dir, problems []string, err error) {
+func bring(place, out string) (d results.Dir, problems []string, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	from, err := store.Open(ctx, place)
@@ -71,12 +71,12 @@ func bring(place, out string) (d rundir.Dir, problems []string, err error) {
 	}
 	defer from.Close()
 	if folder, ok := from.(store.Folder); ok {
-		return rundir.Dir(folder), nil, nil
+		return results.Dir(folder), nil, nil
 	}
 	ctx, cancel := context.WithTimeout(telling(ctx), fetchWithin)
 	defer cancel()
 	said := time.Now()
-	return rundir.Fetch(ctx, from, out, func(done, of int) {
+	return results.Fetch(ctx, from, out, func(done, of int) {
 		if time.Since(said) > 2*time.Second {
 			said = time.Now()
 			fmt.Fprintf(os.Stderr, "fetched %d of %d files\n", done, of)
@@ -86,7 +86,7 @@ func bring(place, out string) (d rundir.Dir, problems []string, err error) {
 
 // judge makes the verdict of a run from its files, and every report. against is the run to
 // compare with, "" for the last that passed; problems are what made the files incomplete before.
-func judge(d, against rundir.Dir, problems ...string) (*verdict.Verdict, error) {
+func judge(d, against results.Dir, problems ...string) (*verdict.Verdict, error) {
 	v, m, err := d.Judge(problems...)
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func judge(d, against rundir.Dir, problems ...string) (*verdict.Verdict, error) 
 }
 
 // conclude judges the run in d, and tells its verdict and where the report is.
-func conclude(d rundir.Dir, stdout io.Writer) (verdict.Outcome, error) {
+func conclude(d results.Dir, stdout io.Writer) (verdict.Outcome, error) {
 	v, err := judge(d, "")
 	if err != nil {
 		return "", err
@@ -104,6 +104,6 @@ func conclude(d rundir.Dir, stdout io.Writer) (verdict.Outcome, error) {
 	if err := report.Text(stdout, v); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(stdout, "\nreport  %s\n", rundir.Dir(d.Path(rundir.PageFile)).Relative())
+	fmt.Fprintf(stdout, "\nreport  %s\n", results.Dir(d.Path(results.PageFile)).Relative())
 	return v.Verdict, nil
 }

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/resources"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/target"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/target"
 )
 
 // A meter samples what the target takes, and keeps the last sample for whoever looks.
@@ -28,8 +28,8 @@ type meter struct {
 	trouble string
 }
 
-func newMeter(t target.Several, d rundir.Dir) *meter {
-	return &meter{targets: t, path: d.Path(rundir.ResourcesFile), every: resources.Every, start: time.Now()}
+func newMeter(t target.Several, d results.Dir) *meter {
+	return &meter{targets: t, path: d.Path(results.ResourcesFile), every: resources.Every, start: time.Now()}
 }
 
 func (m *meter) run(ctx context.Context) {

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/report"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/store"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // deliverWithin bounds how long what a machine saw may take to its place.
@@ -52,8 +52,8 @@ func (s *settings) here() plan.Plan {
 // concludePart keeps what this part saw beside its shard, and says what comes next: a verdict
 // takes all parts.
 func (s *session) concludePart(graceful, force context.Context) (verdict.Outcome, error) {
-	s.saveLedger(force, rundir.LedgerPart(s.part))
-	if err := s.dir.WriteJSON(rundir.RunPart(s.part), s.run); err != nil {
+	s.saveLedger(force, results.LedgerPart(s.part))
+	if err := s.dir.WriteJSON(results.RunPart(s.part), s.run); err != nil {
 		return "", err
 	}
 	if err := s.dir.Seal(s.part); err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 func partOf(runner string) settings {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/sizing"
+	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
 // usualSizes are what `soak plan` shows when it is not asked for a number.

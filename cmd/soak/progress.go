@@ -12,8 +12,8 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
-	"github.com/sse-soak/sse-soak/fleet"
-	"github.com/sse-soak/sse-soak/plan"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
 // plainEvery is how often a line appears where there is no terminal to draw on.
@@ -67,7 +67,7 @@ func plainProgress(ctx context.Context, started time.Time, total time.Duration, 
 }
 
 // progressLine says the most important first: a narrow terminal cuts its end off.
-func progressLine(p plan.Plan, f *fleet.Fleet, m *meter) string {
+func progressLine(p plan.Plan, f *runners.Group, m *meter) string {
 	sum, lateness := f.Progress()
 	parts := []string{
 		fmt.Sprintf("%d/%d open", sum.Open, p.Connections),

@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
-	"github.com/sse-soak/sse-soak/resources"
-	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
 )
 
 // askPrometheus puts what PROMETHEUS_URL knows of the run in the place of our own samples,
@@ -21,10 +21,10 @@ func (s *session) askPrometheus(ctx context.Context, started time.Time) {
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
 	from := resources.Redacted(address)
 	if err == nil {
-		if own, readErr := resources.Read(s.dir.Path(rundir.ResourcesFile)); readErr == nil && resources.WithHost(samples, own) {
+		if own, readErr := resources.Read(s.dir.Path(results.ResourcesFile)); readErr == nil && resources.WithHost(samples, own) {
 			from += " (it watches no host: the host is by soak itself)"
 		}
-		err = s.dir.Write(rundir.ResourcesFile, func(w io.Writer) error {
+		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {
 			out := json.NewEncoder(w)
 			for _, sample := range samples {
 				if err := out.Encode(sample); err != nil {

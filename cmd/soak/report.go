@@ -6,7 +6,7 @@ import (
 	"github.com/pkg/browser"
 	"github.com/spf13/cobra"
 
-	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/internal/results"
 )
 
 func reportCommand() *cobra.Command {
@@ -19,18 +19,18 @@ func reportCommand() *cobra.Command {
 			"next to each other in DIR. Its exit code says only whether it could.",
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			d := rundir.Dir(args[0])
-			v, err := judge(d, rundir.Dir(baseline))
+			d := results.Dir(args[0])
+			v, err := judge(d, results.Dir(baseline))
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path(rundir.PageFile), v.Verdict)
+			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path(results.PageFile), v.Verdict)
 			if !open {
 				return nil
 			}
 			browser.Stdout = cmd.ErrOrStderr()
-			if err := browser.OpenFile(d.Path(rundir.PageFile)); err != nil {
-				return fmt.Errorf("no browser could be started (%w): open %s yourself", err, d.Path(rundir.PageFile))
+			if err := browser.OpenFile(d.Path(results.PageFile)); err != nil {
+				return fmt.Errorf("no browser could be started (%w): open %s yourself", err, d.Path(results.PageFile))
 			}
 			return nil
 		},

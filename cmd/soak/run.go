@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // settings are the flags of `soak run`.
@@ -67,7 +67,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 				return usageError{err}
 			}
 			if s.plan.TestID == "" {
-				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
+				s.plan.TestID = results.NewTestID(s.out, time.Now())
 			}
 			if s.plan.BackendURL, err = plan.NormalURLs("BACKEND_URL", s.plan.BackendURL); err != nil {
 				return usageError{err}

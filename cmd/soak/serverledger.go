@@ -6,14 +6,14 @@ import (
 	"io"
 	"os"
 
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/target"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/target"
 )
 
 // saveLedger asks the target for its own account of the ids with that prefix, and stores it under
 // that name. Without one the verdict rests on numbers and clock, which is said; our own backend has
 // to have one.
-func saveLedger(ctx context.Context, d rundir.Dir, name string, t target.Several, own bool, prefix string, run *rundir.Run) {
+func saveLedger(ctx context.Context, d results.Dir, name string, t target.Several, own bool, prefix string, run *results.Run) {
 	var kept bool
 	var asked error
 	err := d.Write(name, func(w io.Writer) error {

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 // How long the place of the shards may take to answer: before the load, at the end of a run, and
@@ -52,7 +52,7 @@ func waiting(graceful, force context.Context, within time.Duration) (context.Con
 
 // claim finds out before the load whether shards can be written where they are to go, and read
 // again: it leaves the manifest there. What an earlier run left there would be mixed with this one's.
-func (s *session) claim(ctx context.Context, m rundir.Manifest) error {
+func (s *session) claim(ctx context.Context, m results.Manifest) error {
 	if s.shards == "" {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (s *session) claim(ctx context.Context, m rundir.Manifest) error {
 	return err
 }
 
-func (s *session) claimPlace(ctx context.Context, m rundir.Manifest) error {
+func (s *session) claimPlace(ctx context.Context, m results.Manifest) error {
 	to, err := store.Create(ctx, s.place)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *session) claimPlace(ctx context.Context, m rundir.Manifest) error {
 			return fmt.Errorf("%s is of an earlier run: choose another --testid, or remove what is there", to.At(name))
 		}
 	}
-	manifest := rundir.ManifestName(s.part)
+	manifest := results.ManifestName(s.part)
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 		return err
 	}
 	defer to.Close()
-	for _, name := range append([]string{rundir.ManifestName(s.part)}, rundir.Evidence(s.part)...) {
+	for _, name := range append([]string{results.ManifestName(s.part)}, results.Evidence(s.part)...) {
 		data, err := os.ReadFile(s.dir.Path(name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue // a foreign service has no ledger

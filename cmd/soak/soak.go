@@ -9,25 +9,25 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/fleet"
-	"github.com/sse-soak/sse-soak/preflight"
-	"github.com/sse-soak/sse-soak/report"
-	"github.com/sse-soak/sse-soak/resources"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/store"
-	"github.com/sse-soak/sse-soak/target"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A session is one `soak run` from its target to its verdict.
 type session struct {
 	settings
-	dir     rundir.Dir
+	dir     results.Dir
 	place   string // of this run's shards
-	run     rundir.Run
+	run     results.Run
 	targets target.Several
 	own     bool // the target is our backend, started for this run
-	fleet   *fleet.Fleet
+	group   *runners.Group
 	stdout  io.Writer
 }
 
@@ -38,7 +38,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	}
 	gentle, kill, stop := interrupts(parent)
 	defer stop()
-	ses := &session{settings: s, stdout: stdout, run: rundir.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()}}
+	ses := &session{settings: s, stdout: stdout, run: results.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()}}
 	if err := ses.check(); err != nil {
 		return "", err
 	}
@@ -66,7 +66,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 	if err := ses.awaitStart(gentle); err != nil {
 		return "", err
 	}
-	ses.fleet, err = fleet.Start(fleet.Config{
+	ses.group, err = runners.Start(runners.Config{
 		K6: k6, Script: ses.script, Plan: ses.plan, Only: s.part, Token: ses.targets[0].Token, Dir: string(ses.dir), Shards: ses.place, Say: complain,
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 
 // makeRoom makes the folder of the run, and checks that shards can be written to their location.
 func (s *session) makeRoom(ctx context.Context) (err error) {
-	manifest := rundir.NewManifest(s.part, s.plan.RunID, s.plan.BackendURL == "")
+	manifest := results.NewManifest(s.part, s.plan.RunID, s.plan.BackendURL == "")
 	if s.shards != "" {
 		s.place = store.Join(s.shards, s.plan.TestID)
 		if err := s.claim(ctx, manifest); err != nil {
@@ -98,15 +98,15 @@ func (s *session) makeRoom(ctx context.Context) (err error) {
 		}
 	}
 	if s.part > 0 {
-		s.dir, err = rundir.Join(s.out, s.plan.TestID, s.part)
+		s.dir, err = results.Join(s.out, s.plan.TestID, s.part)
 	} else {
-		s.dir, err = rundir.Create(s.out, s.plan.TestID)
+		s.dir, err = results.Create(s.out, s.plan.TestID)
 	}
 	if err != nil {
 		return err
 	}
 	if s.shards == "" {
-		s.place = s.dir.Path(rundir.ShardsDir)
+		s.place = s.dir.Path(results.ShardsDir)
 	}
 	return s.dir.Begin(s.part, manifest)
 }
@@ -117,7 +117,7 @@ func (s *session) savePlan() error {
 	if s.part > 0 {
 		p.RunID = ""
 	}
-	return s.dir.WriteJSON(rundir.PlanFile, p)
+	return s.dir.WriteJSON(results.PlanFile, p)
 }
 
 // services are the services that this machine's runners soak.
@@ -147,7 +147,7 @@ func (s *session) check() error {
 
 // withIgnored adds a warning about k6's environment variables that are ignored.
 func withIgnored(warnings []string) []string {
-	if said := fleet.Ignored(); said != "" {
+	if said := runners.Ignored(); said != "" {
 		warnings = append(warnings, said)
 	}
 	return warnings
@@ -207,10 +207,10 @@ func (s *session) hold(gentle, kill context.Context) {
 		watchers.Go(func() { meter.run(watching) })
 	}
 	watchers.Go(func() {
-		showProgress(watching, s.plan.Hold(), func() string { return progressLine(s.here(), s.fleet, meter) })
+		showProgress(watching, s.plan.Hold(), func() string { return progressLine(s.here(), s.group, meter) })
 	})
-	unleash := context.AfterFunc(kill, s.fleet.Kill)
-	s.fleet.Wait(gentle)
+	unleash := context.AfterFunc(kill, s.group.Kill)
+	s.group.Wait(gentle)
 	unleash()
 	stop()
 	watchers.Wait()
@@ -223,8 +223,8 @@ func (s *session) hold(gentle, kill context.Context) {
 
 // settle collects the problems and crashes of this machine's processes.
 func (s *session) settle(ctx context.Context) {
-	s.run.Problems = append(s.run.Problems, s.fleet.Problems()...)
-	for _, c := range s.fleet.Complaints() {
+	s.run.Problems = append(s.run.Problems, s.group.Problems()...)
+	for _, c := range s.group.Complaints() {
 		fmt.Fprintln(os.Stderr, "soak:", c)
 	}
 	if err := s.targets.Ready(ctx); err != nil {
@@ -235,8 +235,8 @@ func (s *session) settle(ctx context.Context) {
 
 // conclude fetches the ledger of the target, and judges the run.
 func (s *session) conclude(ctx context.Context) (verdict.Outcome, error) {
-	s.saveLedger(ctx, rundir.LedgerFile)
-	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
+	s.saveLedger(ctx, results.LedgerFile)
+	if err := s.dir.WriteJSON(results.RunFile, s.run); err != nil {
 		return "", err
 	}
 	if err := s.savePlan(); err != nil {

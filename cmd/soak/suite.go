@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/sse-soak/sse-soak/fleet"
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/suite"
-	"github.com/sse-soak/sse-soak/target"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // suiteSettings are the flags of `soak run SUITE`.
@@ -78,14 +78,14 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 				return err
 			}
 			if s.plan.TestID == "" {
-				s.plan.TestID = rundir.NewTestID(s.out, time.Now())
+				s.plan.TestID = results.NewTestID(s.out, time.Now())
 			}
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
 			}
 			s.plan.RunID = shard.NewProcess()
 			v, err := runSuite(cmd.Context(), s, cmd.OutOrStdout())
-			var refused fleet.ErrSettings
+			var refused runners.ErrSettings
 			if errors.As(err, &refused) {
 				return usageError{err}
 			}
@@ -168,7 +168,7 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 		return "", err
 	}
 	nowhere := settings.nowhere()
-	needs, err := fleet.Inspect(gentle, k6, script, append(nowhere, settings.scriptEnv(nil)...))
+	needs, err := runners.Inspect(gentle, k6, script, append(nowhere, settings.scriptEnv(nil)...))
 	if err != nil {
 		return "", err
 	}
@@ -176,22 +176,22 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 	if err := ses.check(); err != nil {
 		return "", err
 	}
-	if ses.dir, err = rundir.Create(settings.out, settings.plan.TestID); err != nil {
+	if ses.dir, err = results.Create(settings.out, settings.plan.TestID); err != nil {
 		return "", err
 	}
-	if err := ses.dir.Begin(0, rundir.NewManifest(0, ses.plan.RunID, ses.Streams && ses.plan.BackendURL == "")); err != nil {
+	if err := ses.dir.Begin(0, results.NewManifest(0, ses.plan.RunID, ses.Streams && ses.plan.BackendURL == "")); err != nil {
 		return "", err
 	}
 	defer func() { ses.both().Stop(kill) }()
 	if err := ses.startTargets(gentle); err != nil {
 		return "", err
 	}
-	if err := ses.dir.WriteJSON(rundir.PlanFile, ses.plan); err != nil {
+	if err := ses.dir.WriteJSON(results.PlanFile, ses.plan); err != nil {
 		return "", err
 	}
 	ses.run.Backend = ses.target.Version(gentle)
 	ses.announce(filepath.Base(script))
-	if err := ses.rounds(gentle, kill, fleet.Config{K6: k6, Script: script, Plan: ses.plan, Token: ses.target.Token}); err != nil {
+	if err := ses.rounds(gentle, kill, runners.Config{K6: k6, Script: script, Plan: ses.plan, Token: ses.target.Token}); err != nil {
 		return "", err
 	}
 	return ses.conclude(kill)

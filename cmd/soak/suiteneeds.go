@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/target"
+	"github.com/sse-soak/sse-soak/internal/target"
 )
 
 // prepare settles what some suites need of their target.

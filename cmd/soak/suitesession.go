@@ -10,21 +10,21 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/fleet"
-	"github.com/sse-soak/sse-soak/preflight"
-	"github.com/sse-soak/sse-soak/report"
-	"github.com/sse-soak/sse-soak/resources"
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/target"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A suiteSession is one `soak run SUITE` from its target to its verdict.
 type suiteSession struct {
 	suiteSettings
-	needs   fleet.Requirements
-	dir     rundir.Dir
-	run     rundir.Run
+	needs   runners.Requirements
+	dir     results.Dir
+	run     results.Run
 	target  *target.Target
 	cluster *target.Target // nil where the suite has none
 	stdout  io.Writer
@@ -37,10 +37,10 @@ const (
 	suiteInterval    = 15 * time.Second
 )
 
-func newSuiteSession(s suiteSettings, needs fleet.Requirements, stdout io.Writer) *suiteSession {
+func newSuiteSession(s suiteSettings, needs runners.Requirements, stdout io.Writer) *suiteSession {
 	return &suiteSession{
 		suiteSettings: s, needs: needs, stdout: stdout,
-		run: rundir.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()},
+		run: results.Run{Command: os.Args, Version: version(), Machine: resources.ThisMachine()},
 	}
 }
 
@@ -131,7 +131,7 @@ func (s *suiteSession) announce(script string) {
 }
 
 // rounds runs the script, and again as long as the suite wants to know more.
-func (s *suiteSession) rounds(gentle, kill context.Context, c fleet.Config) error {
+func (s *suiteSession) rounds(gentle, kill context.Context, c runners.Config) error {
 	watching, stop := context.WithCancel(kill)
 	var watcher sync.WaitGroup
 	meter := newMeter(s.measured(), s.dir)
@@ -171,8 +171,8 @@ func (s *suiteSession) rounds(gentle, kill context.Context, c fleet.Config) erro
 }
 
 // hold runs the script once.
-func (s *suiteSession) hold(gentle, kill context.Context, c fleet.Config, m *meter) error {
-	f, err := fleet.Start(c)
+func (s *suiteSession) hold(gentle, kill context.Context, c runners.Config, m *meter) error {
+	f, err := runners.Start(c)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (s *suiteSession) hold(gentle, kill context.Context, c fleet.Config, m *met
 }
 
 // progress says what the runners have done so far, in streams or in requests.
-func (s *suiteSession) progress(f *fleet.Fleet, m *meter) string {
+func (s *suiteSession) progress(f *runners.Group, m *meter) string {
 	sum, _ := f.Progress()
 	line := fmt.Sprintf("%s · %d requests · %d failed", sum.Stage, sum.Requests, sum.Failed)
 	if s.Streams {
@@ -209,9 +209,9 @@ func (s *suiteSession) conclude(ctx context.Context) (verdict.Outcome, error) {
 	}
 	s.run.Failures = append(s.run.Failures, s.both().Deaths()...)
 	if s.Streams {
-		saveLedger(ctx, s.dir, rundir.LedgerFile, s.both(), s.both().Local(), s.plan.Prefix, &s.run)
+		saveLedger(ctx, s.dir, results.LedgerFile, s.both(), s.both().Local(), s.plan.Prefix, &s.run)
 	}
-	if err := s.dir.WriteJSON(rundir.RunFile, s.run); err != nil {
+	if err := s.dir.WriteJSON(results.RunFile, s.run); err != nil {
 		return "", err
 	}
 	if err := s.dir.Seal(0); err != nil {

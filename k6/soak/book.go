@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
-	"github.com/sse-soak/sse-soak/ledger"
 )
 
 // A book passes what an EventSource observes to the ledger of one connection. Its methods are called by

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/shard"
 )
 
 // stepped is t as time.Now would return it after someone stepped the wall clock by an hour:

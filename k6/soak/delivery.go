@@ -15,8 +15,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 // How long a delivery may keep trying. The run does not begin before the first has succeeded. The last has

@@ -15,8 +15,8 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 func TestTheShardGoesToABucket(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/grafana/sobek"
 
-	"github.com/sse-soak/sse-soak/ledger"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
 // jsLedger is a Ledger as a script sees it: it can be read, but only the connection writes

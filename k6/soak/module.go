@@ -11,9 +11,9 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/once"
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/shard"
 )
 
 type rootModule struct{ recorder *recorder }

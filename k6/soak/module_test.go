@@ -10,8 +10,8 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/k6/sse"
-	"github.com/sse-soak/sse-soak/ledger"
 )
 
 const planJS = `plan({testid: "t", connections: 2, seconds: 3600, noopInterval: 15, runners: 1, connectionsPerVU: 1,

@@ -21,8 +21,8 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"go.k6.io/k6/v2/output"
 
-	"github.com/sse-soak/sse-soak/shard"
-	"github.com/sse-soak/sse-soak/store"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
 )
 
 // checkpointEvery is how much of a run is lost at most if its runner is killed.

@@ -18,7 +18,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/output"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 func params(t *testing.T, place string, env map[string]string) output.Params {

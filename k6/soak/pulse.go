@@ -3,7 +3,7 @@ package soak
 import (
 	"time"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A pulse is the per-second samples of this process: CPU used, run-queue latency and stalls. Suites need

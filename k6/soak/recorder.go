@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/ledger"
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A recorder holds what a runner sees: the ledger of each connection, and a time series of sums over

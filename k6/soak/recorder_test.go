@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
-	"github.com/sse-soak/sse-soak/ledger"
-	"github.com/sse-soak/sse-soak/plan"
-	"github.com/sse-soak/sse-soak/shard"
 )
 
 func thePlan() plan.Plan {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/shirou/gopsutil/v4/process"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A sampler measures this process: a starved generator must not be read as a late server.

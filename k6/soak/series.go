@@ -7,7 +7,7 @@ import (
 
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // Bounds of the sums, so that a script that puts an id into a tag fills neither memory nor shard.

@@ -8,7 +8,7 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // scriptSuite is the argument of soak.suite.

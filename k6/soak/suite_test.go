@@ -9,7 +9,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 const suiteJS = `suite({name: "rampup", profile: "smoke", splitBy: ["scenario", "code"], parameters: {STAGES: "20"},

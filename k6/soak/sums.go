@@ -8,7 +8,7 @@ import (
 
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // sums adds up k6's own metrics in a form that can be merged over runners. k6's summary has percentiles,

@@ -3,8 +3,8 @@ package soak
 import (
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/ledger"
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // A tally is what this runner has seen so far, for metrics and dashboards: no verdict rests on it.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/shard"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // keepWaits is how far back a request may have begun, in probes: ten minutes.

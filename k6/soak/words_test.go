@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
-	"github.com/sse-soak/sse-soak/ledger"
 )
 
 func testBook() *book {

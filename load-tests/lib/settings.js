@@ -59,13 +59,13 @@ function parsed(name, text) {
   return value;
 }
 
-/** Scheme, host, port and path of a service; plan/url.go reads URLs by the same expression. */
+/** Scheme, host, port and path of a service; internal/plan/url.go reads URLs by the same expression. */
 // eslint-disable-next-line no-control-regex
 const SERVICE_URL = /^(https?):\/\/(\[[0-9a-f:.]+\]|[^\x00-\x20\x7f/?#@\\,:[\]]+)(?::([0-9]{1,5}))?(\/[^\x00-\x20\x7f?#\\]*)?\??#?$/i;
 
 /**
  * @param {string} name of the variable, such as BACKEND_URL
- * @returns {string} its URL in the form that everybody is given (plan/url.go): scheme and host in
+ * @returns {string} its URL in the form that everybody is given (internal/plan/url.go): scheme and host in
  *   lower case, without slashes, a question mark or a hash at the end
  */
 export function url(name) {

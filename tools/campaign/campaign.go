@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // The classes of results.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A span is a count that is known to lie within bounds, both included.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // truth is a device whose noops came an interval apart; those of which the text has a "-" were lost.

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/child"
+	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
@@ -27,7 +27,7 @@ func listen() (net.Listener, error) {
 
 // A front is an nginx in front of a service on a unix socket.
 type front struct {
-	*child.Child
+	*process.Process
 	address string
 }
 
@@ -51,7 +51,7 @@ func startNginx(ctx context.Context, dir, socket string, p *plan) (*front, error
 	}); err != nil {
 		return nil, err
 	}
-	c, err := child.Start(child.Spec{
+	c, err := process.Start(process.Spec{
 		Name: "nginx", Path: nginxPath(), Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM,
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // The groups of kinds.

@@ -17,8 +17,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/sse-soak/sse-soak/rundir"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -251,7 +251,7 @@ func judgedBy(ctx context.Context, err error, dir, text string) (*judged, error)
 		code = exit.ExitCode()
 	}
 	j := &judged{}
-	b, readErr := os.ReadFile(filepath.Join(dir, rundir.VerdictFile))
+	b, readErr := os.ReadFile(filepath.Join(dir, results.VerdictFile))
 	if readErr == nil {
 		if err := json.Unmarshal(b, j); err != nil {
 			return nil, err
@@ -280,7 +280,7 @@ func (r *run) tampered(ctx context.Context, first *judged) (*judged, error) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(r.dir, "out", testid))); err != nil {
 		return nil, err
 	}
-	if err := os.Remove(filepath.Join(dir, rundir.VerdictFile)); err != nil {
+	if err := os.Remove(filepath.Join(dir, results.VerdictFile)); err != nil {
 		return nil, err
 	}
 	if err := tamper(r.Tamper, dir, filepath.Join(r.dir, "earlier", testid)); err != nil {

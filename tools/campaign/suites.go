@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/backend/services"
-	"github.com/sse-soak/sse-soak/verdict"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // cleanSuites are suites against a good service: our own, or one of streams that is here.

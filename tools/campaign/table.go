@@ -11,7 +11,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/sse-soak/sse-soak/resources"
+	"github.com/sse-soak/sse-soak/internal/resources"
 )
 
 // A row is the counts of one kind.

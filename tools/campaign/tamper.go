@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/sse-soak/sse-soak/rundir"
+	"github.com/sse-soak/sse-soak/internal/results"
 )
 
 // What happens to the files of a run before they are merged again.
@@ -36,7 +36,7 @@ func tampered(what, reason string) func(*rand.Rand, *scenario) {
 
 // tamper changes the files of a run in dir. stale is the folder of an earlier run of the same plan.
 func tamper(what, dir, stale string) error {
-	shards, err := filepath.Glob(filepath.Join(dir, rundir.ShardsDir, "*.json.gz"))
+	shards, err := filepath.Glob(filepath.Join(dir, results.ShardsDir, "*.json.gz"))
 	if err != nil || len(shards) == 0 {
 		return errors.Join(err, fmt.Errorf("no shards in %s", dir))
 	}
@@ -57,7 +57,7 @@ func tamper(what, dir, stale string) error {
 		}
 		return os.WriteFile(shard, spoil(what, b), 0o644)
 	case tamperStale:
-		old, err := filepath.Glob(filepath.Join(stale, rundir.ShardsDir, "*.json.gz"))
+		old, err := filepath.Glob(filepath.Join(stale, results.ShardsDir, "*.json.gz"))
 		if err != nil || len(old) == 0 {
 			return errors.Join(err, fmt.Errorf("no shards in %s", stale))
 		}
@@ -67,9 +67,9 @@ func tamper(what, dir, stale string) error {
 		}
 		return os.WriteFile(shard, b, 0o644)
 	case tamperRun:
-		return os.Remove(filepath.Join(dir, rundir.RunFile))
+		return os.Remove(filepath.Join(dir, results.RunFile))
 	case tamperLedger:
-		return os.Remove(filepath.Join(dir, rundir.LedgerFile))
+		return os.Remove(filepath.Join(dir, results.LedgerFile))
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func await(t *testing.T, patience time.Duration, what string, m *machine, done f
 func pullImages(t *testing.T) (archive string) {
 	t.Helper()
 	env := filepath.Join(t.TempDir(), ".env")
-	run(t, root, "stack/env", env)
+	run(t, root, "infra/compose/env", env)
 	if offline.Images(t, root, env) {
 		return ""
 	}

@@ -28,7 +28,7 @@ set_env() {
   sed -i "s|^$1=.*|$1=$2|" .env
 }
 secrets='BACKEND_TOKEN|GRAFANA_PASSWORD|PROMETHEUS_PASSWORD'
-stack/env .env
+infra/compose/env .env
 set_env CONNECTIONS "$CONNECTIONS"
 set_env NOOP_INTERVAL "$NOOP_INTERVAL"
 set_env PUBLIC_URL "http://$(metadata public-ipv4)"

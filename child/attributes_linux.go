@@ -1,7 +1,0 @@
-package child
-
-import "syscall"
-
-func attributes(orphan syscall.Signal) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: orphan}
-}

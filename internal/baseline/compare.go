@@ -1,0 +1,182 @@
+package baseline
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Outcome is what became of a figure.
+type Outcome string
+
+// A figure is Worse, and the comparison a regression, when the median got worse by more than
+// the tolerance and by more than anybody would not care for, and more than chance explains.
+const (
+	Same   Outcome = "same"
+	Better Outcome = "better"
+	Worse  Outcome = "worse"
+	// Unsure is a time that got worse while a generator was starved: it may be the generator's.
+	Unsure Outcome = "unsure"
+)
+
+// A Change is one figure in old and in new runs.
+type Change struct {
+	Figure
+	Old, New Summary
+	Difference
+	Outcome Outcome
+}
+
+// Relative is by how much the median changed, as a share of the old one; infinite from 0.
+func (c Change) Relative() float64 {
+	if c.Old.Median == c.New.Median {
+		return 0
+	}
+	return (c.New.Median - c.Old.Median) / math.Abs(c.Old.Median)
+}
+
+// A Comparison is two sets of runs of one plan.
+type Comparison struct {
+	Old, New  []Run
+	Tolerance float64 // share of the old median
+	Changes   []Change
+	Warnings  []string
+	Blind     []string // what may have changed without a figure that shows it
+}
+
+// Least numbers of runs: two of them have a spread, a third one can be held against it.
+const (
+	leastOld = 2
+	leastAll = 3
+)
+
+// Compare holds new runs against old ones of the same plan.
+func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
+	all := append(slices.Clone(old), now...)
+	switch {
+	case len(all) < leastAll || len(old) < leastOld:
+		return nil, fmt.Errorf("a comparison takes at least %d runs, %d of them old ones: with fewer nobody can say what is noise", leastAll, leastOld)
+	case len(now) == 0:
+		return nil, errors.New("name at least one new run behind --")
+	case !(tolerance >= 0):
+		return nil, fmt.Errorf("the tolerance is %v: it must be 0 or more", tolerance)
+	}
+	if err := errors.Join(distinct(all), samePlan(all)); err != nil {
+		return nil, err
+	}
+	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
+	c.warn(all)
+	was, is := columns(old), columns(now)
+	for _, f := range Figures(now[0].Verdict) {
+		if (f.Name == latencyP50 || f.Name == latencyP99) && !oneClock(all) {
+			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
+			continue
+		}
+		a, b := was[f.Name], is[f.Name]
+		if len(a) != len(old) || len(b) != len(now) {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is not known of every run, so it is left out", f.Name))
+			continue
+		}
+		change, err := changeOf(f, a, b, tolerance)
+		if err != nil {
+			return nil, err
+		}
+		if change.Outcome == Worse && f.Unit == "ms" && starved(all) {
+			change.Outcome = Unsure
+		}
+		c.Changes = append(c.Changes, change)
+	}
+	c.Blind = c.blind()
+	return c, nil
+}
+
+// distinct refuses a run that is given twice: it would make a spread of nothing.
+func distinct(runs []Run) error {
+	seen := map[string]string{}
+	for _, r := range runs {
+		key := fmt.Sprint(r.Verdict.TestID, r.Verdict.StartedUnix)
+		if other, ok := seen[key]; ok {
+			return fmt.Errorf("%s and %s are one and the same run", other, r.Dir)
+		}
+		seen[key] = r.Dir
+	}
+	return nil
+}
+
+func (c *Comparison) warn(all []Run) {
+	for _, r := range all[1:] {
+		if hosts, first := fmt.Sprint(r.machines()), fmt.Sprint(all[0].machines()); hosts != first {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s: what differs may be the machines", all[0].Dir, first, r.Dir, hosts))
+			break
+		}
+	}
+	var dirs []string
+	for _, r := range all {
+		if r.Verdict.Generator.Starved {
+			dirs = append(dirs, r.Dir)
+		}
+	}
+	if len(dirs) > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the generator was starved in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
+	}
+}
+
+func starved(runs []Run) bool {
+	return slices.ContainsFunc(runs, func(r Run) bool { return r.Verdict.Generator.Starved })
+}
+
+// columns are the values of each figure, by run.
+func columns(runs []Run) map[string][]float64 {
+	out := map[string][]float64{}
+	for _, r := range runs {
+		for _, f := range Figures(r.Verdict) {
+			out[f.Name] = append(out[f.Name], f.Value)
+		}
+	}
+	return out
+}
+
+func changeOf(f Figure, old, now []float64, tolerance float64) (Change, error) {
+	c := Change{Figure: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
+	if f.Fault && c.Old.Max == 0 { // no statistics: what must not be was not, and now is
+		if c.New.Max > 0 {
+			c.Outcome = Worse
+		}
+		return c, nil
+	}
+	var err error
+	if c.Difference, err = Differ(old, now); err != nil {
+		return c, err
+	}
+	moved := c.New.Median - c.Old.Median
+	if !c.Significant || math.Abs(moved) <= max(f.Least, tolerance*math.Abs(c.Old.Median)) {
+		return c, nil
+	}
+	c.Outcome = Worse
+	if (moved > 0) == f.HigherIsBetter {
+		c.Outcome = Better
+	}
+	return c, nil
+}
+
+// Regressions are the figures that got worse.
+func (c *Comparison) Regressions() (out []Change) {
+	for _, change := range c.Changes {
+		if change.Outcome == Worse {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+// Verdict is fail where anything got worse, else pass.
+func (c *Comparison) Verdict() verdict.Outcome {
+	if len(c.Regressions()) > 0 {
+		return verdict.Fail
+	}
+	return verdict.Pass
+}

@@ -1,0 +1,201 @@
+package baseline
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// folder writes a run as `soak run` leaves it, as far as a comparison reads it.
+func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
+	t.Helper()
+	v := &verdict.Verdict{Schema: 1, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
+	v.Plan.Plan = plan.Default()
+	v.Plan.BackendURL, v.Plan.Prefix, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), fmt.Sprint("p", n), v.TestID
+	wobble := float64(n%4) / 10
+	v.LatenessMS = verdict.Quantiles{P50: 2 + wobble/10, P99: 20 + wobble}
+	v.LatencyMS = &verdict.Latency{Quantiles: verdict.Quantiles{P50: 2 + wobble/10, P99: 30}}
+	v.ConnectMS = verdict.Quantiles{P50: 10 + wobble, P99: 30 + wobble}
+	v.Resources = verdict.Resources{BackendRSSMax: uint64(20+n%4) << 20, BackendCPUAverage: 4 + wobble, RunnerRSSMax: 120 << 20}
+	v.Runners = []verdict.Runner{{Index: 1, Host: "a"}}
+	if edit != nil {
+		edit(v)
+	}
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "verdict.json"), v)
+	write(t, filepath.Join(dir, "run.json"), map[string]any{"one_clock": true})
+	return dir
+}
+
+func write(t *testing.T, path string, v any) {
+	t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, b, 0o600))
+}
+
+// readAll reads n runs, numbered from first.
+func readAll(t *testing.T, first, n int, edit func(*verdict.Verdict)) (out []Run) {
+	t.Helper()
+	for i := range n {
+		r, err := Read(folder(t, first+i, edit))
+		require.NoError(t, err)
+		out = append(out, r)
+	}
+	return out
+}
+
+func text(t *testing.T, c *Comparison) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, c.Text(&b))
+	return b.String()
+}
+
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		old, now int
+		edit     func(*verdict.Verdict)
+		want     verdict.Outcome
+		says     string
+	}{
+		{"equal runs, one new", 3, 1, nil, verdict.Pass, "NO REGRESSION  1 new run against 3 old runs"},
+		{"equal runs, four new", 4, 4, nil, verdict.Pass, "rank-sum test (Mann-Whitney)"},
+		{"slower, by the band", 3, 1, func(v *verdict.Verdict) { v.LatenessMS.P99 = 60 }, verdict.Fail, "lateness p99: 60.0 ms instead of 20.2 ms (+197 %; outside"},
+		{"slower, by the test", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.5 }, verdict.Fail, "p = 0.029"},
+		{"slower by less than the tolerance", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 *= 1.08 }, verdict.Pass, "same"},
+		{"slower by what nobody would care for", 4, 4, func(v *verdict.Verdict) { v.LatencyMS.P50 *= 1.4 }, verdict.Pass, ""},
+		{"faster", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 /= 2 }, verdict.Pass, "better"},
+		{"a single noop missed", 2, 1, func(v *verdict.Verdict) { v.Noops.Missed = 1 }, verdict.Fail, "noops missed: up to 1, where no old run had any"},
+		{"a failed run", 3, 3, func(v *verdict.Verdict) { v.Verdict = verdict.Fail }, verdict.Fail, "failed verdict"},
+		{"a starved generator's times accuse nobody", 3, 1, func(v *verdict.Verdict) {
+			v.Generator.Starved, v.LatenessMS.P99 = true, 60
+		}, verdict.Pass, "unsure"},
+		{"but its losses do", 3, 1, func(v *verdict.Verdict) { v.Generator.Starved, v.Noops.Missed = true, 1 }, verdict.Fail, "noops missed"},
+		{"another machine is said", 3, 1, func(v *verdict.Verdict) { v.Runners[0].Host = "b" }, verdict.Pass, "ran on [a]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			result, err := Compare(readAll(t, 1, c.old, nil), readAll(t, 50, c.now, c.edit), .1)
+			require.NoError(t, err)
+			out := text(t, result)
+			require.Equal(t, c.want, result.Verdict(), out)
+			require.Contains(t, out, c.says)
+		})
+	}
+}
+
+// 5 ms more on every message are in every gap alike: without a common clock no figure shows them, and
+// the comparison has to say so.
+func TestAComparisonSaysWhatItCannotSee(t *testing.T) {
+	t.Parallel()
+	above := func(from string) func(*verdict.Verdict) {
+		return func(v *verdict.Verdict) {
+			v.LatencyMS.Above = from
+			if from == verdict.AboveSend && v.StartedUnix >= 50 {
+				v.LatencyMS.P50 += 5.5
+			}
+		}
+	}
+	hidden := func(v *verdict.Verdict) { v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage = 0, 0 }
+	none := func(v *verdict.Verdict) { v.LatencyMS = nil }
+	for name, c := range map[string]struct {
+		old, now func(*verdict.Verdict)
+		want     verdict.Outcome
+		says     string
+	}{
+		"one clock":                 {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
+		"no common clock":           {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: a delay that every message has alike, however long: service and runners have no clock in common"},
+		"no time of sending":        {none, none, verdict.Pass, "not seen: a delay that every message has alike, however long: no time of sending is compared"},
+		"a clock in the old only":   {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"a service without figures": {hidden, hidden, verdict.Pass, "not seen: what the service takes of memory and CPU"},
+	} {
+		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
+		require.NoError(t, err)
+		out := text(t, result)
+		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
+		require.Contains(t, out, c.says, name)
+		if name == "one clock" {
+			require.NotContains(t, out, "not seen")
+		}
+	}
+}
+
+// Faults that the old runs had too are noise until they are more than that.
+func TestFaultsThatWereThereBefore(t *testing.T) {
+	t.Parallel()
+	missed := func(n uint64) func(*verdict.Verdict) {
+		return func(v *verdict.Verdict) { v.Noops.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }
+	}
+	for now, want := range map[uint64]verdict.Outcome{5: verdict.Pass, 50: verdict.Fail, 0: verdict.Pass} {
+		c, err := Compare(readAll(t, 1, 4, missed(5)), readAll(t, 9, 4, missed(now)), .1)
+		require.NoError(t, err)
+		require.Equal(t, want, c.Verdict(), text(t, c))
+	}
+}
+
+func TestWhatCannotBeCompared(t *testing.T) {
+	t.Parallel()
+	good := readAll(t, 1, 3, nil)
+	other := readAll(t, 9, 1, func(v *verdict.Verdict) { v.Plan.Connections = 7 })
+	for _, c := range []struct {
+		name     string
+		old, now []Run
+		says     string
+	}{
+		{"two runs", good[:1], good[1:2], "at least 3 runs"},
+		{"no old ones", nil, good, "2 of them old ones"},
+		{"nothing new", good, nil, "at least one new run"},
+		{"another plan", good, other, "connections is 1200 in the one and 7 in the other"},
+		{"the same run twice", good, good[:1], "are one and the same run"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Compare(c.old, c.now, .1)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+	_, err := Compare(good[:2], good[2:], -1)
+	require.ErrorContains(t, err, "tolerance")
+}
+
+func TestRunsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := Read(t.TempDir())
+	require.ErrorContains(t, err, "holds no verdict.json")
+	_, err = Read(folder(t, 1, func(v *verdict.Verdict) { v.Verdict, v.Reasons = verdict.Invalid, []string{"runner 2 left no shard"} }))
+	require.ErrorContains(t, err, "is invalid (runner 2 left no shard): it proves nothing")
+	dir := t.TempDir()
+	for content, says := range map[string]string{"{": "read ", "null": "is no verdict", "{}": "is no verdict"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(content), 0o600))
+		_, err = Read(dir)
+		require.ErrorContains(t, err, says, content)
+	}
+}
+
+// The address of a target that soak started is drawn at random; of another one it is part of the plan.
+func TestTheTargetIsPartOfThePlan(t *testing.T) {
+	t.Parallel()
+	a, b, c := folder(t, 1, nil), folder(t, 2, nil), folder(t, 3, nil)
+	for _, dir := range []string{a, b, c} {
+		write(t, filepath.Join(dir, "run.json"), map[string]any{})
+	}
+	var runs []Run
+	for _, dir := range []string{a, b, c} {
+		r, err := Read(dir)
+		require.NoError(t, err)
+		runs = append(runs, r)
+	}
+	_, err := Compare(runs[:2], runs[2:], .1)
+	require.ErrorContains(t, err, "backend_url is http://127.0.0.1:4001 in the one")
+}

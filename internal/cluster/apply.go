@@ -1,0 +1,182 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// manager is who owns the fields that are applied.
+const manager = "sse-soak"
+
+// Apply brings the objects that stay between runs into the cluster. One that this user may not
+// change is taken to be there already, put there by an administrator, and returned by name.
+func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (left []string, err error) {
+	for _, o := range setup {
+		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+		var at dynamic.ResourceInterface = c.Dynamic.Resource(resource)
+		if ns := o.GetNamespace(); ns != "" {
+			at = c.Dynamic.Resource(resource).Namespace(ns)
+		}
+		_, err := at.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
+		switch {
+		case apierrors.IsForbidden(err):
+			left = append(left, o.GetKind()+" "+o.GetName())
+		case err != nil:
+			return nil, fmt.Errorf("apply %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+	}
+	return left, nil
+}
+
+// Await waits until a Deployment has all its pods ready, and no older ones. say is told what the
+// pods wait for, and so is the error.
+func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, say func(string)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	why, told := "", ""
+	for {
+		d, err := c.AppsV1().Deployments(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			want := int32(1)
+			if d.Spec.Replicas != nil {
+				want = *d.Spec.Replicas
+			}
+			s := d.Status
+			if s.ObservedGeneration >= d.Generation && s.UpdatedReplicas == want && s.Replicas == want && s.AvailableReplicas == want {
+				return nil
+			}
+			why = c.whyUnready(ctx, namespace, d.Spec.Selector)
+		} else if ctx.Err() == nil {
+			why = err.Error()
+		}
+		if ctx.Err() == nil && why != told {
+			say(fmt.Sprintf("waiting for %s: %s", name, why))
+			told = why
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%s in %s was not ready after %v: %s", name, namespace, limit, why)
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+func (c *Client) whyUnready(ctx context.Context, namespace string, selector *metav1.LabelSelector) string {
+	pods, err := c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(selector)})
+	if err != nil {
+		return err.Error()
+	}
+	for i := range pods.Items {
+		if w := waiting(&pods.Items[i]); w != "" {
+			return fmt.Sprintf("pod %s: %s", pods.Items[i].Name, w)
+		}
+	}
+	if len(pods.Items) == 0 {
+		return "it has no pod yet"
+	}
+	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
+}
+
+// Create makes the TestRun, and beside it the secret with the backend's token, which goes with it.
+func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id, token string) error {
+	made, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
+	switch {
+	case apierrors.IsNotFound(err):
+		return errNoOperator(run.GetNamespace(), err)
+	case apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("a TestRun %s is there already: choose another --testid, or `soak attach %s` to follow it", run.GetName(), id)
+	case err != nil:
+		return fmt.Errorf("create the TestRun: %w", err)
+	case token == "":
+		return nil
+	}
+	_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(id), OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: made.GetAPIVersion(), Kind: made.GetKind(), Name: made.GetName(), UID: made.GetUID(),
+		}}},
+		StringData: map[string]string{"BACKEND_TOKEN": token},
+	}, metav1.CreateOptions{FieldManager: manager})
+	if err != nil {
+		return errors.Join(fmt.Errorf("store BACKEND_TOKEN as a secret: %w", err), c.Delete(ctx, run.GetNamespace(), run.GetName()))
+	}
+	return nil
+}
+
+// Others are the names of the TestRuns in a namespace.
+func (c *Client) Others(ctx context.Context, namespace string) (names []string, err error) {
+	list, err := c.Dynamic.Resource(testRuns).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, errNoOperator(namespace, err)
+	case err != nil:
+		return nil, fmt.Errorf("list the TestRuns in %s: %w", namespace, err)
+	}
+	for i := range list.Items {
+		names = append(names, list.Items[i].GetName())
+	}
+	return names, nil
+}
+
+func errNoOperator(namespace string, err error) error {
+	return fmt.Errorf("the cluster does not know TestRuns, or has no namespace %s: install the k6-operator v1.6 (docs/kubernetes.md), and the overlay by kubectl apply -k (%w)", namespace, err)
+}
+
+// Delete removes a TestRun with all that belongs to it, and waits until the pods are gone.
+func (c *Client) Delete(ctx context.Context, namespace, name string) error {
+	background := metav1.DeletePropagationBackground
+	for {
+		err := c.Dynamic.Resource(testRuns).Namespace(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background})
+		var pods *corev1.PodList
+		if err == nil || apierrors.IsNotFound(err) {
+			pods, err = c.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector(name)})
+		}
+		if err == nil && len(pods.Items) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if err == nil {
+				err = fmt.Errorf("%d pods are still there", len(pods.Items))
+			}
+			return fmt.Errorf("the run is not cleaned up, `kubectl delete testrun -n %s %s` does it: %w", namespace, name, err)
+		case <-time.After(lookEvery):
+		}
+	}
+}
+
+// Find is the plan and the place of the shards of a TestRun that is there.
+func (c *Client) Find(ctx context.Context, namespace, id string) (p plan.Plan, shards string, err error) {
+	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return p, "", fmt.Errorf("there is no TestRun %s in %s: the run was never started, or is over and cleaned up", Name(id), namespace)
+	}
+	if err != nil {
+		return p, "", fmt.Errorf("find the TestRun %s: %w", Name(id), err)
+	}
+	notes := run.GetAnnotations()
+	if err := json.Unmarshal([]byte(notes[planAnnotation]), &p); err != nil {
+		return p, "", fmt.Errorf("the TestRun %s carries no plan, so it was not started by soak: %w", Name(id), err)
+	}
+	return p, notes[shardsAnnotation], p.Check()
+}
+
+// selector finds what the operator made for a TestRun.
+func selector(name string) string {
+	return labels.SelectorFromSet(labels.Set{"app": "k6", "k6_cr": name}).String()
+}

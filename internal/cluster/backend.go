@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// backendName is Deployment and Service of the backend that overlays may bring along.
+const backendName = "backend"
+
+// FreshBackend makes the backend of the overlay start anew for this run, with its interval, and
+// is its URL inside of the cluster; "" where the overlay has none.
+func (m *Manifests) FreshBackend(p plan.Plan) (url string, err error) {
+	deployment, service := m.find("Deployment", backendName), m.find("Service", backendName)
+	if deployment == nil || service == nil {
+		return "", nil
+	}
+	if err := unstructured.SetNestedField(deployment.Object, p.TestID, "spec", "template", "metadata", "annotations", "sse-soak/testid"); err != nil {
+		return "", fmt.Errorf("render the backend: %w", err)
+	}
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) == 0 {
+		return "", errors.Join(errors.New("render the backend: it has no container"), err)
+	}
+	container, ok := containers[0].(map[string]any)
+	if !ok {
+		return "", errors.New("render the backend: its container is malformed")
+	}
+	const interval = "NOOP_INTERVAL"
+	env := []any{map[string]any{"name": interval, "value": p.Environment()[interval]}}
+	list, _ := container["env"].([]any)
+	for _, e := range list {
+		if entry, ok := e.(map[string]any); ok && entry["name"] != interval {
+			env = append(env, e)
+		}
+	}
+	container["env"] = env
+	ports, _, err := unstructured.NestedSlice(service.Object, "spec", "ports")
+	if err != nil || len(ports) == 0 {
+		return "", errors.Join(errors.New("render the backend: its service has no port"), err)
+	}
+	first, _ := ports[0].(map[string]any)
+	return fmt.Sprintf("http://%s.%s.svc:%v", backendName, service.GetNamespace(), first["port"]),
+		unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers")
+}
+
+func (m *Manifests) find(kind, name string) *unstructured.Unstructured {
+	for _, o := range m.Setup {
+		if o.GetKind() == kind && o.GetName() == name {
+			return o
+		}
+	}
+	return nil
+}
+
+// Watched is a pod as it was when the run began.
+type Watched struct {
+	namespace, name string
+	restarts        int32
+}
+
+// WatchPod remembers a pod of the target, for Restarts.
+func (c *Client) WatchPod(ctx context.Context, namespace, name string) (*Watched, error) {
+	pod, err := c.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("look at the target's pod: %w", err)
+	}
+	return &Watched{namespace: namespace, name: name, restarts: restarts(pod)}, nil
+}
+
+func restarts(pod *corev1.Pod) (n int32) {
+	for _, c := range pod.Status.ContainerStatuses {
+		n += c.RestartCount
+	}
+	return n
+}
+
+// Restarts says in sentences what befell the pod since: that is the target's failure, not the run's.
+func (c *Client) Restarts(ctx context.Context, w *Watched) []string {
+	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return []string{fmt.Sprintf("the target's pod %s was replaced during the run", w.name)}
+	case err != nil:
+		return nil // nothing is claimed of what was not seen
+	}
+	n := restarts(pod) - w.restarts
+	if n <= 0 {
+		return nil
+	}
+	why := ""
+	for _, s := range pod.Status.ContainerStatuses {
+		if t := s.LastTerminationState.Terminated; t != nil {
+			why = fmt.Sprintf(", at last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
+		}
+	}
+	return []string{fmt.Sprintf("the target's %s was restarted %d times%s", place(pod), n, why)}
+}

@@ -1,0 +1,233 @@
+package cluster
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// A Phase is how far a run has come.
+type Phase int
+
+// The phases, in their order.
+const (
+	Initializing Phase = iota // the initializer reads the script and its options
+	Creating                  // the runners are scheduled, and wait paused
+	Starting                  // the starter unpauses them
+	Running
+	Over // every runner has ended, one way or another
+)
+
+func (p Phase) String() string {
+	return [...]string{"initializer", "runners", "starter", "run", "over"}[p]
+}
+
+// Limits are how long the phases may take.
+type Limits struct {
+	Start       time.Duration // each of initializer, runners and starter
+	Run         time.Duration // from the start to the end of the last runner
+	Unreachable time.Duration // how long the API server may be silent before soak gives up looking
+	Look        time.Duration // between two looks at the cluster
+}
+
+// DefaultLimits leave time for images to be pulled and nodes to be added.
+func DefaultLimits(p plan.Plan) Limits {
+	// The script's maxDuration and gracefulStop, and the upload of the shard.
+	ending := p.Teardown() + 10*time.Second + 2*time.Minute
+	return Limits{Start: 10 * time.Minute, Run: time.Duration(p.Seconds)*time.Second + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
+}
+
+// A Machine turns snapshots into phases, news and problems. It decides by what a snapshot shows,
+// not by what it did before: one that begins in the middle of a run comes to the same end.
+type Machine struct {
+	limits  Limits
+	phase   Phase
+	since   time.Time
+	runners []runner
+	// Problems are why the run is incomplete.
+	Problems []string
+	// GivenUp says that the run cannot come to its end.
+	GivenUp bool
+}
+
+// runner is what is known of a runner, also when the cluster has forgotten it.
+type runner struct {
+	seen    *corev1.Pod
+	over    bool
+	trouble string
+}
+
+// NewMachine begins with a run of which nothing is known yet.
+func NewMachine(runners int, l Limits, now time.Time) *Machine {
+	return &Machine{limits: l, since: now, runners: make([]runner, runners)}
+}
+
+// Phase is where the run is.
+func (m *Machine) Phase() Phase { return m.phase }
+
+// Done says that there is nothing more to wait for.
+func (m *Machine) Done() bool { return m.phase == Over || m.GivenUp }
+
+// Advance takes in a snapshot and says what is new in it.
+func (m *Machine) Advance(s Snapshot) (news []string) {
+	before := len(m.Problems)
+	for i := range m.runners {
+		m.observe(i, &s.Runners[i], s.At)
+	}
+	m.checkStart(s)
+	if next := m.next(s); next > m.phase {
+		news = append(news, m.reached(next, s))
+		m.phase, m.since = next, s.At
+	}
+	switch {
+	case m.Done():
+	case s.Gone:
+		m.giveUp("the TestRun was deleted while it was in the phase %q", m.phase)
+	case s.At.Sub(m.since) > m.limit():
+		m.timeOut(s)
+	}
+	return append(m.Problems[before:len(m.Problems):len(m.Problems)], news...)
+}
+
+// observe notes how a runner fares.
+func (m *Machine) observe(i int, p *Part, at time.Time) {
+	r := &m.runners[i]
+	if r.over {
+		return
+	}
+	r.see(p)
+	trouble, over := p.ended(r.seen, at)
+	if !over {
+		return
+	}
+	r.over, r.trouble = true, trouble
+	if trouble == "" {
+		return
+	}
+	m.problem("runner %d of %d (%s): %s%s", i+1, len(m.runners), place(r.seen), trouble, p.more())
+}
+
+// see keeps the newest that is known of the pod.
+func (r *runner) see(p *Part) {
+	switch {
+	case p.Pod != nil:
+		r.seen = p.Pod
+	case p.Last != nil:
+		r.seen = p.Last
+	}
+}
+
+// more is what cluster and container say beside it.
+func (p *Part) more() string {
+	text := ""
+	if n := len(p.Events); n > 0 {
+		text = "; the cluster says " + p.Events[n-1]
+	}
+	if p.Log != "" {
+		text += "; it printed " + p.Log
+	}
+	return text
+}
+
+// checkStart finds what keeps a run from ever starting.
+func (m *Machine) checkStart(s Snapshot) {
+	if m.phase >= Running || m.GivenUp {
+		return
+	}
+	for _, helper := range []struct {
+		name string
+		*Part
+	}{{"initializer", &s.Initializer}, {"starter", &s.Starter}} {
+		p := helper.Part
+		trouble, over := p.ended(nil, s.At)
+		if why, bad := failed(p.Job); over && trouble == "" && bad {
+			trouble = why
+		}
+		if over && trouble != "" {
+			m.giveUp("the %s failed (%s): %s%s", helper.name, place(p.Pod), trouble, p.more())
+			return
+		}
+	}
+	if s.Stage == "error" {
+		m.giveUp("the operator refuses the TestRun (stage error); its log says why: kubectl logs -n k6-operator-system deploy/k6-operator-controller-manager%s", s.Initializer.more())
+		return
+	}
+	for i := range m.runners {
+		// Some may be through already when one attaches late; one that failed early stops the rest.
+		if r := &m.runners[i]; r.over && r.trouble != "" && !m.wereStarted(s) {
+			m.giveUp("runner %d ended before all had started, so the operator starts none", i+1)
+			return
+		}
+	}
+}
+
+// wereStarted says that the starter did its work.
+func (m *Machine) wereStarted(s Snapshot) bool { return succeeded(s.Starter.Job) }
+
+// next is the phase that the snapshot shows.
+func (m *Machine) next(s Snapshot) Phase {
+	over, running, unpaused := 0, 0, 0
+	for i := range m.runners {
+		p := &s.Runners[i]
+		switch {
+		case m.runners[i].over:
+			over++
+		case p.Pod != nil && p.Pod.Status.Phase == corev1.PodRunning:
+			running++
+			if p.Paused != nil && !*p.Paused {
+				unpaused++
+			}
+		}
+	}
+	all := len(m.runners)
+	switch {
+	case over == all:
+		return Over
+	case m.wereStarted(s) && over+unpaused == all:
+		return Running
+	case over+running == all:
+		return Starting
+	case succeeded(s.Initializer.Job) || over+running > 0:
+		return Creating
+	}
+	return Initializing
+}
+
+func (m *Machine) reached(next Phase, s Snapshot) string {
+	took := s.At.Sub(m.since).Round(time.Second)
+	switch next {
+	case Creating:
+		return fmt.Sprintf("the script is in order (%v); waiting for %d runners", took, len(m.runners))
+	case Starting:
+		nodes := map[string]bool{}
+		for _, r := range m.runners {
+			if r.seen != nil {
+				nodes[r.seen.Spec.NodeName] = true
+			}
+		}
+		return fmt.Sprintf("%d runners are up on %d nodes (%v); waiting for them to be started", len(m.runners), len(nodes), took)
+	case Running:
+		return fmt.Sprintf("all runners have started (%v)", took)
+	case Initializing, Over:
+	}
+	return "all runners have ended"
+}
+
+func (m *Machine) limit() time.Duration {
+	if m.phase == Running {
+		return m.limits.Run
+	}
+	return m.limits.Start
+}
+
+func (m *Machine) problem(format string, args ...any) {
+	m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
+}
+
+func (m *Machine) giveUp(format string, args ...any) {
+	m.problem(format, args...)
+	m.GivenUp = true
+}

@@ -1,0 +1,238 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// ErrLost says that the API server was silent for too long. The run goes on without us.
+var ErrLost = errors.New("the cluster does not answer")
+
+// A Run follows one TestRun.
+type Run struct {
+	client    *Client
+	namespace string
+	name      string
+	limits    Limits
+	machine   *Machine
+	logs      *logKeeper
+	watch     *podWatch
+	apis      []*runnerAPI
+
+	mu     sync.Mutex
+	pods   []string // of the runners, "" for none that answers
+	counts []Count
+	phase  Phase
+
+	started chan struct{}
+}
+
+// Follow prepares to follow the run of a plan; dir takes its logs.
+func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run {
+	r := &Run{
+		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
+		machine: NewMachine(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
+		watch: &podWatch{client: c, namespace: namespace, run: Name(p.TestID), last: map[string]*corev1.Pod{}},
+		pods:  make([]string, p.Runners), counts: make([]Count, p.Runners), started: make(chan struct{}),
+	}
+	for i := range p.Runners {
+		r.apis = append(r.apis, &runnerAPI{open: func(ctx context.Context) (*Forward, error) {
+			pod := r.pod(i)
+			if pod == "" {
+				return nil, fmt.Errorf("runner %d has no pod that runs", i+1)
+			}
+			return c.Open(ctx, namespace, pod, k6Port)
+		}})
+	}
+	return r
+}
+
+// Wait follows the run until it is over, cannot come to its end, or ctx ends; say is told what is
+// new. The error is ErrLost, or that of ctx.
+func (r *Run) Wait(ctx context.Context, say func(string)) error {
+	beside, stop := context.WithCancel(ctx)
+	var helpers sync.WaitGroup
+	first, _ := r.watch.open(beside) // where it cannot be had yet it is tried again
+	helpers.Go(func() { r.watch.keep(beside, first, r.limits.Look) })
+	helpers.Go(func() { r.count(beside) })
+	defer helpers.Wait()
+	defer stop()
+	lastAnswer, silent := time.Now(), false
+	tick := time.NewTicker(r.limits.Look)
+	defer tick.Stop()
+	for {
+		s, err := r.look(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil && time.Since(lastAnswer) > r.limits.Unreachable:
+			return fmt.Errorf("%w for %v: %w", ErrLost, r.limits.Unreachable, err)
+		case err != nil:
+			if !silent {
+				say(fmt.Sprintf("the cluster does not answer (%v); the run goes on there, trying again", err))
+			}
+			silent = true
+		default:
+			if silent {
+				say("the cluster answers again")
+			}
+			lastAnswer, silent = time.Now(), false
+			for _, news := range r.machine.Advance(s) {
+				say(news)
+			}
+			r.setPhase()
+			if r.machine.Done() {
+				return nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// look takes a snapshot, with what k6 says of itself where the start hangs on it, and with reasons
+// where something seems wrong.
+func (r *Run) look(ctx context.Context) (Snapshot, error) {
+	s, err := r.client.Look(ctx, r.namespace, r.name, len(r.apis))
+	if err != nil {
+		return s, err
+	}
+	r.watch.fill(&s)
+	r.note(s)
+	r.logs.follow(r.name, s)
+	if r.machine.Phase() < Running && succeeded(s.Starter.Job) {
+		r.each(ctx, func(ctx context.Context, i int) error {
+			paused, err := r.apis[i].paused(ctx)
+			if err == nil {
+				s.Runners[i].Paused = &paused
+			}
+			return nil
+		})
+	}
+	for _, p := range r.machine.Suspects(s) {
+		r.client.explain(ctx, r.namespace, p)
+	}
+	return s, nil
+}
+
+// each does something with k6's REST API in each runner that runs, a few at a time.
+func (r *Run) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
+	const atOnce = 16
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for i := range r.apis {
+		if r.pod(i) != "" {
+			group.Go(func() error { return do(ctx, i) })
+		}
+	}
+	return group.Wait()
+}
+
+func (r *Run) note(s Snapshot) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range s.Runners {
+		r.pods[i] = ""
+		if p := s.Runners[i].Pod; p != nil && p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil {
+			r.pods[i] = p.Name
+		}
+	}
+}
+
+func (r *Run) pod(i int) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pods[i]
+}
+
+func (r *Run) setPhase() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.phase < Running && r.machine.Phase() == Running {
+		close(r.started)
+	}
+	r.phase = r.machine.Phase()
+}
+
+// Started is closed when all runners have started.
+func (r *Run) Started() <-chan struct{} { return r.started }
+
+// countEvery is the time between two readings of k6's counters.
+const countEvery = 5 * time.Second
+
+func (r *Run) count(ctx context.Context) {
+	tick := time.NewTicker(countEvery)
+	defer tick.Stop()
+	for {
+		if phase, _ := r.Progress(); phase == Running {
+			_ = r.each(ctx, func(ctx context.Context, i int) error {
+				n, err := r.apis[i].count(ctx)
+				if err != nil {
+					return nil // for eyes only: the last figure stays
+				}
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				r.counts[i] = n
+				return nil
+			})
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Progress is the phase, and what all runners have counted so far.
+func (r *Run) Progress() (Phase, Count) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var sum Count
+	for i, n := range r.counts {
+		if r.pods[i] == "" {
+			n.Closed = n.Opened // it holds none any more
+		}
+		sum.Opened += n.Opened
+		sum.Closed += n.Closed
+		sum.Noops += n.Noops
+		sum.Missed += n.Missed
+		sum.Late += n.Late
+	}
+	return r.phase, sum
+}
+
+// Stop asks all runners to end in order: each closes its streams and still writes its shard.
+func (r *Run) Stop(ctx context.Context) error {
+	return r.each(ctx, func(ctx context.Context, i int) error {
+		if err := r.apis[i].stop(ctx); err != nil {
+			return fmt.Errorf("stop runner %d: %w", i+1, err)
+		}
+		return nil
+	})
+}
+
+// Problems are why the run is incomplete, as far as the cluster shows it.
+func (r *Run) Problems() []string { return r.machine.Problems }
+
+// logPatience is how long the last lines of a log may take to come.
+const logPatience = 10 * time.Second
+
+// Close ends what follows the run; the run itself stays as it is.
+func (r *Run) Close() {
+	r.logs.finish(logPatience)
+	for _, api := range r.apis {
+		api.close()
+	}
+}

@@ -1,0 +1,51 @@
+package ledger_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A stream on which one noop is owed each second, and the third is lost. A ledger has no clock of its own:
+// each call says when it happened, since the start of the program.
+func Example() {
+	const sec = time.Second
+	l := ledger.New("device-1", &ledger.Config{Interval: sec, Late: sec})
+
+	l.Connecting(1 * sec)
+	l.Opened(1 * sec)
+	for _, number := range []uint64{1, 2, 4, 5} {
+		l.Noop(ledger.Noop{At: 1*sec + time.Duration(number)*sec, Number: number, Intact: true})
+	}
+	l.AskedToEnd(6*sec + sec/2)
+	l.Closed(6*sec+sec/2, "server", true, false)
+
+	r := l.Record()
+	fmt.Printf("%s: received %d of %d, faultless: %v\n", r.State, r.Received, r.Expected(), r.Faultless())
+	for _, f := range r.Findings {
+		fmt.Printf("%s: noop %d, noticed at %v\n", f.Kind, f.From, f.At)
+	}
+	// Output:
+	// completed: received 4 of 5, faultless: false
+	// lost: noop 3, noticed at 5s
+}
+
+// Where noops carry no numbers the clock decides: each interval owes one. What is merely late comes before
+// the next is due, and is not taken for a loss.
+func ExampleLedger_Noop_byTheClock() {
+	const sec = time.Second
+	l := ledger.New("device-1", &ledger.Config{Interval: sec, Late: sec / 4})
+
+	l.Connecting(1 * sec)
+	l.Opened(1 * sec)
+	for _, at := range []float64{2, 3, 4.5, 5, 7} { // 4.5 is late, and nothing comes at 6
+		l.Noop(ledger.Noop{At: time.Duration(at * float64(sec)), Intact: true})
+	}
+	l.AskedToEnd(7*sec + sec/2)
+	l.Closed(7*sec+sec/2, "server", true, false)
+
+	r := l.Record()
+	fmt.Printf("received %d, missed %d, late %d\n", r.Received, r.Missed(), r.Late)
+	// Output: received 5, missed 1, late 1
+}

@@ -1,0 +1,130 @@
+// Package preflight looks before a soak leaps: limits that would break the run in its middle
+// are found before it begins, each with the setting and the number it needs.
+package preflight
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/mem"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// What a connection takes at most, in bytes, rounded up from what was measured (docs/results).
+const (
+	perVU         = 400 << 10 // a virtual user when it sends its DELETE
+	perConnection = 18 << 10  // an event stream in a runner: 6 while it is held, this while thousands begin or end
+	perNginx      = 12 << 10  // both sides of a proxied stream
+	perBackend    = 3 << 10
+	perRunner     = 64 << 20 // k6 itself
+	spareFiles    = 512      // beside connections, for any process
+)
+
+// PerTargetStream is what nginx and the backend take for a stream, in bytes.
+const PerTargetStream = perNginx + perBackend
+
+// Files is how many open files a process needs that holds so many streams.
+func Files(streams int) int { return streams + spareFiles }
+
+// Machine is what this host offers. A figure of 0 is not known and not checked.
+type Machine struct {
+	Files     uint64 `json:"open_files"`             // per process, the hard limit: every process raises itself to it
+	Ports     int    `json:"ephemeral_ports"`        // for one source and one target address
+	Backlog   int    `json:"accept_backlog"`         // net.core.somaxconn
+	Available uint64 `json:"memory_available_bytes"` // at the start
+}
+
+// Look reads this machine's limits.
+func Look() Machine {
+	m := Machine{Files: openFiles()}
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		if f := strings.Fields(string(text)); len(f) == 2 {
+			low, lowErr := strconv.Atoi(f[0])
+			high, highErr := strconv.Atoi(f[1])
+			if lowErr == nil && highErr == nil {
+				m.Ports = high - low + 1
+			}
+		}
+	}
+	if text, err := os.ReadFile("/proc/sys/net/core/somaxconn"); err == nil {
+		m.Backlog, _ = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	if v, err := mem.VirtualMemory(); err == nil {
+		m.Available = v.Available
+	}
+	return m
+}
+
+// Services is what the runners of a plan go to.
+type Services struct {
+	Count   int  // addresses, which the runners share out
+	Here    bool // they run on this host too
+	Proxied bool // behind nginx, on this host
+}
+
+// Check says what would break the plan, and what may disturb it.
+func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
+	perService := p.PerBackend(s.Count)
+	need, who := need(p, s, perService)
+	if m.Files > 0 && m.Files < need {
+		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or lower CONNECTIONS",
+			m.Files, who, need, need))
+	}
+	if m.Ports > 0 && m.Ports < perService {
+		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
+			m.Ports, perService))
+	}
+	if m.Available > 0 {
+		bytes := Memory(p, s)
+		if m.Available < bytes {
+			warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
+				m.Available>>20, bytes>>20))
+		}
+	}
+	if s.Here && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
+		warnings = append(warnings, fmt.Sprintf("the accept queue is capped at %d, and %d clients connect at once: connects may take 1 s and more; `sysctl -w net.core.somaxconn=4096`",
+			m.Backlog, perService))
+	}
+	return errs, warnings
+}
+
+// need is the most files that one process opens, and which.
+func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
+	held := p.PerRunner()
+	who = fmt.Sprintf("a runner with %d connections", held)
+	if s.Here && perService > held {
+		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
+	}
+	files = uint64(held + spareFiles)
+	if proxied := uint64(2*perService + 2*spareFiles); s.Proxied && proxied > files {
+		return proxied, fmt.Sprintf("nginx with %d connections, two sides each,", perService)
+	}
+	return files, who
+}
+
+// CheckUsers is Check for a suite, whose virtual users make a request each at a time.
+func CheckUsers(vus, runners int, m Machine) (warnings []string, err error) {
+	if need := uint64((vus+runners-1)/runners + spareFiles); m.Files > 0 && m.Files < need {
+		err = fmt.Errorf("the limit of open files is %d, a runner with %d virtual users needs %d: raise it with `ulimit -n %d` or ask for less at a time",
+			m.Files, vus/runners, need, need)
+	}
+	if bytes := uint64(runners*perRunner + vus*perVU); m.Available > 0 && m.Available < bytes {
+		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: ask for less at a time", m.Available>>20, bytes>>20))
+	}
+	return warnings, err
+}
+
+// Memory is what a plan may take on one host, in bytes.
+func Memory(p plan.Plan, s Services) uint64 {
+	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*perConnection
+	if s.Here {
+		bytes += p.Connections * perBackend
+	}
+	if s.Proxied {
+		bytes += p.Connections * perNginx
+	}
+	return uint64(bytes)
+}

@@ -1,0 +1,87 @@
+package preflight
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	enough := Machine{Files: 1 << 20, Ports: 28232, Backlog: 4096, Available: 16 << 30}
+	cases := []struct {
+		name           string
+		edit           func(p *plan.Plan, m *Machine)
+		local          bool
+		errs, warnings []string
+	}{
+		{"enough of all", func(*plan.Plan, *Machine) {}, true, nil, nil},
+		{"nothing is known", func(_ *plan.Plan, m *Machine) { *m = Machine{} }, true, nil, nil},
+		{"a runner's files", func(_ *plan.Plan, m *Machine) { m.Files = 1111 }, false,
+			[]string{"the limit of open files is 1111, a runner with 600 connections needs 1112: raise it with `ulimit -n 1112`"}, nil},
+		{"just enough files", func(_ *plan.Plan, m *Machine) { m.Files = 1112 }, false, nil, nil},
+		{"nginx's files", func(_ *plan.Plan, m *Machine) { m.Files = 3423 }, true,
+			[]string{"nginx with 1200 connections, two sides each, needs 3424"}, nil},
+		{"files for an odd share", func(p *plan.Plan, m *Machine) { p.Connections, p.Runners, m.Files = 1000, 3, 845 }, false,
+			[]string{"a runner with 334 connections needs 846"}, nil},
+		{"ports", func(p *plan.Plan, _ *Machine) { p.Connections = 28233 }, false,
+			[]string{"there are 28232 ephemeral ports for 28233 connections to one address: `sysctl -w net.ipv4.ip_local_port_range="}, nil},
+		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
+			[]string{"100 MiB of memory are available, the run may take 617 MiB: raise CONNECTIONS_PER_VU"}},
+		{"memory that shared virtual users save", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},
+		{"the accept queue", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, true, nil,
+			[]string{"the accept queue is capped at 128, and 1200 clients connect at once"}},
+		{"the accept queue of someone else", func(_ *plan.Plan, m *Machine) { m.Backlog = 128 }, false, nil, nil},
+		{"a short queue for few", func(p *plan.Plan, m *Machine) { p.Connections, m.Backlog = 100, 128 }, true, nil, nil},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p, m := plan.Default(), enough
+			c.edit(&p, &m)
+			errs, warnings := Check(p, m, Services{1, c.local, c.local})
+			for _, pair := range [][2][]string{{c.errs, errs}, {c.warnings, warnings}} {
+				require.Len(t, pair[1], len(pair[0]), "%q", pair[1])
+				for i, want := range pair[0] {
+					require.Contains(t, pair[1][i], want)
+				}
+			}
+		})
+	}
+}
+
+func TestMemoryGrowsWithWhatIsHeld(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	require.Greater(t, Memory(p, Services{1, true, true}), Memory(p, Services{1, true, false}))
+	more := p
+	more.Connections++
+	require.Greater(t, Memory(more, Services{Count: 1}), Memory(p, Services{Count: 1}))
+}
+
+func TestLook(t *testing.T) {
+	t.Parallel()
+	m := Look()
+	require.NotZero(t, m.Files)
+	require.NotZero(t, m.Ports)
+	require.NotZero(t, m.Backlog)
+	require.Greater(t, m.Available, uint64(1<<20))
+}
+
+func TestSeveralServicesShareTheLoad(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.Connections, p.Runners, p.ConnectionsPerVU = 100_000, 6, 166
+	m := Machine{Files: 20_000, Ports: 28_232, Backlog: 4096, Available: 16 << 30}
+	errs, _ := Check(p, m, Services{6, true, false})
+	require.Empty(t, errs)
+	errs, _ = Check(p, m, Services{3, true, false})
+	require.Len(t, errs, 2, "%q", errs)
+	require.Contains(t, errs[0], "a backend with 33334 connections needs 33846")
+	require.Contains(t, errs[1], "28232 ephemeral ports for 33334 connections to one address")
+	errs, _ = Check(p, m, Services{6, true, true})
+	require.Len(t, errs, 1, "%q", errs)
+	require.Contains(t, errs[0], "nginx with 16667 connections, two sides each")
+}

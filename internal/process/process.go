@@ -1,0 +1,93 @@
+// Package process runs the processes of a soak so that none outlives it: each is in a process
+// group of its own (a Ctrl-C at the terminal reaches only soak, which ends them in order),
+// and the kernel ends it if soak itself is killed.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+)
+
+// Spec is what to start.
+type Spec struct {
+	Name   string // for messages
+	Path   string
+	Args   []string
+	Env    []string // whole, not added to ours
+	Log    string   // file that takes stdout and stderr, appended to
+	Extra  []*os.File
+	Orphan syscall.Signal // what the kernel sends it when soak dies
+}
+
+// A Process is a started process. Wait for Done before reading Err.
+type Process struct {
+	Name string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+// Start starts the process.
+func Start(s Spec) (*Process, error) {
+	log, err := os.OpenFile(s.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(s.Path, s.Args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = s.Env, log, log, s.Extra
+	cmd.SysProcAttr = attributes(s.Orphan)
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Name, err)
+	}
+	p := &Process{Name: s.Name, cmd: cmd, done: make(chan struct{})}
+	go func() {
+		p.err = cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// PID is its process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err is how it ended, nil for exit code 0.
+func (p *Process) Err() error { return p.err }
+
+// ExitCode is its exit code, -1 when a signal ended it.
+func (p *Process) ExitCode() int {
+	var exit *exec.ExitError
+	if errors.As(p.err, &exit) {
+		return exit.ExitCode()
+	}
+	if p.err != nil {
+		return -1
+	}
+	return 0
+}
+
+// Signal sends a signal; to one that has ended it does nothing.
+func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// Stop asks the process to end with s, kills it after grace or when ctx ends, and waits for it.
+func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duration) {
+	p.Signal(s)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // the group: what it started too
+	<-p.done
+}

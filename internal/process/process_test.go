@@ -1,0 +1,130 @@
+package process
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const patience = 5 * time.Second
+
+func start(t *testing.T, script string) (c *Process, log func() string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log")
+	c, err := Start(Spec{Name: "it", Path: "/bin/sh", Args: []string{"-c", script}, Env: os.Environ(), Log: path, Orphan: syscall.SIGKILL})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		c.Stop(ctx, syscall.SIGKILL, 0)
+	})
+	return c, func() string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+func says(t *testing.T, log func() string, word string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(log(), word) }, patience, 2*time.Millisecond)
+}
+
+func ended(t *testing.T, c *Process) {
+	t.Helper()
+	select {
+	case <-c.Done():
+	case <-time.After(patience):
+		require.Fail(t, "it did not end")
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Parallel()
+	for script, code := range map[string]int{"exit 0": 0, "exit 7": 7, "kill -TERM $$": -1, "kill -KILL $$": -1} {
+		c, _ := start(t, script)
+		ended(t, c)
+		require.Equal(t, code, c.ExitCode(), script)
+		require.Equal(t, code == 0, c.Err() == nil, script)
+		c.Signal(syscall.SIGTERM) // of no use any more, and no harm
+	}
+}
+
+func TestOutputIsAppendedToTheLog(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "log")
+	for range 2 {
+		c, err := Start(Spec{Path: "/bin/sh", Args: []string{"-c", "echo out; echo $WORD >&2"}, Env: []string{"WORD=err"}, Log: path})
+		require.NoError(t, err)
+		ended(t, c)
+	}
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "out\nerr\nout\nerr\n", string(text))
+}
+
+func TestStartSaysWhatCannotBeStarted(t *testing.T) {
+	t.Parallel()
+	_, err := Start(Spec{Name: "nginx", Path: "/none/such", Log: filepath.Join(t.TempDir(), "log")})
+	require.ErrorContains(t, err, "start nginx: ")
+	_, err = Start(Spec{Name: "nginx", Path: "/bin/true", Log: "/none/such/log"})
+	require.ErrorContains(t, err, "start nginx: ")
+}
+
+func TestStopAsksFirst(t *testing.T) {
+	t.Parallel()
+	c, log := start(t, `trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.01; done`)
+	says(t, log, "up")
+	c.Stop(t.Context(), syscall.SIGTERM, patience)
+	require.Equal(t, 3, c.ExitCode())
+	require.Contains(t, log(), "bye")
+}
+
+func TestStopKillsTheWholeGroupThatDoesNotListen(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]func(p *Process){
+		"after the grace": func(p *Process) { p.Stop(context.Background(), syscall.SIGTERM, 20*time.Millisecond) },
+		"when ctx ends": func(p *Process) {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			p.Stop(ctx, syscall.SIGTERM, time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, log := start(t, `trap '' TERM; (trap '' TERM; while :; do sleep 0.01; done) & echo "grandchild $! up"; while :; do sleep 0.01; done`)
+			says(t, log, "up")
+			grandchild, err := strconv.Atoi(strings.Fields(log())[1])
+			require.NoError(t, err)
+			stop(c)
+			require.Equal(t, -1, c.ExitCode())
+			require.ErrorContains(t, c.Err(), "killed")
+			require.Eventually(t, func() bool { return gone(grandchild) }, patience, 2*time.Millisecond)
+		})
+	}
+}
+
+// gone says that a process has ended, whether or not its new parent has noticed.
+func gone(pid int) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	return strings.HasPrefix(rest, "Z")
+}
+
+func TestAChildHasAGroupOfItsOwn(t *testing.T) {
+	t.Parallel()
+	c, _ := start(t, "exec sleep 60")
+	group, err := syscall.Getpgid(c.PID())
+	require.NoError(t, err)
+	require.Equal(t, c.PID(), group, "a Ctrl-C at the terminal must not reach it")
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Connections writes a row for each connection, with all its findings.
+func Connections(w io.Writer, m *shard.Merged) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{ // csv.Writer keeps its error for Error
+		"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams",
+		"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late", "max_gap_ms", "max_lateness_ms", "reconnects", "findings",
+		"open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
+	})
+	for _, c := range m.Connections {
+		runner := m.Runners[c.Runner]
+		var findings []string
+		for _, f := range c.Findings {
+			findings = append(findings, verdict.Sentence(c.Record, f, runner.At(f.At)))
+		}
+		if c.Unlisted > 0 {
+			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))
+		}
+		_ = out.Write([]string{
+			cell(c.ID), strconv.Itoa(runner.Index), cell(string(c.State)), cell(c.Reason),
+			stamp(c.Streams > 0, runner.At(c.OpenedAt)), stamp(c.ClosedAt > 0, runner.At(c.ClosedAt)),
+			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), strconv.Itoa(c.Streams),
+			number(c.Expected()), number(c.Received), number(c.Missed()), number(c.Duplicated), number(c.Reordered),
+			number(c.Corrupted), number(c.Late), decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
+			outages(c, runner), cell(strings.Join(findings, "; ")),
+			decimals(c.OpenFor(), time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
+			strconv.Itoa(c.Attempts), cell(refusals(c)),
+		})
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// cell keeps a spreadsheet from taking text for a formula (CWE-1236).
+func cell(text string) string {
+	if text != "" && strings.Contains("=+-@\t\r", text[:1]) {
+		return "'" + text
+	}
+	return text
+}
+
+// outages lists when a client was cut off and for how long.
+func outages(c shard.Connection, r shard.Runner) string {
+	var out []string
+	for _, o := range c.Outages {
+		out = append(out, fmt.Sprintf("%s for %s", r.At(o.From).UTC().Format("15:04:05.000"), (o.To-o.From).Round(time.Millisecond)))
+	}
+	if more := c.Survived - len(c.Outages); more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(out, "; ")
+}
+
+// refusals lists the attempts that failed by reason.
+func refusals(c shard.Connection) string {
+	var out []string
+	for _, f := range c.Refusals {
+		out = append(out, fmt.Sprintf("%s: %d", f.Reason, f.Count))
+	}
+	return strings.Join(out, "; ")
+}
+
+// Series writes a row for each bucket of five seconds: what the clients saw, and what the
+// processes took at that time.
+func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
+	out := csv.NewWriter(w)
+	_ = out.Write([]string{
+		"unix_s", "open", "opened", "closed", "noops", "late", "faults", "lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms",
+		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
+		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
+		"nginx_rss_bytes", "nginx_cpu_percent",
+	})
+	next := 0
+	for _, b := range m.Series {
+		var now, before resources.Sample
+		for next < len(samples) && samples[next].Unix < b.Unix+int64(shard.BucketWidth/time.Second) {
+			next++
+		}
+		if next > 0 {
+			now = samples[next-1]
+		}
+		if next > 1 {
+			before = samples[next-2]
+		}
+		row := []string{
+			strconv.FormatInt(b.Unix, 10), strconv.Itoa(b.Open), strconv.Itoa(b.Opened), strconv.Itoa(b.Closed),
+			strconv.Itoa(b.Noops), strconv.Itoa(b.Late), strconv.Itoa(b.Faults),
+		}
+		row = append(row, lateness(b)...)
+		_ = out.Write(append(row,
+			number(b.RSS), number(b.HeapLive), percent(b.CPUPercent), strconv.Itoa(b.Goroutines), strconv.FormatInt(b.GCPauseUS, 10),
+			strconv.FormatInt(b.RunDelayMS, 10), strconv.FormatInt(b.StallMS, 10),
+			number(now.BackendRSS), rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), strconv.Itoa(now.Streams),
+			strconv.Itoa(now.Goroutines), strconv.Itoa(now.Files),
+			number(now.NginxRSS), rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
+		))
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// lateness of a bucket, empty where no noop came: 0 would say that they were on time.
+func lateness(b shard.Bucket) []string {
+	if b.Lateness == nil {
+		return []string{"", "", ""}
+	}
+	h, err := b.Lateness.Unpack()
+	if err != nil {
+		return []string{"", "", ""}
+	}
+	return []string{
+		decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond),
+	}
+}
+
+func rate(before, now float64, from, to int64) string {
+	if to <= from || from == 0 || now < before {
+		return ""
+	}
+	return percent(100 * (now - before) / float64(to-from))
+}
+
+func percent(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
+
+func number(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func decimals(d, unit time.Duration) string {
+	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)
+}
+
+func stamp(known bool, t time.Time) string {
+	if !known {
+		return ""
+	}
+	return strconv.FormatFloat(float64(t.UnixMicro())/1e6, 'f', 6, 64)
+}

@@ -1,0 +1,103 @@
+package html
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// account is the ledger of noops, per runner and in total, beside what the server says.
+func (s *soak) account() Section {
+	t := Table{Columns: columns("runner", "host", "state", "#connections", "#expected", "#received", "#missed",
+		"#duplicated", "#reordered", "#corrupted", "#late", "#server sent")}
+	sent := func(n uint64) string {
+		if !s.v.Server.Known {
+			return "–"
+		}
+		return count(n)
+	}
+	row := func(name, host, state string, connections int, n verdict.Noops, server uint64) Row {
+		stateTone := Tone("")
+		if state != "" && state != "finished" {
+			stateTone = Doubt
+		}
+		return Row{
+			{Text: name}, {Text: host}, {Text: state, Tone: stateTone}, {Text: integer(connections)}, {Text: count(n.Expected)}, {Text: count(n.Received)},
+			{Text: count(n.Missed), Tone: zero(n.Missed)}, {Text: count(n.Duplicated), Tone: zero(n.Duplicated)}, {Text: count(n.Reordered), Tone: zero(n.Reordered)},
+			{Text: count(n.Corrupted), Tone: zero(n.Corrupted)}, {Text: count(n.Late)}, {Text: sent(server)},
+		}
+	}
+	for _, r := range s.v.Runners {
+		t.Rows = append(t.Rows, row(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, verdict.Noops{
+			Expected: r.Expected, Received: r.Received, Missed: r.Missed, Duplicated: r.Duplicated,
+			Reordered: r.Reordered, Corrupted: r.Corrupted, Late: r.Late,
+		}, r.ServerSent))
+	}
+	t.Rows = append(t.Rows, row("all", "", "", len(s.Merged.Connections), s.v.Noops, s.v.Server.Sent))
+	out := Section{ID: "account", Title: "Every noop accounted for", Short: "Noops", Tables: []Table{t}}
+	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
+	if !s.v.Server.Known {
+		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from the "+s.v.Evidence.Basis()+" alone.")
+	}
+	if len(s.v.Findings) > 0 {
+		const most = 100
+		findings := Table{Caption: "What was found", Columns: columns("when (UTC)", "kind", "what")}
+		byTime := slices.Clone(s.v.Findings)
+		slices.SortStableFunc(byTime, func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
+		for i, f := range byTime {
+			if i == most {
+				findings.Caption = fmt.Sprintf("What was found: the first %d of %d listed; connections.csv has all", most, len(s.v.Findings))
+				break
+			}
+			findings.Rows = append(findings.Rows, cells(clock(f.Unix), f.Kind, f.Text))
+		}
+		out.Tables = append(out.Tables, findings)
+	}
+	return out
+}
+
+// arithmetic is docs/math.md with this run's numbers.
+func (s *soak) arithmetic() Section {
+	p, n := s.v.Plan, s.v.Noops
+	per := p.NoopsPerConnection()
+	product := uint64(max(per*p.Connections, 0))
+	held := p.Hold().Seconds()
+	t := Table{Columns: columns("", "how", "#this run")}
+	add := func(name, how, value string) { t.Rows = append(t.Rows, cells(name, how, value)) }
+	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), hms(held))
+	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), integer(per))
+	add("noops of all, at least", fmt.Sprintf("%s × %s", integer(p.Connections), integer(per)), count(product))
+	add("noops that were owed", "what each stream owed while it was held, summed", count(n.Expected))
+	difference := int(n.Expected) - int(product)
+	add("beyond the product", explain(difference, p.Connections), plus(integer(difference), float64(difference)))
+	rate := float64(p.Connections) / p.NoopInterval
+	add("rate", fmt.Sprintf("%s / %v s", plural(p.Connections, "connection", "connections"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
+	add("payload of the bare noop", "9 bytes (data: 0 and two line ends) × received", memory(9*float64(n.Received)/(1<<20)))
+	if s.v.Server.Known && len(s.Merged.Connections) > 0 {
+		size := eventSize(per)
+		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, integer(per)), memory(float64(size)*float64(n.Received)/(1<<20)))
+	}
+	return Section{ID: "arithmetic", Title: "The arithmetic", Short: "Arithmetic", Tables: []Table{t}}
+}
+
+// explain says why what was owed is not the product.
+func explain(difference, connections int) string {
+	switch {
+	case difference == 0:
+		return "none"
+	case difference > 0 && difference <= connections:
+		return "streams that caught one noop more: the interval does not divide the time held, or the end took a moment"
+	case difference > 0:
+		return "streams were held longer, or noops came more often, than planned"
+	}
+	return "connections that were not held to the end, or opened late"
+}
+
+// eventSize is what our backend writes for noop number n, with the framing of its chunk:
+// docs/math.md has the sum.
+func eventSize(n int) int {
+	event := len(fmt.Sprintf("id: %d\n", n)) + len(": sent=1763690000000000\n") + len("data: 0\n") + 1
+	return event + len(fmt.Sprintf("%x\r\n", event)) + len("\r\n")
+}

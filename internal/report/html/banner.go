@@ -1,0 +1,59 @@
+package html
+
+import (
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func tone(v verdict.Outcome) Tone {
+	switch v {
+	case verdict.Pass:
+		return Good
+	case verdict.Fail:
+		return Bad
+	case verdict.Invalid:
+	}
+	return Doubt
+}
+
+// zero is the tone of a count that should be 0.
+func zero(n uint64) Tone {
+	if n == 0 {
+		return ""
+	}
+	return Bad
+}
+
+func (s *soak) banner() Banner {
+	v, c, n := s.v, s.v.Connections, s.v.Noops
+	b := Banner{Word: strings.ToUpper(string(v.Verdict)), Tone: tone(v.Verdict), Name: v.TestID, Reasons: v.Reasons}
+	whole := func(part, all uint64) Tone {
+		if part == all {
+			return Good
+		}
+		return Bad
+	}
+	open := ""
+	if v.Held != nil {
+		open = ", open for " + v.Held.Percent() + " of the time"
+	}
+	b.Tiles = []Tile{
+		{Name: "connections held", Value: integer(c.Completed), Note: "of " + integer(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
+		{Name: "noops received", Value: count(n.Received), Note: "of " + count(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
+		{Name: "noops missed", Value: count(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
+		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},
+	}
+	server := Tile{Name: "the server's count", Value: "unknown", Note: "it shows no ledger"}
+	if v.Server.Known {
+		server = Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + count(v.Server.Sent), Tone: Good}
+		if !v.Server.Agrees {
+			server.Value, server.Tone = "differs", Bad
+		}
+		if v.Server.Confirms {
+			server.Value, server.Tone = "confirms the faults", ""
+		}
+	}
+	b.Tiles = append(b.Tiles, server)
+	return b
+}

@@ -1,0 +1,59 @@
+//go:build browser
+
+package html
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// chromium finds a browser that playwright can drive.
+func chromium(t *testing.T) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	untested.Missing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
+	return ""
+}
+
+// TestBrowser writes pages and runs browser/page.test.js on them.
+func TestBrowser(t *testing.T) {
+	t.Parallel()
+	browser := chromium(t)
+	script, err := bundle("page.js")
+	require.NoError(t, err)
+	require.NotEmpty(t, script, "`make build` bundles the page's script first")
+	dir := t.TempDir()
+	hour, evil := madeUp(1200, 3600), madeUp(20, 600)
+	spoil(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
+	nothing := shard.Merge(plan.Default(), nil)
+	for name, run := range map[string]*Run{
+		"hour.html": hour, "evil.html": evil, "eight.html": madeUp(1200, 8*3600),
+		"nothing.html": {Merged: nothing, Verdict: verdict.Judge(nothing, nil, verdict.Facts{})},
+	} {
+		f, err := os.Create(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.NoError(t, Write(f, run))
+		require.NoError(t, f.Close())
+	}
+	for _, f := range hour.Files {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, f.Name), f.Content, 0o600))
+	}
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", "browser/page.test.js")
+	cmd.Env = append(os.Environ(), "PAGES="+dir, "CHROMIUM="+browser)
+	out, err := cmd.CombinedOutput()
+	t.Log(string(out))
+	require.NoError(t, err)
+}

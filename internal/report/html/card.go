@@ -1,0 +1,106 @@
+package html
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/report"
+)
+
+// card says what was run, on what, and when.
+func (s *soak) card() Section {
+	p := s.v.Plan
+	target := p.BackendURL
+	if s.OneClock {
+		target += " (started by soak on this machine)"
+	}
+	reconnect := "no: a lost stream stays lost"
+	if p.Reconnect {
+		reconnect = "yes, by Last-Event-ID, and may be away for any time"
+		if limit, ok := p.MaxOutage(); ok {
+			reconnect = fmt.Sprintf("yes, by Last-Event-ID, and may be away for %s", limit)
+		}
+	}
+	plan := facts(
+		"plan", fmt.Sprintf("%s for %s, a noop every %v s", plural(p.Connections, "connection", "connections"), hms(float64(p.Seconds)), p.NoopInterval),
+		"runners", fmt.Sprintf("%s, up to %s per virtual user", plural(p.Runners, "k6 process", "k6 processes"), plural(p.ConnectionsPerVU, "stream", "streams")),
+		"target", target,
+		"device ids", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
+		"clients reconnect", reconnect,
+		"late means", fmt.Sprintf("over %d ms", p.LateMS),
+		"started", date(s.v.StartedUnix),
+		"ended", date(s.v.EndedUnix),
+		"command", report.Shell(s.Command...),
+	)
+	plan.Caption = "The run"
+	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.host()}}
+}
+
+// host is what the run was made with, and where.
+func (s *subject) host() Table {
+	m := s.Machine
+	t := facts(
+		"script", s.script(),
+		"soak", s.Version, "k6", s.k6(), "backend", s.Backend, "nginx", s.Nginx,
+		"machine", m.Name, "system", m.System, "kernel", m.Kernel,
+		"CPU", coresOf(m.Cores, m.CPU), "memory", memoryOf(m.Memory),
+		"open files", limitOf(s.Limits.Files, "per process"),
+		"ephemeral ports", limitOf(uint64(max(s.Limits.Ports, 0)), "per target address"),
+		"accept queue", limitOf(uint64(max(s.Limits.Backlog, 0)), "net.core.somaxconn"),
+		"resources from", s.source(),
+	)
+	t.Caption = "Versions, host and limits"
+	return t
+}
+
+func coresOf(n int, model string) string {
+	if n == 0 {
+		return ""
+	}
+	return strings.TrimSpace(plural(n, "core", "cores") + " " + model)
+}
+
+func memoryOf(bytes uint64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return memory(mib(bytes))
+}
+
+func limitOf(n uint64, of string) string {
+	if n == 0 {
+		return ""
+	}
+	return count(n) + " " + of
+}
+
+func (s *subject) script() string {
+	if len(s.Merged.Runners) == 0 {
+		return ""
+	}
+	r := s.Merged.Runners[0]
+	return strings.TrimSpace(fmt.Sprintf("%s (sha256 %.12s)", r.Script, r.ScriptHash))
+}
+
+func (s *subject) k6() string {
+	var all []string
+	for _, r := range s.v.Runners {
+		if !strings.Contains(strings.Join(all, ", "), r.K6Version) {
+			all = append(all, r.K6Version)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// source says where the figures of target and host come from.
+func (s *subject) source() string {
+	switch {
+	case s.ResourcesFrom != "":
+		return "Prometheus at " + s.ResourcesFrom
+	case len(s.Samples) == 0:
+		return "nothing: neither soak nor a Prometheus watched the target"
+	case s.series.backendRSS == nil:
+		return "soak itself, every 5 s, of this machine; the target shows no metrics"
+	}
+	return "soak itself, every 5 s: the backend's /metrics, nginx's processes, this machine's /proc"
+}

@@ -1,0 +1,62 @@
+// Package html writes report.html: one file that a person looks at first. It needs no network
+// and opens from disk.
+//
+// A page is data: a banner and sections of sentences, tables and charts, which each kind of run
+// composes as it needs (soak.go: the soak's, suite.go: all others'). page.html.tmpl lays them out, and the script in
+// page/, bundled by `make build` into bundle/, draws the charts. Without the bundle (a bare
+// `go build`) all is there but the drawings, and the page says so.
+package html
+
+import (
+	"io"
+
+	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A Run is all that a page tells of.
+type Run struct {
+	Verdict *verdict.Verdict
+	Merged  *shard.Merged
+	Samples []resources.Sample
+	Circumstances
+	Baseline Baseline
+	Files    []File // to be downloaded from within the page
+}
+
+// Circumstances are what `soak run` knew beside the plan; all may be empty.
+type Circumstances struct {
+	Command       []string
+	Version       string // of soak
+	Backend       string // version
+	Nginx         string
+	Machine       resources.Machine // of `soak run`
+	Limits        preflight.Machine
+	ResourcesFrom string // the Prometheus that Samples come from, "" when soak sampled itself
+	OneClock      bool   // target and runners are on one host
+}
+
+// A Baseline is what a run is held against.
+type Baseline struct {
+	Against *baseline.Run  // the one run to show differences from; nil: there is none
+	Old     []baseline.Run // the runs that say what is noise, Against among them
+	This    *baseline.Run
+	Why     string // why there is none, in a sentence
+}
+
+// A File is one to download.
+type File struct {
+	Name    string
+	Content []byte
+}
+
+// Write writes the page of a run.
+func Write(w io.Writer, r *Run) error {
+	if r.Verdict.Suite != nil {
+		return suitePage(r).write(w)
+	}
+	return soakPage(r).write(w)
+}

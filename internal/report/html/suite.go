@@ -1,0 +1,121 @@
+package html
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// suitePage composes the page of a run of another kind than the soak, from what its suite says
+// of it in verdict.json.
+func suitePage(r *Run) *Page {
+	s := newSubject(r, stages(r.Verdict))
+	return s.page(s.suiteBanner(), s.criteria, s.suiteTables, s.curves, s.suiteCard, s.suiteTimelines, s.spikeTable, s.comparison, s.data)
+}
+
+// stages are the bands of a suite's timelines.
+func stages(v *verdict.Verdict) (out []Band) {
+	for _, stage := range v.Suite.Stages {
+		from := v.StartedUnix + stage.Start
+		out = append(out, Band{Name: stage.Title, From: from, To: min(from+stage.Seconds, v.EndedUnix), Cause: "the stage " + stage.Title})
+	}
+	return out
+}
+
+// suiteBanner has the first figures as its tiles.
+func (s *subject) suiteBanner() Banner {
+	const tiles = 5
+	b := Banner{Word: strings.ToUpper(string(s.v.Verdict)), Tone: tone(s.v.Verdict), Name: s.v.Suite.Name + " " + s.v.TestID, Reasons: s.v.Reasons}
+	for _, f := range s.v.Figures[:min(len(s.v.Figures), tiles)] {
+		value := strconv.FormatFloat(f.Value, 'g', 4, 64)
+		if f.Unit == "ms" {
+			value = duration(f.Value)
+		}
+		tile := Tile{Name: f.Name, Value: value}
+		if f.Unit != "ms" {
+			tile.Note = f.Unit
+		}
+		b.Tiles = append(b.Tiles, tile)
+	}
+	return b
+}
+
+func (s *subject) suiteCard() Section {
+	suite := s.v.Suite
+	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", plural(len(s.v.Runners), "k6 process", "k6 processes"),
+		"target", suite.BackendURL, "started", date(s.v.StartedUnix), "ended", date(s.v.EndedUnix), "command", report.Shell(s.Command...))
+	run.Caption = "The run"
+	settings := Table{Caption: "Settings"}
+	for _, name := range slices.Sorted(maps.Keys(suite.Parameters)) {
+		settings.Rows = append(settings.Rows, cells(name, suite.Parameters[name]))
+	}
+	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
+	if len(settings.Rows) > 0 {
+		out.Tables = append(out.Tables, settings)
+	}
+	return out
+}
+
+// suiteTables are what the suite found.
+func (s *subject) suiteTables() Section {
+	out := Section{ID: "found", Title: "What it found"}
+	if len(s.v.Facts) > 0 {
+		var all Table
+		for _, f := range s.v.Facts {
+			all.Rows = append(all.Rows, cells(f.Name, f.Value))
+		}
+		out.Tables = append(out.Tables, all)
+	}
+	for _, t := range s.v.Tables {
+		out.Tables = append(out.Tables, suiteTable(t))
+	}
+	return out
+}
+
+func suiteTable(t verdict.Table) Table {
+	out := Table{Caption: t.Title, Note: t.Note, Columns: make([]Column, len(t.Columns))}
+	for i, name := range t.Columns {
+		out.Columns[i] = Column{Name: name, Number: t.Numeric(i)}
+	}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, cells(row...))
+	}
+	return out
+}
+
+// mostCurves is how many lines of one chart can be told apart.
+const mostCurves = 8
+
+// curves are the good answers' times by percentile, a line for each stage.
+func (s *subject) curves() Section {
+	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
+	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
+	for _, st := range s.v.Suite.Stages {
+		h := shard.NewHistogram()
+		for _, m := range s.Merged.Metrics {
+			if m.Name == shard.RequestDuration && m.Tags[shard.TagStage] == st.Name && m.Tags[shard.TagCode] == shard.CodeOK {
+				h.Merge(m.Trend)
+			}
+		}
+		if h.Count() > 0 && len(chart.Series) < mostCurves {
+			chart.Series = append(chart.Series, quantiles(st.Title, h))
+		}
+	}
+	if len(chart.Series) > 0 {
+		out.Charts = []*Chart{chart}
+	}
+	return out
+}
+
+func (s *subject) suiteTimelines() Section {
+	out := Section{ID: "timelines", Title: "Timelines"}
+	if s.series.n > 0 {
+		s.processes(&out)
+	}
+	return out
+}

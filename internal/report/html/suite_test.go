@@ -1,0 +1,71 @@
+package html
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// suiteRun is a run of a suite that found this and that; its processes are those of a soak.
+func suiteRun() *Run {
+	r := madeUp(20, 600)
+	p := plan.Plan{TestID: "s", Suite: "rampup", Runners: 2, BackendURL: "http://h"}
+	m := &shard.Merged{Plan: p, Runners: r.Merged.Runners, Series: r.Merged.Series, Suite: &shard.Suite{
+		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
+		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: madeUpConnect}, {Name: "b", Title: "50/s", Start: madeUpConnect, Seconds: 500}},
+	}}
+	answers := shard.NewHistogram()
+	for range 100 {
+		answers.Record(3 * time.Millisecond)
+	}
+	m.Metrics = []shard.Metric{{Name: shard.RequestDuration, Tags: map[string]string{shard.TagStage: "b", shard.TagCode: shard.CodeOK}, Trend: answers}}
+	r.Merged, r.Baseline = m, Baseline{}
+	r.Verdict = verdict.JudgeSuite(m, verdict.Facts{}, verdict.Assessment{
+		Criteria: []verdict.Judged{{Criterion: verdict.Criterion{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}}},
+		Facts:    []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
+		Figures:  []verdict.Figure{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "p95", Unit: "ms", Value: 1500}},
+		Tables:   []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},
+		Passed:   "20 requests/s were sustained",
+	})
+	return r
+}
+
+func TestASuiteHasAPageOfItsOwn(t *testing.T) {
+	t.Parallel()
+	_, doc := render(t, suiteRun())
+	require.Equal(t, "PASS", doc.Find(".banner .word").Text())
+	require.Equal(t, "20 requests/s were sustained", doc.Find(".banner li").Text())
+	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
+	require.Equal(t, "1.50 s", doc.Find(".tiles dd").Last().Text())
+	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "criteria", "✓ answers are right"))
+	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
+	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
+	require.Equal(t, []string{"1,500", "bad"}, row(t, doc, "found", "high"))
+	require.Equal(t, "Stages good: under 1 % failed", doc.Find("#found caption").Text())
+	require.True(t, doc.Find("#found thead th").Eq(1).HasClass("number"))
+	require.False(t, doc.Find("#found thead th").Eq(2).HasClass("number"))
+	require.NotZero(t, doc.Find("#chart-target-cpu").Length())
+	require.Equal(t, 1, doc.Find("#curves figure").Length())
+	require.Contains(t, doc.Find("#spikes").Text(), "the stage 20/s")
+	for _, ofASoak := range []string{"#account", "#arithmetic", "#ends", "#chart-noops"} {
+		require.Zero(t, doc.Find(ofASoak).Length(), ofASoak)
+	}
+}
+
+func TestMarkupFromASuiteStaysText(t *testing.T) {
+	t.Parallel()
+	const evil = `<img src=x onerror=alert(1)></script>`
+	r := suiteRun()
+	v := r.Verdict
+	v.Suite.Name, v.Suite.Parameters, v.Suite.Stages[0].Title = evil, map[string]string{evil: evil}, evil
+	v.Facts, v.Figures = []verdict.Fact{{Name: evil, Value: evil}}, []verdict.Figure{{Name: evil, Unit: evil}}
+	v.Tables = []verdict.Table{{Title: evil, Note: evil, Columns: []string{evil}, Rows: [][]string{{evil}}}}
+	_, doc := render(t, r)
+	require.Zero(t, doc.Find("img").Length())
+	require.Equal(t, evil, doc.Find("#found td").Last().Text())
+}

@@ -1,0 +1,127 @@
+package html
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// sampleGap is how many points of a sampled series may be missing within a line.
+const sampleGap = 3
+
+// timelines are the charts that share one cursor.
+func (s *soak) timelines() Section {
+	t := s.series
+	out := Section{ID: "timelines", Title: "Timelines"}
+	if t.n == 0 {
+		return out
+	}
+	width := window(s.v.Plan.NoopInterval)
+	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
+	expected, received := s.noopsPer(width)
+	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
+		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
+	out.add(&Chart{ID: "noops", Title: "Noops", Note: fmt.Sprintf("in each %d s, against open connections × %d / %v", width*int(step), width*int(step), s.v.Plan.NoopInterval), Wide: true},
+		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
+	out.add(&Chart{ID: "lateness", Title: "Lateness", Note: "gap − interval, in each 5 s", Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
+		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
+	s.processes(&out)
+	return out
+}
+
+// processes are the charts of what target, runners and host took.
+func (s *subject) processes(out *Section) {
+	t := s.series
+	out.add(&Chart{ID: "target-cpu", Title: "CPU of the target", Note: "of one core", Unit: "%", Marks: s.marks("target-cpu")},
+		over("backend", "", t.backendCPU, sampleGap), over("nginx", "", t.nginxCPU, sampleGap))
+	out.add(&Chart{ID: "target-memory", Title: "Memory of the target", Note: "resident", Unit: "MiB"},
+		over("backend", "", t.backendRSS, sampleGap), over("nginx", "", t.nginxRSS, sampleGap))
+	out.add(&Chart{ID: "runner-cpu", Title: "CPU of the runners", Note: "all of them, of one core", Unit: "%", Marks: s.marks("runner-cpu")},
+		over("runners", "", t.runnerCPU, sampleGap))
+	out.add(&Chart{ID: "runner-memory", Title: "Memory of the runners", Note: "all of them; of Go's heap what the last collection found in use", Unit: "MiB"},
+		over("resident", "", t.runnerRSS, sampleGap), over("heap in use", "", t.runnerLive, sampleGap))
+	out.add(&Chart{ID: "files", Title: "Open file descriptors"},
+		over("runners", "", t.runnerFiles, sampleGap), over("nginx", "", t.nginxFiles, sampleGap), over("backend", "", t.backendFiles, sampleGap))
+	out.add(&Chart{ID: "goroutines", Title: "Goroutines"},
+		over("runners", "", t.runnerGo, sampleGap), over("backend", "", t.backendGo, sampleGap))
+	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, in each 5 s", Unit: "ms"},
+		over("runner, longest", "", t.runnerGC, sampleGap), over("backend, all", "", t.backendGC, sampleGap))
+	out.add(&Chart{ID: "waiting", Title: "Starved runners", Note: "threads waiting for a core, summed; longest standstill of a runner; in each 5 s", Unit: "ms"},
+		over("waiting", "", t.runDelay, sampleGap), over("standstill", "", t.stall, sampleGap))
+	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s", Marks: s.marks("network")},
+		over("retransmits", "", t.retransmits, sampleGap), over("accept queue overflows", "", t.overflows, sampleGap), over("dropped connects", "", t.drops, sampleGap))
+	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "of all its cores, by all that runs on it", Unit: "%"},
+		over("busy", "", t.hostCPU, sampleGap))
+	out.Notes = []string{
+		"Drag in a chart to zoom all of them, double-click to see the whole run again. Times are UTC.",
+		"Client series are the runners' own, in steps of 5 s. Target and host: " + s.source() + ".",
+	}
+}
+
+// add leaves out lines without points, and charts without lines.
+func (s *Section) add(c *Chart, lines ...Series) {
+	c.Kind = Timeline
+	for _, line := range lines {
+		if len(line.At) > 0 {
+			c.Series = append(c.Series, line)
+		}
+	}
+	if len(c.Series) > 0 {
+		s.Charts = append(s.Charts, c)
+	}
+}
+
+// planned is how many connections the plan wants open: all of them, from the start until their
+// ends are asked for.
+func (s *soak) planned() []float64 {
+	out := make([]float64, s.series.n)
+	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
+	for i := range out {
+		if at := s.series.at(i); at > s.v.StartedUnix && at <= end {
+			out[i] = float64(s.v.Plan.Connections)
+		}
+	}
+	return out
+}
+
+// window is how many steps noops are counted over: the fewest that are a whole number of
+// intervals, so that each holds equally many, within a minute.
+func window(interval float64) int {
+	const longest = 60 / int(shard.BucketWidth/1e9)
+	for n := 1; n <= longest; n++ {
+		if k := float64(int64(n)*step) / interval; k >= 1 && math.Abs(k-math.Round(k)) < 1e-9 {
+			return n
+		}
+	}
+	return max(int(math.Ceil(interval/float64(step))), 1)
+}
+
+// noopsPer counts noops over so many steps, and what the connections open owe in that time.
+func (s *soak) noopsPer(width int) (expected, received []float64) {
+	t := s.series
+	if t.open == nil {
+		return nil, nil
+	}
+	expected, received = make([]float64, t.n), make([]float64, t.n)
+	for i := range t.n {
+		expected[i], received[i] = math.NaN(), math.NaN()
+	}
+	for from := 0; from+width < t.n; from += width {
+		open, sum := 0.0, 0.0
+		for i := from + 1; i <= from+width; i++ {
+			if math.IsNaN(t.open[i]) {
+				continue // no runner was there
+			}
+			before := 0.0
+			if !math.IsNaN(t.open[i-1]) {
+				before = t.open[i-1]
+			}
+			open += (before + t.open[i]) / 2
+			sum += t.noops[i]
+		}
+		expected[from] = open * float64(step) / s.v.Plan.NoopInterval
+		received[from] = sum
+	}
+	return expected, received
+}

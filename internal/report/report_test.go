@@ -1,0 +1,240 @@
+package report
+
+import (
+	"encoding/csv"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, got, 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "go test ./report -update writes it")
+	require.Equal(t, string(want), string(got))
+}
+
+// handmade is a run with a bit of everything.
+func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
+	const start = 1_700_000_000
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Connections, p.BackendURL, p.MaxLate, p.Reconnect = "20231114-221320", "d-", 4, "http://127.0.0.1:41234", 3, true
+	lateness, connect := shard.NewHistogram(), shard.NewHistogram()
+	for ms := range 100 {
+		lateness.Record(time.Duration(ms) * time.Millisecond)
+		connect.Record(time.Duration(ms) * 50 * time.Microsecond)
+	}
+	m := &shard.Merged{
+		Plan: p, Connect: connect, FirstNoop: shard.NewHistogram(), Lateness: lateness,
+		Runners: []shard.Runner{
+			{Index: 1, Host: "host-a", Segment: "0:1/2", State: shard.Finished, RSSMax: 120 << 20, CPUSeconds: 40.25, StartedUS: start * 1e6, EndedUS: (start + 3600) * 1e6},
+			{Index: 2, Host: "host-b", Segment: "1/2:1", State: shard.Finished, RSSMax: 3 << 30, CPUSeconds: 36, StartedUS: start * 1e6, EndedUS: (start + 3601) * 1e6},
+		},
+		Checks: []shard.Check{{Name: "Get status was 200", Passes: 4}, {Name: "Received all messages", Passes: 2, Fails: 2}},
+	}
+	good := func(id string) ledger.Record {
+		return ledger.Record{
+			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: 3 * time.Millisecond,
+			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Held: 3595 * time.Second, Received: 239, Last: 239,
+			MaxGap: 15010 * time.Millisecond, MaxLateness: 10 * time.Millisecond,
+		}
+	}
+	lossy, corrupt, back := good("d-1"), good("d-2"), good("d-3")
+	lossy.Received, lossy.Lost, lossy.Late = 238, 1, 1
+	lossy.Findings = []ledger.Finding{
+		{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: 121 * time.Second},
+		{Kind: ledger.KindLate, From: 9, At: 150 * time.Second, Lateness: 1200 * time.Millisecond},
+	}
+	lossy.Unlisted = 2
+	corrupt.Received, corrupt.Corrupted = 238, 1
+	corrupt.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 46 * time.Second, Note: "=HYPERLINK(\"http://x|<b>\"), *bold*\n# `head`"}}
+	back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
+	back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
+	back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
+	m.Connections = []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}}
+	m.Series = []shard.Bucket{
+		{Unix: start, Open: 4, Opened: 4, RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40},
+		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4},
+		{Unix: start + 10, Closed: 4},
+	}
+	samples := []resources.Sample{
+		{Unix: start + 1, BackendRSS: 20 << 20, BackendCPU: 1, Streams: 4, Goroutines: 9, Files: 12, NginxRSS: 8 << 20, NginxCPU: .5},
+		{Unix: start + 6, BackendRSS: 21 << 20, BackendCPU: 1.5, Streams: 4, Goroutines: 9, Files: 12, NginxRSS: 8 << 20, NginxCPU: .6},
+		{Unix: start + 11, BackendRSS: 19 << 20, BackendCPU: .1, NginxRSS: 8 << 20, NginxCPU: .6}, // a new backend
+	}
+	server := verdict.ServerLedger{}
+	for _, c := range m.Connections {
+		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}
+	}
+	v := verdict.Judge(m, server, verdict.Facts{
+		OneClock:  true,
+		Resources: verdict.Resources{BackendRSSMax: 21 << 20, BackendCPUAverage: 4.25, NginxRSSMax: 8 << 20},
+		Failures:  []string{"the backend died at 22:20:00 UTC (signal: killed) and was restarted"},
+		Warnings:  []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
+	})
+	return m, v, samples
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	_, v, _ := handmade()
+	var b strings.Builder
+	require.NoError(t, Text(&b, v))
+	golden(t, "report.txt", []byte(b.String()))
+}
+
+func TestMarkdown(t *testing.T) {
+	t.Parallel()
+	_, v, _ := handmade()
+	var b strings.Builder
+	require.NoError(t, Markdown(&b, v))
+	golden(t, "report.md", []byte(b.String()))
+}
+
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	m, _, _ := handmade()
+	var b strings.Builder
+	require.NoError(t, Connections(&b, m))
+	golden(t, "connections.csv", []byte(b.String()))
+}
+
+func TestSeries(t *testing.T) {
+	t.Parallel()
+	m, _, samples := handmade()
+	var b strings.Builder
+	require.NoError(t, Series(&b, m, samples))
+	golden(t, "series.csv", []byte(b.String()))
+	b.Reset()
+	require.NoError(t, Series(&b, m, nil), "without samples")
+}
+
+// spoil puts text from outside wherever text from outside can come.
+func spoil(v *verdict.Verdict, text string) {
+	v.TestID, v.Plan.BackendURL = text, text
+	v.Reasons, v.Warnings = []string{text}, []string{text}
+	v.Criteria = []verdict.Criterion{{Name: text, Limit: text, Actual: text, Why: text}}
+	v.Checks = []verdict.Check{{Name: text, Passes: 1}}
+	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
+	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
+}
+
+func TestMarkdownEscapesWhatComesFromOutside(t *testing.T) {
+	t.Parallel()
+	_, v, _ := handmade()
+	spoil(v, "a|b\n# c\r\n- d <img src=x> **e** _f_ `g` [h](i) \\| j & ~~k~~ http://l www.m n@o #1")
+	var b strings.Builder
+	require.NoError(t, Markdown(&b, v))
+	text := b.String()
+	for _, raw := range []string{"<img", "**e**", " _f_", " `g`", "[h](i)", "\n# c", "\n- d", " & ", "a|b", "~~k~~", "://", "www.", "@", " #1"} {
+		require.NotContains(t, text, raw)
+	}
+	require.Contains(t, text, "&lt;img src=x&gt;")
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(line, "| ✗") {
+			bars := strings.Count(strings.ReplaceAll(strings.ReplaceAll(line, `\\`, ""), `\|`, ""), "|")
+			require.Equal(t, 6, bars, line)
+		}
+	}
+}
+
+func TestTextKeepsToEightyColumns(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		strings.Repeat("some words of a sentence ", 12),
+		"tabs\tand\nlines\r\nand \x1b[31mcolours\x1b[0m and " + strings.Repeat("ü", 60) + " and more of it",
+	} {
+		_, v, _ := handmade()
+		url := v.Plan.BackendURL
+		spoil(v, text)
+		v.Plan.BackendURL, v.TestID = url, "20231114-221320"
+		v.Connections, v.Noops.Received, v.Noops.Expected = verdict.Connections{Opened: 100_000, Completed: 100_000, Refused: 99_999, Dropped: 99_999, Reconnected: 5_000_000}, 1e10, 1e10
+		v.Noops.Missed, v.Noops.Duplicated, v.Server.Sent = 1e9, 1e9, 1e10
+		var b strings.Builder
+		require.NoError(t, Text(&b, v))
+		require.NotContains(t, b.String(), "\x1b", "a terminal obeys it")
+		for _, line := range strings.Split(b.String(), "\n") {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 80, line)
+		}
+	}
+	_, v, _ := handmade()
+	long := "http://" + strings.Repeat("x", 100)
+	v.Reasons = []string{"see " + long + " for more"}
+	var b strings.Builder
+	require.NoError(t, Text(&b, v))
+	require.Contains(t, b.String(), long, "a word is not broken")
+	for _, line := range strings.Split(b.String(), "\n") {
+		require.True(t, utf8.RuneCountInString(line) <= 80 || strings.Contains(line, long), line)
+	}
+}
+
+// A spreadsheet runs cells that begin like a formula.
+func TestNoCellIsAFormula(t *testing.T) {
+	t.Parallel()
+	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"} {
+		m, _, _ := handmade()
+		m.Connections[0].ID, m.Connections[0].Reason, m.Connections[0].State = evil, evil, ledger.State(evil)
+		m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
+		m.Connections[0].Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
+		var b strings.Builder
+		require.NoError(t, Connections(&b, m))
+		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+		require.NoError(t, err)
+		for _, cell := range rows[1] {
+			require.NotContains(t, "=+-@\t\r", string(append([]byte(cell), ' ')[0]), cell)
+		}
+	}
+}
+
+type full struct{ left int }
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.left -= len(b); f.left < 0 {
+		return 0, errors.New("disk full")
+	}
+	return len(b), nil
+}
+
+func TestAFullDiskIsSaid(t *testing.T) {
+	t.Parallel()
+	m, v, samples := handmade()
+	for name, write := range map[string]func(io.Writer) error{
+		"text":        func(w io.Writer) error { return Text(w, v) },
+		"markdown":    func(w io.Writer) error { return Markdown(w, v) },
+		"connections": func(w io.Writer) error { return Connections(w, m) },
+		"series":      func(w io.Writer) error { return Series(w, m, samples) },
+	} {
+		for _, room := range []int{0, 100, 300} {
+			require.ErrorContains(t, write(&full{room}), "disk full", name)
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, []string{"0", "999", "1,000", "1,234,567"}, []string{thousands(0), thousands(999), thousands(1000), thousands(1_234_567)})
+	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "9999 ms", "10.0 s"}, []string{ms(.1), ms(99.9), ms(100), ms(9999), ms(10_000)})
+	require.Equal(t, []string{"0.0 MiB", "1023.0 MiB", "1.00 GiB"}, []string{bytes(0), bytes(1023 << 20), bytes(1 << 30)})
+	require.Equal(t, []string{"stall", "under", "1,000", ",000", "ms"}, fold("stall under\t1,000,000 ms", 5))
+	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4))
+}

@@ -1,0 +1,173 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+)
+
+// fetchAtOnce bounds how many files are under way from a bucket.
+const fetchAtOnce = 8
+
+// Fetch brings the files of a run from a store to out/TESTID. What an earlier fetch left there is
+// replaced. progress is called after each file. A file that does not come is a problem of the run.
+func Fetch(ctx context.Context, from store.Store, out string, progress func(done, of int)) (d Dir, problems []string, err error) {
+	names, err := runFiles(ctx, from)
+	if err != nil {
+		return "", nil, err
+	}
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return "", nil, fmt.Errorf("make the results folder: %w", err)
+	}
+	tmp, err := os.MkdirTemp(out, ".fetch-") // in out, so that files can be moved from it
+	if err != nil {
+		return "", nil, fmt.Errorf("make a folder to fetch to: %w", err)
+	}
+	defer func() { err = cmp.Or(err, os.RemoveAll(tmp)) }()
+	arrived := Dir(tmp)
+	if problems, err = arrived.download(ctx, from, names, progress); err != nil {
+		return "", nil, err
+	}
+	testid, err := arrived.testID(path.Base(strings.TrimRight(from.At(""), "/")))
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", from.At(""), err)
+	}
+	d = Dir(filepath.Join(out, testid))
+	return d, problems, arrived.moveTo(d)
+}
+
+// FetchShards brings the shards of a run to its folder from where its runners left them.
+func (d Dir) FetchShards(ctx context.Context, from store.Store) error {
+	all, err := from.Names(ctx)
+	if err != nil {
+		return err
+	}
+	problems, err := d.download(ctx, from, slices.DeleteFunc(all, func(name string) bool { return !shard.IsFile(name) }), func(int, int) {})
+	if err == nil && len(problems) > 0 {
+		err = errors.New(strings.Join(problems, "; "))
+	}
+	return err
+}
+
+// runFiles are the names of the files that a verdict is made of.
+func runFiles(ctx context.Context, from store.Store) (names []string, err error) {
+	all, err := from.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	shards := 0
+	for _, name := range all {
+		switch {
+		case shard.IsFile(name):
+			shards++
+		case name == PlanFile, name == ResourcesFile:
+		case (strings.HasPrefix(name, "run") || strings.HasPrefix(name, "manifest")) && strings.HasSuffix(name, ".json"):
+		case strings.HasPrefix(name, "backend-ledger") && strings.HasSuffix(name, ".ndjson"):
+		default:
+			continue
+		}
+		names = append(names, name)
+	}
+	if shards == 0 {
+		return nil, fmt.Errorf("%s holds no shard (*%s); is the prefix right?", from.At(""), shard.Suffix)
+	}
+	return names, nil
+}
+
+func (d Dir) download(ctx context.Context, from store.Store, names []string, progress func(done, of int)) (problems []string, err error) {
+	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+		return nil, err
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(fetchAtOnce)
+	var mu sync.Mutex
+	done := 0
+	for _, name := range names {
+		work.Go(func() error {
+			data, err := from.Get(ctx, name)
+			if err != nil && ctx.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				problems = append(problems, err.Error())
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			place := name
+			if shard.IsFile(name) {
+				place = filepath.Join(ShardsDir, name)
+			}
+			if err := os.WriteFile(d.Path(place), data, 0o644); err != nil { // who merges need not be who fetched
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			done++
+			progress(done, len(names))
+			return nil
+		})
+	}
+	err = work.Wait()
+	slices.Sort(problems)
+	return problems, err
+}
+
+// testID is of the first shard that can be read, or else the name of the folder it comes from.
+func (d Dir) testID(folder string) (string, error) {
+	paths, err := d.shardFiles()
+	if err != nil {
+		return "", err
+	}
+	for _, path := range paths {
+		s, err := shard.ReadFile(path)
+		if err != nil {
+			continue
+		}
+		p := s.Plan
+		p.TestID = s.Runner.TestID // it becomes the name of a folder
+		if err := p.Check(); err != nil {
+			return "", fmt.Errorf("its shards are of no soak: %w", err)
+		}
+		return cmp.Or(p.TestID, "soak"), nil
+	}
+	p := plan.Plan{Suite: "any", TestID: folder, Runners: 1}
+	if p.Check() != nil {
+		return "soak", nil //nolint:nilerr // a folder whose name cannot be that of a run
+	}
+	return folder, nil
+}
+
+// moveTo moves everything into the folder to. Its shards are replaced as a whole: one that an
+// earlier fetch left there must not be counted.
+func (d Dir) moveTo(to Dir) error {
+	if err := os.MkdirAll(string(to), 0o755); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(to.Path(ShardsDir)); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Rename(d.Path(e.Name()), to.Path(e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}

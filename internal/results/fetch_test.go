@@ -1,0 +1,139 @@
+package results
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// left is a store with the shards of two runners, and what else a run leaves there.
+func left(t *testing.T) store.Folder {
+	t.Helper()
+	from := store.Folder(t.TempDir())
+	p := thePlan()
+	require.NoError(t, Dir(from).WriteJSON(PlanFile, p))
+	for i := 1; i <= 2; i++ {
+		require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
+	}
+	return from
+}
+
+func fetch(t *testing.T, from store.Store, out string) Dir {
+	t.Helper()
+	last := 0
+	d, problems, err := Fetch(t.Context(), from, out, func(done, of int) {
+		require.Equal(t, last+1, done)
+		require.LessOrEqual(t, done, of)
+		last = done
+	})
+	require.NoError(t, err)
+	require.Empty(t, problems)
+	require.Positive(t, last)
+	return d
+}
+
+func TestFetchedItIsARun(t *testing.T) {
+	t.Parallel()
+	from, out := left(t), filepath.Join(t.TempDir(), "results")
+	require.NoError(t, from.Put(t.Context(), "report.html", []byte("someone's own")))
+	d := fetch(t, from, out)
+	require.Equal(t, filepath.Join(out, "t"), string(d))
+	require.NoFileExists(t, d.Path("report.html"))
+	v, m, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	require.NoError(t, d.Report(v, m, ""))
+	entries, err := os.ReadDir(out)
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "the folder it was fetched to is left")
+}
+
+func TestFetchedAgainItIsWhatIsThereNow(t *testing.T) {
+	t.Parallel()
+	from, out := left(t), t.TempDir()
+	fetch(t, from, out)
+	require.NoError(t, os.Remove(from.At(shard.FileName(shard.Runner{Index: 2}))))
+	v, _, err := fetch(t, from, out).Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, v.Reasons, "runner 2 of 2 left no shard")
+}
+
+func TestFetchRefuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		from func(t *testing.T) store.Store
+		want string
+	}{
+		{"an empty place", func(t *testing.T) store.Store { return store.Folder(t.TempDir()) }, "holds no shard (*.json.gz); is the prefix right?"},
+		{"no place", func(t *testing.T) store.Store { return store.Folder(t.TempDir() + "/none") }, "none"},
+		{"a run that is named like a path", func(t *testing.T) store.Store {
+			from := store.Folder(t.TempDir())
+			p := thePlan()
+			p.TestID = "../../elsewhere"
+			require.NoError(t, shard.Write(from.At(shard.FileName(shard.Runner{Index: 1})), theShard(p, 1)))
+			return from
+		}, "TESTID is"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			out := t.TempDir()
+			_, _, err := Fetch(t.Context(), c.from(t), out, func(int, int) {})
+			require.ErrorContains(t, err, c.want)
+			entries, err := os.ReadDir(out)
+			require.NoError(t, err)
+			require.Empty(t, entries, "something is left")
+		})
+	}
+}
+
+// A deafStore lists what it does not give.
+type deafStore struct{ store.Folder }
+
+func (deafStore) Get(context.Context, string) ([]byte, error) {
+	return nil, errors.New("it does not come")
+}
+
+// What does not come, or comes broken, is told of by a verdict.
+func TestFetchedInPartItIsInvalid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, from store.Folder) store.Store
+		want  string
+	}{
+		"files that do not come": {func(_ *testing.T, from store.Folder) store.Store { return deafStore{from} }, "it does not come"},
+		"the only shards are broken": {func(t *testing.T, from store.Folder) store.Store {
+			for i := 1; i <= 2; i++ {
+				require.NoError(t, from.Put(t.Context(), shard.FileName(shard.Runner{Index: i}), []byte("x")))
+			}
+			require.NoError(t, os.Remove(from.At(PlanFile)))
+			return from
+		}, "runner-1.json.gz: not a whole gzip file"},
+		"a plan that was cut": {func(t *testing.T, from store.Folder) store.Store {
+			require.NoError(t, from.Put(t.Context(), PlanFile, []byte("{")))
+			return from
+		}, "plan.json does not say what was planned"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			from, out := left(t), t.TempDir()
+			d, problems, err := Fetch(t.Context(), c.spoil(t, from), out, func(int, int) {})
+			require.NoError(t, err)
+			v, m, err := d.Judge(problems...)
+			require.NoError(t, err)
+			require.Equal(t, verdict.Invalid, v.Verdict)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), c.want)
+			require.NoError(t, d.Report(v, m, ""))
+		})
+	}
+}

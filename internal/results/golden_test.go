@@ -1,0 +1,72 @@
+package results
+
+import (
+	"compress/gzip"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// A verdict is a pure function of the files of a run: what three real ones left (a soak that lost a noop
+// on one stream, a capacity, a ramp-up) gives the same verdict, report and table today.
+func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
+	t.Parallel()
+	runs, err := filepath.Glob("testdata/golden/*")
+	require.NoError(t, err)
+	require.NotEmpty(t, runs)
+	for _, run := range runs {
+		t.Run(filepath.Base(run), func(t *testing.T) {
+			t.Parallel()
+			d := Dir(filepath.Join(t.TempDir(), filepath.Base(run)))
+			restore(t, run, d)
+			v, m, err := d.Judge()
+			require.NoError(t, err)
+			require.NoError(t, d.Report(v, m, ""))
+			for _, name := range []string{VerdictFile, "report.md", "connections.csv"} {
+				got, err := os.ReadFile(d.Path(name))
+				require.NoError(t, err)
+				golden := filepath.Join(run, "want", name)
+				if *update {
+					require.NoError(t, os.MkdirAll(filepath.Dir(golden), 0o755))
+					require.NoError(t, os.WriteFile(golden, got, 0o644))
+				}
+				want, err := os.ReadFile(golden)
+				require.NoError(t, err, "go test ./internal/results -update writes it")
+				require.Equal(t, string(want), string(got), "%s of %s", name, run)
+			}
+		})
+	}
+}
+
+// restore makes the folder of a run: its shards are kept as text.
+func restore(t *testing.T, from string, d Dir) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(d.Path(ShardsDir), 0o755))
+	files, err := filepath.Glob(filepath.Join(from, "*json"))
+	require.NoError(t, err)
+	for _, path := range files {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(d.Path(filepath.Base(path)), content, 0o644))
+	}
+	shards, err := filepath.Glob(filepath.Join(from, ShardsDir, "*.json"))
+	require.NoError(t, err)
+	require.NotEmpty(t, shards)
+	for _, path := range shards {
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		f, err := os.Create(d.Path(filepath.Join(ShardsDir, strings.TrimSuffix(filepath.Base(path), ".json")+".json.gz")))
+		require.NoError(t, err)
+		z := gzip.NewWriter(f)
+		_, err = z.Write(content)
+		require.NoError(t, err)
+		require.NoError(t, z.Close())
+		require.NoError(t, f.Close())
+	}
+}

@@ -1,0 +1,202 @@
+package results
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Judge makes the verdict from the files. problems are what made the files incomplete before.
+func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) {
+	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
+		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
+	}
+	merged, problems, err := d.merge(nil, problems...)
+	if err != nil {
+		return nil, nil, err
+	}
+	problems = append(problems, d.checkManifests(merged.Plan, merged.Runners)...)
+	run, err := d.readRun(merged.Runners)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	if merged.Plan.Suite != "" {
+		return d.judgeSuite(merged, problems, run)
+	}
+	server, err := d.serverLedger(merged)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	samples, err := resources.Read(d.Path(ResourcesFile))
+	if err != nil {
+		run.Warnings = append(run.Warnings, err.Error())
+	}
+	sum := resources.Summarize(samples)
+	v := verdict.Judge(merged, server, verdict.Facts{
+		OneClock: run.OneClock, Problems: append(problems, run.Problems...), Failures: run.Failures, Warnings: run.Warnings,
+		Resources: verdict.Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax},
+	})
+	if v.TestID == "" { // of k6 alone, without TESTID
+		v.TestID = d.name()
+	}
+	return v, merged, nil
+}
+
+// name is that of the folder.
+func (d Dir) name() string {
+	if path, err := filepath.Abs(string(d)); err == nil {
+		return filepath.Base(path)
+	}
+	return filepath.Base(string(d))
+}
+
+// shardFiles are the paths of all shards, in order of their runners as far as names tell.
+func (d Dir) shardFiles() ([]string, error) {
+	paths, err := filepath.Glob(d.Path(filepath.Join(ShardsDir, "*"+shard.Suffix)))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 { // a bare folder of shards, as two laptops would bring together
+		if paths, err = filepath.Glob(d.Path("*" + shard.Suffix)); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(paths, func(a, b string) int {
+		first, _ := shard.IndexOf(filepath.Base(a))
+		second, _ := shard.IndexOf(filepath.Base(b))
+		return cmp.Or(cmp.Compare(first, second), cmp.Compare(a, b))
+	})
+	return paths, nil
+}
+
+// merge adds up all shards of the plan, or of the one that the files tell where it is nil. A
+// shard that cannot be read is a problem of the run, not the end; known problems come first.
+func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all []string, err error) {
+	paths, err := d.shardFiles()
+	if err != nil {
+		return nil, nil, err
+	}
+	var merger shard.Merger
+	var first *shard.Shard
+	for read := range shardsOf(paths) {
+		s := read.shard
+		if read.err != nil {
+			problems = append(problems, read.err.Error())
+			continue
+		}
+		merger.Add(s)
+		if first == nil {
+			first = &shard.Shard{Plan: s.Plan, Suite: s.Suite, Runner: s.Runner}
+		}
+	}
+	if known != nil {
+		return merger.Merged(*known), problems, nil
+	}
+	p, written, err := d.plan()
+	switch {
+	case written:
+		return merger.Merged(p), problems, nil
+	case err != nil:
+		problems = append(problems, err.Error())
+	}
+	switch {
+	case first == nil && len(problems) == 0:
+		return nil, nil, fmt.Errorf("%s holds neither %s nor a shard: it is not a folder of a run", d, PlanFile)
+	case first == nil: // there was a run, and that is all there is to say
+		p = plan.Default()
+		p.Connections, p.Runners = 0, max(len(paths), 1)
+	case first.Suite != nil:
+		p = plan.Plan{Suite: first.Suite.Name, TestID: first.Runner.TestID, Runners: len(paths)}
+	default:
+		if err := first.Plan.Check(); err != nil {
+			return nil, nil, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
+		}
+		return merger.Alone(), problems, nil
+	}
+	return merger.Merged(p), problems, nil
+}
+
+// A readShard is one of shardsOf.
+type readShard struct {
+	shard *shard.Shard
+	err   error
+}
+
+// shardsOf reads files ahead, one on each core, and yields them in their order. All of a thousand
+// are never in memory at once.
+func shardsOf(paths []string) iter.Seq[readShard] {
+	return func(yield func(readShard) bool) {
+		ahead := make(chan chan readShard, runtime.GOMAXPROCS(0)-1)
+		done := make(chan struct{})
+		defer close(done)
+		go func() {
+			defer close(ahead)
+			for _, path := range paths {
+				one := make(chan readShard, 1)
+				select {
+				case ahead <- one:
+				case <-done:
+					return
+				}
+				go func() {
+					s, err := shard.ReadFile(path)
+					one <- readShard{s, err}
+				}()
+			}
+		}()
+		for one := range ahead {
+			if !yield(<-one) {
+				return
+			}
+		}
+	}
+}
+
+// plan is plan.json, where `soak run` wrote one that can be read.
+func (d Dir) plan() (p plan.Plan, written bool, err error) {
+	there, err := d.readJSON(PlanFile, &p)
+	if err == nil && there {
+		err = p.Check()
+	}
+	if err != nil {
+		return p, false, fmt.Errorf("%s does not say what was planned: %w", PlanFile, err)
+	}
+	return p, there, nil
+}
+
+// Report writes verdict.json and every report beside it. against is a run of the same plan to
+// compare with, "" for the last one beside d that passed.
+func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
+	samples, err := resources.Read(d.Path(ResourcesFile))
+	if err != nil {
+		samples = nil // already a warning of the verdict
+	}
+	err = errors.Join(
+		d.WriteJSON(VerdictFile, v),
+		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
+		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
+		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m) }),
+		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
+	)
+	if err != nil {
+		return err
+	}
+	page, err := d.page(v, m, samples, against)
+	if err != nil {
+		return err
+	}
+	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, page) })
+}

@@ -1,0 +1,130 @@
+package results
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// ManifestFile says what a run has to have. It is there before the first runner starts, so that
+// evidence which is missing later cannot turn a failure into a pass.
+const ManifestFile = "manifest.json"
+
+// ManifestPart is ManifestFile of one part of a run on several machines.
+func ManifestPart(runner int) string { return fmt.Sprintf("manifest-%d.json", runner) }
+
+// A Manifest is the content of that file.
+type Manifest struct {
+	RunID string   `json:"run_id"` // as the shards of its runners have it
+	Needs []string `json:"needs"`  // files and folders without which there is no verdict
+}
+
+// ManifestName is the name of the manifest of a part, 0 for the whole run.
+func ManifestName(part int) string {
+	if part > 0 {
+		return ManifestPart(part)
+	}
+	return ManifestFile
+}
+
+// Evidence are the files that a verdict rests on, beside shards.
+func Evidence(part int) []string {
+	if part > 0 {
+		return []string{PlanFile, RunPart(part), LedgerPart(part)}
+	}
+	return []string{PlanFile, RunFile, LedgerFile, ResourcesFile}
+}
+
+// NewManifest is that of a run, or of a part of it, that is about to start. ledger tells whether
+// its service has to have one.
+func NewManifest(part int, runID string, ledger bool) Manifest {
+	needs := 2 // of its evidence: what was planned, and what `soak run` saw
+	if ledger {
+		needs = 3
+	}
+	return Manifest{RunID: runID, Needs: Evidence(part)[:needs]}
+}
+
+// Begin writes it down.
+func (d Dir) Begin(part int, m Manifest) error { return d.WriteJSON(ManifestName(part), m) }
+
+// Seal adds to the manifest what has come to be there, when the run is over and about to be judged.
+func (d Dir) Seal(part int) error {
+	var there []string
+	for _, name := range Evidence(part) {
+		if d.has(name) {
+			there = append(there, name)
+		}
+	}
+	return d.need(part, there...)
+}
+
+func (d Dir) need(part int, names ...string) error {
+	var m Manifest
+	if _, err := d.readJSON(ManifestName(part), &m); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !slices.Contains(m.Needs, name) {
+			m.Needs = append(m.Needs, name)
+		}
+	}
+	return d.WriteJSON(ManifestName(part), m)
+}
+
+func (d Dir) has(name string) bool {
+	_, err := os.Stat(d.Path(name))
+	return err == nil && filepath.IsLocal(name)
+}
+
+// checkManifests says what is missing of what the run, or its parts, had to have.
+func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []string) {
+	whole, there, err := d.manifest(0)
+	problems = append(problems, whole.missing(d)...)
+	switch {
+	case err != nil:
+		problems = append(problems, err.Error())
+	case !there && p.RunID != "":
+		problems = append(problems, d.Path(ManifestFile)+" is missing, which says what this run has to have")
+	}
+	if there {
+		return problems // whose run the shards are of the plan says
+	}
+	checked := map[int]bool{}
+	for _, r := range runners {
+		if r.RunID == "" || p.RunID != "" || checked[r.Index] {
+			continue // of k6 alone
+		}
+		checked[r.Index] = true
+		m, there, err := d.manifest(r.Index)
+		switch {
+		case err != nil:
+			problems = append(problems, err.Error())
+		case !there:
+			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which says what the run of %s has to have: merge its folder whole",
+				d.Path(ManifestFile), ManifestPart(r.Index), r.String()))
+		case m.RunID != r.RunID:
+			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestPart(r.Index)))
+		}
+		problems = append(problems, m.missing(d)...)
+	}
+	return problems
+}
+
+func (d Dir) manifest(part int) (m Manifest, there bool, err error) {
+	there, err = d.readJSON(ManifestName(part), &m)
+	return m, there, err
+}
+
+func (m Manifest) missing(d Dir) (problems []string) {
+	for _, name := range m.Needs {
+		if !d.has(name) {
+			problems = append(problems, fmt.Sprintf("%s is missing, which this run has to have: without it nothing is proved", d.Path(name)))
+		}
+	}
+	return problems
+}

@@ -1,0 +1,136 @@
+package results
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// begun is the folder of a run that `soak run` started.
+func begun(t *testing.T) Dir {
+	t.Helper()
+	d, err := Create(t.TempDir(), "t")
+	require.NoError(t, err)
+	p := thePlan()
+	p.RunID = "r"
+	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true)))
+	require.NoError(t, d.WriteJSON(PlanFile, p))
+	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Failures: []string{"the backend died"}}))
+	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
+	put(t, d, ResourcesFile, `{"unix_s":1}`+"\n")
+	for i := 1; i <= 2; i++ {
+		s := theShard(p, i)
+		s.Runner.RunID = p.RunID
+		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(s.Runner))), s))
+	}
+	require.NoError(t, d.Seal(0))
+	return d
+}
+
+func TestEvidenceThatIsGoneProvesNothing(t *testing.T) {
+	t.Parallel()
+	v, _, err := begun(t).Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Fail, v.Verdict, "%q", v.Reasons)
+	for name, gone := range map[string][]string{
+		"run.json":               {RunFile},
+		"backend-ledger.ndjson":  {LedgerFile},
+		"run.json and":           {RunFile, LedgerFile},
+		"resources.ndjson":       {ResourcesFile},
+		"plan.json":              {PlanFile},
+		"manifest.json":          {ManifestFile},
+		"manifest.json and plan": {ManifestFile, PlanFile},
+		"manifest.json, all":     {ManifestFile, PlanFile, RunFile, LedgerFile, ResourcesFile},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := begun(t)
+			for _, file := range gone {
+				require.NoError(t, os.Remove(d.Path(file)))
+			}
+			v, m, err := d.Judge()
+			require.NoError(t, err)
+			require.Equal(t, verdict.Invalid, v.Verdict, "%q", v.Reasons)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), gone[0])
+			require.NoError(t, d.Report(v, m, ""))
+		})
+	}
+}
+
+func TestPartsHaveTheirOwnManifests(t *testing.T) {
+	t.Parallel()
+	parts := func(t *testing.T) Dir {
+		t.Helper()
+		d := inParts(t)
+		for i := 1; i <= 2; i++ {
+			id := []string{"one", "two"}[i-1]
+			require.NoError(t, d.Begin(i, NewManifest(i, id, false)))
+			require.NoError(t, d.Seal(i))
+			path := d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i})))
+			s, err := shard.ReadFile(path)
+			require.NoError(t, err)
+			s.Runner.RunID = id
+			require.NoError(t, shard.Write(path, s))
+		}
+		return d
+	}
+	v, _, err := parts(t).Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	for name, c := range map[string]struct {
+		spoil func(t *testing.T, d Dir)
+		want  string
+	}{
+		"what the second saw is gone": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(RunPart(2)))) }, "run-2.json is missing"},
+		"both ledgers are gone": {func(t *testing.T, d Dir) {
+			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerPart(1))), os.Remove(d.Path(LedgerPart(2)))))
+		}, "backend-ledger-1.ndjson is missing"},
+		"the second was begun again":   {func(t *testing.T, d Dir) { require.NoError(t, d.Begin(2, NewManifest(2, "three", false))) }, "is of another run than manifest-2.json"},
+		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestPart(2)))) }, "merge its folder whole"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := parts(t)
+			c.spoil(t, d)
+			v, _, err := d.Judge()
+			require.NoError(t, err)
+			require.Equal(t, verdict.Invalid, v.Verdict)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), c.want)
+		})
+	}
+}
+
+func TestARoundThatIsGoneIsMissed(t *testing.T) {
+	t.Parallel()
+	d := begun(t)
+	round, err := d.Round(1)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(string(round)))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, strings.Join(v.Reasons, "\n"), "round-02 is missing")
+}
+
+func TestAPartIsNotBegunTwice(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	d, err := Join(out, "t", 1)
+	require.NoError(t, err)
+	_, err = Join(out, "t", 2)
+	require.NoError(t, err)
+	s := theShard(thePlan(), 1)
+	s.Runner.Process = shard.NewProcess()
+	require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(s.Runner))), s))
+	_, err = Join(out, "t", 1)
+	require.ErrorContains(t, err, "runner-1-")
+	_, err = Join(out, "t", 2)
+	require.NoError(t, err)
+}

@@ -1,0 +1,100 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// mostEarlier is how many earlier runs say what is noise.
+const mostEarlier = 10
+
+// mostInPage is the largest file, in bytes, that a page carries: with the table of 100,000
+// connections in it no browser would open it fast. The file is beside the page.
+const mostInPage = 8 << 20
+
+// page gathers what report.html tells of. verdict.json and the tables beside it must be there
+// already.
+func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*html.Run, error) {
+	var run Run
+	there, err := d.readJSON(RunFile, &run)
+	if err == nil && !there && len(m.Runners) > 0 { // a run in parts: the first one's host stands for all
+		_, err = d.readJSON(RunPart(m.Runners[0].Index), &run)
+	}
+	if err != nil {
+		run = Run{} // already a problem of the verdict
+	}
+	out := &html.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: html.Circumstances{
+		Command: run.Command, Version: run.Version, Backend: run.Backend, Nginx: run.Nginx, Machine: run.Machine,
+		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
+	}}
+	for _, name := range []string{VerdictFile, "connections.csv", "series.csv"} {
+		info, err := os.Stat(d.Path(name))
+		if err == nil && info.Size() > mostInPage {
+			continue
+		}
+		content, err := os.ReadFile(d.Path(name))
+		if err != nil {
+			return nil, fmt.Errorf("put %s into the page: %w", name, err)
+		}
+		out.Files = append(out.Files, html.File{Name: name, Content: content})
+	}
+	out.Baseline, err = d.baseline(v, against)
+	return out, err
+}
+
+// baseline is the run to hold this one against, against or else the last passing one of the same
+// plan beside it, and the earlier ones that say what is noise.
+func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err error) {
+	if v.Verdict == verdict.Invalid {
+		b.Why = "This run is invalid: it proves nothing, so it is not compared with others."
+		return b, nil
+	}
+	this, err := baseline.Read(string(d))
+	if err != nil {
+		return b, err
+	}
+	b.This = &this
+	place, err := filepath.Abs(string(d))
+	if err != nil {
+		return b, err
+	}
+	b.Old, err = baseline.Earlier(filepath.Dir(place), this)
+	if err != nil {
+		return b, fmt.Errorf("look for earlier runs: %w", err)
+	}
+	b.Old = b.Old[:min(len(b.Old), mostEarlier)]
+	if against != "" {
+		chosen, err := baseline.Read(string(against))
+		if err == nil {
+			err = baseline.SamePlan(chosen, this)
+		}
+		if err == nil && chosen.Verdict.TestID == v.TestID {
+			err = fmt.Errorf("%s is the run itself", against)
+		}
+		if err != nil {
+			return b, errors.Join(errors.New("the baseline does not fit"), err)
+		}
+		b.Against = &chosen
+		for _, r := range b.Old {
+			if r.Verdict.TestID == chosen.Verdict.TestID {
+				return b, nil
+			}
+		}
+		b.Old = append(b.Old, chosen)
+		return b, nil
+	}
+	if len(b.Old) == 0 {
+		b.Why = "There is no earlier passing run of this plan beside this one; with soak report --baseline it is held against any run of the same plan."
+		return b, nil
+	}
+	b.Against = &b.Old[0]
+	return b, nil
+}

@@ -1,0 +1,105 @@
+package results
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// reported is a run in out that began so many hours after the first and connected in that many ms,
+// with its reports.
+func reported(t *testing.T, out string, hours int, connect time.Duration, seconds int) Dir {
+	t.Helper()
+	p := thePlan()
+	p.TestID, p.Seconds = fmt.Sprintf("run-%d", hours), seconds
+	d, err := Create(out, p.TestID)
+	require.NoError(t, err)
+	require.NoError(t, d.WriteJSON(PlanFile, p))
+	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Command: []string{"bin/soak", "run"}}))
+	for i := 1; i <= 2; i++ {
+		s := theShard(p, i)
+		s.Runner.StartedUS += int64(hours) * 3600e6
+		s.Runner.EndedUS += int64(hours) * 3600e6
+		s.Connect = shard.NewHistogram()
+		s.Connect.Record(connect)
+		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), s))
+	}
+	judged(t, d, "")
+	return d
+}
+
+func judged(t *testing.T, d, against Dir) {
+	t.Helper()
+	v, m, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	require.NoError(t, d.Report(v, m, against))
+}
+
+// comparison is the section of the page: its sentences, and the row of a figure.
+func comparison(t *testing.T, d Dir, figure string) (text string, row []string) {
+	t.Helper()
+	f, err := os.Open(d.Path(PageFile))
+	require.NoError(t, err)
+	defer f.Close()
+	doc, err := goquery.NewDocumentFromReader(f)
+	require.NoError(t, err)
+	doc.Find("#comparison tr").Each(func(_ int, tr *goquery.Selection) {
+		if cells := tr.Find("td").Map(func(_ int, td *goquery.Selection) string { return td.Text() }); len(cells) > 0 && cells[0] == figure {
+			row = cells[1:]
+		}
+	})
+	return strings.Join(doc.Find("#comparison p").Map(func(_ int, p *goquery.Selection) string { return p.Text() }), "\n"), row
+}
+
+func TestThePageComparesWithEarlierRuns(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	one := reported(t, out, 1, 10*time.Millisecond, 20)
+	text, row := comparison(t, one, "connect p50")
+	require.Contains(t, text, "no earlier passing run of this plan")
+	require.Nil(t, row)
+
+	two := reported(t, out, 2, 11*time.Millisecond, 20)
+	text, row = comparison(t, two, "connect p50")
+	require.Contains(t, text, "Against run-1 (pass, 2001-09-09 02:46:40 UTC)")
+	require.Contains(t, text, "What is noise is not known: a comparison takes at least 3 runs")
+	require.Equal(t, []string{"10.0 ms", "11.0 ms", "+1.0 ms", "–", ""}, row)
+
+	reported(t, out, 3, time.Second, 30) // another plan
+	four := reported(t, out, 4, 300*time.Millisecond, 20)
+	text, row = comparison(t, four, "connect p50")
+	require.Contains(t, text, "Against run-2 ")
+	require.Contains(t, text, "by 2 earlier runs of this plan")
+	require.Equal(t, []string{"11.0 ms", "300 ms", "+289 ms"}, row[:3])
+	require.Equal(t, "regression", row[4])
+	_, row = comparison(t, four, "noops missed")
+	require.Equal(t, []string{"0", "0", "0", "0 to 0", "same"}, row)
+
+	judged(t, four, one)
+	text, row = comparison(t, four, "connect p50")
+	require.Contains(t, text, "Against run-1 ")
+	require.Equal(t, []string{"10.0 ms", "300 ms", "+290 ms"}, row[:3])
+}
+
+func TestABaselineThatDoesNotFitIsRefused(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	one, other := reported(t, out, 1, time.Millisecond, 20), reported(t, out, 2, time.Millisecond, 30)
+	v, m, err := one.Judge()
+	require.NoError(t, err)
+	err = one.Report(v, m, other)
+	require.ErrorContains(t, err, "the baseline does not fit")
+	require.ErrorContains(t, err, "seconds is 30 in the one and 20 in the other")
+	require.ErrorContains(t, one.Report(v, m, one), "is the run itself")
+	require.ErrorContains(t, one.Report(v, m, Dir(t.TempDir())), "holds no verdict.json")
+}

@@ -1,0 +1,106 @@
+package results
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A Run is what `soak run` saw that the runners could not: run.json.
+type Run struct {
+	Command  []string          `json:"command"`
+	Version  string            `json:"version"`
+	OneClock bool              `json:"one_clock"` // target and runners are on this host
+	Nginx    string            `json:"nginx,omitempty"`
+	Backend  string            `json:"backend,omitempty"` // version, where it is one of ours
+	Machine  resources.Machine `json:"machine"`           // of `soak run`
+	Limits   preflight.Machine `json:"limits"`            // of `soak run`
+	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
+	ResourcesFrom string   `json:"resources_from,omitempty"`
+	Problems      []string `json:"problems,omitempty"` // why the run is incomplete
+	Failures      []string `json:"failures,omitempty"` // of the target
+	Warnings      []string `json:"warnings,omitempty"`
+}
+
+// RunPart and LedgerPart are RunFile and LedgerFile of one part of a run that was started on
+// several machines, each with the runner of this index.
+func RunPart(runner int) string    { return fmt.Sprintf("run-%d.json", runner) }
+func LedgerPart(runner int) string { return fmt.Sprintf("backend-ledger-%d.ndjson", runner) }
+
+// Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
+func Join(out, testid string, runner int) (Dir, error) {
+	d := Dir(filepath.Join(out, testid))
+	mine, err := d.shardFiles()
+	if err != nil {
+		return "", err
+	}
+	for _, path := range append(mine, d.Path(RunPart(runner))) {
+		index, isShard := shard.IndexOf(filepath.Base(path))
+		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
+			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
+		}
+	}
+	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+		return "", fmt.Errorf("make the results folder: %w", err)
+	}
+	return d, nil
+}
+
+// readRun is run.json, and what the parts of the run saw, each in the name of its runner.
+func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
+	if _, err := d.readJSON(RunFile, &run); err != nil {
+		return run, err
+	}
+	for _, r := range runners {
+		var part Run
+		if _, err := d.readJSON(RunPart(r.Index), &part); err != nil {
+			return run, err
+		}
+		for _, l := range []struct{ to, from *[]string }{
+			{&run.Problems, &part.Problems}, {&run.Failures, &part.Failures}, {&run.Warnings, &part.Warnings},
+		} {
+			for _, sentence := range *l.from {
+				*l.to = append(*l.to, fmt.Sprintf("runner %d: %s", r.Index, sentence))
+			}
+		}
+	}
+	return run, nil
+}
+
+// serverLedger is the server's own account. Of a run in parts, each part asked for it when its
+// own streams were over, so each entry is taken from the part that held the stream. Where not
+// every part has one there is none: half an account would accuse the server of the rest.
+func (d Dir) serverLedger(m *shard.Merged) (verdict.ServerLedger, error) {
+	whole, err := verdict.ReadServerLedger(d.Path(LedgerFile))
+	if whole != nil || err != nil {
+		return whole, err
+	}
+	parts, have := make([]verdict.ServerLedger, len(m.Runners)), 0
+	for i, r := range m.Runners {
+		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerPart(r.Index))); err != nil {
+			return nil, err
+		}
+		if parts[i] != nil {
+			have++
+		}
+	}
+	switch have {
+	case 0:
+		return nil, nil
+	case len(parts):
+	default:
+		return nil, fmt.Errorf("%d of %d runners brought the backend's ledger, so the last noops cannot be checked", have, len(parts))
+	}
+	whole = make(verdict.ServerLedger, len(m.Connections))
+	for _, c := range m.Connections {
+		if entry, ok := parts[c.Runner][c.ID]; ok {
+			whole[c.ID] = entry
+		}
+	}
+	return whole, nil
+}

@@ -1,0 +1,107 @@
+// Package results is the folder of one run, results/TESTID: which file holds what, and how a
+// verdict and its reports are made from them, as often as anyone likes.
+package results
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/store"
+)
+
+// The files of a run.
+const (
+	PlanFile      = "plan.json"
+	RunFile       = "run.json"
+	LedgerFile    = "backend-ledger.ndjson"
+	ResourcesFile = "resources.ndjson"
+	VerdictFile   = "verdict.json"
+	PageFile      = "report.html"
+	ShardsDir     = "shards"
+)
+
+// A Dir is the folder of a run.
+type Dir string
+
+// Path is the path of a file in it.
+func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
+
+// NewTestID is the time, with a number behind it where that folder exists already.
+func NewTestID(out string, now time.Time) string {
+	id := now.UTC().Format("20060102-150405")
+	for n, try := 2, id; ; n++ {
+		if _, err := os.Stat(filepath.Join(out, try)); err != nil {
+			return try
+		}
+		try = fmt.Sprintf("%s-%d", id, n)
+	}
+}
+
+// Create makes the folder of a new run and points `latest` beside it to it.
+func Create(out, testid string) (Dir, error) {
+	d := Dir(filepath.Join(out, testid))
+	if _, err := os.Stat(string(d)); err == nil {
+		return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", d)
+	}
+	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+		return "", fmt.Errorf("make the results folder: %w", err)
+	}
+	latest := filepath.Join(out, "latest")
+	if info, err := os.Lstat(latest); err == nil && info.Mode()&fs.ModeSymlink == 0 {
+		return d, nil // someone's own file: leave it
+	}
+	_ = os.Remove(latest)
+	_ = os.Symlink(testid, latest) // a convenience: where links are not to be had, it is done without
+	return d, nil
+}
+
+// WriteJSON stores v as indented JSON.
+func (d Dir) WriteJSON(name string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return d.Write(name, func(w io.Writer) error {
+		_, err := w.Write(append(b, '\n'))
+		return err
+	})
+}
+
+// Write stores a file, whole or not at all.
+func (d Dir) Write(name string, fill func(io.Writer) error) error {
+	return store.Folder(d).Write(name, fill)
+}
+
+func (d Dir) readJSON(name string, v any) (there bool, err error) {
+	b, err := os.ReadFile(d.Path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", d.Path(name), err)
+	}
+	return true, nil
+}
+
+// Relative is the folder as a person would type it.
+func (d Dir) Relative() string {
+	wd, err := os.Getwd()
+	if err != nil {
+		return string(d)
+	}
+	rel, err := filepath.Rel(wd, string(d))
+	if err != nil || strings.HasPrefix(rel, "..") {
+		return string(d)
+	}
+	return rel
+}

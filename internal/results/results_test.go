@@ -1,0 +1,239 @@
+package results
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func thePlan() plan.Plan {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Connections, p.Seconds, p.NoopInterval, p.BackendURL = "t", "d-", 2, 20, 1, "http://h"
+	return p
+}
+
+func theShard(p plan.Plan, index int) *shard.Shard {
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	return &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Runner: shard.Runner{
+			TestID: p.TestID, Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], State: shard.Finished, StartedUS: 1e15, EndedUS: 1e15 + 2e7,
+		},
+		Checks: []shard.Check{{Name: "Get status was 200", Passes: 1}},
+		Connections: []ledger.Record{{
+			ID: p.DeviceID(index - 1), State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: 15 * time.Second, Received: 15, Last: 15,
+		}},
+	}
+}
+
+// written is the folder of a run that went well.
+func written(t *testing.T) Dir {
+	t.Helper()
+	d, err := Create(t.TempDir(), "t")
+	require.NoError(t, err)
+	p := thePlan()
+	require.NoError(t, d.WriteJSON(PlanFile, p))
+	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true}))
+	for i := 1; i <= 2; i++ {
+		require.NoError(t, shard.Write(d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i}))), theShard(p, i)))
+	}
+	return d
+}
+
+func put(t *testing.T, d Dir, name, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(d.Path(name), []byte(text), 0o600))
+}
+
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "results")
+	d, err := Create(out, "one")
+	require.NoError(t, err)
+	require.DirExists(t, d.Path(ShardsDir))
+	_, err = Create(out, "one")
+	require.ErrorContains(t, err, "exists already: choose another --testid")
+	two, err := Create(out, "two")
+	require.NoError(t, err)
+	latest, err := filepath.EvalSymlinks(filepath.Join(out, "latest"))
+	require.NoError(t, err)
+	want, err := filepath.EvalSymlinks(string(two))
+	require.NoError(t, err)
+	require.Equal(t, want, latest)
+	require.NoError(t, os.Remove(filepath.Join(out, "latest")))
+	require.NoError(t, os.WriteFile(filepath.Join(out, "latest"), []byte("mine"), 0o600))
+	_, err = Create(out, "three")
+	require.NoError(t, err)
+	text, err := os.ReadFile(filepath.Join(out, "latest"))
+	require.NoError(t, err)
+	require.Equal(t, "mine", string(text), "someone's own file is left alone")
+	require.NoError(t, os.WriteFile(filepath.Join(out, "file"), nil, 0o600))
+	_, err = Create(filepath.Join(out, "file"), "x")
+	require.Error(t, err)
+}
+
+func TestNewTestIDIsOneThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	out, now := t.TempDir(), time.Unix(1_700_000_000, 0)
+	require.Equal(t, "20231114-221320", NewTestID(out, now))
+	require.NoError(t, os.Mkdir(filepath.Join(out, "20231114-221320"), 0o750))
+	require.NoError(t, os.Mkdir(filepath.Join(out, "20231114-221320-2"), 0o750))
+	require.Equal(t, "20231114-221320-3", NewTestID(out, now))
+}
+
+func TestWriteIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	d := Dir(t.TempDir())
+	require.NoError(t, d.WriteJSON("x.json", map[string]int{"a": 1}))
+	err := d.Write("x.json", func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		return errors.New("disk full")
+	})
+	require.ErrorContains(t, err, d.Path("x.json")+": disk full")
+	require.ErrorContains(t, d.WriteJSON("y.json", func() {}), "write y.json")
+	entries, err := os.ReadDir(string(d))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "a temporary file was left")
+	text, err := os.ReadFile(d.Path("x.json"))
+	require.NoError(t, err)
+	require.JSONEq(t, `{"a":1}`, string(text))
+	require.ErrorContains(t, Dir("/none/such").WriteJSON("z.json", 1), "/none/such/z.json")
+}
+
+func TestJudgeAndReport(t *testing.T) {
+	t.Parallel()
+	d := written(t)
+	put(t, d, LedgerFile, `{"id":"d-0","first":1,"last":15,"sent":15}`+"\n"+`{"id":"d-1","first":1,"last":15,"sent":15}`+"\n")
+	put(t, d, ResourcesFile, `{"unix_s":1,"backend_rss_bytes":5}`+"\n")
+	v, m, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	require.EqualValues(t, 5, v.Resources.BackendRSSMax)
+	require.EqualValues(t, 30, v.Server.Sent)
+	require.NoError(t, d.Report(v, m, ""))
+	for _, name := range []string{VerdictFile, "report.txt", "report.md", "connections.csv", "series.csv"} {
+		info, err := os.Stat(d.Path(name))
+		require.NoError(t, err)
+		require.NotZero(t, info.Size(), name)
+	}
+	again, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, v, again, "reports do not change the verdict")
+}
+
+func TestWhatIsMissingIsNoPass(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		edit   func(t *testing.T, d Dir)
+		want   verdict.Outcome
+		reason string
+	}{
+		{"a shard is missing", func(t *testing.T, d Dir) {
+			require.NoError(t, os.Remove(d.Path("shards/runner-2.json.gz")))
+		}, verdict.Invalid, "runner 2 of 2 left no shard"},
+		{"a shard was cut short", func(t *testing.T, d Dir) {
+			require.NoError(t, os.Truncate(d.Path("shards/runner-2.json.gz"), 100))
+		}, verdict.Invalid, "runner-2.json.gz: not a whole shard"},
+		{"a shard is there twice", func(t *testing.T, d Dir) {
+			b, err := os.ReadFile(d.Path("shards/runner-2.json.gz"))
+			require.NoError(t, err)
+			put(t, d, "shards/copy.json.gz", string(b))
+		}, verdict.Invalid, "runner 2 left two shards"},
+		{"no shard at all", func(t *testing.T, d Dir) { require.NoError(t, os.RemoveAll(d.Path(ShardsDir))) }, verdict.Invalid, "runner 1 of 2 left no shard"},
+		{"the server's ledger was cut short", func(t *testing.T, d Dir) { put(t, d, LedgerFile, `{"id":"d-0"`) }, verdict.Invalid, "read the server's ledger"},
+		{"the run says that it is incomplete", func(t *testing.T, d Dir) {
+			require.NoError(t, d.WriteJSON(RunFile, Run{Problems: []string{"runner 1 was ended by a signal"}}))
+		}, verdict.Invalid, "runner 1 was ended by a signal"},
+		{"a plan that is none", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{") }, verdict.Invalid, "plan.json does not say what was planned"},
+		{"a plan that is not valid", func(t *testing.T, d Dir) { put(t, d, PlanFile, "{}") }, verdict.Invalid, "CONNECTIONS is 0"},
+		{"a run.json that is none", func(t *testing.T, d Dir) { put(t, d, RunFile, "[") }, verdict.Invalid, "run.json"},
+		{"a manifest that is none", func(t *testing.T, d Dir) { put(t, d, ManifestFile, "[") }, verdict.Invalid, "manifest.json"},
+		{"the target died", func(t *testing.T, d Dir) {
+			require.NoError(t, d.WriteJSON(RunFile, Run{Failures: []string{"the backend died"}}))
+		}, verdict.Fail, "the backend died"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			d := written(t)
+			c.edit(t, d)
+			v, m, err := d.Judge()
+			require.NoError(t, err)
+			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
+			require.NoError(t, d.Report(v, m, ""))
+		})
+	}
+}
+
+func TestSamplesThatCannotBeReadAreAWarning(t *testing.T) {
+	t.Parallel()
+	d := written(t)
+	put(t, d, ResourcesFile, "{")
+	v, m, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict)
+	require.Contains(t, v.Warnings[0], "read samples")
+	require.NoError(t, d.Report(v, m, ""))
+}
+
+func TestABareFolderOfShards(t *testing.T) {
+	t.Parallel()
+	d := Dir(t.TempDir())
+	p := thePlan()
+	p.MaxLate = 0
+	for i := 1; i <= 2; i++ {
+		require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: i})), theShard(p, i)))
+	}
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Pass, v.Verdict, "%q", v.Reasons)
+	require.Equal(t, "t", v.TestID)
+	require.Equal(t, 0, v.Plan.MaxLate, "as the runners were told")
+}
+
+func TestFoldersThatAreNone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		dir  func(t *testing.T) Dir
+		want string
+	}{
+		{"nothing there", func(t *testing.T) Dir { return Dir(t.TempDir()).sub("none") }, "is not a folder of a run"},
+		{"a file", func(t *testing.T) Dir { d := written(t); return d.sub(PlanFile) }, "is not a folder of a run"},
+		{"an empty folder", func(t *testing.T) Dir { return Dir(t.TempDir()) }, "holds neither plan.json nor a shard"},
+		{"a shard of a script without a plan", func(t *testing.T) Dir {
+			d := Dir(t.TempDir())
+			require.NoError(t, shard.Write(d.Path(shard.FileName(shard.Runner{Index: 1})), theShard(plan.Plan{}, 1)))
+			return d
+		}, "CONNECTIONS is 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, _, err := c.dir(t).Judge()
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func (d Dir) sub(name string) Dir { return Dir(d.Path(name)) }
+
+func TestRelative(t *testing.T) {
+	t.Parallel()
+	wd, err := os.Getwd()
+	require.NoError(t, err)
+	require.Equal(t, "results/x", Dir(filepath.Join(wd, "results/x")).Relative())
+	require.Equal(t, "/elsewhere", Dir("/elsewhere").Relative())
+}

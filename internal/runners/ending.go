@@ -1,0 +1,60 @@
+package runners
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// thresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
+// the verdict sees why, so it is no problem of its own.
+const thresholdsFailed = 99
+
+// Problems says which runners did not end in order.
+func (g *Group) Problems() (out []string) {
+	for _, r := range g.runners {
+		switch code := r.ExitCode(); {
+		case code == 0 || code == thresholdsFailed:
+		case code < 0:
+			out = append(out, fmt.Sprintf("runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log))
+		default:
+			last, _ := lastError(r.log)
+			out = append(out, fmt.Sprintf("runner %d ended with exit code %d: %s", r.index, code, last))
+		}
+	}
+	return out
+}
+
+// Complaints are the last errors of the runners that ended in order all the same: a shard that
+// was not delivered, say. They prove nothing that the shards do not, but tell people why.
+func (g *Group) Complaints() (out []string) {
+	for _, r := range g.runners {
+		if r.ExitCode() != 0 {
+			continue
+		}
+		if last, ok := lastError(r.log); ok {
+			out = append(out, fmt.Sprintf("runner %d: %s", r.index, last))
+		}
+	}
+	return out
+}
+
+// lastError is the last line of a k6 log that tells of an error, for the reader who should
+// not have to open it; not ok where there is none, and then it says where the log is.
+func lastError(path string) (last string, ok bool) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err.Error(), false
+	}
+	defer f.Close()
+	last = "see " + path
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found {
+			last, ok = message, true
+		}
+	}
+	return last, ok
+}

@@ -1,0 +1,67 @@
+package runners
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Requirements are what a script asks for with the settings that it finds in its environment.
+type Requirements struct {
+	VUs      int           // at a time, over all runners
+	Duration time.Duration // at most
+}
+
+// ErrSettings is a script's own refusal of its settings, in its sentence.
+type ErrSettings struct{ Sentence string }
+
+func (e ErrSettings) Error() string { return e.Sentence }
+
+// Inspect loads a script without running it: settings that make no sense are found before any
+// process is started. env has NAME=value beside our own environment.
+func Inspect(ctx context.Context, k6, script string, env []string) (r Requirements, err error) {
+	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script)
+	cmd.Env = append(inherited(), env...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		if sentence := refusal(said.Bytes()); sentence != "" {
+			return r, ErrSettings{sentence}
+		}
+		return r, errors.Join(fmt.Errorf("load %s: %w", script, err), errors.New(strings.TrimSpace(said.String())))
+	}
+	var answer struct {
+		TotalDuration string `json:"totalDuration"`
+		MaxVUs        int    `json:"maxVUs"`
+	}
+	if err := json.Unmarshal(out, &answer); err != nil {
+		return r, fmt.Errorf("load %s: k6 says what cannot be read: %w", script, err)
+	}
+	r.VUs = answer.MaxVUs
+	if r.Duration, err = time.ParseDuration(answer.TotalDuration); err != nil {
+		return r, fmt.Errorf("load %s: %w", script, err)
+	}
+	return r, nil
+}
+
+// refusal is the first sentence of an exception in k6's log, without the places that it came by.
+func refusal(log []byte) string {
+	for line := range bytes.Lines(log) {
+		var entry struct{ Level, Msg string }
+		if json.Unmarshal(line, &entry) != nil || entry.Level != "error" {
+			continue
+		}
+		sentence, _, _ := strings.Cut(entry.Msg, "\n")
+		for _, prefix := range []string{"Error: ", "GoError: "} {
+			sentence = strings.TrimPrefix(sentence, prefix)
+		}
+		return strings.TrimSpace(sentence)
+	}
+	return ""
+}

@@ -1,0 +1,222 @@
+// Package runners runs the k6 processes of a soak on this machine and listens to what they say
+// while they run.
+package runners
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Config is what the runners need.
+type Config struct {
+	K6     string // path of the binary
+	Script string
+	Plan   plan.Plan
+	Token  string
+	Only   int    // the one runner to start, by its index; 0: all of the plan
+	Dir    string // results/TESTID: logs go there
+	Shards string // place of the shards, see package store; "": Dir/shards
+	// Env has settings of a suite, NAME=value, beside those of the plan.
+	Env []string
+	// Say is told what a runner tries again, once for each trouble; nil: nobody listens.
+	Say func(sentence string)
+}
+
+// A Group is the runners of one soak.
+type Group struct {
+	runners []*runner
+}
+
+type runner struct {
+	*process.Process
+	index   int
+	log     string
+	say     func(string)
+	mu      sync.Mutex
+	said    shard.Progress
+	reading sync.WaitGroup
+}
+
+// Segment is the share of runner index of n, as k6 writes it.
+func Segment(index, n int) string { return fraction(index-1, n) + ":" + fraction(index, n) }
+
+// Sequence is the cut of the whole into n segments.
+func Sequence(n int) string {
+	cuts := make([]string, 0, n+1)
+	for i := range n + 1 {
+		cuts = append(cuts, fraction(i, n))
+	}
+	return strings.Join(cuts, ",")
+}
+
+func fraction(i, n int) string {
+	switch i {
+	case 0:
+		return "0"
+	case n:
+		return "1"
+	}
+	return strconv.Itoa(i) + "/" + strconv.Itoa(n)
+}
+
+// Start starts all runners. After an error none is left.
+func Start(c Config) (*Group, error) {
+	g := &Group{}
+	for i := 1; i <= c.Plan.Runners; i++ {
+		if c.Only > 0 && c.Only != i {
+			continue
+		}
+		r, err := startRunner(c, i)
+		if err != nil {
+			g.Kill()
+			return nil, err
+		}
+		g.runners = append(g.runners, r)
+	}
+	return g, nil
+}
+
+func startRunner(c Config, index int) (*runner, error) {
+	listen, speak, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start runner %d: %w", index, err)
+	}
+	defer speak.Close()
+	r := &runner{index: index, say: c.Say, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
+	r.Process, err = process.Start(process.Spec{
+		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
+		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL,
+	})
+	if err != nil {
+		_ = listen.Close()
+		return nil, fmt.Errorf("%w; `make build` makes k6", err)
+	}
+	r.reading.Add(1)
+	go r.listen(listen)
+	return r, nil
+}
+
+func arguments(c Config, index int) []string {
+	args := []string{
+		"run", "--quiet", "--no-color", "--out", "soak=" + cmp.Or(c.Shards, filepath.Join(c.Dir, "shards")),
+		"--execution-segment", Segment(index, c.Plan.Runners),
+		"--execution-segment-sequence", Sequence(c.Plan.Runners),
+	}
+	if c.Plan.Suite != "" {
+		// For its summary k6 keeps every value of every trend: memory would grow with the requests.
+		args = append(args, "--summary-mode", "disabled", "--no-thresholds")
+	}
+	if watched() {
+		// Without a tag of its own each runner would overwrite the counters of the others.
+		args = append(args, "--out", "experimental-prometheus-rw",
+			"--tag", "testid="+c.Plan.TestID, "--tag", "runner="+strconv.Itoa(index))
+	}
+	return append(args, c.Script)
+}
+
+// watched says whether a Prometheus is to be told of the run, by k6's own variable for it.
+func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
+
+// environment carries the plan: unlike arguments it is not shown to every user by ps.
+func environment(c Config, index int) []string {
+	p := c.Plan
+	env := append(inherited(), "PROGRESS_FD=3",
+		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID, "SOAK_RUN_ID="+p.RunID,
+		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token,
+	)
+	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
+		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
+	}
+	if p.Suite != "" {
+		return append(env, c.Env...)
+	}
+	p.BackendURL = p.BackendOf(index)
+	for name, value := range p.Environment() {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func (r *runner) listen(f *os.File) {
+	defer r.reading.Done()
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var p shard.Progress
+		if json.Unmarshal(lines.Bytes(), &p) == nil {
+			r.mu.Lock()
+			before := r.said.Trouble
+			r.said = p
+			r.mu.Unlock()
+			if r.say != nil && p.Trouble != "" && p.Trouble != before {
+				r.say(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
+			}
+		}
+	}
+}
+
+// Progress is what all runners said last, together, and the lateness of all noops so far.
+func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
+	var sum shard.Progress
+	all := shard.NewHistogram()
+	for _, r := range g.runners {
+		r.mu.Lock()
+		said := r.said
+		r.mu.Unlock()
+		sum.AddRunner(said)
+		if said.Lateness == nil {
+			continue
+		}
+		if h, err := said.Lateness.Unpack(); err == nil {
+			all.Merge(h)
+		}
+	}
+	return sum, all
+}
+
+// Wait waits until all runners have ended, and asks them to when ctx ends: each then closes
+// its streams and still writes its shard.
+func (g *Group) Wait(ctx context.Context) {
+	stop := context.AfterFunc(ctx, func() {
+		for _, r := range g.runners {
+			r.Signal(syscall.SIGINT)
+		}
+	})
+	defer stop()
+	for _, r := range g.runners {
+		<-r.Done()
+		r.reading.Wait()
+	}
+}
+
+// Kill ends all runners at once.
+func (g *Group) Kill() {
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, r := range g.runners {
+		r.Stop(gone, syscall.SIGKILL, time.Second)
+	}
+}
+
+// PIDs are the process ids, by runner.
+func (g *Group) PIDs() (out []int) {
+	for _, r := range g.runners {
+		out = append(out, r.PID())
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+package runners
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestSegmentsAreThoseOfK6AndTile(t *testing.T) {
+	t.Parallel()
+	for n := 1; n <= 40; n++ {
+		sequence, err := lib.NewExecutionSegmentSequenceFromString(Sequence(n))
+		require.NoError(t, err, Sequence(n))
+		require.Len(t, sequence, n)
+		p := plan.Default()
+		p.Runners, p.Connections = n, 0
+		var shards []*shard.Shard
+		for i := 1; i <= n; i++ {
+			segment, err := lib.NewExecutionSegmentFromString(Segment(i, n))
+			require.NoError(t, err)
+			require.Equal(t, sequence[i-1].String(), segment.String())
+			_, err = lib.NewExecutionTuple(segment, &sequence)
+			require.NoError(t, err)
+			shards = append(shards, &shard.Shard{
+				Plan: p, Runner: shard.Runner{Index: i, Segment: segment.String(), State: shard.Finished},
+				Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			})
+		}
+		if n <= 8 {
+			require.Empty(t, shard.Merge(p, shards).Problems, "%d segments, as k6 writes them", n)
+		}
+	}
+	require.Equal(t, "0:1", Segment(1, 1))
+	require.Equal(t, "1/3:2/3", Segment(2, 3))
+	require.Equal(t, "0,1/3,2/3,1", Sequence(3))
+}
+
+// fake is a k6 of shell: it says what it was given.
+func fake(t *testing.T, runners int, script string) Config {
+	t.Helper()
+	dir := t.TempDir()
+	k6 := filepath.Join(dir, "k6")
+	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Runners, p.Connections, p.Seconds, p.NoopInterval, p.BackendURL = "t", "d-", runners, 7, 60, .5, "http://h"
+	p.Reconnect = true
+	return Config{K6: k6, Script: "s.js", Plan: p, Token: "secret", Dir: dir}
+}
+
+func wait(t *testing.T, g *Group) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+	defer cancel()
+	g.Wait(ctx)
+	require.NoError(t, ctx.Err(), "the runners did not end by themselves")
+}
+
+func TestRunnersAreToldThePlan(t *testing.T) {
+	t.Parallel()
+	c := fake(t, 2, `echo "args $*"; env`)
+	g, err := Start(c)
+	require.NoError(t, err)
+	wait(t, g)
+	require.Empty(t, g.Problems())
+	require.Len(t, g.PIDs(), 2)
+	for i := 1; i <= 2; i++ {
+		text, err := os.ReadFile(filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", i)))
+		require.NoError(t, err)
+		lines := strings.Split(string(text), "\n")
+		require.Contains(t, lines[0], "--out soak="+filepath.Join(c.Dir, "shards"))
+		require.Contains(t, lines[0], "--execution-segment "+Segment(i, 2)+" --execution-segment-sequence 0,1/2,1 s.js")
+		require.NotContains(t, lines[0], "secret", "every user can read arguments")
+		for _, want := range []string{
+			fmt.Sprintf("RUNNER=%d", i), "RUNNERS=2", "TESTID=t", "CONNECTIONS=7", "SECONDS=60", "NOOP_INTERVAL=0.5", "PREFIX=d-",
+			"LATE_MS=1000", "RECONNECT=1", "MAX_OUTAGE=30", "BACKEND_URL=http://h", "BACKEND_TOKEN=secret", "CONNECTIONS_PER_VU=1", "PROGRESS_FD=3", "K6_NO_USAGE_REPORT=true",
+		} {
+			require.True(t, slices.Contains(lines, want), want)
+		}
+	}
+}
+
+// Not parallel, as it sets the environment.
+func TestAWatchedRunIsToldToPrometheus(t *testing.T) {
+	for _, c := range []struct{ url, stats, wantArgs, wantStats string }{
+		{"http://p/api/v1/write", "", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "p(50),p(99),max"},
+		{"http://p/api/v1/write", "avg", " --out experimental-prometheus-rw --tag testid=t --tag runner=2 s.js", "avg"},
+		{"", "", "0,1/2,1 s.js", ""},
+	} {
+		t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", c.url)
+		t.Setenv("K6_PROMETHEUS_RW_TREND_STATS", c.stats)
+		config := fake(t, 2, `echo "args $*"; echo "stats=$K6_PROMETHEUS_RW_TREND_STATS"`)
+		g, err := Start(config)
+		require.NoError(t, err)
+		wait(t, g)
+		text, err := os.ReadFile(filepath.Join(config.Dir, "k6-runner-2.log"))
+		require.NoError(t, err)
+		lines := strings.Split(string(text), "\n")
+		require.True(t, strings.HasSuffix(lines[0], c.wantArgs), lines[0])
+		require.Equal(t, "stats="+c.wantStats, lines[1])
+	}
+}
+
+func TestProgressIsTheSumOfWhatRunnersSaidLast(t *testing.T) {
+	t.Parallel()
+	g, err := Start(fake(t, 3, `echo '{"open":1,"received":5}' >&3; echo 'no json' >&3; echo '{"open":2,"received":10,"late":1}' >&3`))
+	require.NoError(t, err)
+	wait(t, g)
+	p, lateness := g.Progress()
+	require.Equal(t, shard.Progress{Open: 6, Received: 30, Late: 3}, p)
+	require.Zero(t, lateness.Count())
+}
+
+func TestProblemsOfRunners(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ script, want string }{
+		{"exit 0", ""},
+		{"exit 99", ""}, // a threshold: the verdict says why
+		{`echo 'time=x level=error msg="no such host"'; echo 'level=info msg=bye'; exit 107`, `runner 1 ended with exit code 107: "no such host"`},
+		{"exit 3", "runner 1 ended with exit code 3: see "},
+		{"kill -9 $$", "runner 1 was ended by a signal (signal: killed)"},
+	} {
+		g, err := Start(fake(t, 1, c.script))
+		require.NoError(t, err)
+		wait(t, g)
+		if c.want == "" {
+			require.Empty(t, g.Problems())
+			continue
+		}
+		require.Len(t, g.Problems(), 1)
+		require.Contains(t, g.Problems()[0], c.want)
+	}
+}
+
+func TestRunnersAreAskedToEndAndKilled(t *testing.T) {
+	t.Parallel()
+	g, err := Start(fake(t, 2, `trap 'exit 105' INT; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { p, _ := g.Progress(); return p.Open == 2 }, 5*time.Second, time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.Wait(ctx)
+	require.Len(t, g.Problems(), 2)
+	require.Contains(t, g.Problems()[1], "runner 2 ended with exit code 105")
+
+	g, err = Start(fake(t, 2, `trap '' INT TERM; echo '{"open":1}' >&3; while :; do sleep 0.02; done`))
+	require.NoError(t, err)
+	g.Kill()
+	require.Len(t, g.Problems(), 2)
+	require.Contains(t, g.Problems()[0], "signal: killed")
+}
+
+func TestWithoutK6NothingIsLeft(t *testing.T) {
+	t.Parallel()
+	c := fake(t, 2, "")
+	c.K6 += "-missing"
+	_, err := Start(c)
+	require.ErrorContains(t, err, "`make build` makes k6")
+}

@@ -1,0 +1,153 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// What no runner writes. A shard may come from another machine, and its file may be broken: within
+// these bounds it costs a merge less than a gigabyte, no sum overflows, and nothing takes long.
+const (
+	mostUnpacked = 1 << 30  // bytes of JSON
+	packedBase   = 64 << 20 // and no more than this
+	packedTimes  = 400      // and so many times the file: those of runners pack to a tenth, of the most monotonous to a 75th
+	mostValue    = 8 << 20  // bytes of JSON of one value
+	mostKeys     = 100      // of the object
+
+	mostConnections = 1 << 20 // as many as Linux lets a process have descriptors
+	mostBuckets     = 1 << 21 // four months
+	mostSeconds     = 1 << 20
+	mostMetrics     = 1 << 13
+	mostChecks      = 1 << 10
+
+	mostFindings = 1 << 22 // and outages, of all connections
+	mostKinds    = 100
+	mostText     = 4096    // bytes
+	mostCount    = 1 << 48 // messages, durations in microseconds
+	mostNoops    = 1 << 37 // of a connection: the sum of all counts of all connections stays below 1 << 64
+	mostLength   = 400 * 24 * time.Hour
+)
+
+// check refuses what no runner writes, so that later steps need not.
+func (s *Shard) check() error {
+	if s.Connect == nil || s.FirstNoop == nil || s.Lateness == nil {
+		return errors.New("it lacks a histogram")
+	}
+	if s.Latency != nil && s.Latency.Histogram == nil {
+		return errors.New("it lacks the latency's histogram")
+	}
+	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Shard) checkRunner() error {
+	r := s.Runner
+	switch {
+	case r.Index < 1:
+		return fmt.Errorf("its runner has index %d, they count from 1", r.Index)
+	case r.Index > plan.MaxConnections || s.Plan.Runners > plan.MaxConnections:
+		return fmt.Errorf("its runner has index %d of %d, which no plan has", r.Index, s.Plan.Runners)
+	case s.Plan.Connections < 0 || s.Plan.Connections > plan.MaxConnections:
+		return fmt.Errorf("its plan has %d connections, which no plan has", s.Plan.Connections)
+	case r.EndedUS < r.StartedUS || r.EndedUS-r.StartedUS > mostLength.Microseconds() || r.StartedUS < 0 || r.EndedUS > mostCount*64:
+		return fmt.Errorf("its runner started at %d µs and ended at %d µs, which cannot be", r.StartedUS, r.EndedUS)
+	}
+	for _, text := range []string{
+		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL,
+	} {
+		if len(text) > mostText {
+			return tooLong(text)
+		}
+	}
+	return nil
+}
+
+func tooLong(text string) error {
+	return fmt.Errorf("it holds a text of %d characters, %.20q…", len(text), text)
+}
+
+// slack is by how much a bucket may reach beyond the run.
+const slack = 2 * BucketWidth
+
+// checkTimes refuses what is told of times outside of the run: a report has an axis of time.
+func (s *Shard) checkTimes() error {
+	from, to := s.Runner.Started().Add(-slack), time.UnixMicro(s.Runner.EndedUS).Add(slack)
+	for _, b := range s.Series {
+		if b.Unix < from.Unix() || b.Unix > to.Unix() {
+			return fmt.Errorf("its series tells of %s, but its runner ran from %s to %s",
+				stamp(time.Unix(b.Unix, 0)), stamp(s.Runner.Started()), stamp(time.UnixMicro(s.Runner.EndedUS)))
+		}
+	}
+	for _, b := range s.Seconds {
+		if b.FromUS < from.UnixMicro() || b.ToUS > to.UnixMicro() || b.ToUS < b.FromUS {
+			return fmt.Errorf("it tells of the time from %d µs to %d µs, but its runner ran from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
+		}
+	}
+	return nil
+}
+
+// stamp is an instant for people.
+func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
+
+func (s *Shard) checkSums() error {
+	for _, c := range s.Checks {
+		if len(c.Name) > mostText {
+			return tooLong(c.Name)
+		}
+		if c.Passes < 0 || c.Fails < 0 || c.Passes > mostCount || c.Fails > mostCount {
+			return fmt.Errorf("it holds a check that passed %d times and failed %d times", c.Passes, c.Fails)
+		}
+	}
+	for _, m := range s.Metrics {
+		if len(m.Name) > mostText || len(m.Type) > mostText {
+			return tooLong(m.Name + m.Type)
+		}
+		if m.Count < 0 || m.Count > mostCount {
+			return fmt.Errorf("it holds a metric with a count of %d", m.Count)
+		}
+		for name, value := range m.Tags {
+			if len(name)+len(value) > mostText || len(m.Tags) > mostKinds {
+				return tooLong(name + value)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Shard) checkConnections() error {
+	details, kinds := 0, map[ledger.Kind]bool{}
+	for i := range s.Connections {
+		c := &s.Connections[i]
+		if c.ID == "" {
+			return errors.New("it holds a connection without id")
+		}
+		if len(c.ID)+len(c.State)+len(c.Reason) > mostText {
+			return tooLong(c.ID + string(c.State) + c.Reason)
+		}
+		counts := []uint64{c.Received, c.Lost, c.Unsent, c.Tail, c.Duplicated, c.Reordered, c.Corrupted, c.Late, c.Messages, c.Last, c.Hidden, c.Filled}
+		if slices.Max(counts) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
+			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
+		}
+		if details += len(c.Findings) + len(c.Outages); details > mostFindings {
+			return fmt.Errorf("it holds over %d findings and outages", mostFindings)
+		}
+		for _, f := range c.Findings {
+			if kinds[f.Kind] = true; len(f.Kind) > mostText || len(kinds) > mostKinds {
+				return fmt.Errorf("it holds too many kinds of findings, or one of a long name, %.20q", f.Kind)
+			}
+			if len(f.Note) > mostText {
+				return tooLong(f.Note)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// many is a list of n times the same element.
+func many(element string, n int) string {
+	return strings.TrimSuffix(strings.Repeat(element+",", n), ",")
+}
+
+// hostile are shards that no runner writes, as JSON, with what is said of them.
+func hostile(t testing.TB) map[string]struct{ text, want string } {
+	t.Helper()
+	text := func(change func(s *Shard)) string {
+		s := small()
+		s.Checks, s.Metrics, s.Connections = nil, nil, nil
+		change(s)
+		b, err := json.Marshal(s)
+		require.NoError(t, err)
+		return string(b)
+	}
+	with := func(list, element string, n int) string {
+		t.Helper()
+		whole := text(func(s *Shard) { s.Series = nil })
+		old := fmt.Sprintf("%q:null", list)
+		require.Contains(t, whole, old)
+		return strings.Replace(whole, old, fmt.Sprintf("%q:[%s]", list, many(element, n)), 1)
+	}
+	return map[string]struct{ text, want string }{
+		"a bucket in 1970":         {text(func(s *Shard) { s.Series = []Bucket{{Unix: 5}} }), "its series tells of 1970-01-01 00:00:05 UTC, but its runner ran from 2023-11-14"},
+		"a bucket beyond all time": {text(func(s *Shard) { s.Series = []Bucket{{Unix: 1 << 62}} }), "its series tells of"},
+		"a run of a century":       {text(func(s *Shard) { s.Runner.StartedUS = 0 }), "which cannot be"},
+		"an end before the start":  {text(func(s *Shard) { s.Runner.EndedUS = 5 }), "which cannot be"},
+		"a second in 1970":         {text(func(s *Shard) { s.Seconds = []Second{{FromUS: 1, ToUS: 2}} }), "it tells of the time from 1 µs to 2 µs"},
+		"a plan of 2^40":           {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "its plan has 1099511627776 connections"},
+		"2^40 runners":             {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "its runner has index 1 of 1099511627776"},
+		"a count that wraps": {text(func(s *Shard) {
+			s.Connections = []ledger.Record{{ID: "a", Lost: 1<<64 - 1, Unsent: 1}}
+		}), "a count that cannot be"},
+		"a count that wraps a sum of many":    {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Lost: 1 << 48}} }), "a count that cannot be"},
+		"a doubt that wraps":                  {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Hidden: 1<<64 - 1}} }), "a count that cannot be"},
+		"a check that failed less than never": {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "failed -1 times"},
+		"a histogram of another range":        {strings.Replace(text(func(*Shard) {}), `"highest_us":7200000000`, `"highest_us":9000000000000000000`, 1), "this version merges only"},
+		"a histogram of another precision":    {strings.Replace(text(func(*Shard) {}), `"digits":2`, `"digits":9`, 1), "this version merges only"},
+		"a host of a megabyte":                {text(func(s *Shard) { s.Runner.Host = strings.Repeat("h", 1<<20) }), "it holds a text of 1048576 characters"},
+		"a text of a gigabyte":                {`{"schema":1,"runner":{"host":"` + strings.Repeat("h", 64<<20) + `"}}`, "it holds a value of over 8 MiB"},
+		"blanks":                              {strings.Repeat(" ", 80<<20), "it holds a value of over 8 MiB"},
+		"two million buckets and more":        {with("series", `{}`, mostBuckets+1), "it holds over 2097152 series"},
+		"a million connections and more":      {with("connections", `{"id":"a"}`, mostConnections+1), "it holds over 1048576 connections"},
+		"ten thousand histograms":             {with("metrics", `{"trend":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`, 10_000), "it holds over 8192 metrics"},
+		"four million findings":               {with("connections", `{"id":"a","findings":[`+many(`{}`, 100_000)+`]}`, 43), "it holds over 4194304 findings"},
+		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
+		"a list twice":                        {strings.Replace(text(func(*Shard) {}), `{"schema":1`, `{"schema":1,"series":[]`, 1), `it says "series" twice`},
+		"a list that is none":                 {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "its series are no list"},
+	}
+}
+
+func kinds(n int) (out []ledger.Finding) {
+	for i := range n {
+		out = append(out, ledger.Finding{Kind: ledger.Kind(fmt.Sprint(i))})
+	}
+	return out
+}
+
+// A hostile shard, some of which are bombs of gzip, costs a sentence and bounded memory. Not
+// parallel: it measures what is allocated.
+func TestAHostileShardCostsASentence(t *testing.T) {
+	for name, c := range hostile(t) {
+		t.Run(name, func(t *testing.T) {
+			file := pack(t, []byte(c.text))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := time.Now()
+			_, err := Read(bytes.NewReader(file))
+			runtime.ReadMemStats(&after)
+			require.ErrorContains(t, err, c.want)
+			require.Less(t, len(err.Error()), 300)
+			require.NotContains(t, err.Error(), "\n")
+			t.Logf("%d KB packed, %d MB unpacked: %d MB allocated in %v", len(file)>>10, len(c.text)>>20, (after.TotalAlloc-before.TotalAlloc)>>20, time.Since(began))
+			require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<30), "in all, and most of it is given back at once")
+			require.Less(t, after.HeapSys, uint64(3<<30))
+		})
+	}
+}
+
+// A segment that would be a number of a billion digits is none.
+func TestAHostileSegmentIsNone(t *testing.T) {
+	t.Parallel()
+	for _, segment := range []string{"1e999999999:1", "0:1/1e99999999", "0:" + strings.Repeat("9", 1<<20), "1/0:1", "-1:1", "0x1p999999999:1", "0:1:1"} {
+		s := small()
+		s.Runner.Segment = segment
+		m := Merge(planFor(1, 2), []*Shard{s})
+		require.Len(t, m.Problems, 1, segment)
+		require.Less(t, len(m.Problems[0]), 200)
+		require.Contains(t, m.Problems[0], "has the segment")
+	}
+}
+
+func TestMissingRunnersAreCountedBeyondTheFirst(t *testing.T) {
+	t.Parallel()
+	p := planFor(1_000_000, 1_000_000)
+	m := Merge(p, nil)
+	require.Len(t, m.Problems, mostMissing+2)
+	require.Equal(t, "999990 more runners left no shard", m.Problems[mostMissing])
+}

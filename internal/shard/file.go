@@ -1,0 +1,92 @@
+package shard
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// An Encoder makes files of shards, one after the other. It keeps the megabyte that compression
+// takes: taken anew for each checkpoint of a long run it would make the runner's memory rise. The
+// zero value is ready; it is not safe for concurrent use.
+type Encoder struct{ z *gzip.Writer }
+
+// Encode is the shard as a file.
+func (e *Encoder) Encode(s *Shard) ([]byte, error) {
+	var b bytes.Buffer
+	if err := e.write(&b, s); err != nil {
+		return nil, fmt.Errorf("encode the shard of runner %d: %w", s.Runner.Index, err)
+	}
+	return b.Bytes(), nil
+}
+
+func (e *Encoder) write(w io.Writer, s *Shard) (err error) {
+	if e.z == nil {
+		if e.z, err = gzip.NewWriterLevel(w, gzip.BestSpeed); err != nil {
+			return err
+		}
+	}
+	e.z.Reset(w)
+	defer e.z.Reset(io.Discard) // or it would keep w, and with it the file before, until the next
+	if err := writeJSON(e.z, s); err != nil {
+		return err
+	}
+	return e.z.Close()
+}
+
+// Write puts the shard at path, whole or not at all.
+func Write(path string, s *Shard) error {
+	return atomicfile.Write(path, func(w io.Writer) error {
+		return new(Encoder).write(w, s)
+	})
+}
+
+// writeJSON writes what json.Marshal makes of s, but the two lists that are long at the end and
+// one element at a time: encoding/json holds what it writes in memory, whole.
+func writeJSON(w io.Writer, s *Shard) error {
+	type plain Shard
+	head, err := json.Marshal(struct {
+		*plain
+		Series      []Bucket        `json:"series,omitempty"`
+		Connections []ledger.Record `json:"connections,omitempty"`
+	}{plain: (*plain)(s)})
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(head[:len(head)-1]); err != nil {
+		return err
+	}
+	if err := writeList(w, "series", s.Series); err != nil {
+		return err
+	}
+	if err := writeList(w, "connections", s.Connections); err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, "}\n")
+	return err
+}
+
+func writeList[T any](w io.Writer, name string, list []T) error {
+	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
+		return err
+	}
+	for i := range list {
+		text, err := json.Marshal(&list[i])
+		if err != nil {
+			return err
+		}
+		if i < len(list)-1 {
+			text = append(text, ',')
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, "]")
+	return err
+}

@@ -1,0 +1,175 @@
+package shard
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// laptop is what the runners of one laptop leave that ran k6 alone.
+func laptop(prefix string, runners, connections int) []*Shard {
+	p := planFor(runners, connections)
+	p.Prefix = prefix
+	parts, _ := run(rand.New(rand.NewPCG(7, 8)), p)
+	for i := range parts {
+		parts[i].Plan.Runners = 1 // k6 alone does not know
+		parts[i].Runner.Host, parts[i].Runner.Process = "host-of-"+prefix, NewProcess()
+	}
+	return parts
+}
+
+func alone(groups ...[]*Shard) *Merged {
+	var g Merger
+	for _, group := range groups {
+		for _, s := range group {
+			g.Add(s)
+		}
+	}
+	return g.Alone()
+}
+
+func TestLaptopsAreOneSoak(t *testing.T) {
+	t.Parallel()
+	b := laptop("laptop-b-", 1, 3)
+	m := alone(b, laptop("laptop-a-", 2, 4))
+	require.Empty(t, m.Problems)
+	require.Equal(t, 7, m.Plan.Connections)
+	require.Equal(t, 3, m.Plan.Runners)
+	require.Equal(t, "laptop-a-,laptop-b-", m.Plan.Prefix)
+	require.Len(t, m.Connections, 7)
+	require.Equal(t, "laptop-b-2", m.Connections[6].ID)
+	require.Equal(t, 3, m.Runners[2].Index, "no two runners of a verdict have one number")
+	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections[6].Runner))
+	require.Empty(t, alone(b).Laptop(0), "there is one only")
+	require.Equal(t, "laptop-b-", alone(b).Plan.Prefix)
+}
+
+func TestWhatLaptopsCannotBe(t *testing.T) {
+	t.Parallel()
+	change := func(parts []*Shard, do func(s *Shard)) []*Shard {
+		for _, s := range parts {
+			do(s)
+		}
+		return parts
+	}
+	for name, c := range map[string]struct {
+		groups [][]*Shard
+		want   []string
+	}{
+		"one PREFIX for two": {[][]*Shard{laptop("a-", 1, 3), laptop("a-", 1, 5)}, []string{
+			`two runs have the PREFIX "a-": runner 1 on host-of-a- from 2023-11-14 22:13:20 UTC on, and runner 1 on host-of-a- from`,
+		}},
+		"ids that overlap": {[][]*Shard{laptop("a", 1, 20), laptop("a1", 1, 5)}, []string{
+			`the device ids of PREFIX "a" with 20 connections and of "a1" with 5 overlap: a10 is in both; choose prefixes of which none begins with another`,
+		}},
+		"ids that would overlap with more": {[][]*Shard{laptop("a", 1, 10), laptop("a1", 1, 5)}, nil},
+		"prefixes that only look like it":  {[][]*Shard{laptop("a", 1, 20), laptop("a0", 1, 5)}, nil},
+		"another length": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Plan.Seconds = 60 })}, []string{
+			"b- ran another plan than a-: SECONDS is 60, planned was 3600",
+		}},
+		"another tolerance": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Plan.MaxLate = 0 })}, []string{
+			"b- ran another plan than a-: MAX_LATE is 0, planned was -1",
+		}},
+		"half a laptop": {[][]*Shard{laptop("a-", 1, 3), laptop("b-", 2, 4)[:1]}, []string{
+			"the execution segments of b- do not cover the plan once: they end at 1/2, not at 1", "2 of 4 planned connections were not observed: b-2, b-3",
+		}},
+		"one that was killed": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.State = Running })}, []string{
+			"runner 1 of b- on host-of-b- did not finish: it was killed",
+		}},
+		"another run": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.TestID = "y" })}, []string{`is of the run "y", not of "t"`}},
+		"another k6":  {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.K6Version = "v9" })}, []string{"runner 1 on host-of-b- ran k6 v9"}},
+		"an hour later": {[][]*Shard{laptop("a-", 1, 3), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3600e6; s.Runner.EndedUS += 3600e6 })}, []string{
+			"runner 1 on host-of-a- ended at 2023-11-14 22:14:20 UTC, before runner 1 on host-of-b- began at 2023-11-14 23:13:20 UTC: they are not of one run",
+		}},
+		"hardly at the same time": {[][]*Shard{change(laptop("a-", 1, 3), func(s *Shard) { s.Runner.EndedUS += 3540e6 }), change(laptop("b-", 1, 3), func(s *Shard) { s.Runner.StartedUS += 3120e6; s.Runner.EndedUS += 7200e6 })}, []string{
+			"runner 1 on host-of-a- and runner 1 on host-of-b- ran at the same time for only 8m0s of the 59m55s that were planned: start them together",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := alone(c.groups...)
+			require.Len(t, m.Problems, len(c.want), "%q", m.Problems)
+			for i, want := range c.want {
+				require.Contains(t, m.Problems[i], want)
+			}
+		})
+	}
+}
+
+// Of 15 s that two laptops were to hold, 13 s apart left 7 s. A runner that ended early, because the service
+// cut its streams off, ran with the other one all the same.
+func TestLaptopsHaveToRunAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		start, took float64 // of the second; the first starts at 0 and takes 20 s
+		state       RunState
+		suite       string
+		problems    int
+	}{
+		{"together", 0, 20, Finished, "", 0},
+		{"a little later", 5, 20, Finished, "", 0},
+		{"much later", 13, 20, Finished, "", 1},
+		{"cut off early", 2, 3, Finished, "", 0},
+		{"killed", 13, 3, Running, "", 1}, // by its own sentence
+		{"of a suite", 13, 20, Finished, "rampup", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := planFor(2, 4)
+			p.Seconds, p.Suite = 20, c.suite
+			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			for i, r := range []*Runner{&parts[0].Runner, &parts[1].Runner} {
+				r.EndedUS = r.StartedUS + 20e6
+				if i == 1 {
+					r.StartedUS += int64(c.start * 1e6)
+					r.EndedUS = r.StartedUS + int64(c.took*1e6)
+					r.State = c.state
+				}
+			}
+			var m Merged
+			m.Plan, m.Runners = p, []Runner{parts[0].Runner, parts[1].Runner}
+			m.checkOverlap()
+			if c.state != Finished {
+				m.Problems = append(m.Problems, Merge(p, parts).Problems...)
+			}
+			require.Len(t, m.Problems, c.problems, "%q", m.Problems)
+			if c.problems > 0 && c.state == Finished {
+				require.Contains(t, m.Problems[0], "runner 1 on h1 and runner 2 on h2 ran at the same time for only 7s of the 15s that were planned")
+			}
+			if c.state != Finished {
+				require.Contains(t, m.Problems[0], "did not finish: it was killed")
+			}
+		})
+	}
+}
+
+// A shard of an earlier run with the same name, or with none, does not complete a set.
+func TestAStaleShardCompletesNothing(t *testing.T) {
+	t.Parallel()
+	stale := func(p plan.Plan) []*Shard {
+		parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+		parts[1].Runner.StartedUS -= 7200e6
+		parts[1].Runner.EndedUS -= 7200e6
+		return parts
+	}
+	p := planFor(3, 6)
+	m := Merge(p, stale(p))
+	require.Len(t, m.Problems, 1)
+	require.Contains(t, m.Problems[0], "runner 2 on h2 ended at 2023-11-14 20:14:20 UTC, before runner 1 on h1 began")
+
+	p.TestID = ""
+	require.Len(t, Merge(p, stale(p)).Problems, 1)
+
+	p.RunID = "this one"
+	parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+	for i, id := range []string{"this one", "this one", "that one"} {
+		parts[i].Runner.RunID = id
+	}
+	m = Merge(p, parts)
+	require.Len(t, m.Problems, 1)
+	require.Contains(t, m.Problems[0], "the shard of runner 3 on h3 is of another run of that name")
+}

@@ -1,0 +1,168 @@
+package shard
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// Merged is what all runners saw together. Adding shards is exact: the order and the
+// grouping do not matter.
+type Merged struct {
+	Plan        plan.Plan
+	Groups      []Group  // of runners with one plan; several where laptops merge
+	Suite       *Suite   // nil of a soak
+	Runners     []Runner // by index
+	Connect     *Histogram
+	FirstNoop   *Histogram
+	Lateness    *Histogram
+	Latency     *Latency // Offset 0: each difference above the fastest of its own runner, plus Min where the clocks agree
+	Series      []Bucket // by time; sums over the runners, RSS and CPU as well
+	Seconds     []Second // of all runners; those of one do not overlap
+	Checks      []Check
+	Metrics     []Metric
+	Connections []Connection // by runner, in the order they were made
+	// Problems are sentences that say why the shards are not the whole account of the plan.
+	// With a single one the run can be no pass.
+	Problems []string
+}
+
+// A Connection is a record and the runner whose instants it counts in.
+type Connection struct {
+	ledger.Record
+	Runner int // index into Merged.Runners
+}
+
+// Merge adds up the shards of a run. What does not fit the plan becomes a problem; nothing is
+// left out silently.
+func Merge(p plan.Plan, shards []*Shard) *Merged {
+	var g Merger
+	shards = slices.Clone(shards)
+	slices.SortStableFunc(shards, func(a, b *Shard) int { return cmp.Compare(a.Runner.Index, b.Runner.Index) })
+	for _, s := range shards {
+		g.Add(s)
+	}
+	return g.Merged(p)
+}
+
+// A Merger adds up shards one by one: a thousand of them need not be in memory at once. The
+// zero value is ready to use.
+type Merger struct {
+	m       Merged
+	parts   []part // by runner
+	buckets map[int64]*bucketSum
+	metrics map[string]*Metric
+	broken  []string // series that cannot be read
+	words   words
+	room    []int64 // see packedSum
+}
+
+// A part is what a runner understood of what it had to do.
+type part struct {
+	plan    plan.Plan
+	suite   *Suite
+	crowded bool // more combinations of tags than it kept apart
+}
+
+// Add adds a shard, which may be forgotten then. The order does not matter but for the one in
+// which checks are listed.
+func (g *Merger) Add(s *Shard) {
+	m := &g.m
+	if m.Connect == nil {
+		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
+		g.buckets, g.metrics, g.words = map[int64]*bucketSum{}, map[string]*Metric{}, words{}
+	}
+	m.Runners = append(m.Runners, s.Runner)
+	g.parts = append(g.parts, partOf(s))
+	m.Connect.Merge(s.Connect)
+	m.FirstNoop.Merge(s.FirstNoop)
+	m.Lateness.Merge(s.Lateness)
+	m.addLatency(s.Latency)
+	m.Seconds = append(m.Seconds, s.Seconds...)
+	m.addChecks(s.Checks)
+	addMetrics(g.metrics, s.Metrics)
+	m.Connections = slices.Grow(m.Connections, g.expected(s))
+	for _, r := range s.Connections {
+		r.State, r.Reason = ledger.State(g.words.one(string(r.State))), g.words.one(r.Reason)
+		m.Connections = append(m.Connections, Connection{Record: r, Runner: len(m.Runners) - 1})
+	}
+	g.addSeries(s)
+}
+
+// expected is for how many connections to make room: for all of the plan at once, where it can be
+// believed. A list that grows bit by bit takes twice the memory.
+func (g *Merger) expected(s *Shard) int {
+	if len(g.m.Connections) == 0 && s.Plan.Check() == nil && s.Plan.Connections/max(s.Plan.Runners, 1) <= 2*len(s.Connections) {
+		return s.Plan.Connections
+	}
+	return len(s.Connections)
+}
+
+// words holds one copy of each text that comes a million times.
+type words map[string]string
+
+func (w words) one(text string) string {
+	const most = 10_000
+	if known, ok := w[text]; ok || len(w) >= most {
+		return cmp.Or(known, text)
+	}
+	w[text] = text
+	return text
+}
+
+// Merged is the sum of all that was added, held against the plan. Nothing may be added after.
+func (g *Merger) Merged(p plan.Plan) *Merged {
+	m := &g.m
+	m.Plan = p
+	g.sort(func(a, b int) int { return cmp.Compare(m.Runners[a].Index, m.Runners[b].Index) })
+	m.Groups = []Group{{Plan: p, Runners: len(m.Runners), declared: p.Runners}}
+	m.checkRunners(g.parts)
+	if p.Suite != "" {
+		m.checkSuite(g.parts)
+	}
+	g.finish()
+	if p.Suite == "" {
+		m.Problems = append(m.Problems, m.CheckConnections()...)
+	} else {
+		m.adoptPlan(g.parts)
+	}
+	return m
+}
+
+// finish lists what was summed up.
+func (g *Merger) finish() {
+	m := &g.m
+	if m.Connect == nil { // nothing was added
+		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
+	}
+	m.Problems = append(m.Problems, g.broken...)
+	m.Series, m.Metrics = sortedBuckets(g.buckets), sortedMetrics(g.metrics)
+}
+
+// sort puts runners, and with them their connections, in order. compare is of indexes.
+func (g *Merger) sort(compare func(a, b int) int) {
+	m := &g.m
+	order := make([]int, len(m.Runners))
+	for i := range order {
+		order[i] = i
+	}
+	if slices.IsSortedFunc(order, compare) {
+		return
+	}
+	slices.SortStableFunc(order, compare)
+	runners, parts, place := slices.Clone(m.Runners), slices.Clone(g.parts), make([]int, len(order))
+	for now, was := range order {
+		m.Runners[now], g.parts[now], place[was] = runners[was], parts[was], now
+	}
+	for i := range m.Connections {
+		m.Connections[i].Runner = place[m.Connections[i].Runner]
+	}
+	slices.SortStableFunc(m.Connections, func(a, b Connection) int { return cmp.Compare(a.Runner, b.Runner) })
+}
+
+func (m *Merged) problem(format string, args ...any) {
+	m.Problems = append(m.Problems, fmt.Sprintf(format, args...))
+}

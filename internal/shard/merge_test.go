@@ -1,0 +1,181 @@
+package shard
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// meaning is a merged run without who saw what.
+func meaning(m *Merged) map[string]any {
+	ids := map[string]uint64{}
+	for _, c := range m.Connections {
+		ids[c.ID] = c.Received
+	}
+	out := map[string]any{
+		"ids": ids, "connections": len(m.Connections), "series": m.Series, "checks": m.Checks, "problems": m.Problems,
+		"connect": m.Connect.Pack(), "first": m.FirstNoop.Pack(), "lateness": m.Lateness.Pack(),
+	}
+	for _, metric := range m.Metrics {
+		trend := metric.Trend.Pack()
+		metric.Trend = nil
+		out["metric "+metric.Name], out["trend "+metric.Name] = metric, trend
+	}
+	return out
+}
+
+func TestMergedPartsAreTheWhole(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for n := range uint64(5) {
+		r := rand.New(rand.NewPCG(seed, n))
+		p := planFor(1+r.IntN(6), 20+r.IntN(60))
+		parts, whole := run(r, p)
+		one := p
+		one.Runners = 1
+		want := Merge(one, []*Shard{whole})
+		require.Empty(t, want.Problems)
+		first := Merge(p, parts)
+		require.Equal(t, meaning(want), meaning(first), "seed %d %d", seed, n)
+		for range 3 {
+			r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+			again := Merge(p, parts)
+			require.Equal(t, first.Runners, again.Runners)
+			require.Equal(t, first.Connections, again.Connections)
+			require.Equal(t, meaning(first), meaning(again), "the order matters, or an earlier merge left its mark: seed %d %d", seed, n)
+		}
+	}
+}
+
+func TestMergeProblems(t *testing.T) {
+	t.Parallel()
+	cases := []struct {
+		name string
+		edit func(p *plan.Plan, s []*Shard) []*Shard
+		want []string
+	}{
+		{"none", func(_ *plan.Plan, s []*Shard) []*Shard { return s }, nil},
+		{"no shard", func(*plan.Plan, []*Shard) []*Shard { return nil }, []string{
+			"runner 1 of 3 left no shard", "runner 2 of 3 left no shard", "runner 3 of 3 left no shard",
+			"6 of 6 planned connections were not observed: d-0, d-1, d-2, d-3, d-4, …",
+		}},
+		{"one is missing", func(_ *plan.Plan, s []*Shard) []*Shard { return []*Shard{s[0], s[2]} }, []string{
+			"runner 2 of 3 left no shard", "do not cover the plan once: a gap between 1/3 and 2/3", "2 of 6 planned connections were not observed: d-2, d-3",
+		}},
+		{"the last is missing", func(_ *plan.Plan, s []*Shard) []*Shard { return s[:2] }, []string{
+			"runner 3 of 3 left no shard", "they end at 2/3, not at 1", "2 of 6 planned connections were not observed: d-4, d-5",
+		}},
+		{"one came twice", func(_ *plan.Plan, s []*Shard) []*Shard { return append(s, s[1]) }, []string{
+			"runner 2 left two shards", "an overlap between 2/3 and 1/3", "2 connections were observed twice: d-2, d-3",
+		}},
+		{"one too many", func(_ *plan.Plan, s []*Shard) []*Shard {
+			more := empty(s[0].Plan, 3)
+			more.Runner.Index, more.Runner.Segment = 4, "1:1"
+			return append(s, more)
+		}, []string{"runner 4 is not one of the 3 runners of the plan"}},
+		{"of another run", func(_ *plan.Plan, s []*Shard) []*Shard { s[2].Runner.TestID = "yesterday"; return s }, []string{
+			`the shard of runner 3 is of the run "yesterday", not of "t"`,
+		}},
+		{"of another script", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.ScriptHash = "def"; return s }, []string{
+			"runner 2 ran another script than runner 1",
+		}},
+		{"of another plan", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.NoopInterval = 1; return s }, []string{
+			"runner 1 ran another plan: NOOP_INTERVAL is 1, planned was 15",
+		}},
+		{"another part bears late noops", func(p *plan.Plan, s []*Shard) []*Shard {
+			p.MaxLate = 0
+			s[0].Plan.MaxLate, s[1].Plan.MaxLate = 0, 0
+			return s
+		}, []string{
+			"runner 3 ran another plan: MAX_LATE is -1, planned was 0",
+		}},
+		{"of virtual users that hold more", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.ConnectionsPerVU = 2; return s }, []string{
+			"runner 1 ran another plan: CONNECTIONS_PER_VU is 2, planned was 1",
+		}},
+		{"of another target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://other"; return s }, []string{
+			"runner 1 ran another plan: BACKEND_URL is http://other, planned was http://h",
+		}},
+		{"a slash is no other target", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Plan.BackendURL = "http://h/"; return s }, nil},
+		{"segments overlap", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/4:2/3"; return s }, []string{
+			"an overlap between 1/3 and 1/4",
+		}},
+		{"segments leave a gap at the start", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "1/6:1/3"; return s }, []string{
+			"a gap between 0 and 1/6",
+		}},
+		{"as k6 may write them", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.Segment = "0:2/6"; return s }, nil},
+		{"no segment", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = ""; return s }, []string{`runner 2 has the segment ""`}},
+		{"a segment of nothing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Runner.Segment = "1/0:2"; return s }, []string{`runner 2 has the segment "1/0:2"`}},
+		{"killed", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Running; return s }, []string{
+			"runner 1 on h1 did not finish: it was killed, or could not deliver its end; this is its last checkpoint, 22:14:20 UTC",
+		}},
+		{"interrupted", func(_ *plan.Plan, s []*Shard) []*Shard {
+			s[0].Runner.State, s[0].Runner.Error = Interrupted, "by SIGINT"
+			return s
+		}, []string{"runner 1 on h1 did not finish: it was interrupted (by SIGINT)"}},
+		{"aborted", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = Aborted; return s }, []string{"did not finish: it was aborted"}},
+		{"in a state of the future", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Runner.State = "napping"; return s }, []string{`its state is "napping"`}},
+		{"a connection is missing", func(_ *plan.Plan, s []*Shard) []*Shard { s[1].Connections = s[1].Connections[:1]; return s }, []string{
+			"1 of 6 planned connections were not observed: d-3",
+		}},
+		{"a connection came twice", func(_ *plan.Plan, s []*Shard) []*Shard {
+			s[0].Connections = append(s[0].Connections, s[2].Connections[0])
+			return s
+		}, []string{"1 connection was observed twice: d-4"}},
+		{"a connection of someone else", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Connections[0].ID = "x"; return s }, []string{
+			"1 of 6 planned connections were not observed: d-0", "1 connection is not of this plan: x",
+		}},
+		{"a series that cannot be read", func(_ *plan.Plan, s []*Shard) []*Shard { s[0].Series[0].Lateness = &Packed{}; return s }, []string{
+			"the series of runner 1 cannot be read",
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := planFor(3, 6)
+			parts, _ := run(rand.New(rand.NewPCG(1, 2)), p)
+			m := Merge(p, c.edit(&p, parts))
+			require.Len(t, m.Problems, len(c.want), "%q", m.Problems)
+			for i, want := range c.want {
+				require.Contains(t, m.Problems[i], want)
+			}
+		})
+	}
+}
+
+func TestLatencyOfTwoClocksIsAboveTheFastestOfEachRunner(t *testing.T) {
+	t.Parallel()
+	p := planFor(2, 2)
+	a, b := empty(p, 1), empty(p, 2)
+	fill := func(s *Shard, skew time.Duration) {
+		s.Latency = &Latency{MinUS: (skew + time.Millisecond).Microseconds(), OffsetUS: -skew.Microseconds(), Histogram: NewHistogram()}
+		for ms := range 100 {
+			s.Latency.Histogram.Record(time.Duration(ms+1) * time.Millisecond)
+		}
+	}
+	fill(a, -time.Hour)
+	fill(b, 3*time.Second)
+	m := Merge(p, []*Shard{a, b})
+	require.EqualValues(t, 200, m.Latency.Histogram.Count())
+	require.InEpsilon(t, 50*time.Millisecond, m.Latency.Histogram.Quantile(.505), .03)
+	require.Equal(t, 99*time.Millisecond, m.Latency.Histogram.Max())
+	require.EqualValues(t, -3_599_999_000, m.Latency.MinUS)
+}
+
+func TestMetricsOfRunnersAddUp(t *testing.T) {
+	t.Parallel()
+	p := planFor(2, 2)
+	a, b := empty(p, 1), empty(p, 2)
+	a.Metrics = []Metric{{Name: "z", Sum: 1, Count: 1, Min: 1, Max: 1}, {Name: "t", Trend: NewHistogram()}}
+	b.Metrics = []Metric{{Name: "z", Sum: 5, Count: 2, Min: -1, Max: 4}}
+	a.Checks, b.Checks = []Check{{"x", 1, 2}}, []Check{{"y", 3, 4}, {"x", 10, 20}}
+	m := Merge(p, []*Shard{a, b})
+	require.Equal(t, Metric{Name: "z", Sum: 6, Count: 3, Min: -1, Max: 4}, m.Metrics[1])
+	require.Equal(t, []Check{{"x", 11, 22}, {"y", 3, 4}}, m.Checks)
+	m.Metrics[0].Trend.Record(time.Second)
+	require.Zero(t, a.Metrics[1].Trend.Count(), "merging must not write into a shard")
+}

@@ -1,0 +1,37 @@
+package shard
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// The largest file that a runner can leave, of the most monotonous streams, is far from the bounds.
+func TestALargeShardIsNoBomb(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	p := planFor(1, 300_000)
+	s := empty(p, 1)
+	for i := range p.Connections {
+		s.Connections = append(s.Connections, ledger.Record{
+			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
+			Connect: time.Millisecond, OpenedAt: time.Second, ClosedAt: time.Hour, Held: time.Hour, Received: 239, Last: 239, Numberings: 1,
+		})
+	}
+	file := encoded(t, s)
+	var text int
+	for i := range s.Connections {
+		text += len(s.Connections[i].ID) + 300
+	}
+	t.Logf("%d MB of %d MB", len(file)>>20, text>>20)
+	require.Less(t, text, packedTimes*len(file)/2)
+	got, err := Read(bytes.NewReader(file))
+	require.NoError(t, err)
+	require.Len(t, got.Connections, p.Connections)
+}

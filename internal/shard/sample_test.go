@@ -1,0 +1,101 @@
+package shard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// segmentOf is the nth of count segments, from 1.
+func segmentOf(n, count int) string {
+	cut := func(i int) string {
+		switch i {
+		case 0:
+			return "0"
+		case count:
+			return "1"
+		}
+		return fmt.Sprintf("%d/%d", i, count)
+	}
+	return cut(n-1) + ":" + cut(n)
+}
+
+func planFor(runners, connections int) plan.Plan {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Runners, p.Connections, p.BackendURL = "t", "d-", runners, connections, "http://h"
+	return p
+}
+
+// empty is the shard of runner n that saw nothing.
+func empty(p plan.Plan, n int) *Shard {
+	return &Shard{
+		Schema: Schema, Plan: p,
+		Runner: Runner{
+			TestID: p.TestID, Index: n, Segment: segmentOf(n, p.Runners), Script: "s.js", ScriptHash: "abc",
+			Host: fmt.Sprintf("h%d", n), State: Finished, StartedUS: 1_700_000_000_000_000, EndedUS: 1_700_000_060_000_000,
+		},
+		Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(),
+	}
+}
+
+// run is what p.Runners runners saw of one random run, and the same as one runner would have
+// seen it.
+func run(r *rand.Rand, p plan.Plan) (parts []*Shard, whole *Shard) {
+	one := p
+	one.Runners = 1
+	whole = empty(one, 1)
+	whole.Runner.Host = "whole"
+	for n := 1; n <= p.Runners; n++ {
+		parts = append(parts, empty(p, n))
+	}
+	both := func(n int, do func(s *Shard)) {
+		do(parts[n])
+		do(whole)
+	}
+	for i := range p.Connections {
+		n := i * p.Runners / p.Connections
+		both(n, func(s *Shard) {
+			s.Connections = append(s.Connections, ledger.Record{
+				ID: p.DeviceID(i), State: ledger.Completed, Streams: 1, Received: uint64(i), Attempts: 1, Last: uint64(i),
+			})
+		})
+		for range 5 {
+			d := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
+			both(n, func(s *Shard) { s.Connect.Record(d); s.Lateness.Record(d / 2); s.FirstNoop.Record(d * 3) })
+		}
+		both(n, func(s *Shard) { s.check2("opened", i%7 != 0) })
+		v := float64(r.IntN(1000))
+		both(n, func(s *Shard) { s.metric("bytes", v) })
+		b := Bucket{Unix: 1_700_000_000 + 5*int64(r.IntN(4)), Open: 1, Opened: 2, Closed: 3, Noops: r.IntN(9), Late: r.IntN(3), Faults: 1, RSS: 10, CPUPercent: 2, Goroutines: 4, GCPauseUS: int64(r.IntN(99))}
+		h := NewHistogram()
+		h.Record(time.Duration(r.IntN(1e9)))
+		b.Lateness = h.Pack()
+		both(n, func(s *Shard) { s.Series = append(s.Series, b) })
+	}
+	return parts, whole
+}
+
+func (s *Shard) check2(name string, pass bool) {
+	if len(s.Checks) == 0 {
+		s.Checks = []Check{{Name: name}}
+	}
+	if pass {
+		s.Checks[0].Passes++
+	} else {
+		s.Checks[0].Fails++
+	}
+}
+
+func (s *Shard) metric(name string, v float64) {
+	if len(s.Metrics) == 0 {
+		s.Metrics = []Metric{{Name: name, Type: "trend", Min: v, Max: v, Trend: NewHistogram()}}
+	}
+	m := &s.Metrics[0]
+	m.Sum += v
+	m.Count++
+	m.Min, m.Max = min(m.Min, v), max(m.Max, v)
+	m.Trend.Record(time.Duration(v) * time.Millisecond)
+}

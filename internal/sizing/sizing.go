@@ -1,0 +1,74 @@
+// Package sizing says what a number of streams takes: runners, memory, descriptors, ports, hosts
+// and money. Its figures are those that preflight checks a machine with, which a test holds
+// against what `make bench` measured (docs/results/bench.json).
+package sizing
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+)
+
+// What a need is made of. The host is a c5.large in us-east-1, on demand, with a public address.
+const (
+	StreamsPerRunner = 19_000 // of 20,000 descriptors; the rest is for requests and k6 itself
+	RunnersPerHost   = 2      // one for each core
+	PortsPerAddress  = 28_232 // Linux's default range, for one source and one target address
+	HostMemory       = 4 << 30
+	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
+	HostPerHour      = 0.085              // $
+	AddressPerHour   = 0.005              // $, public IPv4
+	HostType         = "c5.large"
+)
+
+// A Need is what a soak of so many streams takes. Memory is in bytes, money in $.
+type Need struct {
+	Connections     int     `json:"connections"`
+	NoopsPerSecond  float64 `json:"noops_per_second"`
+	Runners         int     `json:"runners"`
+	RunnerMemory    uint64  `json:"runner_memory_bytes"` // of each
+	RunnerFiles     int     `json:"runner_open_files"`   // of each
+	RunnerHosts     int     `json:"runner_hosts"`
+	Ports           int     `json:"ports_per_host"`            // ephemeral, of a runner's host
+	SourceAddresses int     `json:"source_addresses_per_host"` // to one address of the target
+	TargetMemory    uint64  `json:"target_memory_bytes"`       // nginx and backend, all hosts together
+	TargetFiles     int     `json:"target_open_files"`         // nginx and backend, all hosts together
+	TargetHosts     int     `json:"target_hosts"`
+	HostType        string  `json:"host_type"`
+	DollarsPerHour  float64 `json:"dollars_per_hour"`
+}
+
+// For is the need of so many connections with a noop every interval.
+func For(connections int, interval time.Duration) (Need, error) {
+	p := plan.Default()
+	p.Connections, p.NoopInterval = connections, interval.Seconds()
+	p.Runners = max(ceil(connections, StreamsPerRunner), min(p.Runners, connections))
+	p.ConnectionsPerVU = p.Density()
+	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
+	if connections > most {
+		return Need{}, fmt.Errorf("--connections is %d: no figure here reaches beyond %d", connections, most)
+	}
+	if err := p.Check(); err != nil {
+		return Need{}, errors.New("no plan: " + err.Error())
+	}
+	one := p
+	one.Connections, one.Runners = p.PerRunner(), 1
+	perHost := min(p.Runners, RunnersPerHost) * p.PerRunner()
+	n := Need{
+		Connections: connections, NoopsPerSecond: float64(connections) / interval.Seconds(), HostType: HostType,
+		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(p.PerRunner()),
+		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
+		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections,
+	}
+	n.TargetHosts = ceil(int(n.TargetMemory), UsableMemory)
+	n.DollarsPerHour = float64(n.RunnerHosts+n.TargetHosts) * (HostPerHour + AddressPerHour)
+	return n, nil
+}
+
+// most is where a plan ends, see plan.Check.
+const most = 10_000_000
+
+func ceil(n, of int) int { return (n + of - 1) / of }

@@ -1,0 +1,106 @@
+package sizing
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+)
+
+func TestNeedGrowsWithTheStreams(t *testing.T) {
+	t.Parallel()
+	small, err := For(1200, 15*time.Second)
+	require.NoError(t, err)
+	require.Equal(t, []int{2, 1, 1200, 1, 1}, []int{small.Runners, small.RunnerHosts, small.Ports, small.SourceAddresses, small.TargetHosts})
+	require.InDelta(t, 80, small.NoopsPerSecond, 1e-9)
+	require.InDelta(t, .18, small.DollarsPerHour, 1e-9)
+	last := small
+	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
+		n, err := For(connections, 15*time.Second)
+		require.NoError(t, err)
+		require.LessOrEqual(t, (connections-1)/n.Runners+1, StreamsPerRunner)
+		require.Less(t, n.RunnerFiles, 20_000, "of one process")
+		require.LessOrEqual(t, n.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+		require.GreaterOrEqual(t, n.SourceAddresses*PortsPerAddress, n.Ports)
+		require.GreaterOrEqual(t, n.Runners, last.Runners)
+		require.Greater(t, n.TargetMemory, last.TargetMemory)
+		require.GreaterOrEqual(t, n.DollarsPerHour, last.DollarsPerHour)
+		last = n
+	}
+	one, err := For(1, time.Second)
+	require.NoError(t, err)
+	require.Equal(t, 1, one.Runners)
+}
+
+func TestNeedOfNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, connections := range []int{0, -1, 10_000_001, 1 << 62} {
+		_, err := For(connections, time.Second)
+		require.Error(t, err, connections)
+	}
+	_, err := For(10, 0)
+	require.ErrorContains(t, err, "NOOP_INTERVAL is 0")
+}
+
+// What is planned with is at least what was measured in the steady state, and what a run took at
+// most rounded up by a third at the most: a ramp leaves garbage, and ends need memory.
+func TestFiguresAreThoseOfTheBench(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "results", "bench.json"))
+	require.NoError(t, err)
+	var bench struct {
+		Figures []struct {
+			Section, Name string
+			Value         float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &bench))
+	measured := map[string]float64{}
+	for _, f := range bench.Figures {
+		measured[f.Section+", "+f.Name] = f.Value
+	}
+	figure := func(name string) float64 {
+		require.Contains(t, measured, name)
+		return measured[name]
+	}
+	p := plan.Default()
+	p.Runners = 1
+	memory := func(connections, users int) float64 {
+		p.Connections, p.ConnectionsPerVU = connections, max(connections/users, 1)
+		return float64(preflight.Memory(p, preflight.Services{Count: 1}))
+	}
+	type figures struct {
+		what              string
+		planned, measured float64
+	}
+	steady := []figures{
+		{"KB per stream of a runner", (memory(10_000, 1) - memory(5000, 1)) / 5000 / 1000, figure("runner, soak script, RSS per connection")},
+		{"MB of a runner with 5000 streams", memory(5000, 1) / 1e6, figure("runner, soak script, RSS at 5000")},
+	}
+	var scale struct {
+		Plan      plan.Plan
+		Resources struct {
+			RunnerRSSMax float64 `json:"runner_rss_max_bytes"`
+		}
+	}
+	text, err = os.ReadFile(filepath.Join("..", "..", "docs", "results", "scale-100k", "verdict.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &scale))
+	each := preflight.Memory(scale.Plan, preflight.Services{}) / uint64(scale.Plan.Runners)
+	peak := []figures{
+		{"MB of a runner of 100,000 streams at most", float64(each) / 1e6, scale.Resources.RunnerRSSMax / 1e6},
+		{"KB per stream of nginx and backend", preflight.PerTargetStream / 1000., figure("nginx, PSS per connection") + figure("backend, RSS per idle connection")},
+	}
+	for _, c := range append(steady, peak...) {
+		require.GreaterOrEqual(t, c.planned, c.measured, c.what)
+	}
+	for _, c := range peak {
+		require.LessOrEqual(t, c.planned, c.measured*4/3, c.what)
+	}
+}

@@ -1,0 +1,77 @@
+// Package slope says by how much something grows over time, and how sure that is.
+package slope
+
+import (
+	"math"
+	"slices"
+)
+
+// A Slope is the growth per unit of x by Theil and Sen: the median of the slopes between all
+// pairs of points, which no few outliers can move. Low and High hold the true slope with 95 %
+// probability (Sen's interval, from the variance of Kendall's tau), provided that the points
+// scatter independently of each other: average samples that follow each other closely first.
+type Slope struct {
+	PerUnit   float64
+	Low, High float64
+	Points    int
+}
+
+// Least is the number of points below which an interval means nothing.
+const Least = 8
+
+// normal975 is the 97.5 % quantile of the normal distribution.
+const normal975 = 1.959964
+
+// Of is the slope of y over x, which must increase. ok is false for fewer than Least points.
+func Of(x, y []float64) (s Slope, ok bool) {
+	n := len(x)
+	if n < Least || len(y) != n {
+		return Slope{}, false
+	}
+	slopes := make([]float64, 0, n*(n-1)/2)
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			slopes = append(slopes, (y[j]-y[i])/(x[j]-x[i]))
+		}
+	}
+	slices.Sort(slopes)
+	pairs := float64(len(slopes))
+	reach := normal975 * math.Sqrt(pairs*float64(2*n+5)/9) // the deviation of Kendall's score
+	at := func(rank float64) float64 {
+		return slopes[int(min(max(math.Round(rank), 0), pairs-1))]
+	}
+	return Slope{
+		PerUnit: Median(slopes), Points: n,
+		Low: at((pairs-reach)/2 - 1), High: at((pairs + reach) / 2),
+	}, true
+}
+
+// Median of values, NaN of none. It sorts them.
+func Median(values []float64) float64 {
+	slices.Sort(values)
+	switch n := len(values); {
+	case n == 0:
+		return math.NaN()
+	case n%2 == 1:
+		return values[n/2]
+	default:
+		return (values[n/2-1] + values[n/2]) / 2
+	}
+}
+
+// Means averages neighbours until at most that many points are left; NaN are left out.
+func Means(x, y []float64, most int) (mx, my []float64) {
+	width := max((len(x)+most-1)/most, 1)
+	for from := 0; from < len(x); from += width {
+		var sumX, sumY, n float64
+		for i := from; i < min(from+width, len(x)); i++ {
+			if !math.IsNaN(y[i]) {
+				sumX, sumY, n = sumX+x[i], sumY+y[i], n+1
+			}
+		}
+		if n > 0 {
+			mx, my = append(mx, sumX/n), append(my, sumY/n)
+		}
+	}
+	return mx, my
+}

@@ -1,0 +1,82 @@
+package suite
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// withOwn gives every answer of the last series of a run what is left of it after such a wait.
+func (r *Run) withOwn(wait time.Duration) *Run {
+	m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
+	m.Own = m.Trend.Less(shard.WakeUps * wait)
+	return r
+}
+
+// waiting are the seconds from 10 to 20 of a run, one of them with that wait.
+func (r *Run) waiting(in int64, wait time.Duration) *Run {
+	for i := range int64(10) {
+		at := began.Unix() + 10 + i
+		second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .1}
+		if i == in {
+			second.WaitMS = wait.Milliseconds()
+		}
+		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
+	}
+	return r
+}
+
+func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
+	t.Parallel()
+	fewer := func(missing int) *Run { // a stage of 10 s at 20/s, of which some have gone another way
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, MaxVUs: 20})
+		return r.answers("rate-20", 200-missing, 10).withOwn(0)
+	}
+	timeouts := func(wait time.Duration, code string) *Run {
+		return fewer(20).answers("rate-20", 20, 2100, shard.TagCode, code).withOwn(wait)
+	}
+	dropped := func(at int64) *Run {
+		r := fewer(20).counted(shard.Dropped, "rate-20", 20)
+		m := &r.Rounds[0].Metrics[len(r.Rounds[0].Metrics)-1]
+		m.FirstUS = (began.Unix() + 10 + at) * 1e6
+		m.LastUS = m.FirstUS + 100_000
+		return r
+	}
+	for name, c := range map[string]struct {
+		run  *Run
+		want Status
+		says string
+	}{
+		"a timeout of 2.1 s and waits of 20 ms":                   {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":  {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
+		"a connect that timed out":                                {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by its own waits"},
+		"a wait of 300 ms at another moment":                      {timeouts(0, "net-1050").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"resets, whatever the waits":                              {timeouts(300*time.Millisecond, "net-1220").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"204s, whatever the waits":                                {timeouts(300*time.Millisecond, "status-204").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"no ports left on this host":                              {timeouts(0, "net-1213"), ByGenerator, "for want of ports or descriptors"},
+		"answers of 600 ms and waits of 20 ms":                    {fewer(180).answers("rate-20", 180, 600).withOwn(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"answers of 600 ms and waits of 40 ms":                    {fewer(180).answers("rate-20", 180, 600).withOwn(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"left out, and nothing waited":                            {dropped(5).waiting(4, 20*time.Millisecond), Bad, "90.0 % answered"},
+		"left out after the runner waited for 700 ms":             {dropped(5).waiting(4, 700*time.Millisecond), ByGenerator, "it left 20 requests out"},
+		"left out before the runner waited for 700 ms":            {dropped(5).waiting(8, 700*time.Millisecond), Bad, "90.0 % answered"},
+		"left out while the runner's own waits held its users":    {fewer(200).answers("rate-20", 180, 900).withOwn(150*time.Millisecond).counted(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"an older shard: stalls of 20 ms somewhere in the stage":  {fewer(180).answers("rate-20", 180, 700).waiting(3, 20*time.Millisecond), Bad, "p95 700 ms"},
+		"an older shard: stalls of 200 ms somewhere in the stage": {fewer(180).answers("rate-20", 180, 700).waiting(3, 200*time.Millisecond), ByGenerator, "p95 700 ms; it waited up to 200 ms"},
+	} {
+		status, why := c.run.limits().Judge(arrivalLevels(loads(c.run.stages()))[0])
+		require.Equal(t, c.want, status, "%s: %s", name, why)
+		require.Contains(t, why, c.says, name)
+	}
+}
+
+// The waits of threads add up: on an idle machine they say nothing.
+func TestThreadsThatWaitedOnAnIdleMachineLimitNothing(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, Machine{Cores: 2, Runners: 10, RunDelay: .5}.GeneratorLimit())
+	require.Contains(t, Machine{Cores: 2, Runners: 60, RunDelay: .9}.GeneratorLimit(), "waited 0.9 s for a core")
+	require.True(t, Machine{Wait: 200 * time.Millisecond}.Explains(2*time.Second))
+	require.False(t, Machine{Wait: 20 * time.Millisecond}.Explains(2*time.Second))
+}

@@ -1,0 +1,132 @@
+package suite
+
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const (
+	kindSequence = "sequence"
+	kindHealth   = "health"
+	atOnce       = "requests at once"
+)
+
+var burst = Suite{
+	Name:   "burst",
+	Short:  "send many requests at once, and see whether the service is well afterwards",
+	Script: []string{"load-tests", "http", "burst.js"},
+	Settings: append([]Setting{
+		{"BURSTS", "sizes of the bursts, with commas between"},
+		{"BURST_SECONDS", "seconds that a burst may take at most"},
+		{"SEQUENCE", "requests one after the other, at the end"},
+		{"SEQUENCE_SECONDS", "seconds that the sequence may take at most"},
+	}, limitSettings...),
+	Assess: assessBurst,
+}
+
+// fixedLevels are stages with a fixed number of requests, as levels of concurrency.
+func fixedLevels(stages []StageResult) []Level {
+	out := make([]Level, 0, len(stages))
+	for _, st := range stages {
+		out = append(out, st.level(float64(st.Concurrency), float64(st.Stage.Requests)))
+	}
+	return out
+}
+
+// healthAfter finds the health checks by the stage that they follow.
+func healthAfter(all []StageResult) map[string]StageResult {
+	out := map[string]StageResult{}
+	for _, st := range all {
+		if st.Kind == kindHealth {
+			out[st.Target] = st
+		}
+	}
+	return out
+}
+
+func assessBurst(r *Run) verdict.Assessment {
+	everything := r.stages()
+	bursts, health := loads(everything), healthAfter(everything)
+	limits, levels := r.limits(), fixedLevels(bursts)
+	for i, st := range bursts {
+		if h, ok := health[st.Name]; ok && h.OK.Count() == 0 { // what does not get up again is broken, whatever it answered before
+			levels[i].FailedShare, levels[i].OwnFailed, levels[i].Firm = 1, 1, 1
+		}
+	}
+	breaking := limits.FindBreaking(levels)
+	total := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
+	var dropped int64
+	for _, st := range everything {
+		dropped += st.Dropped
+	}
+	measured := bursts
+	for _, st := range everything {
+		if st.Kind == kindSequence {
+			measured = append(measured, st)
+		}
+	}
+	safe, inBursts := breaking.Ranges(atOnce)
+	a := verdict.Assessment{
+		Facts: []verdict.Fact{
+			totals(total, dropped),
+			{Name: "breaks", Value: breaking.Sentence(atOnce)}, {Name: "safe", Value: safe}, {Name: "up to limit", Value: inBursts},
+		},
+		Criteria: []verdict.Judged{rightAnswers(total), healthCriterion(everything), baselineSustained(limits, levels), generatorKeptUp(limits, levels)},
+		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health), latencyTable(measured, total)},
+		Figures:  []verdict.Figure{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
+		Passed:   fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce)),
+	}
+	a.Criteria = append(a.Criteria, r.accounted()...)
+	a.Tables = append(a.Tables, detailTables(measured, total)...)
+	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, atOnce))
+	a.Tables = append(a.Tables, r.resourceTables(measured)...)
+	for _, st := range measured {
+		a.Figures = append(a.Figures, verdict.Figure{Name: "p95 of " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+	}
+	return a
+}
+
+// healthCriterion fails where a service does not answer when a burst is over.
+func healthCriterion(all []StageResult) verdict.Judged {
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "well after each burst", Limit: "always", Why: "a burst may be refused in part, but the service has to survive it",
+	}}
+	checks, unwell := 0, 0
+	for _, st := range all {
+		if st.Kind != kindHealth {
+			continue
+		}
+		checks++
+		if st.OK.Count() == 0 {
+			unwell++
+			c.Reasons = append(c.Reasons, fmt.Sprintf("after %s the health check was not answered well", st.Target))
+		}
+	}
+	c.Pass = checks > 0 && unwell == 0
+	c.Actual = fmt.Sprintf("%d of %d", checks-unwell, checks)
+	return c
+}
+
+func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health map[string]StageResult) verdict.Table {
+	t := verdict.Table{
+		Title: "Bursts",
+		Note: l.goodMeans() + ", and a good answer to the health check after it. Sent within: how far apart the requests left; " +
+			"in hand: the most that a server had at a time, by its own count",
+		Columns: []string{"at once", "failed", "sent within", "in hand", "answered/s", "p95 ms", "health", "status"},
+	}
+	for i, st := range stages {
+		status, _ := l.Judge(levels[i])
+		sent, inHand := r.trend("sent_after", st.Name), r.trend("server_in_flight", st.Name)
+		well := "–"
+		if h, ok := health[st.Name]; ok {
+			well = map[bool]string{true: "good", false: "bad"}[h.OK.Count() > 0]
+		}
+		t.Rows = append(t.Rows, []string{
+			count(float64(st.Concurrency)), whole(st.Failed.Count()), fmt.Sprintf("%.0f ms", sent.Max-sent.Min), count(inHand.Max),
+			count(st.PerSecond()), figure(quantile(st.OK, .95)), well, string(status),
+		})
+	}
+	return t
+}

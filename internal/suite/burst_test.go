@@ -1,0 +1,51 @@
+package suite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+var burstParameters = map[string]string{"MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "5000", "MIN_ANSWERED_PERCENT": "99"}
+
+// bursts is a run in which both bursts were answered in 100 ms, and the service was well after each.
+func bursts() *Run {
+	r := runOf("burst", burstParameters,
+		shard.Stage{Name: "burst-100", Title: "100 at once", Kind: kindLoad, Seconds: 10, Concurrency: 100, Requests: 100},
+		shard.Stage{Name: "health-burst-100", Kind: kindHealth, Target: "burst-100", Start: 11, Seconds: 1, Requests: 1},
+		shard.Stage{Name: "burst-200", Title: "200 at once", Kind: kindLoad, Start: 13, Seconds: 10, Concurrency: 200, Requests: 200},
+		shard.Stage{Name: "health-burst-200", Kind: kindHealth, Target: "burst-200", Start: 24, Seconds: 1, Requests: 1},
+	)
+	r.answers("burst-100", 100, 100).answers("health-burst-100", 1, 1)
+	return r
+}
+
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	v := judged(bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Contains(t, fact(v, "breaks"), "not reached: 200 requests at once were sustained")
+	require.Equal(t, []string{"200", "0", "0 ms", "0", "20", "100", "good", "good"}, table(v, "Bursts").Rows[1])
+	require.Equal(t, []string{"conservative", "2.5×", "80", "what must not fail"}, table(v, "Recommended maximum loads").Rows[0])
+
+	v = judged(bursts().answers("burst-200", 150, 100).answers("burst-200", 50, 1, shard.TagCode, "status-502").answers("health-burst-200", 1, 1))
+	require.Equal(t, verdict.Pass, v.Verdict, "what is refused in a burst is a limit: %v", v.Reasons)
+	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, 75.0 % answered)")
+	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
+}
+
+func TestAServiceThatIsNotWellAfterABurst(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*Run{
+		"it answers with an error": bursts().answers("burst-200", 200, 100).answers("health-burst-200", 1, 1, shard.TagCode, "status-500"),
+		"it does not answer":       bursts().answers("burst-200", 200, 100),
+	} {
+		v := judged(r)
+		require.Equal(t, verdict.Fail, v.Verdict, name)
+		require.Contains(t, v.Reasons, "after burst-200 the health check was not answered well", name)
+		require.Contains(t, fact(v, "breaks"), "between 100 and 200", name)
+	}
+}

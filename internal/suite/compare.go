@@ -1,0 +1,280 @@
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// The two targets of a comparison.
+const (
+	single  = "single"
+	cluster = "cluster"
+)
+
+var compare = Suite{
+	Name:    "compare",
+	Short:   "hold one backend against several behind one address, at the same loads",
+	Script:  []string{"load-tests", "http", "compare.js"},
+	Cluster: true,
+	Settings: append([]Setting{
+		{"LEVELS", "requests at a time, with commas between"},
+		{"LEVEL_REQUESTS", "requests of each level, to each target"},
+		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
+		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
+		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
+	}, limitSettings...),
+	Assess: assessCompare,
+}
+
+// A Side is what one target did at all levels.
+type Side struct {
+	Peak        float64 // answers/s at its best level
+	P95         float64 // mean of the levels' 95th percentiles, milliseconds
+	FailedShare float64 // of all requests
+	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 where one of them got none
+	Limited     bool    // the generator was the limit at its best level, or may have been: it could do more
+	Starved     bool    // the same at any level: its latencies may be the generator's
+}
+
+// ofCluster is how many backends a cluster has where nothing else is said.
+const ofCluster = 3
+
+// even is the difference below which nobody wins: that much two runs of the same differ.
+const even = .1
+
+// Winner says who is better at a figure, and by how many percent; lower tells that less is better.
+func Winner(one, many float64, lower bool) (who, by string) {
+	better, worse, who := one, many, single
+	if (many > one) != lower {
+		better, worse, who = many, one, cluster
+	}
+	if lower {
+		better, worse = worse, better
+	}
+	switch {
+	case one == many, worse > 0 && better/worse-1 < even:
+		return "even", "–"
+	case worse == 0:
+		return who, "–"
+	}
+	return who, fmt.Sprintf("%.0f %%", 100*(better/worse-1))
+}
+
+// Deployment recommends one of the two by these rules, the first that holds:
+//
+//  1. One fails more than the other by over a percent of its requests: the other.
+//  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): mend that first.
+//  3. The generator was the limit of the lower peak, or may have been: throughput decides nothing; a single backend,
+//     unless it must not be lost.
+//  4. One peak is over a fifth higher: that one.
+//  5. The generator was the limit of the cluster's peak, or may have been: as 3.
+//  6. Else a single backend: the cluster buys availability only, for three times the processes.
+func Deployment(one, many Side) (choice, why string) {
+	switch {
+	case many.FailedShare > one.FailedShare+.01:
+		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(many.FailedShare), percentOf(one.FailedShare))
+	case one.FailedShare > many.FailedShare+.01:
+		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
+	case many.Evenness < .8:
+		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: mend the balancing first", 100*many.Evenness)
+	case !peaksTell(one, many):
+		return single, undecided
+	case many.Peak > 1.2*one.Peak:
+		return cluster, fmt.Sprintf("it answers %.0f %% more a second", 100*(many.Peak/one.Peak-1))
+	case one.Peak > 1.2*many.Peak:
+		return single, fmt.Sprintf("it answers %.0f %% more a second; the cluster only where a backend must be able to fail", 100*(one.Peak/many.Peak-1))
+	}
+	if many.Limited {
+		return single, undecided
+	}
+	return single, "the cluster is not over a fifth faster; the cluster only where a backend must be able to fail"
+}
+
+const undecided = "the generator was the limit, or may have been, so throughput decides nothing; the cluster only where a backend must be able to fail"
+
+// peaksTell says that the higher of two peaks is the better one: the lower is the most that its
+// side can do. The higher may be a lower bound.
+func peaksTell(one, many Side) bool {
+	if one.Peak < many.Peak {
+		return !one.Limited
+	}
+	return !many.Limited
+}
+
+// sideOf sums up what a target of so many servers did. One that never named itself got none.
+func sideOf(stages []StageResult, size int) (s Side, total *Requests) {
+	total = NewRequests()
+	s.Evenness = 1
+	var failed, all int64
+	for _, st := range stages {
+		s.P95 += quantile(st.OK, .95) / float64(len(stages))
+		failed, all = failed+st.Failed.Count(), all+st.Total()
+		limit, _ := st.Machine.Limit()
+		s.Starved = s.Starved || limit != NoLimit
+		for server, n := range st.Servers {
+			total.Servers[server] += n
+		}
+	}
+	s.FailedShare = share(failed, all)
+	if best, ok := peak(stages); ok {
+		limit, _ := best.Machine.Limit()
+		s.Peak, s.Limited = best.PerSecond(), limit != NoLimit
+	}
+	switch {
+	case len(total.Servers) == 0:
+	case len(total.Servers) < size:
+		s.Evenness = 0
+	default:
+		counts := slices.Sorted(maps.Values(total.Servers))
+		s.Evenness = share(counts[0], counts[len(counts)-1])
+	}
+	return s, total
+}
+
+func assessCompare(r *Run) verdict.Assessment {
+	all := loads(r.stages())
+	of := map[string][]StageResult{}
+	for _, st := range all {
+		of[st.Target] = append(of[st.Target], st)
+	}
+	size := cmp.Or(int(r.number("CLUSTER_SIZE")), ofCluster)
+	one, oneTotal := sideOf(of[single], 1)
+	many, manyTotal := sideOf(of[cluster], size)
+	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind == kindLoad })
+	var dropped int64
+	for _, st := range all {
+		dropped += st.Dropped
+	}
+	choice, why := Deployment(one, many)
+	limits := r.limits()
+	a := verdict.Assessment{
+		Facts: []verdict.Fact{
+			totals(total, dropped),
+			{Name: "peak", Value: fmt.Sprintf("single %s answers/s, cluster %s", count(one.Peak), count(many.Peak))},
+			{Name: "deploy", Value: choice + ": " + why},
+		},
+		Criteria: []verdict.Judged{
+			rightAnswers(total), baselineSustained(limits, fixedLevels(of[single])), everyServer(of[cluster], manyTotal, size), notTheGenerator(all),
+		},
+		Passed: fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why),
+	}
+	a.Criteria = append(a.Criteria, r.accounted()...)
+	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many, size), serverTable(oneTotal, manyTotal))
+	a.Tables = append(a.Tables, fixedTable("Single", limits, of[single]), fixedTable("Cluster", limits, of[cluster]))
+	a.Tables = append(a.Tables, detailTables(all, total)...)
+	a.Tables = append(a.Tables, r.resourceTables(all)...)
+	a.Figures = []verdict.Figure{
+		{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
+		{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
+		{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
+	}
+	return a
+}
+
+// everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
+// which it was.
+func everyServer(levels []StageResult, q *Requests, size int) verdict.Judged {
+	named := slices.Sorted(maps.Keys(q.Servers))
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
+		Why: "a cluster of which one server does all is none; servers name themselves by X-Server",
+	}}
+	switch {
+	case len(named) < size && len(named) > 0:
+		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, strings.Join(named, ", "))}
+	case len(named) > size:
+		c.Invalid = true
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another", len(named), strings.Join(named, ", "), size)}
+	}
+	for _, st := range levels {
+		if st.OK.Count() < leastOfServer*int64(size) {
+			continue // so few may all have gone to others
+		}
+		for _, server := range named {
+			if st.Servers[server] == 0 {
+				c.Pass = false
+				c.Actual += fmt.Sprintf(", %s was silent at %d at a time", server, st.Concurrency)
+				c.Reasons = append(c.Reasons, fmt.Sprintf("%s answered none of %s requests to the cluster at %d at a time", server, whole(st.OK.Count()), st.Concurrency))
+			}
+		}
+	}
+	return c
+}
+
+// leastOfServer is how many answers for each server make it plain that one got none.
+const leastOfServer = 30
+
+// levelTable holds the two against each other level by level.
+func levelTable(of map[string][]StageResult) verdict.Table {
+	t := verdict.Table{
+		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the generator was the limit of one, or may have been", 100*even),
+		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
+	}
+	for _, st := range of[single] {
+		i := slices.IndexFunc(of[cluster], func(other StageResult) bool { return other.Concurrency == st.Concurrency })
+		if i < 0 {
+			continue
+		}
+		other := of[cluster][i]
+		oneLimit, _ := st.Machine.Limit()
+		manyLimit, _ := other.Machine.Limit()
+		row := func(name string, a, b float64, lower bool, text func(float64) string) {
+			who, by := Winner(a, b, lower)
+			if name != "failed" && (oneLimit != NoLimit || manyLimit != NoLimit) {
+				who, by = "unsure", "–"
+			}
+			t.Rows = append(t.Rows, []string{fmt.Sprint(st.Concurrency), name, text(a), text(b), who, by})
+		}
+		row("answers/s", st.PerSecond(), other.PerSecond(), false, count)
+		row("p50", quantile(st.OK, .5), quantile(other.OK, .5), true, ms)
+		row("p95", quantile(st.OK, .95), quantile(other.OK, .95), true, ms)
+		row("failed", st.FailedShare(), other.FailedShare(), true, percentOf)
+	}
+	return t
+}
+
+// sideTable is what one gains and what one pays.
+func sideTable(one, many Side, size int) verdict.Table {
+	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
+	row := func(name string, sure bool, a, b float64, lower bool, text func(float64) string) {
+		who, by := Winner(a, b, lower)
+		if !sure {
+			who, by = "unsure", "–"
+		}
+		t.Rows = append(t.Rows, []string{name, text(a), text(b), who, by})
+	}
+	row("throughput: peak answers/s", peaksTell(one, many), one.Peak, many.Peak, false, count)
+	row("latency: mean of the p95", !one.Starved && !many.Starved, one.P95, many.P95, true, ms)
+	row("reliability: failed", true, one.FailedShare, many.FailedShare, true, percentOf)
+	t.Rows = append(t.Rows,
+		[]string{"evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–"},
+		[]string{"backends to run", "1", fmt.Sprint(size), single, "–"},
+		[]string{"backends that may fail", "0", fmt.Sprint(size - 1), cluster, "–"})
+	return t
+}
+
+// serverTable is who answered how many.
+func serverTable(one, many *Requests) verdict.Table {
+	t := verdict.Table{Title: "Answers by server", Note: "as servers name themselves (X-Server)", Columns: []string{"target", "server", "answers", "share"}}
+	for _, side := range []struct {
+		name string
+		q    *Requests
+	}{{single, one}, {cluster, many}} {
+		var sum int64
+		for _, n := range side.q.Servers {
+			sum += n
+		}
+		servers := slices.SortedFunc(maps.Keys(side.q.Servers), cmp.Compare)
+		for _, server := range servers {
+			n := side.q.Servers[server]
+			t.Rows = append(t.Rows, []string{side.name, server, whole(n), percentOf(share(n, sum))})
+		}
+	}
+	return t
+}

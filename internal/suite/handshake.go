@@ -1,0 +1,222 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+var handshake = Suite{
+	Name:   "handshake",
+	Short:  "storm with connections: a TCP and a mutual TLS 1.3 handshake each, none resumed",
+	Script: []string{"load-tests", "http", "handshake.js"},
+	Settings: []Setting{
+		{"CONNECTIONS", "numbers of connections, with commas between; one scale runs after the other"},
+		{"CERTS", "folder of the certificates, as make certs makes it (default certs)"},
+		{"WORKERS", "virtual users that connect"},
+		{"MAX_CONCURRENT", "most connections at a time; 0: WORKERS, or as many as are to be held"},
+		{"RATE_LIMIT", "most connections per second; 0: no limit"},
+		{"HOLD_SECONDS", "seconds to keep the connections open; 0: close each after its answer"},
+		{"ASK_SECONDS", "seconds between two requests on an open connection"},
+		{"TIMEOUT_SECONDS", "seconds from the dial to the answer at most"},
+		{"MAX_SECONDS", "seconds that the run may take at most"},
+		{"MAX_FAILED_PERCENT", "the run fails if more than this share of the connections of a scale fails"},
+	},
+	MutualTLS: true, Runners: 1, Doc: "docs/handshake.md",
+	Assess: assessHandshake,
+}
+
+func assessHandshake(r *Run) verdict.Assessment {
+	m, stages := r.Rounds[0], r.stages()
+	total := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
+	a := verdict.Assessment{
+		Facts: []verdict.Fact{
+			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(total.Total()), whole(total.OK.Count()), verdict.Ratio(total.Failed.Count(), total.Total()))},
+			{Name: "rate", Value: rate(r, total)},
+			{Name: "failed by", Value: dominant(total)},
+			{Name: "peak", Value: whole(int64(mostOpen(m))) + " connections open at a time"},
+		},
+		Passed: fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", whole(total.OK.Count()), whole(total.Total())),
+	}
+	a.Criteria = []verdict.Judged{allMade(stages), failedShare(r, stages), strangersRefused(m)}
+	if r.number("HOLD_SECONDS") > 0 {
+		a.Criteria = append(a.Criteria, heldToTheEnd(m))
+	}
+	memory, flat := r.memoryByScale(m, stages)
+	a.Criteria = append(a.Criteria, flat...)
+	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages)}
+	if t, any := causeTable(total); any {
+		a.Tables = append(a.Tables, t)
+	}
+	a.Tables = append(a.Tables, memory)
+	a.Tables = append(a.Tables, r.resourceTables(stages)...)
+	for _, st := range stages {
+		a.Figures = append(a.Figures,
+			verdict.Figure{Name: "connections/s of " + count(float64(st.Requests.Total())), Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
+			verdict.Figure{Name: "whole p99 of " + count(float64(st.Requests.Total())), Unit: "ms", Value: quantile(st.OK, .99)})
+	}
+	return a
+}
+
+// rate is nothing of the server alone where it shares its cores with the runners.
+func rate(r *Run, total *Requests) string {
+	text := count(total.PerSecond()) + " full handshakes per second"
+	if r.OneHost {
+		text += fmt.Sprintf(", on %d cores that runners and server share", r.Cores)
+	}
+	return text
+}
+
+// allMade makes a run invalid that did not come to its end: MAX_SECONDS was over, say.
+func allMade(stages []StageResult) verdict.Judged {
+	var planned, made int64
+	for _, st := range stages {
+		planned += int64(st.Stage.Requests)
+		made += st.Total()
+	}
+	return verdict.Judged{Criterion: verdict.Criterion{
+		Name: "connections tried", Limit: whole(planned), Actual: whole(made), Pass: made == planned && planned > 0, Invalid: true,
+		Why: "a storm that was cut short proves nothing of its scale",
+	}}
+}
+
+func failedShare(r *Run, stages []StageResult) verdict.Judged {
+	limit := r.number("MAX_FAILED_PERCENT") / 100
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "failed connections", Limit: "at most " + percentOf(limit), Pass: true, Why: "who cannot connect gets nothing at all",
+	}}
+	var worst float64
+	for _, st := range stages {
+		worst = max(worst, st.FailedShare())
+		if st.FailedShare() > limit {
+			c.Pass = false
+			c.Reasons = append(c.Reasons, fmt.Sprintf("of %s connections %s failed; dominant cause: %s", st.Title, percentOf(st.FailedShare()), dominant(st.Requests)))
+		}
+	}
+	c.Actual = percentOf(worst)
+	return c
+}
+
+// strangersRefused reads what the script checks before the storm. It checks only what the server told:
+// an answer lets a stranger in, an alert or a refusing status does not.
+func strangersRefused(m *shard.Merged) verdict.Judged {
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "strangers are refused", Limit: "without and with a foreign certificate", Actual: "refused", Pass: true,
+		Why: "mutual TLS that lets everyone in is none",
+	}}
+	for _, how := range []string{"without a certificate", "with a foreign certificate"} {
+		passes, fails := checked(m, "refused "+how)
+		answered, ends := stranger(m, how)
+		switch {
+		case fails > 0 && answered:
+			c.Pass, c.Invalid, c.Actual = false, false, "let in"
+			c.Reasons = append(c.Reasons, "a client "+how+" got an answer")
+			return c // whatever the other one shows
+		case fails > 0 || passes == 0 && len(ends) > 0:
+			c.Pass, c.Invalid, c.Actual = false, true, "not told"
+			c.Reasons = append(c.Reasons, fmt.Sprintf("nobody knows whether a client %s is refused: %s", how, strings.Join(ends, ", ")))
+		case passes == 0:
+			c.Pass, c.Invalid, c.Actual = false, true, "not tried"
+		}
+	}
+	return c
+}
+
+// stranger says whether a stranger got an answer, and how its other connections ended, in words. Older
+// scripts knew only one scenario for both.
+func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
+	for _, metric := range m.Metrics {
+		if stage := metric.Tags[shard.TagStage]; stage != "stranger "+how && stage != "strangers" {
+			continue
+		}
+		switch cause := metric.Tags["cause"]; metric.Name {
+		case "handshake_answer":
+			answered = answered || metric.Count > 0
+		case "handshake_failed":
+			if cause != "client_certificate" && cause != "status" {
+				ends = append(ends, inWords(cause))
+			}
+		}
+	}
+	return answered, ends
+}
+
+func heldToTheEnd(m *shard.Merged) verdict.Judged {
+	passes, fails := checked(m, "held to the end")
+	return verdict.Judged{Criterion: verdict.Criterion{
+		Name: "connections held to the end", Limit: whole(passes + fails), Actual: whole(passes), Pass: fails == 0 && passes > 0,
+		Why: "each is asked again and again, and has to answer on the same connection",
+	}}
+}
+
+func checked(m *shard.Merged, name string) (passes, fails int64) {
+	for _, c := range m.Checks {
+		if c.Name == name {
+			return c.Passes, c.Fails
+		}
+	}
+	return 0, 0
+}
+
+// Growth of memory from the first scale to the last that counts as flat.
+const (
+	flatFactor = 1.25
+	flatSpare  = 16 << 20
+)
+
+// memoryByScale is what runner and backend took at each scale. Memory is flat when the last scale
+// takes hardly more than the first, though it has many times the connections.
+func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Judged) {
+	t = verdict.Table{Title: "Memory by scale", Note: "the most during each scale", Columns: []string{"connections", "runners", "backend"}}
+	var runners, backend []uint64
+	for _, st := range stages {
+		a, b := r.memory(m, st.First, st.Last)
+		runners, backend = append(runners, a), append(backend, b)
+		t.Rows = append(t.Rows, []string{st.Title, sampled(a), sampled(b)})
+	}
+	if len(stages) < 2 || r.number("HOLD_SECONDS") > 0 {
+		return t, nil
+	}
+	last := len(stages) - 1
+	for _, p := range []struct {
+		name string
+		rss  []uint64
+	}{{"memory of the runners is flat", runners}, {"memory of the backend is flat", backend}} {
+		if p.rss[0] == 0 || p.rss[last] == 0 {
+			continue // it does not show it, or the scale was shorter than a sample
+		}
+		limit := uint64(flatFactor*float64(p.rss[0])) + flatSpare
+		flat = append(flat, verdict.Judged{Criterion: verdict.Criterion{
+			Name: p.name, Limit: "at most " + mib(limit), Actual: mib(p.rss[last]), Pass: p.rss[last] <= limit,
+			Why: "what is kept of each connection adds up",
+		}})
+	}
+	return t, flat
+}
+
+// sampled is an amount of memory as text, "–" for none: the scale was shorter than a sample.
+func sampled(n uint64) string {
+	if n == 0 {
+		return "–"
+	}
+	return mib(n)
+}
+
+// memory is the most that all runners together and the backend took between two instants.
+func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint64) {
+	for _, b := range m.Series {
+		start := time.Unix(b.Unix, 0)
+		if overlap(start, start.Add(shard.BucketWidth), from, to) > 0 {
+			runners = max(runners, b.RSS)
+		}
+	}
+	for _, s := range r.Samples {
+		if at := time.Unix(s.Unix, 0); !at.Before(from) && at.Before(to) {
+			backend = max(backend, s.BackendRSS)
+		}
+	}
+	return runners, backend
+}

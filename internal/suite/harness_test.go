@@ -1,0 +1,81 @@
+package suite
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// began is when the first stage of every run here began.
+var began = time.UnixMicro(1_700_000_000_000_000)
+
+// runOf is a run whose script declared these stages, one after the other.
+func runOf(name string, parameters map[string]string, stages ...shard.Stage) *Run {
+	m := &shard.Merged{
+		Plan:  plan.Plan{Suite: name, TestID: "t", Runners: 1, BackendURL: "http://h"},
+		Suite: &shard.Suite{Name: name, Profile: "full", Parameters: parameters, Stages: stages},
+		Runners: []shard.Runner{{
+			Index: 1, Segment: "0:1", State: shard.Finished, StartedUS: began.UnixMicro(), EndedUS: began.Add(time.Hour).UnixMicro(), RSSMax: 9 << 20, CPUSeconds: 36,
+		}},
+	}
+	return &Run{Rounds: []*shard.Merged{m}, Cores: 2}
+}
+
+// answers adds n requests to a stage, each of which took ms, spread evenly over the stage.
+func (r *Run) answers(stage string, n int, ms float64, tags ...string) *Run {
+	m := r.Rounds[len(r.Rounds)-1]
+	st, ok := m.Suite.Stage(stage)
+	if !ok {
+		panic("no stage " + stage)
+	}
+	all := map[string]string{shard.TagStage: stage, shard.TagCode: shard.CodeOK, shard.TagEndpoint: "echo"}
+	for i := 0; i+1 < len(tags); i += 2 {
+		all[tags[i]] = tags[i+1]
+	}
+	from := began.Add(time.Duration(st.Start * float64(time.Second)))
+	metric := shard.Metric{
+		Name: shard.RequestDuration, Type: "trend", Tags: all, Trend: shard.NewHistogram(), Min: ms, Max: ms,
+		FirstUS: from.UnixMicro(), LastUS: from.Add(time.Duration(st.Seconds * float64(time.Second))).UnixMicro(),
+	}
+	for range n {
+		metric.Count++
+		metric.Sum += ms
+		metric.Squares += ms * ms
+		metric.Trend.Record(time.Duration(ms * float64(time.Millisecond)))
+	}
+	m.Metrics = append(m.Metrics, metric)
+	return r
+}
+
+// counted adds a counter to a stage.
+func (r *Run) counted(name, stage string, value float64) *Run {
+	m := r.Rounds[len(r.Rounds)-1]
+	m.Metrics = append(m.Metrics, shard.Metric{Name: name, Type: "counter", Tags: map[string]string{shard.TagStage: stage}, Sum: value, Count: int64(value)})
+	return r
+}
+
+func judged(r *Run) *verdict.Verdict {
+	kind, _ := Find(r.Rounds[0].Plan.Suite)
+	return verdict.JudgeSuite(r.Rounds[0], verdict.Facts{}, kind.Assess(r))
+}
+
+// table is the section of that title.
+func table(v *verdict.Verdict, title string) verdict.Table {
+	for _, t := range v.Tables {
+		if t.Title == title {
+			return t
+		}
+	}
+	return verdict.Table{}
+}
+
+func fact(v *verdict.Verdict, name string) string {
+	for _, f := range v.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}

@@ -1,0 +1,185 @@
+package suite
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A Machine is what the processes took during a stage, in percent of one core.
+type Machine struct {
+	Runners, Backend, Nginx float64
+	Host                    float64       // all of the machine, other people's work with it
+	Peak                    float64       // the same in its busiest second
+	RunDelay                float64       // seconds for which the runners' threads waited for a core, of each second
+	Stall                   time.Duration // longest time by which a runner woke up late
+	Wait                    time.Duration // longest that anything in a runner waited to run
+	Cores                   int           // 0: not known
+	Shared                  bool          // target and runners share the machine
+	Short                   bool          // the stage was too short for figures that are taken every second
+}
+
+// When the generator counts as the limit of a throughput.
+const (
+	waitedShare  = 0.05 // its threads waited longer than this share of the time, and longer than they computed
+	longestStall = 250 * time.Millisecond
+	machineFull  = 0.9
+	shortest     = 2.0 // seconds
+)
+
+// Limit says whether the generator was the limit of a stage.
+type Limit string
+
+// Of a stage that was over too soon nothing is known: the figures are taken once a second.
+const (
+	NoLimit      Limit = "–"
+	LimitUnknown Limit = "not known"
+	LimitIsOurs  Limit = "generator"
+)
+
+// Limit is whether the generator was the limit, and why.
+func (m Machine) Limit() (limit Limit, why string) {
+	if m.Short {
+		return LimitUnknown, fmt.Sprintf("%.0f seconds are the least that tell whether the generator was the limit", shortest)
+	}
+	if why := m.GeneratorLimit(); why != "" {
+		return LimitIsOurs, why
+	}
+	return NoLimit, ""
+}
+
+// GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
+// it. It is no excuse for what was too slow or failed: see blame.go. The waits of threads add up, on an idle
+// machine too, so they count only where the runners wanted half of it.
+func (m Machine) GeneratorLimit() string {
+	switch {
+	case m.Stall > longestStall:
+		return fmt.Sprintf("a runner stood still for %v", m.Stall.Round(time.Millisecond))
+	case m.RunDelay > waitedShare && 100*m.RunDelay > m.Runners && m.Runners/100+m.RunDelay > float64(max(m.Cores, 1))/2:
+		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", m.RunDelay, m.Runners/100)
+	case m.full(m.Host) && m.Runners > m.Host/2:
+		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
+	}
+	return ""
+}
+
+// full says that so much is all of the machine that service and runners share.
+func (m Machine) full(host float64) bool {
+	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
+}
+
+// crowded says in a sentence that others than the service filled the machine that it shares with the
+// runners, so that what took that long may have waited for a core there; "" if not. The waits of the
+// service are not known, but those of the runners are, on the same cores.
+func (m Machine) crowded(took time.Duration) string {
+	service := m.Backend + m.Nginx
+	byRunners := m.full(m.Host) && m.Runners > m.Host/2
+	if service >= m.Host/2 || !byRunners && !(m.full(m.Peak) && m.Explains(took)) {
+		return ""
+	}
+	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners took %.0f %%", max(m.Host, m.Peak), m.Runners)
+	if service > 0 {
+		text += fmt.Sprintf(" and the service %.0f %%", service)
+	}
+	return text
+}
+
+// Explains says that the generator can have made something late by so much: half of it or more is what it
+// can have added.
+func (m Machine) Explains(late time.Duration) bool {
+	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
+}
+
+// machine is what was taken between two instants.
+func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
+	out := Machine{Cores: r.Cores, Shared: r.OneHost || onLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < shortest}
+	if !to.After(from) {
+		return out
+	}
+	for _, second := range seconds(m) {
+		start, end := time.UnixMicro(second.FromUS), time.UnixMicro(second.ToUS)
+		w := overlap(start, end, from, to)
+		if w <= 0 {
+			continue
+		}
+		part := w / end.Sub(start).Seconds() / to.Sub(from).Seconds()
+		out.Runners += 100 * part * second.CPUSeconds
+		out.RunDelay += part * float64(second.RunDelayMS) / 1000
+		out.Stall = max(out.Stall, time.Duration(second.StallMS)*time.Millisecond)
+		out.Wait = max(out.Wait, waitOf(second))
+	}
+	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
+	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
+	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
+	for at := from; at.Before(to); at = at.Add(time.Second) {
+		out.Peak = max(out.Peak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
+	}
+	return out
+}
+
+// seconds are what the runners noted every second, or else the buckets of the series.
+func seconds(m *shard.Merged) []shard.Second {
+	if len(m.Seconds) > 0 {
+		return m.Seconds
+	}
+	out := make([]shard.Second, 0, len(m.Series))
+	for _, b := range m.Series {
+		start := time.Unix(b.Unix, 0)
+		out = append(out, shard.Second{
+			FromUS: start.UnixMicro(), ToUS: start.Add(shard.BucketWidth).UnixMicro(), CPUSeconds: b.CPUPercent / 100 * shard.BucketWidth.Seconds(),
+			RunDelayMS: b.RunDelayMS, StallMS: b.StallMS,
+		})
+	}
+	return out
+}
+
+// percent is by how much a counter of CPU seconds grew between two instants, of one core.
+func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
+	var grown, seconds float64
+	if len(r.Samples) == 0 {
+		return 0
+	}
+	before := r.Samples[0]
+	for _, now := range r.Samples[1:] {
+		width := float64(now.Unix - before.Unix)
+		if width <= 0 {
+			continue // within the same second: the next one has its share
+		}
+		w := overlap(time.Unix(before.Unix, 0), time.Unix(now.Unix, 0), from, to)
+		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process
+			grown += delta * w / width
+			seconds += w
+		}
+		before = now
+	}
+	if seconds == 0 {
+		return 0
+	}
+	return 100 * grown / seconds
+}
+
+// onLoopback says that a service is on the machine that asks it.
+func onLoopback(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// overlap is how many seconds two spans have in common.
+func overlap(aFrom, aTo, bFrom, bTo time.Time) float64 {
+	from, to := aFrom, aTo
+	if bFrom.After(from) {
+		from = bFrom
+	}
+	if bTo.Before(to) {
+		to = bTo
+	}
+	return max(to.Sub(from).Seconds(), 0)
+}

@@ -1,0 +1,241 @@
+package suite
+
+import (
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+var rampupParameters = map[string]string{
+	"STAGES": "20,50", "MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "500", "MIN_ANSWERED_PERCENT": "95", "SEARCH": "0", "MIN_RATE": "0",
+}
+
+func with(name, value string) map[string]string {
+	p := maps.Clone(rampupParameters)
+	p[name] = value
+	return p
+}
+
+// ramp is a run in which every stage of 10 s was answered in 10 ms.
+func ramp(parameters map[string]string, rates ...float64) *Run {
+	stages := []shard.Stage{{Name: "warmup", Title: "warm-up", Kind: kindWarmup, Seconds: 5, Rate: 20}}
+	for i, rate := range rates {
+		stages = append(stages, shard.Stage{Name: fmt.Sprint("rate-", rate), Title: fmt.Sprint(rate, "/s"), Kind: kindLoad, Start: float64(10 + 20*i), Seconds: 10, Rate: rate, MaxVUs: 100})
+	}
+	r := runOf("rampup", parameters, stages...).answers("warmup", 100, 900)
+	for _, rate := range rates {
+		r.answers(fmt.Sprint("rate-", rate), int(rate)*10, 10)
+	}
+	return r
+}
+
+func TestRampupWithoutAFault(t *testing.T) {
+	t.Parallel()
+	v := judged(ramp(rampupParameters, 20, 50).counted("data_received", "rate-20", 3e6))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "700 made, 700 good, 0 (0.00 %) failed, 0 never made", fact(v, "requests"), "the warm-up is not counted")
+	require.Equal(t, "3.0 MB", fact(v, "received"))
+	require.Contains(t, fact(v, "breaks"), "not reached: 50 requests/s were sustained")
+	require.Equal(t, [][]string{
+		{"20/s", "200", "0", "0", "20", "10.0", "good"}, {"50/s", "500", "0", "0", "50", "10.0", "good"},
+	}, table(v, "Stages").Rows)
+	require.Equal(t, []string{"all", "700", "10.0", "10.0", "0.00", "10.0", "10.0", "10.0", "10.0", "10.0"}, table(v, "Latency of good answers, ms").Rows[2])
+	require.Equal(t, []string{"standard", "1.4×", "36", "everyday peaks"}, table(v, "Recommended maximum loads").Rows[1])
+	require.Equal(t, []string{"answered/s", "20", "50", "+150.0 %"}, table(v, "Baseline against stress").Rows[0])
+	require.Empty(t, table(v, "Errors").Rows)
+	require.Equal(t, []string{"runners, together", "1.0 %", "45000 µs", "9.0 MiB"}, table(v, "Processes").Rows[0])
+	require.Equal(t, verdict.Figure{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Figures[0])
+}
+
+func TestRampupThatBreaks(t *testing.T) {
+	t.Parallel()
+	r := ramp(rampupParameters, 20, 50)
+	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, MaxVUs: 100})
+	r.answers("rate-100", 600, 40).answers("rate-100", 300, 1, shard.TagCode, "status-503").answers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
+	require.Contains(t, fact(v, "breaks"), "between 50 and 100 requests/s (40.00 % failed, 60.0 % answered)")
+	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
+	require.Equal(t, [][]string{
+		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},
+	}, table(v, "Errors").Rows)
+	require.Equal(t, "40.0", table(v, "Latency of good answers, ms").Rows[2][5], "what failed does not touch the good ones")
+	require.Equal(t, "400", table(v, "How long failed requests took, ms").Rows[0][1])
+	r.Rounds[0].Suite.Parameters = with("MIN_RATE", "80")
+	v = judged(r)
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "requests/s sustained: 50, the limit is at least 80")
+}
+
+// Statuses and errors of the network are two kinds. Older shards have 1000 + status for a status, so
+// that some of their numbers may stand for either.
+func TestCodesInWords(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"status-201": "status 201", "status-204": "status 204", "status-310": "status 310", "status-101": "status 101",
+		"net-1201": "broken pipe", "net-1220": "connection reset", "net-1310": "certificate of an unknown authority",
+		"net-1611": "HTTP/2 error", "net-1999": "k6's error 1999", "wrong": "wrong answer",
+		"1503": "status 503", "1204": "status 204", "1201": "broken pipe, or status 201", "1050": "timeout",
+		"1701": "content that cannot be unpacked", "": "unknown",
+	} {
+		require.Equal(t, want, what(code), code)
+	}
+}
+
+func TestWhatHTTP2SentAgainIsTold(t *testing.T) {
+	t.Parallel()
+	v := judged(ramp(rampupParameters, 20).counted(shard.SentAgain, "rate-20", 3))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Len(t, v.Warnings, 1)
+	require.Contains(t, v.Warnings[0], "the server refused 3 requests unseen")
+}
+
+func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
+	t.Parallel()
+	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong")
+}
+
+func TestARunThatShowsNothingIsInvalid(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]*Run{
+		"no request": runOf("rampup", rampupParameters),
+		"no stage":   ramp(rampupParameters),
+		"no shard":   func() *Run { r := ramp(rampupParameters, 20); r.Rounds[0].Suite = nil; return r }(),
+		"lost runner": func() *Run {
+			r := ramp(rampupParameters, 20)
+			r.Rounds[0].Problems = []string{"runner 2 left no shard"}
+			return r
+		}(),
+	} {
+		v := judged(r)
+		require.Equal(t, verdict.Invalid, v.Verdict, name)
+		require.NotEmpty(t, v.Reasons, name)
+	}
+}
+
+// A machine on which the runners took nearly all is no proof against the service.
+func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
+	t.Parallel()
+	r := ramp(rampupParameters, 20)
+	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 30})
+	r.answers("rate-100", 500, 600).counted(shard.Dropped, "rate-100", 500)
+	r.OneHost = true
+	at := began.Unix() + 30
+	for i := range int64(11) {
+		r.Samples = append(r.Samples, resources.Sample{Unix: at + i, BackendCPU: .2 * float64(i), Host: resources.Host{BusySeconds: 1.95 * float64(i)}})
+	}
+	for i := range int64(10) {
+		r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: 1.5})
+	}
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Contains(t, fact(v, "breaks"), "not found: at 100 requests/s the generator was the limit")
+	require.Contains(t, fact(v, "breaks"), "the machine was full: of 195 % of a core the runners took 150 % and the service 20 %")
+	require.Len(t, v.Warnings, 1)
+	require.Equal(t, []string{"100/s", "150", "0", "20", "195", "0", "0 ms"}, table(v, "CPU by stage, % of one core").Rows[1])
+	r.Samples = nil // on a machine of its own
+	r.OneHost = false
+	require.Contains(t, fact(judged(r), "breaks"), "between 20 and 100")
+}
+
+// A slow service leaves many requests in hand, which makes the runners wait for cores and leave
+// requests out. As long as they wake up in time the slowness is not theirs.
+func TestASlowServiceIsNotTheGenerator(t *testing.T) {
+	t.Parallel()
+	slow := func(edit func(*shard.Second), host float64) *Run {
+		r := ramp(rampupParameters, 20)
+		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 1000})
+		r.answers("rate-100", 900, 1100).counted(shard.Dropped, "rate-100", 100)
+		r.OneHost, r.Cores = true, 2
+		at := began.Unix() + 30
+		for i := range int64(11) {
+			r.Samples = append(r.Samples, resources.Sample{Unix: at + i, Host: resources.Host{BusySeconds: host * float64(i)}})
+		}
+		for i := range int64(10) {
+			second := shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, CPUSeconds: .2, RunDelayMS: 300, StallMS: 20}
+			edit(&second)
+			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, second)
+		}
+		return r
+	}
+	keep := func(*shard.Second) {}
+	require.Contains(t, fact(judged(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1100 ms")
+	require.Contains(t, fact(judged(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaks"), "between 20 and 100", "the waits of threads add up")
+	require.Contains(t, fact(judged(slow(func(s *shard.Second) { s.StallMS = 115 }, .6)), "breaks"), "between 20 and 100")
+	require.Contains(t, fact(judged(slow(keep, 1.9)), "breaks"), "between 20 and 100", "on a full machine, but nobody waited for long")
+	for name, r := range map[string]*Run{
+		"woke up late":         slow(func(s *shard.Second) { s.StallMS = 200 }, .6),
+		"was busy":             slow(func(s *shard.Second) { s.CPUSeconds, s.WaitMS = .9, 200 }, .6),
+		"the machine was full": slow(func(s *shard.Second) { s.StallMS = 115 }, 1.9),
+	} {
+		require.Contains(t, fact(judged(r), "breaks"), "at 100 requests/s the generator was the limit", name)
+	}
+}
+
+func TestTheServersOwnCount(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		served uint64
+		failed int
+		want   verdict.Outcome
+	}{
+		{300, 0, verdict.Pass}, {299, 0, verdict.Invalid}, {301, 0, verdict.Invalid},
+		{300, 1, verdict.Pass}, {301, 1, verdict.Pass}, {302, 1, verdict.Invalid},
+		{0, 0, verdict.Pass}, // it shows none
+	} {
+		r := ramp(rampupParameters, 20) // 100 of warm-up and 200
+		if c.failed > 0 {
+			r.answers("rate-20", c.failed, 1, shard.TagCode, "net-1050")
+		}
+		r.OneHost, r.Samples = true, []resources.Sample{{Unix: 1}, {Unix: 2, Served: c.served}}
+		v := judged(r)
+		require.Equal(t, c.want, v.Verdict, "%+v %v", c, v.Reasons)
+		r.OneHost = false
+		require.Equal(t, verdict.Pass, judged(r).Verdict, "others may ask a service that is somewhere else")
+	}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	r := ramp(with("SEARCH", "1"), 20, 50)
+	require.Nil(t, searchRampup(r), "nothing broke")
+	r.answers("rate-50", 500, 1, shard.TagCode, "status-500")
+	require.Equal(t, map[string]string{"STAGES": "35", "CEILING": "0"}, searchRampup(r))
+	again := ramp(with("SEARCH", "1"), 35)
+	r.Rounds = append(r.Rounds, again.Rounds[0])
+	require.Equal(t, "42", searchRampup(r)["STAGES"])
+	v := judged(r)
+	require.Contains(t, fact(v, "breaks"), "between 35 and 50")
+	for len(r.Rounds) <= searchRounds {
+		r.Rounds = append(r.Rounds, again.Rounds[0])
+	}
+	require.Nil(t, searchRampup(r), "it ends")
+	r = ramp(rampupParameters, 20, 50).answers("rate-50", 500, 1, shard.TagCode, "status-500")
+	require.Nil(t, searchRampup(r), "nobody asked for it")
+}
+
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	q := NewRequests()
+	for _, ms := range []float64{10, 20, 30} {
+		r := ramp(rampupParameters, 20)
+		r.Rounds[0].Metrics = nil
+		r.answers("rate-20", 1, ms)
+		q.Add(r.Rounds[0].Metrics[0])
+	}
+	require.InDelta(t, 20, q.Mean(), 1e-9)
+	require.InDelta(t, 8.165, q.StdDev(), .001)
+	require.InDelta(t, 10, q.Min(), 0)
+	require.InDelta(t, .3, q.PerSecond(), 1e-9)
+	require.InDelta(t, .006, q.InHand(), 1e-9)
+	require.Equal(t, 30*time.Millisecond, q.OK.Max())
+}

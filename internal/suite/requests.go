@@ -1,0 +1,181 @@
+package suite
+
+import (
+	"math"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Requests sums up requests. What failed is kept apart: a refusal that comes at once must not
+// make the answers look fast.
+type Requests struct {
+	OK, Failed  *shard.Histogram
+	Own         *shard.Histogram // of OK: each time without what the generator can have added to it
+	Codes       map[string]int64 // of those that failed
+	Servers     map[string]int64 // of those that did not
+	First, Last time.Time        // from the start of the first to the end of the last
+	sum, square float64          // of the good ones' milliseconds
+	all         float64          // milliseconds of all, good or not
+	least       float64
+	begun       bool
+	bare        bool           // a shard without own times
+	failures    []shard.Metric // as they came
+}
+
+// NewRequests is the sum of none.
+func NewRequests() *Requests {
+	return &Requests{OK: shard.NewHistogram(), Own: shard.NewHistogram(), Failed: shard.NewHistogram(), Codes: map[string]int64{}, Servers: map[string]int64{}}
+}
+
+// Add adds one series of the metric shard.RequestDuration.
+func (q *Requests) Add(m shard.Metric) {
+	first, last := time.UnixMicro(m.FirstUS), time.UnixMicro(m.LastUS)
+	if q.First.IsZero() || first.Before(q.First) {
+		q.First = first
+	}
+	if last.After(q.Last) {
+		q.Last = last
+	}
+	q.all += m.Sum
+	if code := m.Tags[shard.TagCode]; code != shard.CodeOK {
+		q.Failed.Merge(m.Trend)
+		q.Codes[code] += m.Count
+		q.failures = append(q.failures, m)
+		return
+	}
+	q.OK.Merge(m.Trend)
+	q.Own.Merge(m.Own)
+	q.bare = q.bare || m.Own == nil
+	q.sum += m.Sum
+	q.square += m.Squares
+	if !q.begun || m.Min < q.least {
+		q.least, q.begun = m.Min, true
+	}
+	if server := m.Tags[shard.TagServer]; server != "" {
+		q.Servers[server] += m.Count
+	}
+}
+
+// Total is how many requests there were.
+func (q *Requests) Total() int64 { return q.OK.Count() + q.Failed.Count() }
+
+// FailedShare is the share of all that failed, 0 to 1.
+func (q *Requests) FailedShare() float64 { return share(q.Failed.Count(), q.Total()) }
+
+// Span is the seconds from the start of the first to the end of the last.
+func (q *Requests) Span() float64 { return q.Last.Sub(q.First).Seconds() }
+
+// PerSecond is good answers per second.
+func (q *Requests) PerSecond() float64 {
+	if s := q.Span(); s > 0 {
+		return float64(q.OK.Count()) / s
+	}
+	return 0
+}
+
+// Mean is the good ones' in milliseconds.
+func (q *Requests) Mean() float64 {
+	if n := q.OK.Count(); n > 0 {
+		return q.sum / float64(n)
+	}
+	return 0
+}
+
+// InHand is how many were under way on average: the sum of their times over the time that all took.
+func (q *Requests) InHand() float64 {
+	if s := q.Span(); s > 0 {
+		return q.all / 1000 / s
+	}
+	return 0
+}
+
+// StdDev is the standard deviation of the good ones in milliseconds.
+func (q *Requests) StdDev() float64 {
+	n := float64(q.OK.Count())
+	if n < 2 {
+		return 0
+	}
+	return math.Sqrt(max(q.square/n-q.Mean()*q.Mean(), 0))
+}
+
+// Min is the shortest of the good ones in milliseconds.
+func (q *Requests) Min() float64 { return q.least }
+
+func share(n, total int64) float64 {
+	if total == 0 {
+		return 0
+	}
+	return float64(n) / float64(total)
+}
+
+// milliseconds of a quantile.
+func quantile(h *shard.Histogram, q float64) float64 {
+	return float64(h.Quantile(q).Microseconds()) / 1000
+}
+
+// A StageResult is a stage and what came of it.
+type StageResult struct {
+	shard.Stage
+	*Requests
+	Dropped int64   // iterations that never began: no virtual user was free, or time was up
+	Bytes   float64 // received
+	Machine Machine // while it ran
+
+	Excused, ExcusedDropped int64 // of those that failed and were dropped: by the generator itself
+	seconds                 []shard.Second
+}
+
+// stages are the results of all rounds, in the order in which the script declared them.
+func (r *Run) stages() []StageResult {
+	var out []StageResult
+	for _, m := range r.Rounds {
+		if m.Suite == nil {
+			continue
+		}
+		index, dropped := map[string]int{}, map[int]shard.Metric{}
+		for _, st := range m.Suite.Stages {
+			index[st.Name] = len(out)
+			out = append(out, StageResult{Stage: st, Requests: NewRequests()})
+		}
+		for _, metric := range m.Metrics {
+			i, ok := index[metric.Tags[shard.TagStage]]
+			if !ok {
+				continue
+			}
+			switch metric.Name {
+			case shard.RequestDuration:
+				out[i].Add(metric)
+			case shard.Dropped:
+				out[i].Dropped += int64(metric.Sum)
+				dropped[i] = metric
+			case "data_received":
+				out[i].Bytes += metric.Sum
+			}
+		}
+		for _, i := range index {
+			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
+			out[i].excuse(dropped[i])
+		}
+	}
+	return out
+}
+
+// sumOf adds the requests of several stages up.
+func (r *Run) sumOf(keep func(st shard.Stage, tags map[string]string) bool) *Requests {
+	q := NewRequests()
+	for _, m := range r.Rounds {
+		if m.Suite == nil {
+			continue
+		}
+		for _, metric := range m.Metrics {
+			if metric.Name != shard.RequestDuration {
+				continue
+			}
+			if st, ok := m.Suite.Stage(metric.Tags[shard.TagStage]); ok && keep(st, metric.Tags) {
+				q.Add(metric)
+			}
+		}
+	}
+	return q
+}

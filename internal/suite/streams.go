@@ -1,0 +1,105 @@
+package suite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// streams is the account of the event streams that a suite held.
+func (r *Run) streams() *verdict.Streams { return verdict.Account(r.Rounds[0], r.Server, r.OneHost) }
+
+// everyStream makes a run invalid that does not account for each stream that was planned.
+func everyStream(m *shard.Merged) verdict.Judged {
+	problems := m.CheckConnections()
+	if m.Plan.Connections == 0 {
+		problems = append(problems, "the script planned no stream")
+	}
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "every planned stream observed", Limit: count(float64(m.Plan.Connections)), Actual: "all", Pass: len(problems) == 0, Invalid: true,
+		Why: "what was not observed proves nothing",
+	}, Reasons: problems}
+	if !c.Pass {
+		c.Actual = "not all"
+	}
+	return c
+}
+
+// streamFacts are the first things to know of a suite that held streams.
+func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
+	n := s.Noops
+	facts := []verdict.Fact{
+		{Name: "streams", Value: fmt.Sprintf("%s opened, %s held to the wanted end", whole(int64(s.Connections.Opened)), whole(int64(s.Connections.Completed)))},
+		{Name: "noops", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", whole(int64(n.Received)), whole(int64(n.Expected)), m.Plan.NoopInterval)},
+		{Name: "lateness", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.LatenessMS.P50), ms(s.LatenessMS.P99), ms(s.LatenessMS.Max))},
+		{Name: "connect", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.ConnectMS.P50), ms(s.ConnectMS.P99), ms(s.ConnectMS.Max))},
+	}
+	if s.Server.Known {
+		agrees := "which is what arrived"
+		if !s.Server.Agrees {
+			agrees = "which is NOT what arrived"
+		}
+		facts = append(facts, verdict.Fact{Name: "server", Value: fmt.Sprintf("says it sent %s events, %s", whole(int64(s.Server.Sent)), agrees)})
+	}
+	return facts
+}
+
+// sumsByStage are the sums of one metric, by stage.
+func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
+	out := map[string]shard.Metric{}
+	for _, metric := range m.Metrics {
+		if metric.Name != name {
+			continue
+		}
+		stage := metric.Tags[shard.TagStage]
+		have, ok := out[stage]
+		if !ok {
+			have = shard.Metric{Name: name, Type: metric.Type, Trend: shard.NewHistogram(), Max: metric.Max, FirstUS: metric.FirstUS}
+		}
+		have.Count += metric.Count
+		have.Sum += metric.Sum
+		have.Max = max(have.Max, metric.Max)
+		have.FirstUS, have.LastUS = min(have.FirstUS, metric.FirstUS), max(have.LastUS, metric.LastUS)
+		have.Trend.Merge(metric.Trend)
+		out[stage] = have
+	}
+	return out
+}
+
+// lateness is that of the buckets that begin and end within a span; nil where there is none.
+func lateness(m *shard.Merged, from, to time.Time) *shard.Histogram {
+	var sum *shard.Histogram
+	for _, b := range m.Series {
+		start := time.Unix(b.Unix, 0)
+		if b.Lateness == nil || start.Before(from) || start.Add(shard.BucketWidth).After(to) {
+			continue
+		}
+		h, err := b.Lateness.Unpack()
+		if err != nil {
+			continue // merged from histograms that could be read
+		}
+		if sum == nil {
+			sum = shard.NewHistogram()
+		}
+		sum.Merge(h)
+	}
+	return sum
+}
+
+// trend is a quantile of a metric in milliseconds as text, "–" where there is none.
+func trend(m shard.Metric, q float64) string {
+	if m.Trend == nil || m.Trend.Count() == 0 { // of a stage without one
+		return "–"
+	}
+	return figure(quantile(m.Trend, q))
+}
+
+// stagesOf are the stages that the script declared.
+func stagesOf(m *shard.Merged) []shard.Stage {
+	if m.Suite == nil {
+		return nil
+	}
+	return m.Suite.Stages
+}

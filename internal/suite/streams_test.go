@@ -1,0 +1,369 @@
+package suite
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// holding adds n streams that were held for that long, and got a noop every second.
+func (r *Run) holding(n int, held time.Duration) *Run {
+	m := r.Rounds[0]
+	m.Plan.NoopInterval, m.Plan.Seconds, m.Plan.LateMS, m.Plan.MaxLate, m.Plan.Prefix = 1, 60, 1000, -1, "d-"
+	if m.Connect == nil {
+		m.Connect, m.Lateness, m.FirstNoop = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
+		r.Server = verdict.ServerLedger{}
+	}
+	for range n {
+		id := m.Plan.DeviceID(m.Plan.Connections)
+		noops := uint64(held / time.Second)
+		m.Plan.Connections++
+		m.Connections = append(m.Connections, shard.Connection{Record: ledger.Record{
+			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: held, Received: noops, Last: noops,
+		}})
+		r.Server[id] = verdict.ServerEntry{ID: id, First: 1, Last: noops, Sent: noops}
+	}
+	m.Checks = []shard.Check{{Name: "Get status was 200", Passes: int64(m.Plan.Connections)}}
+	return r
+}
+
+func churning() *Run {
+	r := runOf("churn", map[string]string{"CONNECTIONS": "10", "MEAN_HOLD": "4", "SECONDS": "60"}, shard.Stage{Name: "churn", Seconds: 60}).
+		holding(20, 500*time.Millisecond).holding(30, 2500*time.Millisecond).holding(5, 40*time.Second)
+	r.Rounds[0].Runners[0].EndedUS = began.Add(time.Minute).UnixMicro()
+	for i := range int64(60) {
+		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + i, BackendRSS: 20 << 20, Streams: 10, Files: 24, Goroutines: 12})
+	}
+	return r
+}
+
+func TestChurnWithoutAFault(t *testing.T) {
+	t.Parallel()
+	v := judged(churning())
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"55 lives came and went, 260 of 260 noops received, nothing leaked"}, v.Reasons)
+	require.Equal(t, 55, v.Connections.Completed)
+	require.EqualValues(t, 260, v.Server.Sent)
+	require.Equal(t, [][]string{
+		{"under 1 interval", "20", "0", "0", "0", "0"}, {"1 to 3", "30", "60", "0", "0", "0"},
+		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 and more", "5", "200", "0", "0", "0"},
+	}, table(v, "Lives by length").Rows)
+	require.Equal(t, []string{"descriptors beside them", "14", "14"}, table(v, "The backend, early and late").Rows[1])
+}
+
+func TestChurnFindsFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(*Run)
+		want verdict.Outcome
+		says string
+	}{
+		{"a noop that the server sent as the last of a life", func(r *Run) {
+			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
+		}, verdict.Fail, "d-3 missed noop 1: sent, by the server's ledger"},
+		{"a life that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
+		{"a life that was cut off", func(r *Run) {
+			c := &r.Rounds[0].Connections[40]
+			c.State = ledger.Dropped
+			c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, Note: "reset"}}
+		}, verdict.Fail, "d-40 was dropped"},
+		{"a check that failed", func(r *Run) { r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 54 }, verdict.Fail, `the check "Get status was 200" failed 1 of 55 times`},
+		{"descriptors leak", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].Files += 2 * i
+			}
+		}, verdict.Fail, "descriptors beside the streams of the backend grew from 60 to 120, and 32 are in order"},
+		{"goroutines leak", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].Goroutines += 3 * i
+			}
+		}, verdict.Fail, "goroutines of the backend grew"},
+		{"memory leaks", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].BackendRSS += uint64(i) << 20
+			}
+		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73, and 8 are in order"},
+		{"lives so short that not one owes a noop", func(r *Run) {
+			m := r.Rounds[0]
+			m.Connections, m.Plan.Connections = m.Connections[:20], 20
+			m.Checks[0].Passes = 20
+		}, verdict.Invalid, "not one noop was received"},
+		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, nil }, verdict.Invalid, "the script planned no stream"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := churning()
+			c.edit(r)
+			v := judged(r)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+		})
+	}
+}
+
+// climbing is a capacity run of these steps, each of which took 10 s, with a noop every second on
+// each stream.
+func climbing(held ...int) *Run {
+	var stages []shard.Stage
+	for i, n := range held {
+		stages = append(stages, shard.Stage{Name: fmt.Sprint("held-", n), Title: fmt.Sprint(n), Start: float64(10 * i), Seconds: 10, Concurrency: n})
+	}
+	r := runOf("capacity", map[string]string{}, stages...)
+	m := r.Rounds[0]
+	total := time.Duration(len(held)) * 10 * time.Second
+	for i, n := range held {
+		opened := time.Duration(i) * 10 * time.Second
+		r.holding(n-len(m.Connections), total-opened)
+		for k := range m.Connections {
+			if c := &m.Connections[k]; c.LastAt == 0 {
+				c.OpenedAt, c.LastAt, c.ClosedAt = opened, total, total
+			}
+		}
+		from := began.Add(opened)
+		m.Metrics = append(m.Metrics, shard.Metric{
+			Name: "capacity_streams", Type: "gauge", Tags: map[string]string{shard.TagStage: stages[i].Name},
+			FirstUS: from.UnixMicro(), LastUS: from.Add(10 * time.Second).UnixMicro(),
+		})
+	}
+	m.Checks = nil
+	h := shard.NewHistogram()
+	h.Record(20 * time.Millisecond)
+	m.Series = []shard.Bucket{{Unix: began.Unix(), Lateness: h.Pack(), CPUPercent: 30}, {Unix: began.Unix() + 15, Lateness: h.Pack(), CPUPercent: 60}}
+	return r
+}
+
+// stream is the nth stream of a run; what is wrong with it the server's ledger does not show.
+func (r *Run) stream(n int) *shard.Connection {
+	c := &r.Rounds[0].Connections[n]
+	delete(r.Server, c.ID)
+	return c
+}
+
+// late makes count noops of a stream late, from the one due at that instant.
+func (r *Run) late(n, count int, due time.Duration) {
+	c := &r.Rounds[0].Connections[n]
+	for i := range count {
+		c.Late++
+		at := due + time.Duration(i)*time.Second
+		c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLate, From: 3, At: at + 2*time.Second, Lateness: 2 * time.Second})
+	}
+}
+
+// silent lets a stream of the run bring nothing after an instant.
+func (r *Run) silent(n int, after time.Duration) {
+	c := &r.Rounds[0].Connections[n]
+	c.LastAt = max(after, c.OpenedAt)
+	c.Tail = uint64((c.ClosedAt - c.LastAt) / time.Second)
+	c.Received -= c.Tail
+	c.Last = c.Received
+	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindTail, From: c.Received + 1, Count: c.Tail, At: c.ClosedAt})
+	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
+}
+
+// cut lets a stream end too early.
+func (r *Run) cut(n int, at time.Duration, reason string) {
+	c := &r.Rounds[0].Connections[n]
+	c.State, c.Reason, c.ClosedAt, c.Held = ledger.Dropped, reason, at, at-c.OpenedAt
+	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindDropped, At: at, Note: reason})
+	c.Received = uint64(c.Held / time.Second)
+	c.Last, c.LastAt = c.Received, at
+	r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last}
+}
+
+// refuse never opens a stream.
+func (r *Run) refuse(n int) {
+	c := &r.Rounds[0].Connections[n]
+	delete(r.Server, c.ID)
+	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
+}
+
+// climbed takes back the steps after the nth, which were not begun.
+func (r *Run) climbed(n int) {
+	m := r.Rounds[0]
+	m.Connections = m.Connections[:m.Suite.Stages[n-1].Concurrency]
+	m.Metrics = m.Metrics[:n]
+}
+
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	second := time.Second
+	for _, c := range []struct {
+		name     string
+		edit     func(*Run)
+		want     verdict.Outcome
+		breaks   string
+		standard string
+	}{
+		{"it never breaks", func(*Run) {}, verdict.Pass, "not reached: 300 connections were sustained", "214"},
+		{"a noop is late", func(r *Run) { r.late(3, 7, 21*second) }, verdict.Pass, "between 200 and 300 connections (7 noops late)", "143"},
+		{"a noop is late that was due before the step in which it came", func(r *Run) { r.late(3, 1, 19*second) }, verdict.Pass, "between 100 and 200 connections (1 noops late)", "71"},
+		{"a noop is missed, which is never the generator's", func(r *Run) {
+			r.silent(3, 28*second)
+			r.Rounds[0].Series[1].StallMS = 900
+		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
+		{"what a stream missed counts when it was due, not when it ended", func(r *Run) { r.silent(3, 18*second) }, verdict.Pass, "between 100 and 200 connections (1 noops missed)", "71"},
+		{"what was skipped counts when it was due, not when the next one came", func(r *Run) {
+			c := r.stream(3)
+			c.Lost, c.Received = 4, c.Received-4
+			c.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 18, To: 21, Count: 4, At: 22 * second}}
+			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Received}
+		}, verdict.Pass, "between 100 and 200 connections (2 noops missed)", "71"},
+		{"the last noops that the server says it sent", func(r *Run) {
+			r.Server["d-250"] = verdict.ServerEntry{ID: "d-250", First: 1, Last: 12, Sent: 12}
+		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
+		{"a miss that is not listed counts where the last one that is was due", func(r *Run) {
+			r.silent(3, 25*second)
+			c := &r.Rounds[0].Connections[3]
+			c.Unsent, c.Received, c.Unlisted = 1, c.Received-1, 1
+		}, verdict.Pass, "between 200 and 300 connections (6 noops missed)", "143"},
+		{"silence beyond 100", func(r *Run) {
+			for n := 100; n < 200; n++ {
+				r.silent(n, 0)
+			}
+			r.climbed(2)
+		}, verdict.Pass, "between 100 and 200 connections (2,000 noops missed)", "71"},
+		{"a noop is late while the generator stood still", func(r *Run) {
+			r.late(3, 2, 16*second)
+			r.Rounds[0].Series[1].StallMS = 900
+		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
+		{"a starved generator gave a stream up", func(r *Run) {
+			r.silent(7, 12*second)
+			c := &r.Rounds[0].Connections[7]
+			c.State, c.Reason = ledger.Dropped, "idle"
+			r.climbed(2)
+			r.Rounds[0].Series[1].StallMS = 6000
+		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
+		{"the server cut a stream off meanwhile", func(r *Run) {
+			r.Rounds[0].Series[1].StallMS = 900
+			r.cut(7, 15*second, "reset")
+		}, verdict.Pass, "between 100 and 200 connections (1 streams dropped)", "71"},
+		{"connects fail in the first step", func(r *Run) {
+			for n := range 50 {
+				r.refuse(n)
+			}
+		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
+		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections[150].OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
+		{"a noop is missed at the first step", func(r *Run) { r.silent(3, 5*second); r.climbed(1) }, verdict.Fail, "below 100 connections", "0"},
+		{"less than is wanted", func(r *Run) {
+			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
+			r.cut(7, 25*second, "reset")
+		}, verdict.Fail, "between 200 and 300", "143"},
+		{"nothing was measured", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
+		{"the climb ended for no reason", func(r *Run) { r.climbed(2) }, verdict.Invalid, "", "143"},
+		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "", "214"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := climbing(100, 200, 300)
+			c.edit(r)
+			v := judged(r)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, fact(v, "breaks"), c.breaks)
+			require.Equal(t, c.standard, table(v, "Recommended maximum loads").Rows[1][2])
+		})
+	}
+	v := judged(climbing(100, 200))
+	require.Equal(t, []string{"100", "–", "–", "20.0", "20.0", "20.0", "0", "0", "0", "0", "0", "good"}, table(v, "Steps").Rows[0])
+	require.Equal(t, 200.0, v.Figures[0].Value)
+}
+
+// No load makes a good service send what is wrong: where it does at a step that is not sustained
+// either, the run fails all the same.
+func TestCapacityFailsWhatIsWrongAtAnyLoad(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(*Run, *shard.Connection)
+		says string
+	}{
+		"a noop came twice": {func(_ *Run, c *shard.Connection) {
+			c.Duplicated = 1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindDuplicated, From: 3, At: 24 * time.Second}}
+		}, "d-250 received noop 3 twice"},
+		"a noop was damaged": {func(_ *Run, c *shard.Connection) {
+			c.Corrupted, c.Received = 1, c.Received-1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindCorrupted, From: 3, At: 24 * time.Second, Note: "1"}}
+		}, "d-250 received noop 3 corrupted"},
+		"a noop was overtaken": {func(_ *Run, c *shard.Connection) {
+			c.Reordered = 1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindReordered, From: 3, At: 24 * time.Second}}
+		}, "d-250 received noop 3 out of order"},
+		"the server counts otherwise": {func(r *Run, c *shard.Connection) {
+			r.Server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: c.Last, Sent: c.Last + 3}
+		}, "the server says it sent 13 noops to d-250, 10 arrived"},
+		"the server does not know of a stream": {func(r *Run, c *shard.Connection) { delete(r.Server, c.ID) }, "the server has no entry for d-250"},
+		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams went on"},
+	} {
+		r := climbing(100, 200, 300)
+		c.edit(r, &r.Rounds[0].Connections[250])
+		v := judged(r)
+		require.Equal(t, verdict.Fail, v.Verdict, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+		if strings.HasPrefix(name, "a noop") {
+			require.Contains(t, fact(v, "breaks"), "between 200 and 300 connections (1 noops doubled, overtaken or damaged)", name)
+		}
+	}
+	r := climbing(100, 200, 300)
+	r.silent(299, 25*time.Second) // what one stream missed does not excuse what the server says of another
+	r.Server["d-7"] = verdict.ServerEntry{ID: "d-7", First: 1, Last: 30, Sent: 31}
+	v := judged(r)
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, fmt.Sprint(v.Reasons), "the server says it sent 31 noops to d-7, 30 arrived")
+}
+
+// spreading is a fan-out of 10 broadcasts to each number of streams.
+func spreading(to ...int) *Run {
+	var stages []shard.Stage
+	for _, n := range to {
+		stages = append(stages, shard.Stage{Name: fmt.Sprint("to-", n), Title: fmt.Sprint(n), Seconds: 10, Concurrency: n, Requests: 10})
+	}
+	r := runOf("fanout", nil, stages...)
+	for _, n := range to {
+		name := fmt.Sprint("to-", n)
+		r.holding(n-r.Rounds[0].Plan.Connections, 30*time.Second).counted("fanout_due", name, float64(10*n)).counted("fanout_arrived", name, float64(10*n))
+		latency := shard.Metric{Name: "fanout_latency", Tags: map[string]string{shard.TagStage: name}, Trend: shard.NewHistogram()}
+		for range 10 * n {
+			latency.Count++
+			latency.Trend.Record(3 * time.Millisecond)
+		}
+		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, latency)
+	}
+	return r
+}
+
+func TestFanout(t *testing.T) {
+	t.Parallel()
+	v := judged(spreading(10, 50))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "600", fact(v, "deliveries"))
+	require.Equal(t, []string{"10", "100", "3.00", "3.00", "3.00", "3.00"}, table(v, "Broadcasts").Rows[0][:6])
+	require.Equal(t, "p99 to 50", v.Figures[1].Name)
+	for name, c := range map[string]struct {
+		edit func(*Run)
+		want verdict.Outcome
+		says string
+	}{
+		"one delivery is missing":        {func(r *Run) { r.counted("fanout_due", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 0 came later"},
+		"one came twice, and one never":  {func(r *Run) { r.counted("fanout_due", "to-10", 1).counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came after its time":        {func(r *Run) { r.counted("fanout_due", "to-10", 1).counted("fanout_overdue", "to-10", 1) }, verdict.Fail, "100 of 101 deliveries arrived in time, 1 came later"},
+		"one came twice":                 {func(r *Run) { r.counted("fanout_twice", "to-10", 1) }, verdict.Fail, "1 deliveries were of a broadcast that the subscriber already had"},
+		"one came that nobody sent":      {func(r *Run) { r.counted("fanout_strange", "", 1) }, verdict.Fail, "1 deliveries were of no broadcast that was sent to the subscriber"},
+		"one does not say when it began": {func(r *Run) { r.counted("fanout_untimed", "to-10", 1) }, verdict.Invalid, "1 deliveries say no time at which they were sent"},
+		"the server left one out":        {func(r *Run) { r.counted("fanout_short", "to-10", 1) }, verdict.Fail, "of 1 broadcasts the server itself says"},
+		"there was none":                 {func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "broadcasts are everywhere"},
+	} {
+		r := spreading(10)
+		c.edit(r)
+		v := judged(r)
+		require.Equal(t, c.want, v.Verdict, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)
+	}
+}

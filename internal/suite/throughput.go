@@ -1,0 +1,181 @@
+package suite
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const kindVolume = "volume"
+
+var throughput = Suite{
+	Name:   "throughput",
+	Short:  "answer as many requests as it can, with more and more of them at a time",
+	Script: []string{"load-tests", "http", "throughput.js"},
+	Settings: append([]Setting{
+		{"VOLUMES", "numbers of requests, with commas between"},
+		{"VOLUME_CONCURRENCY", "requests at a time while the volumes grow"},
+		{"LEVELS", "requests at a time, with commas between"},
+		{"LEVEL_REQUESTS", "requests of each level"},
+		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
+		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
+	}, limitSettings...),
+	Assess: assessThroughput,
+}
+
+// kinds are the stages of one kind.
+func kinds(all []StageResult, kind string) (out []StageResult) {
+	for _, st := range all {
+		if st.Kind == kind {
+			out = append(out, st)
+		}
+	}
+	return out
+}
+
+// peak is the stage with the most answers per second.
+func peak(stages []StageResult) (best StageResult, ok bool) {
+	for _, st := range stages {
+		if !ok || st.PerSecond() > best.PerSecond() {
+			best, ok = st, true
+		}
+	}
+	return best, ok
+}
+
+// enoughConcurrency is the least concurrency that reaches nine tenths of the peak: more of it only
+// makes requests wait.
+func enoughConcurrency(stages []StageResult) int {
+	best, ok := peak(stages)
+	if !ok {
+		return 0
+	}
+	least := best.Concurrency
+	for _, st := range stages {
+		if st.PerSecond() >= .9*best.PerSecond() {
+			least = min(least, st.Concurrency)
+		}
+	}
+	return least
+}
+
+// bound says what a peak is worth: where the generator was the limit, the service could do more.
+func bound(st StageResult) string {
+	switch limit, why := st.Machine.Limit(); limit {
+	case LimitIsOurs:
+		return "; a lower bound, the generator was the limit: " + why
+	case LimitUnknown:
+		return "; perhaps a lower bound, " + why
+	}
+	return ""
+}
+
+func assessThroughput(r *Run) verdict.Assessment {
+	all := r.stages()
+	levels, volumes := loads(all), kinds(all, kindVolume)
+	counted := append(slices.Clone(volumes), levels...)
+	limits := r.limits()
+	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind != kindWarmup })
+	var dropped int64
+	for _, st := range counted {
+		dropped += st.Dropped
+	}
+	a := verdict.Assessment{
+		Facts:    []verdict.Fact{totals(total, dropped)},
+		Criteria: []verdict.Judged{rightAnswers(total), baselineSustained(limits, fixedLevels(levels)), notTheGenerator(counted)},
+		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes), r.endpointTable()},
+	}
+	if best, ok := peak(levels); ok {
+		a.Facts = append(a.Facts,
+			verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))},
+			verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
+		a.Figures = append(a.Figures, verdict.Figure{Name: "peak answers/s", Unit: perSecond, Value: best.PerSecond(), HigherIsBetter: true})
+		a.Passed = fmt.Sprintf("%s right answers, %s a second at the peak", whole(total.OK.Count()), count(best.PerSecond()))
+	}
+	for _, st := range levels {
+		a.Figures = append(a.Figures, verdict.Figure{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
+	}
+	a.Criteria = append(a.Criteria, r.accounted()...)
+	a.Tables = append(a.Tables, latencyTable(counted, total))
+	a.Tables = append(a.Tables, detailTables(counted, total)...)
+	a.Tables = append(a.Tables, r.resourceTables(counted)...)
+	return a
+}
+
+// notTheGenerator is advisory: a throughput is the service's only where the generator was not the limit.
+func notTheGenerator(stages []StageResult) verdict.Judged {
+	c := verdict.Judged{Criterion: verdict.Criterion{
+		Name: "the generator was not the limit", Limit: "at no load", Actual: "at none", Pass: true, Advisory: true,
+		Why: "a throughput that the generator limits is a lower bound of the service's",
+	}}
+	var limited, unknown int
+	var last string
+	for _, st := range stages {
+		switch limit, why := st.Machine.Limit(); limit {
+		case LimitIsOurs:
+			limited, last = limited+1, why
+		case LimitUnknown:
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		c.Actual, c.Pass = fmt.Sprintf("not known at %d of %d", unknown, len(stages)), false
+	}
+	if limited > 0 {
+		of := fmt.Sprintf("at %d of %d", limited, len(stages))
+		c.Reasons = []string{of + " loads the generator was the limit, so these figures are lower bounds of the service's (" + last + ")"}
+		if unknown > 0 {
+			of += fmt.Sprintf(", not known at %d", unknown)
+		}
+		c.Actual, c.Pass = of, false
+	}
+	return c
+}
+
+func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
+	t := verdict.Table{
+		Title: title, Note: l.goodMeans(),
+		Columns: []string{"stage", "requests", "failed", "answered/s", "p95 ms", "status", "limit"},
+	}
+	for i, v := range fixedLevels(stages) {
+		st := stages[i]
+		status, _ := l.Judge(v)
+		limit, _ := st.Machine.Limit()
+		t.Rows = append(t.Rows, []string{
+			st.Title, whole(st.Total()), whole(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit),
+		})
+	}
+	return t
+}
+
+// endpointTable splits all counted requests by what was asked.
+func (r *Run) endpointTable() verdict.Table {
+	t := verdict.Table{Title: "By endpoint", Columns: []string{"endpoint", "requests", "failed", "wrong", "mean ms", "p50 ms", "p95 ms", "p99 ms"}}
+	sums := map[string]*Requests{}
+	for _, m := range r.Rounds {
+		for _, metric := range m.Metrics {
+			if metric.Name != shard.RequestDuration || m.Suite == nil {
+				continue
+			}
+			if st, ok := m.Suite.Stage(metric.Tags[shard.TagStage]); !ok || st.Kind == kindWarmup {
+				continue
+			}
+			endpoint := metric.Tags[shard.TagEndpoint]
+			if sums[endpoint] == nil {
+				sums[endpoint] = NewRequests()
+			}
+			sums[endpoint].Add(metric)
+		}
+	}
+	for _, endpoint := range slices.Sorted(maps.Keys(sums)) {
+		q := sums[endpoint]
+		t.Rows = append(t.Rows, []string{
+			endpoint, whole(q.Total()), whole(q.Failed.Count()), whole(q.Codes[shard.CodeWrong]), figure(q.Mean()), figure(quantile(q.OK, .5)),
+			figure(quantile(q.OK, .95)), figure(quantile(q.OK, .99)),
+		})
+	}
+	return t
+}

@@ -1,0 +1,47 @@
+package suite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+var fixedParameters = map[string]string{"MAX_FAILED_PERCENT": "1", "MAX_P95_MS": "0", "MIN_ANSWERED_PERCENT": "99"}
+
+func levels() *Run {
+	return runOf("throughput", fixedParameters,
+		shard.Stage{Name: "warmup", Kind: kindWarmup, Seconds: 5, Requests: 10},
+		shard.Stage{Name: "volume-1000", Title: "1000 requests", Kind: kindVolume, Start: 10, Seconds: 10, Concurrency: 50, Requests: 1000},
+		shard.Stage{Name: "level-5", Title: "5 at a time", Kind: kindLoad, Start: 30, Seconds: 10, Concurrency: 5, Requests: 1900},
+		shard.Stage{Name: "level-10", Title: "10 at a time", Kind: kindLoad, Start: 50, Seconds: 10, Concurrency: 10, Requests: 2000},
+	).answers("warmup", 10, 99).answers("volume-1000", 500, 5).answers("volume-1000", 500, 7, shard.TagEndpoint, "math.add").answers("level-5", 1900, 10)
+}
+
+func TestThroughput(t *testing.T) {
+	t.Parallel()
+	v := judged(levels().answers("level-10", 2000, 20))
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "4,900 made, 4,900 good, 0 (0.00 %) failed, 0 never made", fact(v, "requests"), "the warm-up is not counted")
+	require.Equal(t, "200 answers/s with 10 at a time", fact(v, "peak"))
+	require.Contains(t, fact(v, "enough"), "5 at a time reach nine tenths of it")
+	require.Equal(t, []string{"10 at a time", "2,000", "0", "200", "20.0", "good", "–"}, table(v, "By requests at a time").Rows[1])
+	require.Equal(t, []string{"1000 requests", "1,000", "0", "100", "7.00", "good", "–"}, table(v, "By number of requests").Rows[0])
+	require.Equal(t, []string{"math.add", "500", "0", "0", "7.00", "7.00", "7.00", "7.00"}, table(v, "By endpoint").Rows[1])
+	require.Equal(t, "peak answers/s", v.Figures[0].Name)
+	require.InDelta(t, 200, v.Figures[0].Value, 1e-9)
+}
+
+func TestAPeakOfAStarvedGeneratorIsALowerBound(t *testing.T) {
+	t.Parallel()
+	r := levels().answers("level-10", 2000, 20)
+	at := began.Unix() + 50
+	r.Rounds[0].Seconds = []shard.Second{{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .9, StallMS: 900}}
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Contains(t, fact(v, "peak"), "a lower bound, the generator was the limit: a runner stood still for 900ms")
+	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
+	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the generator was the limit")
+}

@@ -1,0 +1,78 @@
+package verdict
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestAStarvedGenerator(t *testing.T) {
+	t.Parallel()
+	late := func(m *shard.Merged) {
+		m.Plan.MaxLate = 0
+		m.Connections[0].Late = 1
+	}
+	cases := []struct {
+		name    string
+		edit    func(m *shard.Merged)
+		want    Outcome
+		starved bool
+	}{
+		{"it kept up, and a noop was late: the server's fault", late, Fail, false},
+		{"it stood still, and nothing was late: something to know", func(m *shard.Merged) {
+			m.Runners[1].StallMaxUS = 8_000_000
+		}, Pass, true},
+		{"it stood still, and a noop was late: nobody can say whose fault", func(m *shard.Merged) {
+			late(m)
+			m.Runners[1].StallMaxUS = 8_000_000
+		}, Invalid, true},
+		{"it waited in small pieces, and a noop was late: the server's fault", func(m *shard.Merged) {
+			late(m)
+			m.Runners[0].RunDelaySeconds = 3600 // of 2 × 3600
+		}, Fail, true},
+		{"it waited, but computed for longer", func(m *shard.Merged) {
+			m.Runners[0].RunDelaySeconds, m.Runners[0].CPUSeconds = 3600, 3700
+		}, Pass, false},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, server := clean()
+			c.edit(m)
+			v := Judge(m, server, Facts{})
+			require.Equal(t, c.want, v.Verdict)
+			require.Equal(t, c.starved, v.Generator.Starved)
+			if c.starved {
+				require.Contains(t, v.Warnings[len(v.Warnings)-1], "the generator was starved")
+			} else {
+				require.Empty(t, v.Warnings)
+			}
+		})
+	}
+}
+
+// "stall 6 ms, limit 500" was shown of a generator that had waited for cores.
+func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
+	v := Judge(m, server, Facts{})
+	c := criterion(t, v, "the generator kept up")
+	require.Equal(t, "stall under 500 ms, CPU wait under 5 % or below CPU used", c.Limit)
+	require.Contains(t, c.Actual, "waited for a core for 1800.0 s, 25 % of their time, and computed for ")
+	require.NotContains(t, c.Actual, "stalled")
+	require.Contains(t, v.Warnings[0], c.Actual)
+}
+
+func criterion(t *testing.T, v *Verdict, name string) Criterion {
+	t.Helper()
+	for _, c := range v.Criteria {
+		if c.Name == name {
+			return c
+		}
+	}
+	require.Fail(t, "no such criterion", name)
+	return Criterion{}
+}

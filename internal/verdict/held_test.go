@@ -1,0 +1,201 @@
+package verdict
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// attempts are n that failed for a reason, from the runner's second 1 on, one each second.
+func attempts(reason string, n int) []ledger.Refusal {
+	return []ledger.Refusal{{Reason: reason, Count: n, First: time.Second, Last: time.Duration(n) * time.Second}}
+}
+
+// lateBy lets the first stream of d-0 open only after some time, in which it was refused.
+func lateBy(r *ledger.Record, d time.Duration, refused int) {
+	r.Attempts, r.Connect, r.Away, r.OpenedAt = refused+1, d, d, time.Second+d
+	r.Open = 3595*time.Second - d
+	r.Held = r.Open + time.Second // the server took a moment to end it
+	r.Refusals = attempts("status 503", refused)
+	r.Longest = ledger.Outage{From: time.Second, To: r.OpenedAt, Refusals: r.Refusals}
+}
+
+func TestTimeOpenAgainstThePlan(t *testing.T) {
+	t.Parallel()
+	away := func(r *ledger.Record, d time.Duration) {
+		r.Streams, r.Survived, r.Away, r.Open, r.Held = 2, 1, d, 3595*time.Second-d, 3595*time.Second-d
+		r.Longest = ledger.Outage{From: 100 * time.Second, To: 100*time.Second + d}
+		r.Outages = []ledger.Outage{r.Longest}
+	}
+	cases := []struct {
+		name     string
+		edit     func(m *shard.Merged)
+		want     Outcome
+		criteria []string
+		reasons  []string
+	}{
+		{"refused for a while, and then let in", func(m *shard.Merged) {
+			m.Plan.Reconnect = true
+			lateBy(&m.Connections[0].Record, 17*time.Second, 12)
+		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
+		{"refused for longer than a client may do without", func(m *shard.Merged) {
+			m.Plan.Reconnect = true
+			lateBy(&m.Connections[0].Record, 31*time.Second, 12)
+		}, Fail, []string{"longest outage of a stream"}, []string{
+			"d-0 had no stream for 31s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11s after it began, its first stream opened 20s later",
+		}},
+		{"which may be long", func(m *shard.Merged) {
+			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
+			lateBy(&m.Connections[0].Record, 31*time.Second, 12)
+		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
+		{"which may be any", func(m *shard.Merged) {
+			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
+			lateBy(&m.Connections[0].Record, 1000*time.Second, 12)
+		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
+		{"but then most of it was not held", func(m *shard.Merged) {
+			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
+			lateBy(&m.Connections[0].Record, 2000*time.Second, 12)
+		}, Fail, []string{"time that streams were open"}, []string{
+			"d-0 was open for 26m35s of the 59m55s that were planned, and was refused 12 times (status 503)",
+		}},
+		{"opened late without reconnects, so that it owed next to nothing", func(m *shard.Merged) {
+			r := &m.Connections[0].Record
+			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
+		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10s of the 59m55s that were planned"}},
+		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
+			r := &m.Connections[0].Record
+			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
+		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10s of the 59m55s that were planned"}},
+		{"two were lost, one for too long", func(m *shard.Merged) {
+			m.Plan.Reconnect = true
+			away(&m.Connections[0].Record, 2*time.Second)
+			away(&m.Connections[1].Record, 40*time.Second)
+		}, Fail, []string{"longest outage of a stream"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
+		{"while the runner stood still for as long", func(m *shard.Merged) {
+			m.Plan.Reconnect = true
+			m.Runners[1].StallMaxUS = 10e6
+			away(&m.Connections[1].Record, 40*time.Second)
+		}, Invalid, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
+		{"while the runner stood still, but not that long", func(m *shard.Merged) {
+			m.Plan.Reconnect = true
+			m.Runners[1].StallMaxUS = 9e6
+			away(&m.Connections[1].Record, 40*time.Second)
+		}, Fail, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
+		{"a run of before this was kept", func(m *shard.Merged) {
+			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
+		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, _ := clean()
+			c.edit(m)
+			v := Judge(m, nil, Facts{})
+			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
+			require.Equal(t, c.criteria, failedCriteria(v))
+			require.Equal(t, c.reasons, v.Reasons)
+			require.Equal(t, v, Judge(m, nil, Facts{}), "a verdict can be made again at any time")
+		})
+	}
+}
+
+func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	m.Plan.Reconnect = true
+	lateBy(&m.Connections[0].Record, 17*time.Second, 12)
+	lateBy(&m.Connections[1].Record, 5*time.Second, 3)
+	m.Connections[1].Refusals = append(m.Connections[1].Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1})
+	text, err := json.Marshal(Judge(m, nil, Facts{}))
+	require.NoError(t, err)
+	var v struct {
+		Held    Held           `json:"held_seconds"`
+		Refused map[string]int `json:"refused_attempts"`
+		Longest Outage         `json:"longest_outage"`
+		Plan    struct {
+			MaxOutage float64 `json:"max_outage_s"`
+		} `json:"plan"`
+	}
+	require.NoError(t, json.Unmarshal(text, &v))
+	require.Equal(t, Held{Planned: 3 * 3595, Held: 3*3595 - 22, Share: (3*3595. - 22) / (3 * 3595)}, v.Held)
+	require.Equal(t, map[string]int{"status 503": 15, "connect_timeout": 1}, v.Refused)
+	require.Equal(t, Outage{ID: "d-0", Unix: 1_700_000_001, Seconds: 17}, v.Longest)
+	require.Equal(t, 30.0, v.Plan.MaxOutage)
+}
+
+func TestOutagesBeyondTheListAreCounted(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	m.Plan.Reconnect = true
+	r := &m.Connections[0].Record
+	r.Streams, r.Survived, r.MaxOutage, r.Longest = 41, 40, 9*time.Second, ledger.Outage{To: 12 * time.Second} // its connect
+	r.Outages = []ledger.Outage{{From: time.Second, To: 2 * time.Second}}
+	v := Judge(m, nil, Facts{})
+	require.Equal(t, 40, v.Reconnect.Count)
+	require.InDelta(t, 9000, v.Reconnect.Max, .1)
+	require.InDelta(t, 12, v.LongestOutage.Seconds, .001)
+}
+
+// What the server says of an id is another client's where ours had no stream of it, and not ours alone
+// where it got in after a 409.
+func TestTheServersEntryOfAnotherClient(t *testing.T) {
+	t.Parallel()
+	refused := func(m *shard.Merged, reason string) *ledger.Record {
+		r := &m.Connections[0].Record
+		*r = ledger.Record{ID: "d-0", State: ledger.Refused, Reason: reason, Attempts: 1, Refusals: attempts(reason, 1)}
+		r.Findings = []ledger.Finding{{Kind: ledger.KindRefused, At: 2 * time.Second, Note: reason}}
+		return r
+	}
+	for _, reason := range []string{"status 409", "status 503", "connect_timeout"} {
+		m, server := clean()
+		refused(m, reason)
+		v := Judge(m, server, Facts{})
+		require.Equal(t, Fail, v.Verdict)
+		require.Equal(t, []string{"connections opened", "connections held to the end"}, failedCriteria(v), reason)
+		require.Zero(t, v.Noops.Missed)
+		require.EqualValues(t, 2*noopsEach, v.Server.Sent, "what it sent to another client is not in the sum")
+		require.Equal(t, reason == "status 409", strings.Contains(v.Reasons[0], "another client uses this PREFIX"), v.Reasons[0])
+	}
+
+	m, server := clean()
+	m.Plan.Reconnect = true
+	lateBy(&m.Connections[0].Record, 17*time.Second, 12)
+	m.Connections[0].Refusals[0].Reason = "status 409"
+	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
+	v := Judge(m, server, Facts{})
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger counts another client's stream too for d-0")
+
+	m, server = clean()
+	m.Plan.Reconnect = true
+	r := &m.Connections[0].Record
+	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
+	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
+	v = Judge(m, server, Facts{})
+	require.EqualValues(t, 1, v.Noops.Missed, "a 409 to a reconnect is of our own old stream")
+}
+
+func TestARefusalNamesItsAttempts(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	m.Plan.Reconnect = true
+	r := &m.Connections[0].Record
+	*r = ledger.Record{ID: "d-0", State: ledger.Connecting, Reason: "status 503", Attempts: 5, Refusals: attempts("status 503", 5)}
+	v := Judge(m, server, Facts{})
+	require.Equal(t, 1, v.Connections.Refused, "also where the run was stopped between two attempts")
+	require.Zero(t, v.Connections.Unfinished)
+	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4s")
+	again := Judge(m, server, Facts{})
+	require.Equal(t, v, again)
+	r.State, r.Findings = ledger.Connecting, nil
+	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
+	r.Reason = "connect_timeout"
+	v = Judge(m, server, Facts{})
+	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:36.000 UTC (connect_timeout) after 15s of attempts, which were refused 5 times (status 503), once (connect_timeout)")
+}

@@ -1,0 +1,122 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// What takes a pass back excuses no fault: a run with a lost noop was invalid because a runner had stalled.
+func TestADoubtExcusesNoFault(t *testing.T) {
+	t.Parallel()
+	lost := func(m *shard.Merged) {
+		r := &m.Connections[1].Record
+		r.Received, r.Lost = noopsEach-1, 1
+		find(r, ledger.KindLost, 1)
+	}
+	late := func(m *shard.Merged) {
+		m.Plan.MaxLate, m.Runners[0].StallMaxUS = 0, 8e6
+		m.Connections[0].Late = 1
+		find(&m.Connections[0].Record, ledger.KindLate, 1)
+	}
+	outage := func(m *shard.Merged) {
+		m.Plan.Reconnect = true
+		m.Runners[0].StallMaxUS = 10e6
+		r := &m.Connections[0].Record
+		r.Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
+	}
+	short := func(m *shard.Merged) {
+		m.Runners[0].StallMaxUS = 3600e6
+		r := &m.Connections[0].Record
+		r.Open, r.Held, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second
+	}
+	hide := func(m *shard.Merged) { m.Connections[0].Hidden, m.Plan.MaxHidden = 1, 0 }
+	for name, doubt := range map[string]func(*shard.Merged){"late": late, "outage": outage, "short": short, "hidden": hide, "interval": halfAsOften} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, _ := clean()
+			doubt(m)
+			v := Judge(m, nil, Facts{})
+			require.Equal(t, Invalid, v.Verdict)
+			doubted := v.Reasons
+			require.NotEmpty(t, doubted)
+
+			m, _ = clean()
+			doubt(m)
+			lost(m)
+			v = Judge(m, nil, Facts{})
+			require.Equal(t, Fail, v.Verdict)
+			require.Equal(t, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}, v.Reasons)
+			for _, sentence := range doubted {
+				require.Contains(t, strings.Join(v.Warnings, "\n"), sentence)
+			}
+
+			m.Problems = []string{"runner 2 of 2 left no shard"}
+			v = Judge(m, nil, Facts{})
+			require.Equal(t, Invalid, v.Verdict, "what was not observed outranks all")
+		})
+	}
+}
+
+func halfAsOften(m *shard.Merged) {
+	for i := range m.Connections {
+		m.Connections[i].Interval = 30 * time.Second
+	}
+}
+
+// Where the planned interval is not the service's, faults that rest on it mean nothing, and all others count.
+func TestAnotherIntervalExcusesTheClockAlone(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(r *ledger.Record, e *ServerEntry, f *Facts)
+		want Outcome
+	}{
+		{"nothing", func(*ledger.Record, *ServerEntry, *Facts) {}, Invalid},
+		{"missed by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Numbered, r.Unsent = false, 9 }, Invalid},
+		{"missed at the end by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Tail = 9 }, Invalid},
+		{"duplicated by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Facts) {
+			r.Numbered, r.Received, r.Duplicated = false, noopsEach-100, 100 // a noop twice as often
+		}, Invalid},
+		{"too few", func(r *ledger.Record, e *ServerEntry, _ *Facts) {
+			r.Received, r.Last, e.Last, e.Sent = 100, 100, 100, 100
+		}, Invalid},
+		{"silent for long", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Dropped, "idle" }, Invalid},
+		{"ended at the next noop", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Unfinished, "client" }, Invalid},
+		{"a number lost", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Received, r.Lost = noopsEach-1, 1 }, Fail},
+		{"lost by the server's ledger", func(_ *ledger.Record, e *ServerEntry, _ *Facts) { e.Last++; e.Sent++ }, Fail},
+		{"lost by the server's ledger, without numbers", func(r *ledger.Record, e *ServerEntry, _ *Facts) { r.Numbered = false; e.Sent++ }, Fail},
+		{"a number twice", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Duplicated = 1 }, Fail},
+		{"a number out of order", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Reordered = 1 }, Fail},
+		{"corrupted", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Received, r.Corrupted = noopsEach-1, 1 }, Fail},
+		{"dropped", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Dropped, "reset" }, Fail},
+		{"broken at its end", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Unfinished, "reset" }, Fail},
+		{"refused", func(r *ledger.Record, _ *ServerEntry, _ *Facts) {
+			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1}
+		}, Fail},
+		{"the server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Facts) { e.Sent-- }, Fail},
+		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Facts) { f.Failures = []string{"it died"} }, Fail},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m, server := clean()
+			halfAsOften(m)
+			e, f := server["d-0"], Facts{}
+			c.edit(&m.Connections[0].Record, &e, &f)
+			server["d-0"] = e
+			v := Judge(m, server, f)
+			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
+			said := v.Reasons
+			if c.want == Fail {
+				said = v.Warnings
+			}
+			require.Contains(t, strings.Join(said, "\n"), "set NOOP_INTERVAL=30")
+			require.Equal(t, v, Judge(m, server, f), "a verdict can be made again at any time")
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package verdict
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func suiteMerged() *shard.Merged {
+	return &shard.Merged{
+		Plan:    plan.Plan{TestID: "t", Suite: "rampup", Runners: 1, BackendURL: "http://h"},
+		Suite:   &shard.Suite{Name: "rampup", Profile: "smoke", Parameters: map[string]string{"STAGES": "20"}},
+		Runners: []shard.Runner{{Index: 1, State: shard.Finished, EndedUS: 1e6}},
+	}
+}
+
+func TestJudgeSuite(t *testing.T) {
+	t.Parallel()
+	good := Judged{Criterion: Criterion{Name: "a", Pass: true}}
+	bad := Judged{Criterion: Criterion{Name: "b", Actual: "2", Limit: "1"}, Reasons: []string{"why"}}
+	advice := Judged{Criterion: Criterion{Name: "c", Advisory: true}, Reasons: []string{"take care"}}
+	for _, c := range []struct {
+		name    string
+		edit    func(m *shard.Merged, f *Facts, a *Assessment)
+		want    Outcome
+		reasons []string
+	}{
+		{"all well", nil, Pass, []string{"all was well"}},
+		{"a criterion", func(_ *shard.Merged, _ *Facts, a *Assessment) { a.Criteria = append(a.Criteria, bad) }, Fail, []string{"why"}},
+		{"advice", func(_ *shard.Merged, _ *Facts, a *Assessment) { a.Criteria = append(a.Criteria, advice) }, Pass, []string{"all was well"}},
+		{"not whole, and a criterion", func(m *shard.Merged, _ *Facts, a *Assessment) {
+			m.Problems = []string{"runner 2 left no shard"}
+			a.Criteria = append(a.Criteria, bad)
+		}, Invalid, []string{"runner 2 left no shard", "why"}},
+		{"the target died", func(_ *shard.Merged, f *Facts, _ *Assessment) { f.Failures = []string{"it died"} }, Fail, []string{"it died"}},
+	} {
+		m, f, a := suiteMerged(), Facts{}, Assessment{Criteria: []Judged{good}, Passed: "all was well"}
+		if c.edit != nil {
+			c.edit(m, &f, &a)
+		}
+		v := JudgeSuite(m, f, a)
+		require.Equal(t, c.want, v.Verdict, c.name)
+		require.Equal(t, c.reasons, v.Reasons, c.name)
+	}
+}
+
+// A reader of verdict.json must not take a suite for a soak that lost all its noops.
+func TestVerdictJSONOfASuite(t *testing.T) {
+	t.Parallel()
+	b, err := json.Marshal(JudgeSuite(suiteMerged(), Facts{}, Assessment{Passed: "x", Tables: []Table{{Title: "T", Columns: []string{"a"}, Rows: [][]string{{"1"}}}}}))
+	require.NoError(t, err)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(b, &got))
+	for _, name := range []string{"noops", "connections", "lateness_ms", "connect_ms", "server"} {
+		require.NotContains(t, got, name)
+	}
+	require.Equal(t, "pass", got["verdict"])
+	require.Equal(t, map[string]any{
+		"suite": "rampup", "profile": "smoke", "parameters": map[string]any{"STAGES": "20"}, "runners": 1., "backend_url": "http://h",
+	}, got["plan"], "runs that agree in this can be compared")
+	require.Equal(t, "T", got["tables"].([]any)[0].(map[string]any)["title"])
+	var back Verdict
+	require.NoError(t, json.Unmarshal(b, &back))
+	require.Equal(t, "rampup", back.Suite.Name)
+}

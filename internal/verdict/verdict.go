@@ -1,0 +1,201 @@
+// Package verdict turns what the runners and the server wrote down into pass, fail or
+// invalid. It reads only files of a run, so a verdict can be made again at any time.
+package verdict
+
+import (
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// Outcome is pass, fail or invalid.
+type Outcome string
+
+// Invalid says that the run proves nothing, in neither direction: it is never a pass.
+const (
+	Pass    Outcome = "pass"
+	Fail    Outcome = "fail"
+	Invalid Outcome = "invalid"
+)
+
+// ExitCode is what the command line ends with.
+func (o Outcome) ExitCode() int {
+	switch o {
+	case Pass:
+		return 0
+	case Fail:
+		return 1
+	case Invalid:
+	}
+	return 2
+}
+
+// Verdict is verdict.json. Fields are only ever added within a schema.
+type Verdict struct {
+	Schema      int         `json:"schema"`
+	TestID      string      `json:"testid"`
+	Verdict     Outcome     `json:"verdict"`
+	Reasons     []string    `json:"reasons"`
+	Plan        Planned     `json:"plan"`
+	Suite       *Suite      `json:"suite,omitempty"` // nil of a soak
+	Facts       []Fact      `json:"facts,omitempty"` // of a suite, as are the next two
+	Tables      []Table     `json:"tables,omitempty"`
+	Figures     []Figure    `json:"figures,omitempty"`
+	Connections Connections `json:"connections"`
+	Noops       Noops       `json:"noops"`
+	Evidence    Evidence    `json:"evidence"` // of a soak, and of a suite that holds streams
+	Interval    Interval    `json:"interval_s"`
+	LatenessMS  Quantiles   `json:"lateness_ms"`
+	ConnectMS   Quantiles   `json:"connect_ms"`
+	LatencyMS   *Latency    `json:"latency_ms,omitempty"`
+	Reconnect   *Reconnects `json:"reconnect_ms,omitempty"`
+	Server      Server      `json:"server"`
+	Generator   Generator   `json:"generator"`
+	Resources   Resources   `json:"resources"`
+	Criteria    []Criterion `json:"criteria"`
+	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
+	Checks      []Check     `json:"checks"`
+	Runners     []Runner    `json:"runners"`
+	StartedUnix float64     `json:"started_unix_s"`
+	EndedUnix   float64     `json:"ended_unix_s"`
+	Warnings    []string    `json:"warnings,omitempty"`
+
+	Held *Held `json:"held_seconds,omitempty"` // of a soak, as is the next
+	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
+	LongestOutage *Outage `json:"longest_outage,omitempty"`
+	// RefusedAttempts counts the attempts to connect that failed, those of connections that got in later
+	// among them, by reason: "status 503", "connect_timeout".
+	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
+}
+
+// Planned is the plan of the run, as verdict.json shows it.
+type Planned struct{ plan.Plan }
+
+// Connections counts device ids, not streams: a connection that came back counts once.
+type Connections struct {
+	Planned     int `json:"planned"`
+	Opened      int `json:"opened"`
+	Completed   int `json:"completed"` // held until the server ended the stream on request
+	Refused     int `json:"refused"`
+	Dropped     int `json:"dropped"`
+	Unfinished  int `json:"unfinished"` // the server did not end them properly when asked, or the run was stopped
+	Unobserved  int `json:"unobserved"`
+	Reconnected int `json:"reconnected"` // number of reconnects, over all connections
+}
+
+// Noops adds up all connections. Expected = received + missed + corrupted.
+type Noops struct {
+	Expected   uint64 `json:"expected"`
+	Received   uint64 `json:"received"`
+	Missed     uint64 `json:"missed"`
+	Duplicated uint64 `json:"duplicated"`
+	Reordered  uint64 `json:"reordered"`
+	Corrupted  uint64 `json:"corrupted"`
+	Late       uint64 `json:"late"`
+	// Floor is connections × floor(held / interval), for comparison; see docs/math.md.
+	Floor uint64 `json:"floor"`
+}
+
+// Quantiles are of a merged histogram, in milliseconds.
+type Quantiles struct {
+	P50 float64 `json:"p50"`
+	P95 float64 `json:"p95"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Latency is receive − send by the server's timestamps.
+type Latency struct {
+	Quantiles
+	Above string `json:"above"` // AboveSend or AboveFastest
+}
+
+// What latency counts from: the time of sending, where server and runners have one clock, or else the
+// fastest noop of each runner.
+const (
+	AboveSend    = "send"
+	AboveFastest = "fastest"
+)
+
+// Reconnects are the outages that clients came back from: a lost stream to the headers of the
+// next, in milliseconds. Count and maximum are of all, the other quantiles of the first 16 of each connection.
+type Reconnects struct {
+	Quantiles
+	Count int `json:"count"`
+}
+
+// Generator is how much CPU the runners got: a starved client must not be read as a late server.
+// CPUSeconds and RunDelaySeconds are sums over all runners.
+type Generator struct {
+	CPUSeconds      float64 `json:"cpu_seconds"`
+	RunDelaySeconds float64 `json:"run_delay_seconds"` // threads ready to run, waiting for a core
+	StallMaxMS      float64 `json:"stall_max_ms"`      // longest time by which a runner woke up late
+	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
+	Starved         bool    `json:"starved"`
+}
+
+// Server is the server's own count beside ours.
+type Server struct {
+	Known  bool   `json:"known"` // it keeps a ledger, and we have it
+	Sent   uint64 `json:"sent"`
+	Agrees bool   `json:"agrees"` // every noop it says it sent arrived, and none it does not know of
+	// Confirms says that it does not agree, but only on streams on which faults were found.
+	Confirms bool `json:"confirms_faults,omitempty"`
+}
+
+// Resources are the maximum and the average of what the processes used.
+type Resources struct {
+	BackendRSSMax     uint64  `json:"backend_rss_max_bytes"`
+	BackendCPUAverage float64 `json:"backend_cpu_avg_percent"` // of one core
+	RunnerRSSMax      uint64  `json:"runner_rss_max_bytes"`    // of the largest runner
+	RunnerCPUAverage  float64 `json:"runner_cpu_avg_percent"`  // of all runners together, of one core
+	NginxRSSMax       uint64  `json:"nginx_rss_max_bytes"`
+}
+
+// A Criterion is one thing a run must fulfil. Report and exit code read the same list.
+type Criterion struct {
+	Name    string `json:"name"`
+	Limit   string `json:"limit"`
+	Actual  string `json:"actual"`
+	Pass    bool   `json:"pass"`
+	Invalid bool   `json:"invalid,omitempty"` // when not met, the run proves nothing
+	// Advisory: when not met, it is a warning and does not change the outcome. With Invalid: it gave way
+	// to a criterion that weighs more.
+	Advisory bool   `json:"advisory,omitempty"`
+	Why      string `json:"why"` // what it means for whoever runs the service
+
+	weight weight // see outcome
+}
+
+// A Finding is one fault of one connection, in a sentence.
+type Finding struct {
+	Kind string  `json:"kind"`
+	ID   string  `json:"id"`
+	Unix float64 `json:"unix_s"`
+	Text string  `json:"text"`
+}
+
+// Check is a k6 check over all runners.
+type Check struct {
+	Name   string `json:"name"`
+	Passes int64  `json:"passes"`
+	Fails  int64  `json:"fails"`
+}
+
+// Runner is one runner's line.
+type Runner struct {
+	Index       int     `json:"index"`
+	Host        string  `json:"host"`
+	Segment     string  `json:"execution_segment"`
+	State       string  `json:"state"`
+	K6Version   string  `json:"k6_version"`
+	Connections int     `json:"connections"`
+	Received    uint64  `json:"received"`
+	Missed      uint64  `json:"missed"`
+	Expected    uint64  `json:"expected"`
+	Duplicated  uint64  `json:"duplicated"`
+	Reordered   uint64  `json:"reordered"`
+	Corrupted   uint64  `json:"corrupted"`
+	Late        uint64  `json:"late"`
+	ServerSent  uint64  `json:"server_sent"` // to this runner's connections, by the server's ledger
+	RSSMax      uint64  `json:"rss_max_bytes"`
+	CPUSeconds  float64 `json:"cpu_seconds"`
+}

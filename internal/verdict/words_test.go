@@ -1,0 +1,46 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// A service that names its noops was said to be silent, and nothing more.
+func TestWhatCameInsteadIsNamed(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 31, 15, 4, 5, 0, time.UTC)
+	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1}
+	named := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "noop", Count: 12}}}
+	require.Equal(t, `d-1 missed 12: the stream was silent from noop 1 to its end at 15:04:05.000 UTC; other events came: 12 named "noop" (a noop is an event without a name and with the data 0)`,
+		Sentence(named, tail, at))
+	few := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "news", Count: 2}}}
+	require.NotContains(t, Sentence(few, tail, at), "news", "two events took the place of no twelve noops")
+}
+
+// A red tile said that the server's count differs, beside a green criterion whose text was a sentence
+// of one that does not agree.
+func TestACountThatConfirmsAFault(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	c := &m.Connections[1]
+	c.Received--
+	c.Lost++
+	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1})
+	v := Judge(m, server, Facts{})
+	require.Equal(t, Fail, v.Verdict)
+	require.False(t, v.Server.Agrees)
+	require.True(t, v.Server.Confirms)
+	count := criterion(t, v, "the server's own count")
+	require.True(t, count.Pass)
+	require.Equal(t, "agrees, but for faults found", count.Limit)
+	require.Equal(t, "differs on 1 stream, where faults were found", count.Actual)
+
+	m, server = clean()
+	v = Judge(m, server, Facts{})
+	require.False(t, v.Server.Confirms)
+	require.Equal(t, "agrees", criterion(t, v, "the server's own count").Actual)
+}

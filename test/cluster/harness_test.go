@@ -1,0 +1,184 @@
+//go:build k8s
+
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const (
+	namespace = "sse-soak"
+	patience  = 3 * time.Minute // for whatever has to come
+)
+
+// A kube is the cluster, seen by its administrator; its soaks run with less.
+type kube struct {
+	*cluster.Client
+	config string // kubeconfig of the service account `soak`
+}
+
+func connect(t *testing.T) *kube {
+	t.Helper()
+	client, err := cluster.Connect("")
+	require.NoError(t, err, "docs/kubernetes.md says how to get a cluster with the operator and the images in it")
+	manifests, err := cluster.Build("../../infra/k6-operator/overlays/local")
+	require.NoError(t, err)
+	_, err = client.Apply(t.Context(), manifests.Setup)
+	require.NoError(t, err)
+	k := &kube{Client: client}
+	k.config = k.soakConfig(t)
+	return k
+}
+
+// soakConfig is a kubeconfig with a token of the service account.
+func (k *kube) soakConfig(t *testing.T) string {
+	t.Helper()
+	hour := int64(3600)
+	token, err := k.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "soak",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	admin, err := clientcmd.NewDefaultClientConfigLoadingRules().Load()
+	require.NoError(t, err)
+	require.NoError(t, clientcmdapi.FlattenConfig(admin))
+	now := admin.Contexts[admin.CurrentContext]
+	require.NotNil(t, now)
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = admin.Clusters[now.Cluster]
+	config.AuthInfos["soak"] = &clientcmdapi.AuthInfo{Token: token.Status.Token}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "soak", Namespace: namespace}
+	config.CurrentContext = "c"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, clientcmd.WriteToFile(*config, path))
+	return path
+}
+
+// A soak is a process of bin/soak.
+type soak struct {
+	process *exec.Cmd
+	testid  string
+	out     string
+	said    buffer
+}
+
+// soak starts a soak of 4 × 25 streams for 40 s.
+func (k *kube) soak(t *testing.T, name string, more ...string) *soak {
+	t.Helper()
+	id := fmt.Sprintf("e2e-%s-%d", name, time.Now().Unix()%1e6)
+	s := k.command(t, t.TempDir(), append([]string{
+		"run", "--on", "k8s", "--connections", "100", "--seconds", "40", "--noop-interval", "1", "--runners", "4", "--testid", id,
+	}, more...)...)
+	s.testid = id
+	return s
+}
+
+func (k *kube) command(t *testing.T, out string, args ...string) *soak {
+	t.Helper()
+	binary, err := filepath.Abs("../../bin/soak")
+	require.NoError(t, err)
+	s := &soak{process: exec.Command(binary, append(args, "--out", out)...), out: out, testid: args[len(args)-1]}
+	s.process.Env = append(os.Environ(), "KUBECONFIG="+k.config)
+	s.process.Stdout, s.process.Stderr = &s.said, &s.said
+	require.NoError(t, s.process.Start())
+	t.Cleanup(func() {
+		if s.process.ProcessState == nil {
+			_ = s.process.Process.Kill()
+			_ = s.process.Wait()
+		}
+	})
+	return s
+}
+
+func (s *soak) output() string { return s.said.String() }
+
+// wait waits for its end, and is its exit code.
+func (s *soak) wait(t *testing.T) int {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- s.process.Wait() }()
+	select {
+	case err := <-done:
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			require.NoError(t, err)
+		}
+		t.Log(s.output())
+		return s.process.ProcessState.ExitCode()
+	case <-time.After(patience):
+		require.Fail(t, "soak does not end", s.output())
+		return -1
+	}
+}
+
+func (s *soak) awaitOutput(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(s.output(), text) }, patience, 100*time.Millisecond, "%s", s.output())
+}
+
+func (s *soak) verdict(t *testing.T) (v verdict.Verdict) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.out, s.testid, "verdict.json"))
+	require.NoError(t, err, "%s", s.output())
+	require.NoError(t, json.Unmarshal(text, &v))
+	return v
+}
+
+func (k *kube) runnerPod(t *testing.T, s *soak, index int) *corev1.Pod {
+	t.Helper()
+	pods, err := k.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: fmt.Sprintf("job-name=%s-%d", cluster.Name(s.testid), index)})
+	require.NoError(t, err)
+	require.Len(t, pods.Items, 1)
+	return &pods.Items[0]
+}
+
+// nothingLeft asserts that a soak took everything with it that it had made.
+func (k *kube) nothingLeft(t *testing.T) {
+	t.Helper()
+	runs := metav1.ListOptions{LabelSelector: "app=k6"}
+	require.Eventually(t, func() bool {
+		pods, err := k.CoreV1().Pods(namespace).List(t.Context(), runs)
+		require.NoError(t, err)
+		jobs, err := k.BatchV1().Jobs(namespace).List(t.Context(), runs)
+		require.NoError(t, err)
+		services, err := k.CoreV1().Services(namespace).List(t.Context(), runs)
+		require.NoError(t, err)
+		return len(pods.Items)+len(jobs.Items)+len(services.Items) == 0
+	}, patience, 500*time.Millisecond, "the garbage collector takes what belonged to the TestRun")
+}
+
+// A buffer may be read while a process writes to it.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}

@@ -1,0 +1,144 @@
+//go:build k8s
+
+// Package cluster soaks on a real cluster with a real k6-operator (docs/kubernetes.md): a clean run, and
+// every way to lose one that can be brought about from outside. Soaks run as the service account
+// `soak`, so that they also prove that its rights are enough.
+package cluster
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func TestACleanSoakPassesAndLeavesNothing(t *testing.T) {
+	c := connect(t)
+	s := c.soak(t, "clean")
+	assert.Equal(t, 0, s.wait(t), "%s", s.output())
+	v := s.verdict(t)
+	assert.Equal(t, verdict.Pass, v.Verdict)
+	assert.Equal(t, 100, v.Connections.Completed)
+	assert.True(t, v.Server.Known, "the backend's ledger was fetched from inside of the cluster")
+	assert.True(t, v.Server.Agrees)
+	require.Len(t, v.Runners, 4)
+	for i, r := range v.Runners {
+		assert.Equal(t, i+1, r.Index)
+		assert.Equal(t, "finished", r.State)
+	}
+	c.nothingLeft(t)
+}
+
+// The API server itself takes every overlay, with the published CRD.
+func TestTheAPIServerTakesEveryOverlay(t *testing.T) {
+	c := connect(t)
+	for _, overlay := range []string{"local", "aws", "scale"} {
+		m, err := cluster.Build("../../infra/k6-operator/overlays/" + overlay)
+		require.NoError(t, err)
+		for _, o := range append(m.Setup, m.TestRun) {
+			resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
+			_, err := c.Dynamic.Resource(resource).Namespace(o.GetNamespace()).Apply(t.Context(), o.GetName(), o,
+				metav1.ApplyOptions{FieldManager: "e2e", Force: true, DryRun: []string{metav1.DryRunAll}})
+			require.NoError(t, err, "%s: %s %s", overlay, o.GetKind(), o.GetName())
+		}
+	}
+}
+
+// A runner that is lost makes the verdict invalid, naming pod, node and reason; what the others saw is
+// listed, and so is its own last checkpoint.
+func TestALostRunnerMakesTheVerdictInvalid(t *testing.T) {
+	c := connect(t)
+	for name, lose := range map[string]struct {
+		how  func(ctx context.Context, pod string) error
+		want string
+	}{
+		"deleted": {func(ctx context.Context, pod string) error {
+			return c.CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{})
+		}, "its pod was deleted at "},
+		"evicted": {func(ctx context.Context, pod string) error {
+			return c.CoreV1().Pods(namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: pod, Namespace: namespace}})
+		}, "it was taken away: EvictionByEvictionAPI"},
+		"killed at once": {func(ctx context.Context, pod string) error {
+			now := int64(0)
+			return c.CoreV1().Pods(namespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		}, "its pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.soak(t, strings.ReplaceAll(name, " ", "-"))
+			s.awaitOutput(t, "all runners have started")
+			pod := c.runnerPod(t, s, 2)
+			require.NoError(t, lose.how(t.Context(), pod.Name))
+			assert.Equal(t, 2, s.wait(t), "%s", s.output())
+			v := s.verdict(t)
+			assert.Equal(t, verdict.Invalid, v.Verdict)
+			all := strings.Join(v.Reasons, "\n")
+			assert.Contains(t, all, "runner 2 of 4 (pod "+pod.Name+" on node "+pod.Spec.NodeName+"): "+lose.want)
+			require.Len(t, v.Runners, 4, "its last checkpoint is there")
+			assert.NotEqual(t, "finished", v.Runners[1].State)
+			assert.Equal(t, "finished", v.Runners[0].State, "the others went on to their end")
+			c.nothingLeft(t)
+		})
+	}
+}
+
+// What keeps a run from starting is found within the time given, and said.
+func TestARunThatCannotStartIsInvalid(t *testing.T) {
+	c := connect(t)
+	for overlay, want := range map[string]string{
+		"testdata/no-starter": "is stuck: ErrImageNeverPull",
+		"testdata/no-room":    "is stuck: no node takes it: Unschedulable",
+	} {
+		t.Run(overlay, func(t *testing.T) {
+			s := c.soak(t, strings.TrimPrefix(overlay, "testdata/"), "--overlay", overlay, "--start-timeout", "30s")
+			assert.Equal(t, 2, s.wait(t), "%s", s.output())
+			v := s.verdict(t)
+			assert.Equal(t, verdict.Invalid, v.Verdict)
+			assert.Contains(t, strings.Join(v.Reasons, "\n"), want)
+			c.nothingLeft(t)
+		})
+	}
+}
+
+// soak dies with the laptop's lid; another machine follows the run to its verdict.
+func TestAnotherMachineCanAttach(t *testing.T) {
+	c := connect(t)
+	s := c.soak(t, "attach")
+	s.awaitOutput(t, "all runners have started")
+	require.NoError(t, s.process.Process.Signal(syscall.SIGKILL))
+	s.wait(t)
+	other := c.command(t, t.TempDir(), "attach", s.testid)
+	assert.Equal(t, 0, other.wait(t), "%s", other.output())
+	v := other.verdict(t)
+	assert.Equal(t, verdict.Pass, v.Verdict)
+	assert.Equal(t, 100, v.Connections.Completed)
+	c.nothingLeft(t)
+}
+
+func TestCtrlCStopsTheRunnersAndCleansUp(t *testing.T) {
+	c := connect(t)
+	s := c.soak(t, "interrupt")
+	s.awaitOutput(t, "all runners have started")
+	time.Sleep(3 * time.Second) // some noops
+	require.NoError(t, s.process.Process.Signal(syscall.SIGINT))
+	assert.Equal(t, 2, s.wait(t), "%s", s.output())
+	v := s.verdict(t)
+	assert.Equal(t, verdict.Invalid, v.Verdict)
+	assert.Contains(t, strings.Join(v.Reasons, "\n"), "the run was stopped by a signal before its end")
+	require.Len(t, v.Runners, 4)
+	for _, r := range v.Runners {
+		assert.Equal(t, "interrupted", r.State, "runner %d wrote its shard before it ended", r.Index)
+	}
+	assert.Positive(t, v.Noops.Received)
+	assert.Zero(t, v.Noops.Missed)
+	c.nothingLeft(t)
+}

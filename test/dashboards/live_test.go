@@ -1,0 +1,232 @@
+//go:build dashboards
+
+// Package dashboards asks every query of every dashboard of a real Prometheus that watched a real soak.
+package dashboards
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
+	"github.com/sse-soak/sse-soak/tools/dashboards/query"
+)
+
+func TestEveryQueryReturnsData(t *testing.T) {
+	t.Parallel()
+	ofThisKernel()
+	s := startStack(t)
+	a := s.watch(func() { s.soak(length(t))(0) })
+	boards := load(t)
+	for _, board := range boards {
+		if board.Name == "nginx" && !s.hasExporter {
+			untested.Note(t, "nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
+			continue
+		}
+		t.Run(board.Name, func(t *testing.T) { a.board(t, board) })
+	}
+	t.Run("figures", func(t *testing.T) { a.figures(t, boards) })
+	if folder := os.Getenv("DASHBOARDS_DRAW"); folder != "" {
+		for _, board := range boards {
+			path := filepath.Join(root, folder, board.Name+".svg")
+			require.NoError(t, draw.File(context.Background(), path, board, a.ask, a.window, a.values))
+		}
+	}
+}
+
+// What a clean soak leaves empty must show when there is something to show.
+func TestFaultsShow(t *testing.T) {
+	t.Parallel()
+	const refused = 10
+	s := startStack(t, "MAX_CONNECTIONS="+strconv.Itoa(streams-refused))
+	a := s.watch(func() {
+		wait := s.soak(30)
+		s.await(fmt.Sprintf(`sum(testid:k6_streams:held) == %d and on () sum(backend_noops_sent_total) > 0`, streams-refused))
+		s.killBackend()
+		wait(99) // k6's exit code for thresholds that were not kept
+		// An alert reads what a rule recorded: on busy cores that takes more rounds than watch waits.
+		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
+	})
+	boards := load(t)
+	for title, want := range map[string]float64{
+		"Refused": refused, "Lost": streams - refused, "Ended when asked, of planned": 0, "Restarts of the backend": 1, "Checks passed": 0, "Streams held": 0,
+		"Opened, of planned": float64(streams-refused) / streams,
+	} {
+		got := a.series(t, find(t, boards, "soak", title).Queries[0].Expr)
+		if assert.Len(t, got, 1, title) {
+			assert.InDelta(t, want, got[0].Last(), 0, title)
+		}
+	}
+	for _, note := range boards[0].Annotations {
+		assert.NotEmpty(t, a.series(t, note.Expr), note.Name)
+	}
+}
+
+// The chain from a noop that is lost to the alert: backend, ledger, k6, Prometheus, rule.
+func TestFaultyNoopsShowOneByOne(t *testing.T) {
+	t.Parallel()
+	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
+	a := s.watch(func() { s.soak(30)(99) })
+	boards := load(t)
+	for _, q := range find(t, boards, "soak", "Missed and faulty noops").Queries {
+		got := a.series(t, q.Expr)
+		if assert.Len(t, got, 1, q.Legend) {
+			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
+		}
+	}
+	for title, want := range map[string]float64{"Noops missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
+		assert.InDelta(t, want, a.series(t, find(t, boards, "soak", title).Queries[0].Expr)[0].Last(), 0, title)
+	}
+	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
+}
+
+// watch runs a soak and returns who can be asked about it, from before its beginning to its end.
+func (s *stack) watch(soak func()) asker {
+	s.await(`min(count_over_time(up[1m])) >= 2`) // counters have a value before the run
+	w := query.Window{From: time.Now().Truncate(time.Second), Step: 2 * time.Second}
+	soak()
+	// The last counts arrive, and the rules see them: what k6 wrote is there since it ended.
+	s.await(fmt.Sprintf(`min(timestamp(up)) > %d`, time.Now().Add(2*rhythm).Unix()))
+	w.To = time.Now()
+	return asker{
+		ask: query.Prometheus("http://" + s.watcher), window: w,
+		values: map[string]string{"testid": testID, "instance": ".*"},
+	}
+}
+
+func load(t *testing.T) []query.Dashboard {
+	t.Helper()
+	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
+	require.NoError(t, err)
+	return boards
+}
+
+type asker struct {
+	ask    query.Prometheus
+	window query.Window
+	values map[string]string
+}
+
+func (a asker) series(t *testing.T, expr string) []query.Series {
+	t.Helper()
+	filled := a.window.Fill(expr, a.values)
+	require.NotContains(t, filled, "$", "a variable is left")
+	got, err := a.ask.Range(context.Background(), filled, a.window)
+	require.NoError(t, err, filled)
+	return got
+}
+
+func (a asker) board(t *testing.T, b query.Dashboard) {
+	for _, p := range b.Panels {
+		for _, q := range p.Queries {
+			a.query(t, b.Name+"/"+p.Title, q)
+		}
+	}
+	for _, note := range b.Annotations {
+		a.query(t, "annotation/"+note.Name, query.Query{Expr: note.Expr})
+	}
+	for name, filler := range b.Variables {
+		if match := labelValues.FindStringSubmatch(filler); match != nil {
+			assert.NotEmpty(t, a.series(t, "group by ("+match[2]+") ("+match[1]+`{`+match[2]+`!=""})`), "the variable %s has no values", name)
+		}
+	}
+}
+
+var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
+
+// query asserts that q returns data. Where it may be empty its metrics must exist at least,
+// unless they come from an exporter that this test does not have.
+func (a asker) query(t *testing.T, name string, q query.Query) {
+	t.Helper()
+	a.series(t, q.Expr) // parses
+	if why, ok := elsewhere[name]; ok {
+		t.Logf("not tested: %s: %s", name, why)
+		return
+	}
+	if len(a.series(t, q.Expr)) > 0 {
+		return
+	}
+	var absent []string
+	for _, metric := range query.Metrics(q.Expr) {
+		if len(a.series(t, `count(`+metric+`)`)) == 0 {
+			absent = append(absent, metric)
+		}
+	}
+	assert.Empty(t, absent, "%s asks for metrics that nobody has", name)
+	why, ok := mayBeEmpty[name]
+	if assert.True(t, ok, "%s has no data: %s", name, q.Expr) {
+		t.Logf("empty: %s: %s", name, why)
+	}
+}
+
+// figures holds what a clean soak must show against what it did.
+func (a asker) figures(t *testing.T, boards []query.Dashboard) {
+	for title, want := range map[string]float64{
+		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended when asked, of planned": 1, "Sent, not received": 0,
+		"Checks passed": 1, "Restarts of the backend": 0, "Noops missed": 0, "Doubled, overtaken, corrupted": 0,
+	} {
+		p := find(t, boards, "soak", title)
+		got := a.series(t, p.Queries[0].Expr)
+		if assert.Len(t, got, 1, title) {
+			assert.InDelta(t, want, got[0].Last(), 0, title)
+		}
+	}
+	planned := a.series(t, find(t, boards, "soak", "Planned and open streams").Queries[0].Expr)
+	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, told by each runner")
+	held := a.series(t, find(t, boards, "soak", "Streams held").Queries[0].Expr)
+	assert.InDelta(t, streams, highest(held[0]), 0, "streams held at most")
+
+	all := find(t, boards, "soak", "Noops in all")
+	expected, received, sent := a.series(t, all.Queries[0].Expr), a.series(t, all.Queries[1].Expr), a.series(t, all.Queries[2].Expr)
+	if assert.Len(t, expected, 1) && assert.Len(t, received, 1) && assert.Len(t, sent, 1) {
+		assert.InDelta(t, expected[0].Last(), received[0].Last(), 0)
+		assert.InDelta(t, sent[0].Last(), received[0].Last(), 0)
+		// Streams are held for the length minus 5 s, and open and end within some of them.
+		least := float64(streams * ((length(t)-5)/interval - 2))
+		assert.GreaterOrEqual(t, received[0].Last(), least, "noops received")
+		t.Logf("%v noops sent, %v received", sent[0].Last(), received[0].Last())
+	}
+	causes := a.series(t, find(t, boards, "soak", "Ended by cause, client").Queries[0].Expr)
+	if assert.Len(t, causes, 1) {
+		assert.Equal(t, "server", causes[0].Labels["reason"])
+		assert.InDelta(t, streams, causes[0].Last(), 0)
+	}
+	asked := a.series(t, find(t, boards, "soak", "Ended by cause, server").Queries[0].Expr)
+	for _, s := range asked {
+		want := 0.0
+		if strings.Contains(s.Labels["reason"], "forcedisconnect") {
+			want = streams
+		}
+		assert.InDelta(t, want, s.Last(), 0, s.Labels["reason"])
+	}
+}
+
+func find(t *testing.T, boards []query.Dashboard, board, title string) query.Panel {
+	t.Helper()
+	for _, b := range boards {
+		for _, p := range b.Panels {
+			if b.Name == board && p.Title == title {
+				return p
+			}
+		}
+	}
+	require.Failf(t, "no such panel", "%s/%s", board, title)
+	return query.Panel{}
+}
+
+func highest(s query.Series) (most float64) {
+	for _, p := range s.Points {
+		most = max(most, p.Value)
+	}
+	return most
+}

@@ -1,0 +1,241 @@
+//go:build dashboards
+
+package dashboards
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/tools/dashboards/query"
+)
+
+const (
+	root     = "../.."
+	testID   = "live"
+	streams  = 100
+	interval = 5 // seconds between two noops: half of it a noop may come late on a busy machine
+	runners  = 2
+
+	rhythm = 2 * time.Second // of scrapes and rules; the stack has 5 s, which takes longer to wait for
+)
+
+// length is how many seconds the run takes; longer ones make prettier pictures.
+func length(t *testing.T) int {
+	text := os.Getenv("DASHBOARDS_SECONDS")
+	if text == "" {
+		return 40
+	}
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err, "DASHBOARDS_SECONDS")
+	return n
+}
+
+// A stack is a soak with everything that watches it, on loopback.
+type stack struct {
+	t                                               *testing.T
+	dir                                             string
+	backend, nginx, status, node, exporter, watcher string // addresses
+	hasExporter                                     bool
+	service                                         *process.Process // the backend
+}
+
+// startStack starts all but the runners. env are settings of the backend.
+func startStack(t *testing.T, env ...string) *stack {
+	t.Helper()
+	s := &stack{t: t, dir: t.TempDir()}
+	for _, address := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
+		*address = freeAddress(t)
+	}
+	s.startBackend(env...)
+	s.startNginx()
+	s.start("node_exporter", nil, program(t, "node_exporter", "prometheus-node-exporter"),
+		"--web.listen-address="+s.node, "--collector.tcpstat", "--log.level=error")
+	s.answers("http://" + s.node + "/metrics")
+	if path := found("nginx-prometheus-exporter", "prometheus-nginx-exporter"); path != "" {
+		s.hasExporter = true
+		s.start("nginx_exporter", nil, path, "--nginx.scrape-uri=http://"+s.status+"/", "--web.listen-address="+s.exporter)
+		s.answers("http://" + s.exporter + "/metrics")
+	}
+	s.startPrometheus()
+	return s
+}
+
+func (s *stack) startBackend(env ...string) {
+	s.service = s.start("backend", append(env, "LISTEN="+s.backend, "NOOP_INTERVAL="+strconv.Itoa(interval)), filepath.Join(root, "bin", "backend"))
+	s.answers("http://" + s.backend + "/readyz")
+}
+
+// killBackend ends the backend without a word to its clients, and starts another.
+func (s *stack) killBackend() {
+	s.service.Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
+	s.startBackend()
+}
+
+func (s *stack) startNginx() {
+	conf := filepath.Join(s.dir, "nginx.conf")
+	user := ""
+	if os.Geteuid() == 0 {
+		user = "user root;"
+	}
+	s.write(conf, fmt.Sprintf(`daemon off; %s pid %s/nginx.pid; error_log stderr warn; worker_processes 1;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  client_body_temp_path %[2]s/body; proxy_temp_path %[2]s/proxy; fastcgi_temp_path %[2]s/f; uwsgi_temp_path %[2]s/u; scgi_temp_path %[2]s/s;
+  server { listen %[3]s backlog=1024; location / { proxy_pass http://%[4]s; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; } }
+  server { listen %[5]s; location / { stub_status; } }
+}
+`, user, s.dir, s.nginx, s.backend, s.status))
+	s.start("nginx", nil, program(s.t, "nginx", "/usr/sbin/nginx"), "-e", "stderr", "-c", conf)
+	s.answers("http://" + s.status + "/")
+}
+
+// startPrometheus scrapes what the stack's Prometheus does, under the same job names and with its
+// rules.
+func (s *stack) startPrometheus() {
+	config := filepath.Join(s.dir, "prometheus.yml")
+	rules, err := filepath.Abs(filepath.Join(root, "prometheus", "rules"))
+	require.NoError(s.t, err)
+	text := fmt.Sprintf("global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\n", rhythm) +
+		"rule_files: ['" + rules + "/*.yml']\nscrape_configs:\n"
+	jobs := []struct{ name, address string }{{"backend", s.backend}, {"node", s.node}, {"prometheus", s.watcher}}
+	if s.hasExporter {
+		jobs = append(jobs, struct{ name, address string }{"nginx", s.exporter})
+	}
+	for _, job := range jobs {
+		text += fmt.Sprintf("- {job_name: %s, static_configs: [{targets: ['%s']}]}\n", job.name, job.address)
+	}
+	s.write(config, text)
+	s.start("prometheus", nil, program(s.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(s.dir, "tsdb"),
+		"--web.listen-address="+s.watcher, "--web.enable-remote-write-receiver", "--log.level=warn")
+	s.answers("http://" + s.watcher + "/-/ready")
+}
+
+// soak starts connectionTest.js on all runners, as docs/dashboards.md says. The result waits for
+// their ends, with the exit code that each should have.
+func (s *stack) soak(seconds int) (wait func(exitCode int)) {
+	s.t.Helper()
+	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
+	var all []*process.Process
+	for i := 1; i <= runners; i++ {
+		env := []string{
+			"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
+			"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(i),
+			"PREFIX=live-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + testID, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+			"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
+			"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
+		}
+		all = append(all, s.start("k6-"+strconv.Itoa(i), env, filepath.Join(root, "bin", "k6"), "run", "--quiet", "--no-color",
+			"--out", "experimental-prometheus-rw", "--tag", "testid="+testID, "--tag", "runner="+strconv.Itoa(i),
+			"--execution-segment", cuts[i-1]+":"+cuts[i], "--execution-segment-sequence", "0,1/2,1",
+			filepath.Join(root, "load-tests", "sse", "connectionTest.js")))
+	}
+	return func(exitCode int) {
+		s.t.Helper()
+		for _, k6 := range all {
+			<-k6.Done()
+			log, _ := os.ReadFile(filepath.Join(s.dir, k6.Name+".log"))
+			require.Equal(s.t, exitCode, k6.ExitCode(), "%s: %s", k6.Name, log)
+		}
+	}
+}
+
+// start starts a program that ends with the test, or with the test's process.
+func (s *stack) start(name string, env []string, path string, args ...string) *process.Process {
+	s.t.Helper()
+	c, err := process.Start(process.Spec{
+		Name: name, Path: path, Args: args, Env: append(os.Environ(), env...),
+		Log: filepath.Join(s.dir, name+".log"), Orphan: syscall.SIGTERM,
+	})
+	require.NoError(s.t, err)
+	s.t.Cleanup(func() { c.Stop(context.Background(), syscall.SIGTERM, 10*time.Second) })
+	return c
+}
+
+// answers waits until url answers 200.
+func (s *stack) answers(url string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		resp, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	}, 30*time.Second, 100*time.Millisecond, "%s does not answer; %s", url, s.logs())
+}
+
+// await waits until a query has an answer.
+func (s *stack) await(expr string) {
+	s.t.Helper()
+	ask := query.Prometheus("http://" + s.watcher)
+	require.Eventually(s.t, func() bool {
+		now := time.Now()
+		got, err := ask.Range(context.Background(), expr, query.Window{From: now, To: now, Step: time.Second})
+		return err == nil && len(got) > 0
+	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, s.logs())
+}
+
+func (s *stack) logs() string {
+	var all bytes.Buffer
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		fmt.Fprintf(&all, "%s:\n%s\n", filepath.Base(file), text)
+	}
+	return all.String()
+}
+
+func (s *stack) write(path, text string) {
+	s.t.Helper()
+	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
+}
+
+// freeAddress is one that nobody listens on, below the ports that the kernel gives to clients
+// meanwhile.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// found is the path of the first of these programs that is installed, "" for none.
+func found(names ...string) string {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func program(t *testing.T, names ...string) string {
+	t.Helper()
+	path := found(names...)
+	if path == "" {
+		untested.Missing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-node-exporter prometheus-nginx-exporter")
+	}
+	return path
+}

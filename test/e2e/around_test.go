@@ -1,0 +1,308 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// find is the process of a run whose command line holds text.
+func find(t *testing.T, mark, text string) int {
+	t.Helper()
+	for _, pid := range processes(mark) {
+		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		if err == nil && bytes.Contains(bytes.ReplaceAll(line, []byte{0}, []byte{' '}), []byte(text)) {
+			return pid
+		}
+	}
+	require.Fail(t, "no such process", text)
+	return 0
+}
+
+// nginxMaster is found by its log in the run's folder: its title hides its environment.
+func (r *soakRun) nginxMaster() int { return find(r.t, string(r.dir), "nginx: master") }
+
+// holding waits until the run's progress says that all streams are open and noops come.
+func (r *soakRun) holding(connections string) {
+	r.t.Helper()
+	await(r.t, "streams are held", func() bool {
+		at := strings.LastIndex(r.out.String(), connections+"/"+connections+" open")
+		return at >= 0 && !strings.Contains(r.out.String()[at:], " 0/")
+	})
+}
+
+func needNginx(t *testing.T) {
+	t.Helper()
+	if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
+		if _, err := exec.LookPath("nginx"); err != nil {
+			untested.Missing(t, "nginx is not installed: apt-get install nginx-light")
+		}
+	}
+}
+
+func TestNginxReloadLosesNothing(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	r := begin(t, nil, "--connections", "50", "--seconds", "18", "--noop-interval", "1")
+	r.holding("50")
+	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGHUP))
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, 50, v.Connections.Completed)
+}
+
+func TestNginxRestartDropsEveryStream(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	r := begin(t, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1")
+	r.holding("20")
+	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Equal(t, 20, v.Connections.Dropped)
+	require.Contains(t, reasons(v), "nginx died at")
+}
+
+// The backend keeps numbering while nobody listens, and replays: nothing is missed.
+func TestNginxRestartIsSurvivedByReconnecting(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	r := begin(t, nil, "--connections", "50", "--seconds", "22", "--noop-interval", "1", "--reconnect")
+	r.holding("50")
+	require.NoError(t, syscall.Kill(r.nginxMaster(), syscall.SIGTERM))
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Zero(t, v.Noops.Missed)
+	require.GreaterOrEqual(t, v.Connections.Reconnected, 50)
+	require.NotNil(t, v.Reconnect)
+	require.Equal(t, v.Connections.Reconnected, v.Reconnect.Count)
+	require.Greater(t, v.Reconnect.Max-v.Reconnect.P50, 200.0, "reconnects are spread, they are no herd")
+	report, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(t, err)
+	require.Contains(t, string(report), "reconnects")
+}
+
+// A paused client reads everything afterwards: late, not lost, and it says whose fault it is.
+func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "40", "--noop-interval", "1")
+	r.holding("20")
+	runner := runnersOf(m)[0]
+	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
+	time.Sleep(20 * time.Second) // the fault itself: twenty silent intervals for this client
+	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Zero(t, v.Noops.Missed)
+	require.Positive(t, v.Noops.Late)
+	require.True(t, v.Generator.Starved)
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the generator was starved")
+}
+
+// The same with a limit on lateness proves nothing about the server.
+func TestAStarvedGeneratorCannotAccuse(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--max-late", "0")
+	r.holding("20")
+	runner := runnersOf(m)[0]
+	require.NoError(t, syscall.Kill(runner, syscall.SIGSTOP))
+	time.Sleep(4 * time.Second) // the fault itself
+	require.NoError(t, syscall.Kill(runner, syscall.SIGCONT))
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+}
+
+// A machine that stands still, and the server on it, owes nobody a noop in that time: the clients
+// that wake up first wait for it.
+func TestAMachineThatStandsStillDropsNothing(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "30", "--noop-interval", "1")
+	r.holding("20")
+	all := append(runnersOf(m), find(t, m, "bin/backend"))
+	for _, pid := range all {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	time.Sleep(4 * time.Second) // the fault itself: more than the silence that a client bears
+	for _, pid := range all {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+		time.Sleep(200 * time.Millisecond) // the server wakes up last
+	}
+	v := r.judged()
+	require.Equal(t, 20, v.Connections.Completed, r.out.String())
+	require.Zero(t, v.Connections.Dropped)
+	require.True(t, v.Generator.Starved)
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+}
+
+func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any other test
+	for range 8 * runtime.NumCPU() { // so many that runners wait for over 5 % of the time, whatever else runs here
+		burner := exec.Command("sh", "-c", "while :; do :; done")
+		burner.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		require.NoError(t, burner.Start())
+		t.Cleanup(func() {
+			_ = burner.Process.Kill()
+			_ = burner.Wait()
+		})
+	}
+	v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Zero(t, v.Noops.Missed)
+	require.True(t, v.Generator.Starved, "%+v", v.Generator)
+}
+
+func TestResultsThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		untested.Skip(t, "mounting needs root")
+	}
+	mount := func(t *testing.T, options string) string {
+		t.Helper()
+		dir := t.TempDir()
+		text, err := exec.Command("mount", "-t", "tmpfs", "-o", options, "tmpfs", dir).CombinedOutput()
+		if err != nil {
+			untested.Skip(t, "tmpfs cannot be mounted here: "+string(text))
+		}
+		t.Cleanup(func() { _ = exec.Command("umount", "-l", dir).Run() })
+		return dir
+	}
+	args := []string{"--connections", "20", "--seconds", "10", "--noop-interval", "1"}
+	t.Run("read-only", func(t *testing.T) {
+		t.Parallel()
+		r := beginIn(t, mount(t, "ro"), nil, args...)
+		require.Equal(t, 2, r.end(), r.out.String())
+		require.Contains(t, r.out.String(), "read-only file system")
+	})
+	t.Run("full from the start", func(t *testing.T) {
+		t.Parallel()
+		r := beginIn(t, mount(t, "size=16k"), nil, args...)
+		require.Equal(t, 2, r.end(), r.out.String())
+		require.Contains(t, r.out.String(), "no space left on device")
+	})
+	t.Run("full in the middle", func(t *testing.T) {
+		t.Parallel()
+		out := mount(t, "size=256k")
+		r := beginIn(t, out, nil, args...)
+		r.holding("20")
+		fill, err := os.Create(filepath.Join(out, "fill"))
+		require.NoError(t, err)
+		_, err = fill.Write(make([]byte, 1<<20))
+		require.ErrorIs(t, err, syscall.ENOSPC)
+		require.NoError(t, fill.Close())
+		require.Equal(t, 2, r.end(), r.out.String())
+		require.Contains(t, r.out.String(), "no space left on device")
+	})
+}
+
+// Shards that are not the whole account of one run are never a pass.
+func TestIncompleteShardsAreInvalid(t *testing.T) {
+	t.Parallel()
+	whole := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
+	require.Equal(t, verdict.Pass, whole.judged().Verdict, whole.out.String())
+	first, second := shardOf(t, whole.dir, 1), shardOf(t, whole.dir, 2)
+	cases := map[string]struct {
+		spoil func(t *testing.T, d results.Dir)
+		says  string
+	}{
+		"missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(second))) }, "runner 2 of 2 left no shard"},
+		"twice": {func(t *testing.T, d results.Dir) {
+			copyFile(t, d.Path(first), d.Path(filepath.Join(results.ShardsDir, "copy.json.gz")))
+		}, "runner 1 left two shards"},
+		"cut short": {func(t *testing.T, d results.Dir) {
+			info, err := os.Stat(d.Path(first))
+			require.NoError(t, err)
+			require.NoError(t, os.Truncate(d.Path(first), info.Size()/2))
+		}, "not a whole shard"},
+		"another run": {func(t *testing.T, d results.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.TestID = "other" })
+		}, "is of the run \"other\""},
+		"another script": {func(t *testing.T, d results.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.ScriptHash = "0" })
+		}, "ran another script"},
+		"an earlier run of that name": {func(t *testing.T, d results.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.RunID = "0123456789abcdef" })
+		}, "is of another run of that name"},
+		"an earlier time": {func(t *testing.T, d results.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) {
+				s.Runner.StartedUS -= 1e9
+				s.Runner.EndedUS -= 1e9
+				for i := range s.Series {
+					s.Series[i].Unix -= 1000
+				}
+			})
+		}, "they are not of one run"},
+		"what soak run saw is missing":   {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.RunFile))) }, "run.json is missing"},
+		"the server's ledger is missing": {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.LedgerFile))) }, "backend-ledger.ndjson is missing"},
+		"the manifest is missing":        {func(t *testing.T, d results.Dir) { require.NoError(t, os.Remove(d.Path(results.ManifestFile))) }, "manifest.json is missing"},
+		"all but shards is missing": {func(t *testing.T, d results.Dir) {
+			for _, name := range []string{results.ManifestFile, results.PlanFile, results.RunFile, results.LedgerFile} {
+				require.NoError(t, os.Remove(d.Path(name)))
+			}
+		}, "merge its folder whole"},
+		"unfinished": {func(t *testing.T, d results.Dir) {
+			edit(t, d.Path(second), func(s *shard.Shard) { s.Runner.State = shard.Running })
+		}, "runner 2 on"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			d := results.Dir(filepath.Join(t.TempDir(), "t"))
+			require.NoError(t, os.CopyFS(string(d), os.DirFS(string(whole.dir))))
+			c.spoil(t, d)
+			text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(d)).CombinedOutput()
+			exit, ok := err.(*exec.ExitError)
+			require.True(t, ok, string(text))
+			require.Equal(t, 2, exit.ExitCode(), string(text))
+			v := readVerdict(t, d)
+			require.Equal(t, verdict.Invalid, v.Verdict)
+			require.Contains(t, reasons(v), c.says)
+		})
+	}
+	t.Run("merged again", func(t *testing.T) {
+		text, err := exec.Command(filepath.Join(root, "bin", "soak"), "merge", string(whole.dir)).CombinedOutput()
+		require.NoError(t, err, string(text))
+		require.Equal(t, verdict.Pass, readVerdict(t, whole.dir).Verdict)
+	})
+}
+
+// shardOf is the file of a runner, within the folder of the run.
+func shardOf(t *testing.T, d results.Dir, runner int) string {
+	t.Helper()
+	found, err := filepath.Glob(d.Path(filepath.Join(results.ShardsDir, fmt.Sprintf("runner-%d-*.json.gz", runner))))
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	return filepath.Join(results.ShardsDir, filepath.Base(found[0]))
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	b, err := os.ReadFile(from)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(to, b, 0o644))
+}
+
+func edit(t *testing.T, path string, change func(*shard.Shard)) {
+	t.Helper()
+	s, err := shard.ReadFile(path)
+	require.NoError(t, err)
+	change(s)
+	require.NoError(t, shard.Write(path, s))
+}

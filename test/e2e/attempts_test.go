@@ -1,0 +1,143 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A turnstile lets no odd device in for a time, which begins with the first that knocks.
+type turnstile struct {
+	foreign
+	status int
+	closed time.Duration
+	knocks sync.Once
+	since  time.Time
+
+	mu      sync.Mutex
+	refused int
+	ended   []string // ids that a client asked to end
+}
+
+func (f *turnstile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.URL.Query().Get("id")
+	if id != "" && r.Method == http.MethodGet {
+		f.knocks.Do(func() { f.since = time.Now() })
+		if odd := strings.ContainsAny(id[len(id)-1:], "13579"); odd && time.Since(f.since) < f.closed {
+			f.mu.Lock()
+			f.refused++
+			f.mu.Unlock()
+			http.Error(w, "not now", f.status)
+			return
+		}
+	}
+	if r.Method == http.MethodDelete {
+		f.mu.Lock()
+		f.ended = append(f.ended, id)
+		f.mu.Unlock()
+	}
+	f.foreign.ServeHTTP(w, r)
+}
+
+func (f *turnstile) serve(t *testing.T) *httptest.Server {
+	f.foreign = foreign{interval: 800 * time.Millisecond, streams: map[string]chan struct{}{}}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func (f *turnstile) judged(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
+	t.Helper()
+	r := begin(t, nil, append([]string{"--backend-url", f.serve(t).URL, "--connections", "10", "--noop-interval", "0.8", "--prefix", "f-", "--reconnect"}, args...)...)
+	return r.judged(), r
+}
+
+// What was refused at first and then let in was not open all the time, and the verdict says so.
+func TestRefusedAtFirst(t *testing.T) {
+	t.Parallel()
+	t.Run("for a moment", func(t *testing.T) {
+		t.Parallel()
+		f := &turnstile{status: 503, closed: 3 * time.Second}
+		v, r := f.judged(t, "--seconds", "25")
+		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+		require.Equal(t, map[string]int{"status 503": f.refused}, v.RefusedAttempts)
+		require.GreaterOrEqual(t, f.refused, 5)
+		require.Zero(t, v.Connections.Refused)
+		require.Greater(t, v.ConnectMS.Max, 2900.0, "from the first dial on")
+		require.Less(t, v.Held.Share, .94)
+		require.Greater(t, v.Held.Share, .5)
+		require.Regexp(t, `10 connections held to the end, \d+ refused attempts, open for [789]\d[.\d]* % of the planned time`, reasons(v))
+		for _, name := range []string{"report.txt", "report.md", "report.html"} {
+			text, err := os.ReadFile(r.dir.Path(name))
+			require.NoError(t, err)
+			require.Contains(t, string(text), "status 503", name)
+		}
+	})
+	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
+		t.Parallel()
+		f := &turnstile{status: 503, closed: 5 * time.Second}
+		v, r := f.judged(t, "--seconds", "25", "--max-outage", "4")
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Regexp(t, `f-\d had no stream for \d[.\d]*s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
+	})
+	t.Run("for most of the run", func(t *testing.T) {
+		t.Parallel()
+		f := &turnstile{status: 503, closed: 12 * time.Second}
+		v, r := f.judged(t, "--seconds", "25")
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Regexp(t, `f-\d was (open for \d[.\d]*s of the 20s that were planned|refused at)`, reasons(v))
+	})
+	t.Run("all the time", func(t *testing.T) {
+		t.Parallel()
+		f := &turnstile{status: 503, closed: time.Hour}
+		v, r := f.judged(t, "--seconds", "12")
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Equal(t, verdict.Connections{Planned: 10, Opened: 5, Completed: 5, Refused: 5}, v.Connections)
+		require.Regexp(t, `f-\d was refused at \S+ UTC \(status 503\S*\), as in all \d attempts of \d`, reasons(v))
+		require.NotContains(t, reasons(v), "did not come to their end")
+		require.ElementsMatch(t, []string{"f-0", "f-2", "f-4", "f-6", "f-8"}, f.ended, "a stream that never opened may be another client's")
+	})
+}
+
+// Two soaks of one service with the same PREFIX: the second is refused, is not charged with what the first
+// is sent, and does not end its streams.
+func TestAnotherSoakHasTheIDs(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=1")
+	args := func(seconds string, more ...string) []string {
+		return append([]string{"--backend-url", url, "--connections", "5", "--noop-interval", "1", "--prefix", "both-", "--seconds", seconds}, more...)
+	}
+	first := begin(t, nil, args("30")...)
+	await(t, "the first soak holds its streams", func() bool {
+		answer, err := http.Get(url + "/event/ledger?prefix=both-")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Count(string(text), `"open":true`) == 5
+	})
+	second, third := begin(t, nil, args("9")...), begin(t, nil, args("9", "--reconnect")...)
+	for _, r := range []*soakRun{second, third} {
+		v := r.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Equal(t, verdict.Connections{Planned: 5, Refused: 5}, v.Connections)
+		require.Zero(t, v.Noops.Missed, r.out.String())
+		require.Zero(t, v.Server.Sent)
+		require.Regexp(t, `both-\d was refused at .* \(status 409.*another client uses this PREFIX`, reasons(v))
+		require.GreaterOrEqual(t, v.RefusedAttempts["status 409"], 5)
+	}
+	v := first.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, first.out.String())
+}

@@ -1,0 +1,145 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A flakyBucket is an S3 server in this process that can go away, and that can spoil what it gives.
+type flakyBucket struct {
+	place string
+	gone  atomic.Bool
+	cut   atomic.Bool // shards come in half
+}
+
+func startFlakyBucket(t *testing.T) *flakyBucket {
+	t.Helper()
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	memory, b := s3mem.New(), &flakyBucket{}
+	require.NoError(t, memory.CreateBucket("soaks"))
+	faker := gofakes3.New(memory).Server()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if b.gone.Load() {
+			if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+				_ = conn.Close()
+			}
+			return
+		}
+		if r.Method != http.MethodGet || !b.cut.Load() || !strings.HasSuffix(r.URL.Path, ".json.gz") {
+			faker.ServeHTTP(w, r)
+			return
+		}
+		whole := httptest.NewRecorder()
+		faker.ServeHTTP(whole, r)
+		w.Header().Set("Last-Modified", whole.Header().Get("Last-Modified"))
+		_, _ = w.Write(whole.Body.Bytes()[:whole.Body.Len()/2])
+	}))
+	t.Cleanup(server.Close)
+	b.place = "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	return b
+}
+
+// Nothing was said of it, and Ctrl-C did not end it.
+func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",
+		"--shards", "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
+	await(t, "it is said", func() bool { return strings.Contains(r.out.String(), "connection refused; trying again") })
+	began := time.Now()
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
+	require.Equal(t, 2, r.end(), r.out.String())
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.Contains(t, r.out.String(), "stopped before the start: nothing was run")
+	require.NotContains(t, r.out.String(), "20 connections for")
+	require.NoFileExists(t, r.dir.Path(results.ManifestFile))
+}
+
+func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
+	b := startFlakyBucket(t)
+	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
+	r.holding("20")
+	b.gone.Store(true)
+	await(t, "it is said", func() bool {
+		return regexp.MustCompile(`runner 1: write s3://soaks/all/t/runner-1-\S+: .*; trying again`).MatchString(r.out.String())
+	})
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
+	began := time.Now()
+	v := r.judged()
+	require.Less(t, time.Since(began), 40*time.Second)
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, reasons(v), "the shards could not be collected", r.out.String())
+	kept := regexp.MustCompile(`kept as (\S+\.json\.gz)`).FindStringSubmatch(r.out.String())
+	require.NotNil(t, kept, r.out.String())
+	require.NoError(t, os.Remove(kept[1]))
+}
+
+// What a bucket does not give, or gives broken, is told of by a verdict; and a whole run can be
+// judged from its bucket anywhere.
+func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
+	b := startFlakyBucket(t)
+	place := strings.Replace(b.place, "all", "all/t", 1)
+	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
+	require.Equal(t, verdict.Pass, r.judged().Verdict, r.out.String())
+	again := func(place string) (v *verdict.Verdict, text string) {
+		out := t.TempDir()
+		code, text := merge(t, place, out, nil)
+		v = readVerdict(t, results.Dir(filepath.Join(out, "t")))
+		require.Equal(t, v.Verdict.ExitCode(), code, text)
+		return v, text
+	}
+	v, text := again(place)
+	require.Equal(t, verdict.Pass, v.Verdict, text)
+	require.True(t, v.Server.Known)
+
+	b.cut.Store(true)
+	v, text = again(place)
+	require.Equal(t, verdict.Invalid, v.Verdict, text)
+	require.Contains(t, reasons(v), "not a whole shard")
+	b.cut.Store(false)
+
+	bucket, err := store.Open(t.Context(), place)
+	require.NoError(t, err)
+	defer bucket.Close()
+	names, err := bucket.Names(t.Context())
+	require.NoError(t, err)
+	for _, name := range names {
+		if !strings.HasSuffix(name, ".json.gz") {
+			continue
+		}
+		data, err := bucket.Get(t.Context(), name)
+		require.NoError(t, err)
+		data[len(data)/2] ^= 4
+		require.NoError(t, bucket.Put(t.Context(), name, data))
+	}
+	v, text = again(place)
+	require.Equal(t, verdict.Invalid, v.Verdict, text)
+
+	code, text := merge(t, strings.Replace(place, "soaks", "none", 1), t.TempDir(), nil)
+	require.Equal(t, 2, code, text)
+	require.Contains(t, text, "INVALID  s3://none/all/t")
+	require.Contains(t, text, "the bucket does not exist; create it, or correct its name and region (NoSuchBucket: The specified bucket does not exist)")
+
+	repeated := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)
+	require.Equal(t, 2, repeated.end(), repeated.out.String())
+	require.Contains(t, repeated.out.String(), "is of an earlier run: choose another --testid")
+}

@@ -1,0 +1,92 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const goodNoop = "data: 0\n\n"
+
+// after50 lets a service be bad to the streams that come when it holds 50.
+func after50(bad func(n int) string) func(string, int) string {
+	return func(id string, n int) string {
+		var number int
+		if _, err := fmt.Sscanf(id, "capacity-%d", &number); err == nil && number >= 50 {
+			return bad(n)
+		}
+		return goodNoop
+	}
+}
+
+// always lets a service be bad however few streams it holds.
+func always(bad func(n int) string) func(string, int) string {
+	return func(_ string, n int) string { return bad(n) }
+}
+
+func TestCapacityOfBadServices(t *testing.T) {
+	t.Parallel()
+	silence := func(int) string { return "" }
+	corrupted := func(int) string { return "data: 1\n\n" }
+	doubled := func(int) string { return goodNoop + goodNoop }
+	half := func(n int) string { return strings.Repeat(goodNoop, n%2) }
+	for _, c := range []struct {
+		name   string
+		say    func(id string, n int) string
+		want   verdict.Outcome
+		breaks string // and the reason, where it fails
+		says   string
+	}{
+		{"good", always(func(int) string { return goodNoop }), verdict.Pass, "not reached: 150 connections were sustained", ""},
+		{"silent beyond 50", after50(silence), verdict.Pass, "between 50 and 100 connections", ""},
+		{"every other noop lost beyond 50", after50(half), verdict.Pass, "between 50 and 100 connections", ""},
+		{"silent", always(silence), verdict.Fail, "below 50 connections", "the stream was silent"},
+		{"every other noop lost", always(half), verdict.Fail, "below 50 connections", "missed 1"},
+		{"corrupted", always(corrupted), verdict.Fail, "below 50 connections", "corrupted"},
+		{"corrupted beyond 50", after50(corrupted), verdict.Fail, "between 50 and 100 connections", "corrupted"},
+		{"doubled", always(doubled), verdict.Fail, "below 50 connections", "twice"},
+		{"doubled beyond 50", after50(doubled), verdict.Fail, "between 50 and 100 connections", "twice"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(&foreign{interval: time.Second, say: c.say, streams: map[string]chan struct{}{}})
+			defer server.Close()
+			v := begin(t, nil, "capacity", "--profile", "smoke", "--backend-url", server.URL, "--late-ms", "2000").judged()
+			require.Equal(t, c.want, v.Verdict, reasons(v))
+			require.Contains(t, factOf(v, "breaks"), c.breaks)
+			require.Contains(t, reasons(v), c.says)
+		})
+	}
+}
+
+// The other suites that hold streams are judged by the same ledgers.
+func TestChurnAndFanoutOfBadServices(t *testing.T) {
+	t.Parallel()
+	for _, suite := range []string{"churn", "fanout"} {
+		for name, c := range map[string]struct {
+			say  func(id string, n int) string
+			says string
+		}{
+			"silent":    {always(func(int) string { return "" }), "the stream was silent"},
+			"corrupted": {always(func(int) string { return "data: 1\n\n" }), "corrupted"},
+			"doubled":   {always(func(int) string { return goodNoop + goodNoop }), "twice"},
+		} {
+			t.Run(suite+" "+name, func(t *testing.T) {
+				t.Parallel()
+				server := httptest.NewServer(&foreign{interval: time.Second, say: c.say, streams: map[string]chan struct{}{}})
+				defer server.Close()
+				v := smoke(t, suite, "--backend-url", server.URL).judged()
+				require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+				require.Contains(t, reasons(v), c.says)
+			})
+		}
+	}
+}

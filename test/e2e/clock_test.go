@@ -1,0 +1,41 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// The wall clock of the whole machine is stepped by an hour while streams are held. That is
+// rude to everything else on it, so it is part of `make calibrate`, not of `make test`.
+func TestASteppedClockChangesNothing(t *testing.T) {
+	if os.Getenv("CALIBRATE") == "" || os.Geteuid() != 0 {
+		t.Skip("steps the clock of the machine: only `make calibrate` as root does that")
+	}
+	r := begin(t, nil, "--connections", "50", "--seconds", "25", "--noop-interval", "1", "--max-late", "0")
+	r.holding("50")
+	started := time.Now()
+	step := func(by time.Duration) {
+		now := time.Now().Round(0).Add(by)
+		tv := unix.NsecToTimeval(now.UnixNano())
+		require.NoError(t, unix.Settimeofday(&tv))
+	}
+	step(time.Hour)
+	stepped := time.Now().Round(0).Sub(started.Round(0))
+	time.Sleep(4 * time.Second) // the fault itself
+	step(-time.Hour)
+	require.Greater(t, stepped, 59*time.Minute, "the step took place")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Zero(t, v.Noops.Missed)
+	require.Zero(t, v.Noops.Late)
+	require.Less(t, v.LatencyMS.Max, 5000.0, "latency is measured by clocks that do not step")
+	require.InDelta(t, 20, v.EndedUnix-v.StartedUnix, 10)
+}

@@ -1,0 +1,81 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// example runs one as its header has it typed, and returns k6's exit code and its checks.
+func example(t *testing.T, script, fault string) (code int, checks struct{ Passes, Fails int }, said string) {
+	t.Helper()
+	url, summary := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), filepath.Join(t.TempDir(), "summary.json")
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "bin", "k6"), "run", "--env", "BACKEND_URL="+url, "--summary-export", summary, script)
+	out, _ := cmd.CombinedOutput()
+	text, err := os.ReadFile(summary)
+	require.NoError(t, err, "%s", out)
+	var s struct {
+		Metrics struct{ Checks struct{ Passes, Fails int } }
+	}
+	require.NoError(t, json.Unmarshal(text, &s))
+	return cmd.ProcessState.ExitCode(), s.Metrics.Checks, string(out)
+}
+
+func TestEachExampleHolds(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob(filepath.Join(root, "examples", "*.js"))
+	require.NoError(t, err)
+	require.Len(t, scripts, 6)
+	faults := map[string]string{"06-reconnect.js": "reset:noop=2"}
+	for _, script := range scripts {
+		t.Run(filepath.Base(script), func(t *testing.T) {
+			t.Parallel()
+			code, checks, said := example(t, script, faults[filepath.Base(script)])
+			require.Zero(t, code, said)
+			require.Zero(t, checks.Fails, said)
+			require.Positive(t, checks.Passes, said)
+		})
+	}
+}
+
+// What a script asserts is worth what it does not let pass.
+func TestExamplesSeeAFault(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault string
+		code  int
+	}{
+		"01-hold-one-stream.js": {"stall:noop=1", 0},
+		"03-count-noops.js":     {"drop:noop=2", 0},
+		"05-thresholds.js":      {"reset:noop=2", 99},
+		"06-reconnect.js":       {"drop:noop=2", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, checks, said := example(t, filepath.Join(root, "examples", name), c.fault)
+			require.Equal(t, c.code, code, said)
+			require.Positive(t, checks.Fails, said)
+		})
+	}
+}
+
+func TestTheExampleOfTwoLaptopsMakesOneVerdict(t *testing.T) {
+	t.Parallel()
+	shards := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(root, "examples", "07-two-laptops.sh"), shards)
+	cmd.Env = append(os.Environ(), "BACKEND_URL="+backend(t, "NOOP_INTERVAL=1s"))
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	v := readVerdict(t, results.Dir(shards))
+	require.Equal(t, verdict.Pass, v.Verdict, "%s", out)
+	require.Equal(t, 10, v.Connections.Completed)
+}

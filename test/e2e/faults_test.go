@@ -1,0 +1,74 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Each known fault goes in alone, on one connection of many; the verdict has to be fail, the
+// count exact, and the reasons have to name fault, device and time. One noop out of a whole
+// run is enough.
+func TestFaultsAreFoundExactly(t *testing.T) {
+	t.Parallel()
+	type counts struct {
+		missed, duplicated, reordered, corrupted, late uint64
+		dropped, refused                               int
+	}
+	cases := map[string]struct {
+		fault  string
+		want   counts
+		reason string // with the device and the time
+		args   []string
+	}{
+		"drop":         {"drop:id=soak-7,noop=3", counts{missed: 1}, `soak-7 missed noop 3: the number was skipped, noticed at \d\d:\d\d:\d\d`, nil},
+		"drop first":   {"drop:id=soak-7,noop=1", counts{missed: 1}, `soak-7 missed noop 1: the number was skipped`, nil},
+		"duplicate":    {"duplicate:id=soak-7,noop=3", counts{duplicated: 1}, `soak-7 received noop 3 twice, again at \d\d:\d\d:\d\d`, nil},
+		"reorder":      {"reorder:id=soak-7,noop=3", counts{reordered: 1}, `soak-7 received noop 3 out of order, at \d\d:\d\d:\d\d`, nil},
+		"corrupt":      {"corrupt:id=soak-7,noop=3", counts{corrupted: 1}, `soak-7 received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`, nil},
+		"delay":        {"delay=1500ms:id=soak-7,noop=3", counts{late: 1}, `soak-7 received noop 3 late by 1\.[45]\S*s, at \d\d:\d\d:\d\d`, []string{"--max-late", "0", "--noop-interval", "2", "--seconds", "15"}},
+		"truncate":     {"truncate:id=soak-7,noop=3", counts{missed: 1, dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(truncated\) after 2 noops`, nil},
+		"stall":        {"stall:id=soak-7,noop=3", counts{missed: 2, dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(idle\) after 2 noops`, nil},
+		"reset":        {"reset:id=soak-7,noop=3", counts{dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(reset\) after 2 noops`, []string{"--no-nginx"}},
+		"refuse":       {"refuse:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(status 503: refused by an injected fault; connect again\)`, nil},
+		"wrong type":   {"wrong-type:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(content_type: the response is "text/html; charset=utf-8", not text/event-stream\)`, nil},
+		"slow headers": {"slow-headers=14s:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, c.args...)
+			r := begin(t, []string{"BACKEND_FAULT=" + c.fault}, args...)
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			n := v.Noops
+			require.Equal(t, c.want, counts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}, r.out.String())
+			require.Regexp(t, regexp.MustCompile(c.reason), reasons(v))
+			require.Equal(t, n.Expected, n.Received+n.Missed+n.Corrupted)
+		})
+	}
+}
+
+func TestADyingBackendFails(t *testing.T) {
+	t.Parallel()
+	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Equal(t, 20, v.Connections.Dropped)
+	require.Contains(t, reasons(v), "the backend died at")
+}
+
+func TestADyingBackendIsSurvivedByReconnecting(t *testing.T) {
+	t.Parallel()
+	r := begin(t, []string{"BACKEND_FAULT=die:noop=3"}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--reconnect")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Zero(t, v.Noops.Missed)
+	require.GreaterOrEqual(t, v.Connections.Reconnected, 20)
+	require.Equal(t, 20, v.Connections.Completed)
+}

@@ -1,0 +1,194 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// slowToEnd answers a DELETE at once and says nothing more, but ends the stream only after a while.
+func slowToEnd(t *testing.T, interval, after time.Duration) string {
+	t.Helper()
+	var mu sync.Mutex
+	ends := map[string]chan struct{}{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.URL.Query().Get("id")
+		if r.Method == http.MethodDelete {
+			mu.Lock()
+			close(ends[id])
+			mu.Unlock()
+			return
+		}
+		if r.URL.Path != "/event/connect" {
+			http.NotFound(w, r)
+			return
+		}
+		end := make(chan struct{})
+		mu.Lock()
+		ends[id] = end
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_, _ = w.Write([]byte("data: 0\n\n"))
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			case <-end:
+				select {
+				case <-time.After(after):
+				case <-r.Context().Done():
+				}
+				return
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// The idle timeout of 2.5 intervals ended such a stream before the service did.
+func TestAServiceMayTakeItsTimeToEndAStream(t *testing.T) {
+	t.Parallel()
+	url := slowToEnd(t, time.Second, 5*time.Second)
+	args := []string{"--backend-url", url, "--connections", "6", "--seconds", "9", "--noop-interval", "1"}
+	t.Run("within END_TIMEOUT", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t, nil, append(args, "--prefix", "a-")...)
+		v := r.judged()
+		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+		require.Equal(t, 15*time.Second, v.Plan.EndTimeout())
+	})
+	t.Run("beyond it", func(t *testing.T) {
+		t.Parallel()
+		r := begin(t, []string{"END_TIMEOUT=2"}, append(args, "--prefix", "b-")...)
+		v := r.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Equal(t, 6, v.Connections.Unfinished)
+		require.Contains(t, reasons(v), "6 connections did not come to their end: the server did not end the stream within 2s of the request to (END_TIMEOUT)")
+	})
+}
+
+// Such a run went to its end, and was invalid then: the runners "ran another plan".
+func TestOtherSpellingsOfAURL(t *testing.T) {
+	t.Parallel()
+	url := strings.Replace(backend(t, "NOOP_INTERVAL=1"), "http://", "HTTP://", 1)
+	for name, end := range map[string]string{"slashes": "//", "empty-query": "/?", "empty-fragment": "/#"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, nil, "--backend-url", url+end, "--connections", "6", "--seconds", "8", "--noop-interval", "1", "--prefix", name+"-")
+			v := r.judged()
+			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Equal(t, strings.ToLower(url), v.Plan.BackendURL)
+		})
+	}
+}
+
+func TestScriptsReadURLsAsGoDoes(t *testing.T) {
+	t.Parallel()
+	text, err := exec.Command(filepath.Join(root, "bin", "k6"), "inspect", "testdata/urls.js").CombinedOutput()
+	require.NoError(t, err, string(text))
+}
+
+// With K6_VUS=1 each runner held one stream, and the run was invalid.
+func TestVariablesOfK6DoNotChangeASoak(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(home, "k6"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "k6", "config.json"), []byte(`{"vus": 1, "linger": true}`), 0o644))
+	r := begin(t, []string{"K6_VUS=1", "K6_ITERATIONS=1", "K6_NO_THRESHOLDS=true", "K6_EXECUTION_SEGMENT=0:1/2", "XDG_CONFIG_HOME=" + home},
+		"--connections", "12", "--seconds", "8", "--noop-interval", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Contains(t, r.out.String(), "soak: warning: K6_EXECUTION_SEGMENT, K6_ITERATIONS, K6_NO_THRESHOLDS, K6_VUS in the environment: ignored")
+}
+
+// k6 interrupted the iterations before they had made a check, and exited with 0: no check had failed.
+func TestOptionsThatCannotHoldTheSoakAreRefusedByTheScript(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(root, "load-tests/sse/connectionTest.js")
+	for name, c := range map[string]struct {
+		args, env []string
+		says      string
+	}{
+		"too short":           {args: []string{"--vus", "2", "--iterations", "2", "--duration", "5s"}, says: "ends after 35 s, but SECONDS=120 and the end of the streams (END_TIMEOUT=15) take up to 140: write --duration 120s."},
+		"one after the other": {args: []string{"--vus", "2", "--iterations", "4", "--duration", "10m"}, says: "4 iterations for 2 virtual users: each holds its streams for the whole run, so write --vus 4."},
+		"no iterations":       {args: []string{"--vus", "2", "--duration", "10m"}, says: "is constant-vus: a soak needs a number of iterations"},
+		"fewer than planned":  {env: []string{"K6_VUS=1"}, args: []string{"--env", "CONNECTIONS=5"}, says: "CONNECTIONS is 5, but the options of k6"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			args := append([]string{"run", "--quiet", "--env", "BACKEND_URL=http://127.0.0.1:1", "--env", "SECONDS=120", "--env", "NOOP_INTERVAL=1"}, c.args...)
+			cmd := exec.Command(filepath.Join(root, "bin", "k6"), append(args, script)...)
+			cmd.Env = append(os.Environ(), c.env...)
+			text, err := cmd.CombinedOutput()
+			require.Error(t, err, string(text))
+			require.Contains(t, string(text), c.says)
+		})
+	}
+}
+
+// Such streams were said to be silent, and the text of a refusal was dropped.
+func TestAReportSaysWhatCameInstead(t *testing.T) {
+	t.Parallel()
+	named := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			_, _ = w.Write([]byte("event: noop\ndata: 0\n\n"))
+			w.(http.Flusher).Flush()
+			time.Sleep(time.Second)
+		}
+	}))
+	t.Cleanup(named.Close)
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_, _ = w.Write([]byte(`{"title": "full", "detail": "no room for a 6th client"}`))
+	}))
+	t.Cleanup(full.Close)
+	for name, c := range map[string]struct{ url, says string }{
+		"named":   {named.URL, `named "noop" (a noop is an event without a name and with the data 0)`},
+		"refused": {full.URL, "(status 503: no room for a 6th client)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := begin(t, []string{"END_TIMEOUT=1"}, "--backend-url", c.url, "--connections", "5", "--seconds", "8", "--noop-interval", "1")
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.says)
+		})
+	}
+}
+
+// PASS stood there without a name.
+func TestARunWithoutTestIDIsNamedByItsFolder(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "laptop")
+	url := backend(t, "NOOP_INTERVAL=1")
+	k6 := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", "--vus", "4", "--iterations", "4", "--out", "soak="+dir,
+		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=8", filepath.Join(root, "load-tests/sse/connectionTest.js"))
+	text, err := k6.CombinedOutput()
+	require.NoError(t, err, string(text))
+	text, err = exec.Command(filepath.Join(root, "bin", "soak"), "merge", dir).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Contains(t, string(text), "PASS  laptop\n")
+}

@@ -1,0 +1,151 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// certificates makes a folder as `make certs` does.
+func certificates(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("openssl"); err != nil {
+		untested.Missing(t, "openssl is not installed")
+	}
+	folder := filepath.Join(t.TempDir(), "certs")
+	out, err := exec.Command(filepath.Join(root, "stack", "certs"), folder).CombinedOutput()
+	require.NoError(t, err, string(out))
+	return folder
+}
+
+func TestHandshake(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "handshake", "--certs", certificates(t))
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, "500 made, 500 good, 0 (0.00 %) failed", factOf(v, "connections"))
+	require.Equal(t, "8 connections open at a time", factOf(v, "peak"))
+	scales := section(v, "Scales").Rows
+	require.Equal(t, []string{"100", "400"}, []string{scales[0][0], scales[1][0]})
+	phases := section(v, "Phases, ms").Rows
+	require.Len(t, phases, 6, "TCP, TLS and answer of two scales")
+	require.Equal(t, "400", phases[5][2])
+}
+
+func TestHandshakeKeepsToItsRate(t *testing.T) {
+	t.Parallel()
+	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20").judged()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.LessOrEqual(t, v.Figures[0].Value, 21., "connections/s")
+}
+
+func TestHandshakeHoldsConnections(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "50", "--hold-seconds", "3", "--ask-seconds", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, "50 connections open at a time", factOf(v, "peak"))
+	for _, c := range v.Checks {
+		if c.Name == "held to the end" {
+			require.EqualValues(t, 50, c.Passes)
+		}
+	}
+}
+
+// A service that takes everybody is found out, though every connection comes about.
+func TestHandshakeFindsAServiceThatTakesStrangers(t *testing.T) {
+	t.Parallel()
+	certs := certificates(t)
+	url := backend(t, "TLS_CERT="+filepath.Join(certs, "server", "server.pem"), "TLS_KEY="+filepath.Join(certs, "server", "server-key.pem"))
+	url = strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
+	r := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20")
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "a client without a certificate got an answer")
+	require.Equal(t, "20 made, 20 good, 0 (0.00 %) failed", factOf(v, "connections"))
+}
+
+// strangers is a service that takes clients of its authority, and does something else with all others.
+func strangers(t *testing.T, certs string, auth tls.ClientAuthType, with http.HandlerFunc) (url string) {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem"))
+	require.NoError(t, err)
+	ca, err := os.ReadFile(filepath.Join(certs, "ca.pem"))
+	require.NoError(t, err)
+	pool := x509.NewCertPool()
+	require.True(t, pool.AppendCertsFromPEM(ca))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if chain := r.TLS.PeerCertificates; len(chain) > 0 {
+			if _, err := chain[0].Verify(x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err == nil {
+				return
+			}
+		}
+		with(w, r)
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: auth, ClientCAs: pool}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+}
+
+// To be let in is to get an answer. A connection that only ends tells nothing, and nginx refuses a
+// client by 400.
+func TestHandshakeSaysOnlyWhatStrangersAreTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		auth tls.ClientAuthType
+		with http.HandlerFunc
+		want verdict.Outcome
+		says string
+	}{
+		"reset":            {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { reset(w) }, verdict.Invalid, "nobody knows whether a client without a certificate is refused: hung up before the answer"},
+		"let in":           {tls.RequestClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client without a certificate got an answer"},
+		"let in to a 503":  {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, verdict.Fail, "a client without a certificate got an answer"},
+		"a foreign one":    {tls.RequireAnyClientCert, func(http.ResponseWriter, *http.Request) {}, verdict.Fail, "a client with a foreign certificate got an answer"},
+		"refused by 400":   {tls.RequestClientCert, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(400) }, verdict.Pass, "strangers were refused"},
+		"refused by alert": {tls.RequireAndVerifyClientCert, nil, verdict.Pass, "strangers were refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			certs := certificates(t)
+			r := smoke(t, "handshake", "--certs", certs, "--backend-url", strangers(t, certs, c.auth, c.with), "--connections", "20")
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.says)
+		})
+	}
+}
+
+// Certificates of another authority than the server's: nothing comes about, and it says why.
+func TestHandshakeNamesTheCause(t *testing.T) {
+	t.Parallel()
+	server, own := certificates(t), certificates(t)
+	url := backend(t, "TLS_CERT="+filepath.Join(server, "server", "server.pem"), "TLS_KEY="+filepath.Join(server, "server", "server-key.pem"))
+	url = strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
+	r := smoke(t, "handshake", "--certs", own, "--backend-url", url)
+	require.Equal(t, 2, r.end())
+	require.Contains(t, r.out.String(), "certificate signed by unknown authority")
+}
+
+func TestHandshakeWithoutCertificates(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "handshake", "--certs", t.TempDir())
+	require.Equal(t, 2, r.end())
+	require.Contains(t, r.out.String(), "ca.pem is missing: `make certs` makes the certificates")
+}

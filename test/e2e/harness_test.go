@@ -1,0 +1,161 @@
+//go:build e2e
+
+// Package e2e soaks from end to end: the built programs, real sockets, a real nginx.
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const root = "../.."
+
+func TestMain(m *testing.M) {
+	for _, program := range []string{"soak", "k6", "backend"} {
+		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
+			fmt.Fprintf(os.Stderr, "bin/%s is missing: `make e2e` builds it first\n", program)
+			os.Exit(1)
+		}
+	}
+	if _, err := exec.LookPath("nginx"); err != nil {
+		if _, err := os.Stat("/usr/sbin/nginx"); err != nil {
+			fmt.Println("nginx is not installed: these soaks go to the backend directly")
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// A soakRun is one `soak run` that is under way.
+type soakRun struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    bytes.Buffer
+	dir    results.Dir
+	cancel context.CancelFunc
+}
+
+// begin starts bin/soak run. args are further flags, env is NAME=value.
+func begin(t *testing.T, env []string, args ...string) *soakRun {
+	t.Helper()
+	return beginIn(t, t.TempDir(), env, args...)
+}
+
+// beginIn puts the results into out.
+func beginIn(t *testing.T, out string, env []string, args ...string) *soakRun {
+	t.Helper()
+	return beginWith(t, out, nil, env, args...)
+}
+
+// beginWith puts a command before bin/soak, such as one that enters a namespace.
+func beginWith(t *testing.T, out string, before, env []string, args ...string) *soakRun {
+	t.Helper()
+	r := prepare(t, out, before, env, args...)
+	r.start()
+	return r
+}
+
+// prepare is beginWith, but for the start.
+func prepare(t *testing.T, out string, before, env []string, args ...string) *soakRun {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	r := &soakRun{t: t, dir: results.Dir(filepath.Join(out, "t")), cancel: cancel}
+	line := append(append([]string(nil), before...), filepath.Join(root, "bin", "soak"), "run", "--out", out, "--testid", "t")
+	line = append(line, args...)
+	r.cmd = exec.CommandContext(ctx, line[0], line[1:]...)
+	r.cmd.Env = append(os.Environ(), env...)
+	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	t.Cleanup(func() {
+		cancel()
+		nothingRuns(t, out)
+	})
+	return r
+}
+
+func (r *soakRun) start() {
+	r.t.Helper()
+	require.NoError(r.t, r.cmd.Start())
+}
+
+// end waits and returns the exit code.
+func (r *soakRun) end() int {
+	defer r.cancel()
+	err := r.cmd.Wait()
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode()
+	}
+	require.NoError(r.t, err, r.out.String())
+	return 0
+}
+
+// judged waits for the run, and holds its exit code against verdict.json.
+func (r *soakRun) judged() *verdict.Verdict {
+	r.t.Helper()
+	code := r.end()
+	v := readVerdict(r.t, r.dir)
+	require.Equal(r.t, v.Verdict.ExitCode(), code, r.out.String())
+	require.NotEmpty(r.t, v.Reasons)
+	return v
+}
+
+func readVerdict(t *testing.T, dir results.Dir) *verdict.Verdict {
+	t.Helper()
+	b, err := os.ReadFile(dir.Path(results.VerdictFile))
+	require.NoError(t, err)
+	var v verdict.Verdict
+	require.NoError(t, json.Unmarshal(b, &v))
+	return &v
+}
+
+// await waits until done is true.
+func await(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	require.Eventually(t, done, 60*time.Second, 20*time.Millisecond, what)
+}
+
+// processes are the ids of those whose command line or working files name mark.
+func processes(mark string) (pids []int) {
+	entries, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return nil
+	}
+	for _, path := range entries {
+		line, err := os.ReadFile(path)
+		environ, envErr := os.ReadFile(filepath.Join(filepath.Dir(path), "environ"))
+		if err != nil && envErr != nil || !bytes.Contains(line, []byte(mark)) && !bytes.Contains(environ, []byte(mark)) {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(path, "/proc/%d/", &pid); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// nothingRuns asserts that no process of a run is left.
+func nothingRuns(t *testing.T, mark string) {
+	t.Helper()
+	await(t, "a process of the soak is left", func() bool { return len(processes(mark)) == 0 })
+}
+
+// mark is an environment variable by which every process of a run can be found.
+func mark(t *testing.T) string {
+	return "SOAK_E2E_MARK=" + strings.NewReplacer("/", "-", " ", "-").Replace(t.Name()) + fmt.Sprint(os.Getpid())
+}
+
+func reasons(v *verdict.Verdict) string { return strings.Join(v.Reasons, "\n") }

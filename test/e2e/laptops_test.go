@@ -1,0 +1,108 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A laptop is k6 alone, as README.md has it typed.
+type laptop struct {
+	cmd *exec.Cmd
+	out bytes.Buffer
+}
+
+func startLaptop(t *testing.T, url, prefix, connections, shards string) *laptop {
+	t.Helper()
+	l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
+		"--vus", connections, "--iterations", connections, "--duration", "60m",
+		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=9", "--env", "PREFIX="+prefix, "--out", "soak="+shards)}
+	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.out
+	require.NoError(t, l.cmd.Start())
+	t.Cleanup(func() { _ = l.cmd.Process.Kill() })
+	return l
+}
+
+// twoLaptops run beside each other, and leave their shards in one folder.
+func twoLaptops(t *testing.T, fault, second string) (shards string, both [2]*laptop) {
+	t.Helper()
+	url, shards := backend(t, "NOOP_INTERVAL=1s", "BACKEND_FAULT="+fault), t.TempDir()
+	both[0] = startLaptop(t, url, "laptop-a-", "6", shards)
+	if second == "laptop-a-" { // one service holds an id once: they are at two
+		url = backend(t, "NOOP_INTERVAL=1s")
+	}
+	both[1] = startLaptop(t, url, second, "4", shards)
+	return shards, both
+}
+
+func mergeLaptops(t *testing.T, shards string) (v *verdict.Verdict, text string) {
+	t.Helper()
+	code, text := merge(t, shards, "unused", nil)
+	v = readVerdict(t, results.Dir(shards))
+	require.Equal(t, v.Verdict.ExitCode(), code, text)
+	return v, text
+}
+
+// The laptops of README.md make one verdict, and no shard takes the place of another.
+func TestTwoLaptopsMakeOneVerdict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault, second string
+		exits         [2]int
+		want          verdict.Outcome
+		says          []string
+	}{
+		"both clean":                {"", "laptop-b-", [2]int{0, 0}, verdict.Pass, []string{"10 connections held to the end"}},
+		"a loss":                    {"drop:id=laptop-a-2,noop=3", "laptop-b-", [2]int{99, 0}, verdict.Fail, []string{"laptop-a-2 missed noop 3", "PREFIX laptop-a-)"}},
+		"one PREFIX":                {"", "laptop-a-", [2]int{0, 0}, verdict.Invalid, []string{`two runs have the PREFIX "laptop-a-"`}},
+		"prefixes that begin alike": {"", "laptop-a-1", [2]int{0, 0}, verdict.Pass, nil}, // laptop-a-10 is beyond the first's 6
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shards, both := twoLaptops(t, c.fault, c.second)
+			var ended sync.WaitGroup
+			for _, l := range both {
+				ended.Go(func() { _ = l.cmd.Wait() })
+			}
+			ended.Wait()
+			for i, l := range both {
+				require.Equal(t, c.exits[i], l.cmd.ProcessState.ExitCode(), l.out.String())
+			}
+			v, text := mergeLaptops(t, shards)
+			require.Equal(t, c.want, v.Verdict, text)
+			for _, says := range c.says {
+				require.Contains(t, reasons(v), says)
+			}
+			if v.Verdict == verdict.Pass {
+				require.Equal(t, 10, v.Connections.Completed)
+				require.Equal(t, 10, v.Plan.Connections)
+				require.Len(t, v.Runners, 2)
+			}
+		})
+	}
+}
+
+func TestALaptopThatIsKilledIsInvalid(t *testing.T) {
+	t.Parallel()
+	shards, both := twoLaptops(t, "", "laptop-b-")
+	await(t, "both have left their first shards", func() bool {
+		files, err := filepath.Glob(filepath.Join(shards, "runner-1-*.json.gz"))
+		return err == nil && len(files) == 2
+	})
+	require.NoError(t, both[1].cmd.Process.Kill())
+	_ = both[1].cmd.Wait()
+	require.NoError(t, both[0].cmd.Wait(), both[0].out.String())
+	v, text := mergeLaptops(t, shards)
+	require.Equal(t, verdict.Invalid, v.Verdict, text)
+	require.Contains(t, reasons(v), "runner 1 of laptop-b- on ")
+	require.Contains(t, reasons(v), "it was killed")
+}

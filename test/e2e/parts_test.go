@@ -1,0 +1,195 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// aBucket is an S3 server in this process. Once deny is set it takes no PUT any more.
+func aBucket(t *testing.T) (place string, env []string, deny *atomic.Bool) {
+	t.Helper()
+	memory := s3mem.New()
+	require.NoError(t, memory.CreateBucket("soaks"))
+	faker, deny := gofakes3.New(memory).Server(), &atomic.Bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if deny.Load() && r.Method == http.MethodPut {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = w.Write([]byte("<Error><Code>AccessDenied</Code></Error>"))
+			return
+		}
+		faker.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=" + server.URL,
+		[]string{"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test"}, deny
+}
+
+// merge is `soak merge` of a place, and the folder that has the verdict.
+func merge(t *testing.T, place, out string, env []string) (code int, text string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "merge", place, "--out", out)
+	cmd.Env = append(os.Environ(), env...)
+	b, err := cmd.CombinedOutput()
+	if exit, ok := err.(*exec.ExitError); ok {
+		return exit.ExitCode(), string(b)
+	}
+	require.NoError(t, err, string(b))
+	return 0, string(b)
+}
+
+// certain is what of a verdict does not depend on how fast the machine was.
+func certain(v *verdict.Verdict) map[string]any {
+	criteria := map[string]bool{}
+	for _, c := range v.Criteria {
+		criteria[c.Name] = c.Pass || c.Advisory
+	}
+	runners := []string{}
+	for _, r := range v.Runners {
+		runners = append(runners, fmt.Sprint(r.Index, r.Segment, r.State, r.Connections, r.Received > 0, r.Missed))
+	}
+	return map[string]any{
+		"verdict": v.Verdict, "connections": v.Connections, "floor": v.Noops.Floor, "missed": v.Noops.Missed,
+		"faults": v.Noops.Duplicated + v.Noops.Reordered + v.Noops.Corrupted, "server": []bool{v.Server.Known, v.Server.Agrees},
+		"criteria": criteria, "checks": v.Checks, "runners": runners,
+	}
+}
+
+// Two machines with a runner each come to the verdict that one machine with two runners comes to.
+func TestPartsOfARunMakeOneVerdict(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=1s")
+	flags := func(prefix string) []string {
+		return []string{"--backend-url", url, "--prefix", prefix, "--connections", "31", "--seconds", "9", "--noop-interval", "1"}
+	}
+	one := begin(t, nil, flags("one-")...)
+	want := one.judged()
+	require.Equal(t, verdict.Pass, want.Verdict, one.out.String())
+
+	bucket, env, _ := aBucket(t)
+	shared := t.TempDir()
+	for _, c := range []struct {
+		name, shards, merge string
+		env                 []string
+	}{
+		{"bucket", bucket, strings.Replace(bucket, "all", "all/t", 1), env},
+		{"folder", shared, filepath.Join(shared, "t"), nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+			var parts []*soakRun
+			for _, runner := range []string{"1/2", "2/2"} {
+				parts = append(parts, begin(t, c.env, append(flags(c.name+"-"), "--runner", runner, "--shards", c.shards, "--start-at", start)...))
+			}
+			for i, p := range parts {
+				require.Equal(t, 0, p.end(), p.out.String())
+				require.Contains(t, p.out.String(), fmt.Sprintf("part %d of 2 is finished", i+1))
+				require.Contains(t, p.out.String(), "no verdict yet")
+				require.Contains(t, p.out.String(), c.merge)
+			}
+			out := t.TempDir()
+			code, text := merge(t, c.merge, out, c.env)
+			require.Equal(t, 0, code, text)
+			dir := results.Dir(filepath.Join(out, "t"))
+			if c.env == nil {
+				dir = results.Dir(c.merge)
+			}
+			require.Equal(t, certain(want), certain(readVerdict(t, dir)), text)
+		})
+	}
+}
+
+func TestAPartThatIsMissingIsInvalid(t *testing.T) {
+	t.Parallel()
+	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
+	r := begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runner", "2/3", "--shards", shared)
+	require.Equal(t, 0, r.end(), r.out.String())
+	code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+	require.Equal(t, 2, code, text)
+	v := readVerdict(t, results.Dir(filepath.Join(shared, "t")))
+	require.Contains(t, reasons(v), "runner 1 of 3 left no shard")
+	require.Contains(t, reasons(v), "runner 3 of 3 left no shard")
+	require.Contains(t, reasons(v), "13 of 20 planned connections were not observed")
+}
+
+// A shard that does not get through at the end is kept, and the run is whole again once it is
+// brought to its place.
+func TestAShardThatIsDeniedAtTheEndIsKept(t *testing.T) {
+	t.Parallel()
+	place, env, deny := aBucket(t)
+	url := backend(t, "NOOP_INTERVAL=1s")
+	r := begin(t, env, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", place)
+	r.holding("20")
+	deny.Store(true)
+	require.Equal(t, 2, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "could not deliver its end")
+	require.Contains(t, r.out.String(), "access denied")
+	kept := regexp.MustCompile(`kept as (\S+\.json\.gz): copy it to s3://soaks/all/t/(runner-1-\S+\.json\.gz),`).FindStringSubmatch(r.out.String())
+	require.NotNil(t, kept, r.out.String())
+	t.Cleanup(func() {
+		for _, one := range regexp.MustCompile(`kept as (\S+\.json\.gz):`).FindAllStringSubmatch(r.out.String(), -1) {
+			_ = os.Remove(one[1])
+		}
+	})
+	copyFile(t, kept[1], r.dir.Path(filepath.Join(results.ShardsDir, kept[2])))
+	code, text := merge(t, string(r.dir), "unused", nil)
+	require.Equal(t, 0, code, text)
+}
+
+func TestABucketThatIsMissingIsSaidAtOnce(t *testing.T) {
+	t.Parallel()
+	place, env, _ := aBucket(t)
+	r := begin(t, env, "--connections", "20", "--seconds", "600", "--noop-interval", "1", "--shards", strings.Replace(place, "soaks", "none", 1))
+	require.Equal(t, 2, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
+}
+
+// Where one backend does not hold all streams, runners share several out, and the books of all
+// of them are one.
+func TestSeveralBackends(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "--backends", "2", "--runners", "3", "--connections", "30", "--seconds", "9", "--noop-interval", "1", "--no-nginx")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
+	require.True(t, v.Server.Known && v.Server.Agrees)
+	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.FileExists(t, r.dir.Path("backend-1.log"))
+	require.FileExists(t, r.dir.Path("backend-2.log"))
+}
+
+// What one part bears, the other must not pass over: each is told MAX_LATE by its own machine.
+func TestPartsThatDifferInWhatTheyBearAreInvalid(t *testing.T) {
+	t.Parallel()
+	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
+	start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
+	var parts []*soakRun
+	for n, late := range []string{"0", "-1"} {
+		parts = append(parts, begin(t, nil, "--backend-url", url, "--connections", "20", "--seconds", "8", "--noop-interval", "1",
+			"--runner", fmt.Sprintf("%d/2", n+1), "--shards", shared, "--start-at", start, "--max-late", late))
+	}
+	for _, p := range parts {
+		require.Equal(t, 0, p.end(), p.out.String())
+	}
+	code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+	require.Equal(t, 2, code, text)
+	require.Contains(t, text, "MAX_LATE is")
+}

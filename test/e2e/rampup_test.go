@@ -1,0 +1,147 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/backend/services"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// smoke begins a suite with its smoke profile.
+func smoke(t *testing.T, name string, args ...string) *soakRun {
+	t.Helper()
+	return begin(t, nil, append([]string{name, "--profile", "smoke"}, args...)...)
+}
+
+func section(v *verdict.Verdict, title string) verdict.Table {
+	for _, table := range v.Tables {
+		if table.Title == title {
+			return table
+		}
+	}
+	return verdict.Table{}
+}
+
+func factOf(v *verdict.Verdict, name string) string {
+	for _, f := range v.Facts {
+		if f.Name == name {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// plainServices is the backend's own handler, behind whatever the test puts before it.
+func plainServices(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) string {
+	t.Helper()
+	h := services.New("", func(w http.ResponseWriter, status int, detail string) { http.Error(w, detail, status) })
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if before == nil || !before(w, r) {
+			h.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestRampup(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "rampup")
+	v := r.judged()
+	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Equal(t, "rampup", v.Suite.Name)
+	rows := section(v, "Stages").Rows
+	require.Len(t, rows, 3)
+	for i, rate := range []int{20, 50, 100} {
+		require.Equal(t, fmt.Sprintf("%d/s", rate), rows[i][0])
+		require.Equal(t, "0", rows[i][2], "failed")
+	}
+	require.NotEmpty(t, section(v, "Recommended maximum loads").Rows)
+	require.Len(t, section(v, "Processes").Rows, 3)
+	text, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
+	}
+	b, err := os.ReadFile(r.dir.Path(results.VerdictFile))
+	require.NoError(t, err)
+	require.NotContains(t, string(b), `"noops"`, "a suite of requests has none")
+}
+
+// A service that refuses what is over its capacity, and is searched for it.
+func TestRampupFindsTheBreakingPoint(t *testing.T) {
+	t.Parallel()
+	const capacity = 120 // a second
+	var mu sync.Mutex
+	var recent []time.Time
+	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		now := time.Now()
+		for len(recent) > 0 && now.Sub(recent[0]) > time.Second {
+			recent = recent[1:]
+		}
+		if len(recent) >= capacity {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		}
+		recent = append(recent, now)
+		return false
+	})
+	r := smoke(t, "rampup", "--backend-url", url, "--stages", "20,50,300", "--search", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Regexp(t, `^between \d+ and \d+ requests/s`, factOf(v, "breaks"))
+	var from, to float64
+	_, err := fmt.Sscanf(factOf(v, "breaks"), "between %f and %f", &from, &to)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, from, 50.)
+	require.Less(t, to, 300., "the search came closer")
+	require.Equal(t, []string{"status-503", "status 503"}, section(v, "Errors").Rows[0][:2])
+	require.DirExists(t, r.dir.Path("round-02"))
+	again, _, err := r.dir.Judge()
+	require.NoError(t, err)
+	require.Equal(t, v.Facts, again.Facts, "from the files alone")
+}
+
+func TestAWrongAnswerIsAFailure(t *testing.T) {
+	t.Parallel()
+	url := plainServices(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasSuffix(r.URL.Path, "math.multiply") {
+			return false
+		}
+		fmt.Fprint(w, `{"result": 199}`)
+		return true
+	})
+	v := smoke(t, "rampup", "--backend-url", url, "--stages", "20").judged()
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "answers are right")
+	require.Equal(t, []string{"wrong", "wrong answer"}, section(v, "Errors").Rows[0][:2])
+}
+
+func TestASuiteThatIsInterruptedIsInvalid(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "rampup", "--stages", "20", "--stage-seconds", "60")
+	await(t, "the runners have left their first shards", func() bool {
+		shards, err := filepath.Glob(r.dir.Path("shards/runner-*.json.gz"))
+		return err == nil && len(shards) == 2
+	})
+	require.NoError(t, r.cmd.Process.Signal(syscall.SIGINT))
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, reasons(v), "stopped by a signal")
+}

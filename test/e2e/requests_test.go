@@ -1,0 +1,132 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// everyNth does something in place of every nth answer, and counts how often.
+func everyNth(n int64, instead func(w http.ResponseWriter)) (before func(http.ResponseWriter, *http.Request) bool, done *atomic.Int64) {
+	var came, times atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/default/") || came.Add(1)%n != 0 { // soak itself asks whether it is there
+			return false
+		}
+		times.Add(1)
+		instead(w)
+		return true
+	}, &times
+}
+
+// reset ends the connection of an answer by RST.
+func reset(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		if secure, ok := conn.(*tls.Conn); ok {
+			conn = secure.NetConn()
+		}
+		_ = conn.(*net.TCPConn).SetLinger(0)
+		_ = conn.Close()
+	}
+}
+
+// failures are the rows of the table Errors: how many requests failed, by code.
+func failures(v *verdict.Verdict) map[string]string {
+	out := map[string]string{}
+	for _, row := range section(v, "Errors").Rows {
+		out[row[0]+", "+row[1]] = row[2]
+	}
+	return out
+}
+
+// Go's HTTP client sends a GET again where a connection that it used before is reset. Each reset has to
+// be a failed request all the same.
+func TestEachResetIsReported(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args   []string
+		warmup int64 // resets of the warm-up, which is not counted
+	}{
+		"rampup":     {[]string{"--stages", "50", "--stage-seconds", "4", "--warmup-seconds", "0"}, 0},
+		"throughput": {[]string{"--volumes", "300", "--levels", "5", "--level-requests", "300", "--warmup-requests", "20"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, resets := everyNth(20, reset)
+			r := smoke(t, name, append(c.args, "--backend-url", plainServices(t, before))...)
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+			require.Greater(t, resets.Load(), int64(5))
+			require.Equal(t, map[string]string{"net-1220, connection reset": fmt.Sprint(resets.Load() - c.warmup)}, failures(v), r.out.String())
+		})
+	}
+}
+
+// Statuses are no numbers of k6's errors: 201 was told as a broken pipe, 204 as an error of k6.
+func TestStatusesAreToldAsWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{101, 201, 204, 310, 311, 404, 503} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			t.Parallel()
+			before, times := everyNth(20, func(w http.ResponseWriter) {
+				if status == http.StatusSwitchingProtocols {
+					w.Header().Set("Connection", "Upgrade")
+					w.Header().Set("Upgrade", "other")
+				}
+				w.WriteHeader(status)
+			})
+			r := smoke(t, "rampup", "--stages", "50", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
+			v := r.judged()
+			require.Equal(t, verdict.Fail, v.Verdict, "5 %% failed, and it is the service that said so: %s", r.out.String())
+			code := fmt.Sprintf("status-%d, status %d", status, status)
+			require.Equal(t, map[string]string{code: fmt.Sprint(times.Load())}, failures(v), r.out.String())
+		})
+	}
+}
+
+// A service that now and then takes longer than the client waits is to blame itself: on a machine that is
+// not starved no wait of the generator is long enough for that.
+func TestAServiceThatStallsIsToBlame(t *testing.T) {
+	t.Parallel()
+	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(2100 * time.Millisecond) })
+	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
+	v := r.judged()
+	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, map[string]string{"net-1050, timeout": fmt.Sprint(stalls.Load())}, failures(v), r.out.String())
+	if v.Verdict == verdict.Invalid { // others took this machine at that very moment
+		require.Regexp(t, "by its\\s+own\\s+waits|the\\s+machine\\s+was\\s+full", reasons(v), r.out.String())
+		return
+	}
+	require.Contains(t, reasons(v), "the lowest load is sustained: bad")
+}
+
+// Where all cores are taken by others nothing that is slow is the service's. The loops have a higher priority
+// where that is allowed: at the same one the scheduler may let 200 requests a second through all the same.
+func TestAStarvedGeneratorBlamesNobody(t *testing.T) {
+	var came atomic.Int64
+	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { came.Add(1); return false })
+	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)
+	await(t, "requests come", func() bool { return came.Load() > 100 })
+	busy := exec.Command("nice", "-n", "-10", "sh", "-c", "for i in $(seq 30); do (while :; do :; done) & done; wait")
+	busy.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	require.NoError(t, busy.Start())
+	time.Sleep(5 * time.Second) // the fault itself
+	require.NoError(t, syscall.Kill(-busy.Process.Pid, syscall.SIGKILL))
+	_ = busy.Wait()
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "the lowest load is sustained: generator: ")
+}

@@ -1,0 +1,119 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// hangUp sends the signal twice: the kernel and the shell may both do it, which must kill nothing.
+func (r *soakRun) hangUp() {
+	r.t.Helper()
+	for range 2 {
+		require.NoError(r.t, r.cmd.Process.Signal(syscall.SIGHUP))
+	}
+}
+
+// It ended without a verdict.
+func TestAClosedTerminalStopsInOrderAndIsInvalid(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	r.holding("20")
+	r.hangUp()
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "stopped by a signal")
+	require.FileExists(t, r.dir.Path(results.PageFile))
+	nothingRuns(t, m)
+}
+
+func TestUnderNohupASoakGoesOn(t *testing.T) {
+	t.Parallel()
+	r := beginWith(t, t.TempDir(), []string{"nohup"}, nil, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	r.holding("20")
+	r.hangUp()
+	require.Equal(t, verdict.Pass, r.judged().Verdict, r.out.String())
+}
+
+// terminal is a pseudo terminal: what a window is to its programs.
+func terminal(t *testing.T) (window, program *os.File) {
+	t.Helper()
+	window, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		untested.Skip(t, "there is no pseudo terminal here: "+err.Error())
+	}
+	require.NoError(t, unix.IoctlSetPointerInt(int(window.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(window.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	return window, program
+}
+
+// The real thing, with the progress line on it: everything that is written fails from then on.
+func TestAWindowThatIsClosedLeavesAVerdict(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	window, program := terminal(t)
+	r := prepare(t, t.TempDir(), nil, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = program, program, program
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	r.start()
+	require.NoError(t, program.Close())
+	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	buffer := make([]byte, 1<<10)
+	_, err := window.Read(buffer)
+	require.NoError(t, err)
+	require.NoError(t, window.Close())
+	require.Equal(t, verdict.Invalid, r.judged().Verdict)
+	require.FileExists(t, r.dir.Path(results.PageFile))
+	nothingRuns(t, m)
+}
+
+// `soak run | head -1`: the kernel ended it at its next line.
+func TestAReaderThatGoesAwayChangesNothing(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")
+	r.cmd.Stdout, r.cmd.Stderr = write, write
+	r.start()
+	require.NoError(t, write.Close())
+	_, err = read.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NoError(t, read.Close())
+	require.Equal(t, verdict.Pass, r.judged().Verdict)
+}
+
+// The folder of sockets of a soak that was killed stayed for ever.
+func TestTheNextSoakRemovesWhatAKilledOneLeft(t *testing.T) {
+	t.Parallel()
+	m, tmp := mark(t), t.TempDir()
+	env := []string{m, "TMPDIR=" + tmp}
+	folders := func() []string {
+		all, err := filepath.Glob(filepath.Join(tmp, "soak-*"))
+		require.NoError(t, err)
+		return all
+	}
+	killed := begin(t, env, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	require.NoError(t, killed.cmd.Process.Kill())
+	_ = killed.cmd.Wait()
+	nothingRuns(t, m)
+	require.Len(t, folders(), 1)
+	next := begin(t, env, "--connections", "10", "--seconds", "8", "--noop-interval", "1")
+	require.Equal(t, verdict.Pass, next.judged().Verdict, next.out.String())
+	require.Empty(t, folders())
+}

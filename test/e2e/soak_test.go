@@ -1,0 +1,235 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func TestSoak(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "--connections", "100", "--seconds", "20", "--noop-interval", "1", "--runners", "2", "--prefix", "e2e-")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, verdict.Connections{Planned: 100, Opened: 100, Completed: 100}, v.Connections)
+	require.EqualValues(t, 1500, v.Noops.Floor)
+	require.InDelta(t, 1500, v.Noops.Expected, 100, "each connection owes floor(held / interval), or one more")
+	require.Equal(t, v.Noops.Expected, v.Noops.Received)
+	require.True(t, v.Server.Known)
+	require.True(t, v.Server.Agrees)
+	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.Positive(t, v.Resources.BackendRSSMax)
+	require.Positive(t, v.Resources.RunnerRSSMax)
+	require.Positive(t, v.ConnectMS.P50)
+	require.NotNil(t, v.LatencyMS)
+	require.Equal(t, "send", v.LatencyMS.Above)
+	for _, c := range v.Checks {
+		require.EqualValues(t, 100, c.Passes, c.Name)
+	}
+
+	for _, name := range []string{
+		results.PlanFile, results.LedgerFile, results.PageFile, "report.md", "report.txt", "connections.csv", "series.csv", "k6-runner-1.log", "k6-runner-2.log",
+	} {
+		require.FileExists(t, r.dir.Path(name))
+	}
+	require.FileExists(t, filepath.Join(filepath.Dir(string(r.dir)), "latest", results.VerdictFile))
+	f, err := os.Open(r.dir.Path("connections.csv"))
+	require.NoError(t, err)
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, rows, 101)
+	text, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
+	}
+	requireContract(t, r.dir)
+}
+
+// requireContract checks the fields that others read in verdict.json, by name.
+func requireContract(t *testing.T, dir results.Dir) {
+	t.Helper()
+	b, err := os.ReadFile(dir.Path(results.VerdictFile))
+	require.NoError(t, err)
+	var v map[string]any
+	require.NoError(t, json.Unmarshal(b, &v))
+	for group, fields := range map[string][]string{
+		"plan":        {"connections", "seconds", "noop_interval_s", "runners", "backend_url"},
+		"connections": {"planned", "opened", "completed", "refused", "dropped", "reconnected"},
+		"noops":       {"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late"},
+		"lateness_ms": {"p50", "p95", "p99", "max"},
+		"connect_ms":  {"p50", "p99", "max"},
+		"server":      {"sent", "agrees"},
+		"resources":   {"backend_rss_max_bytes", "backend_cpu_avg_percent", "runner_rss_max_bytes"},
+	} {
+		object, ok := v[group].(map[string]any)
+		require.True(t, ok, group)
+		for _, f := range fields {
+			require.Contains(t, object, f, group)
+		}
+	}
+	for _, f := range []string{"schema", "testid", "verdict", "reasons"} {
+		require.Contains(t, v, f)
+	}
+}
+
+// cleanRuns is how many clean runs in a row must pass; make calibrate asks for more.
+func cleanRuns(t *testing.T) int {
+	n, err := strconv.Atoi(os.Getenv("CLEAN_RUNS"))
+	if err != nil {
+		return 20
+	}
+	t.Logf("%d clean runs", n)
+	return n
+}
+
+// A false FAIL is the second worst bug. These run beside all other tests, on busy cores.
+func TestCleanRunsPassInARow(t *testing.T) {
+	t.Parallel()
+	for range cleanRuns(t) {
+		r := begin(t, nil, "--connections", "100", "--seconds", "10", "--noop-interval", "1")
+		v := r.judged()
+		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+		require.Zero(t, v.Noops.Missed)
+	}
+}
+
+func TestManyConnectionsPerVU(t *testing.T) {
+	t.Parallel()
+	v := begin(t, nil, "--connections", "95", "--connections-per-vu", "10", "--seconds", "10", "--noop-interval", "1", "--runners", "3").judged()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, 95, v.Connections.Completed)
+}
+
+func TestWithoutNginx(t *testing.T) {
+	t.Parallel()
+	v := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--no-nginx", "--runners", "1").judged()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+}
+
+func TestAKilledRunnerIsInvalid(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	await(t, "the runners hold streams", func() bool {
+		return strings.Contains(r.log("k6-runner-1.log", "backend.log"), "listening") && len(runnersOf(m)) == 2
+	})
+	require.NoError(t, syscall.Kill(runnersOf(m)[0], syscall.SIGKILL))
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "killed")
+}
+
+func (r *soakRun) log(names ...string) (all string) {
+	for _, n := range names {
+		b, err := os.ReadFile(r.dir.Path(n))
+		if err == nil {
+			all += string(b)
+		}
+	}
+	return all
+}
+
+// runnersOf are the k6 processes of a run.
+func runnersOf(mark string) (pids []int) {
+	for _, pid := range processes(mark) {
+		line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+		if err == nil && strings.Contains(string(line), "--execution-segment") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func TestCtrlCStopsInOrderAndIsInvalid(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	started := time.Now()
+	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
+	v := r.judged()
+	require.Less(t, time.Since(started), 40*time.Second)
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "stopped by a signal")
+	nothingRuns(t, m)
+}
+
+func TestASecondCtrlCKills(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	for _, pid := range runnersOf(m) {
+		require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP)) // they will not stop in order
+	}
+	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
+	await(t, "the first is heard", func() bool { return strings.Contains(r.out.String(), "stopping") })
+	require.NoError(t, r.cmd.Process.Signal(os.Interrupt))
+	require.Equal(t, 2, r.end())
+	nothingRuns(t, m)
+}
+
+func TestAKilledSoakLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "20", "--seconds", "60", "--noop-interval", "1")
+	await(t, "the runners run", func() bool { return len(runnersOf(m)) == 2 })
+	require.NoError(t, r.cmd.Process.Kill())
+	_ = r.cmd.Wait()
+	nothingRuns(t, m)
+}
+
+func TestThePlanAsTypedInTheDesign(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=1")
+	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests/sse/connectionTest.js"),
+		"--vus", "60", "--iterations", "60", "--duration", "60m",
+		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=10", "--env", "PREFIX=laptop-a-").CombinedOutput()
+	require.NoError(t, err, string(out))
+	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
+		require.Contains(t, string(out), "✓ "+name)
+	}
+	require.Contains(t, string(out), "180 out of 180")
+}
+
+func TestPortableScript(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=1")
+	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", filepath.Join(root, "load-tests/sse/portable.js"),
+		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=10", "--env", "CONNECTIONS=30").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "90 out of 90")
+}
+
+func TestPortableScriptFindsALoss(t *testing.T) {
+	t.Parallel()
+	url := backend(t, "NOOP_INTERVAL=1", "BACKEND_FAULT=stall:noop=2")
+	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", "--quiet", filepath.Join(root, "load-tests/sse/portable.js"),
+		"--env", "BACKEND_URL="+url, "--env", "NOOP_INTERVAL=1", "--env", "SECONDS=12", "--env", "CONNECTIONS=30").CombinedOutput()
+	require.Error(t, err, string(out))
+	require.Contains(t, string(out), "✗ Received all messages")
+}
+
+// The segments that soak gives its runners have to be ones that merge accepts.
+func TestSegmentsTile(t *testing.T) {
+	require.Equal(t, "0:1", runners.Segment(1, 1))
+	require.Equal(t, "1/3:2/3", runners.Segment(2, 3))
+	require.Equal(t, "0,1/3,2/3,1", runners.Sequence(3))
+}

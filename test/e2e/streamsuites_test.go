@@ -1,0 +1,89 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func TestChurn(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "churn", "--seed", "7")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Greater(t, v.Connections.Planned, 100, "lives")
+	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
+	require.Positive(t, v.Noops.Received)
+	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.Len(t, section(v, "Lives by length").Rows, 4)
+	require.Len(t, section(v, "The backend, early and late").Rows, 4)
+}
+
+func TestChurnFindsTheLifeThatLostANoop(t *testing.T) {
+	t.Parallel()
+	r := begin(t, []string{"BACKEND_FAULT=drop:noop=2"}, "churn", "--profile", "smoke", "--mean-hold", "5", "--runners", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.EqualValues(t, 1, v.Noops.Missed, reasons(v))
+	require.Regexp(t, `churn-\d+ missed noop 2`, reasons(v))
+}
+
+// patient keeps a test beside many others from finding the limit of this machine.
+var patient = []string{"--late-ms", "20000"}
+
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "capacity", patient...)
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Len(t, section(v, "Steps").Rows, 3)
+	require.Contains(t, factOf(v, "breaks"), "not reached: 150 connections")
+}
+
+func TestCapacityFindsTheLimit(t *testing.T) {
+	t.Parallel()
+	r := begin(t, []string{"MAX_CONNECTIONS=120"}, append([]string{"capacity", "--profile", "smoke"}, patient...)...)
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Contains(t, factOf(v, "breaks"), "between 100 and 150 connections (30 connects failed")
+	require.Equal(t, []string{"conservative", "2.5×", "40"}, section(v, "Recommended maximum loads").Rows[0][:3])
+
+	r = begin(t, []string{"MAX_CONNECTIONS=30"}, append([]string{"capacity", "--profile", "smoke"}, patient...)...)
+	require.Equal(t, verdict.Fail, r.judged().Verdict, "not even the first step: %s", r.out.String())
+}
+
+func TestFanout(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "fanout")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams, and 5 to 60")
+	require.Equal(t, v.Noops.Received+400, v.Server.Sent, "messages are in the books of both sides")
+}
+
+// One subscriber gets the second broadcast twice, another one never: together they have as many as
+// there should be.
+func TestFanoutCountsSubscribersAndNotDeliveries(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(&foreign{interval: time.Second, streams: map[string]chan struct{}{}, copies: func(id string, broadcast int) int {
+		switch {
+		case broadcast == 2 && id == "fanout-3":
+			return 2
+		case broadcast == 2 && id == "fanout-4":
+			return 0
+		}
+		return 1
+	}})
+	defer server.Close()
+	v := begin(t, nil, "fanout", "--profile", "smoke", "--levels", "20", "--delivery-seconds", "2", "--backend-url", server.URL).judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "99 of 100 deliveries arrived in time")
+	require.Contains(t, reasons(v), "1 deliveries were of a broadcast that the subscriber already had")
+	require.Equal(t, []uint64{0, 0}, []uint64{v.Noops.Missed, v.Noops.Duplicated}, reasons(v))
+}

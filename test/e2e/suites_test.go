@@ -1,0 +1,147 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// passes runs a suite's smoke profile against what soak starts itself. On a busy machine a figure
+// may be the generator's, which is a warning; a failure would be ours.
+func passes(t *testing.T, name string) *verdict.Verdict {
+	t.Helper()
+	r := smoke(t, name)
+	v := r.judged()
+	require.NotEqual(t, verdict.Fail, v.Verdict, r.out.String())
+	require.FileExists(t, r.dir.Path("report.html"))
+	text, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		require.LessOrEqual(t, len([]rune(strings.TrimSuffix(line, "\n"))), 80, line)
+	}
+	return v
+}
+
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "burst")
+	rows := section(v, "Bursts").Rows
+	require.Len(t, rows, 2)
+	require.Equal(t, "100", rows[1][0])
+	require.Equal(t, "good", rows[1][6], "health after it")
+}
+
+func TestAServiceThatABurstBreaksForGood(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int64
+	url := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		if seen.Add(1) <= 60 {
+			return false
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		return true
+	})
+	v := smoke(t, "burst", "--backend-url", url).judged()
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "after burst-100 the health check was not answered well")
+	require.Contains(t, factOf(v, "breaks"), "between 20 and 100 requests at once")
+}
+
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "upload")
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, []string{"9 of 9 uploads arrived whole"}, v.Reasons)
+}
+
+func TestAnUploadOfWhichAByteIsChangedIsNoticed(t *testing.T) {
+	t.Parallel()
+	var uploads atomic.Int64
+	url := plainServices(t, func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost && uploads.Add(1) == 5 {
+			body, _ := io.ReadAll(r.Body)
+			body[len(body)/2] ^= 1
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
+		return false
+	})
+	v := smoke(t, "upload", "--backend-url", url).judged()
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "6 × 1 MB in parallel: 5 of 6 arrived whole (wrong answer)")
+}
+
+func TestThroughput(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "throughput")
+	require.Len(t, section(v, "By endpoint").Rows, 7)
+	require.Len(t, section(v, "By requests at a time").Rows, 3)
+	require.Len(t, section(v, "By number of requests").Rows, 2)
+	for _, row := range section(v, "By endpoint").Rows {
+		require.Equal(t, "0", row[3], "wrong answers of %s", row[0])
+	}
+}
+
+func TestCompareOneBackendWithACluster(t *testing.T) {
+	t.Parallel()
+	v := passes(t, "compare")
+	rows := section(v, "Answers by server").Rows
+	require.Len(t, rows, 4, "one, and three")
+	for i, row := range rows[1:] {
+		require.Equal(t, []string{"cluster", fmt.Sprintf("backend-%d", i+1)}, row[:2])
+		require.Regexp(t, `^3[0-9]\.`, row[3], "a third of the answers")
+	}
+	require.NotEmpty(t, factOf(v, "deploy"))
+}
+
+func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	cluster := plainServices(t, func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("X-Server", []string{"backend-1", "backend-3"}[asked.Add(1)%2]) // evenly, and backend-2 is not there
+		return false
+	})
+	v := smoke(t, "compare", "--backend-url", plainServices(t, nil), "--cluster-url", cluster).judged()
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "only 2 of the 3 servers of the cluster answered (backend-1, backend-3)")
+	require.Contains(t, factOf(v, "deploy"), "neither yet")
+
+	v = smoke(t, "compare", "--backend-url", plainServices(t, nil), "--cluster-url", cluster, "--cluster-size", "2").judged()
+	require.NotContains(t, reasons(v), "servers of the cluster")
+}
+
+func TestCompareNamesAMemberThatDies(t *testing.T) {
+	t.Parallel()
+	mark := mark(t)
+	r := begin(t, []string{mark}, "compare", "--profile", "smoke", "--level-requests", "2000")
+	var member int
+	await(t, "the second backend of the cluster", func() bool {
+		for _, pid := range processes(mark) {
+			environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+			if err == nil && bytes.Contains(environ, []byte("SERVER_NAME=backend-2")) {
+				member = pid
+			}
+		}
+		return member != 0
+	})
+	await(t, "requests of the runners", func() bool {
+		text, err := os.ReadFile(r.dir.Path(results.ResourcesFile))
+		return err == nil && bytes.Contains(text, []byte("backend_service_requests"))
+	})
+	require.NoError(t, syscall.Kill(member, syscall.SIGKILL))
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "backend-2-cluster died")
+}

@@ -1,0 +1,188 @@
+//go:build stack
+
+// Package stack starts the stack of compose.yaml for real, soaks it and takes it down.
+package stack
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/offline"
+)
+
+const (
+	root    = "../.."
+	project = "sse-soak-test"
+	version = "v0-tested" // what the backend's image is to call itself
+)
+
+// internalPorts are those of the services on the loopback interface.
+var internalPorts = []string{"3000", "9090", "9100", "9113", "9145", "9180"}
+
+// A stack is one that runs, from start to the end of the test.
+type stack struct {
+	t       *testing.T
+	env     map[string]string
+	file    string // of env
+	grafana bool   // the real image is here
+	url     string // what clients use, by an address of this host that is not loopback
+}
+
+// start makes images and settings, and starts all services.
+func start(t *testing.T, settings map[string]string) *stack {
+	t.Helper()
+	offline.NeedDocker(t, "compose")
+	for _, port := range internalPorts {
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		require.NoError(t, err, "the stack needs this port on this machine")
+		require.NoError(t, l.Close())
+	}
+	s := &stack{t: t, env: map[string]string{}, file: filepath.Join(t.TempDir(), ".env")}
+	run(t, time.Minute, "infra/compose/env", s.file)
+	text, err := os.ReadFile(s.file)
+	require.NoError(t, err)
+	for _, line := range strings.Split(string(text), "\n") {
+		if name, value, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") {
+			s.env[name] = value
+		}
+	}
+	port := free(t)
+	s.set(map[string]string{"HTTP_PORT": port, "NOFILE": "20000", "VERSION": version})
+	s.set(settings)
+	s.url = "http://" + net.JoinHostPort(ownAddress(t), port)
+
+	if s.grafana = offline.Images(t, root, s.file); !s.grafana {
+		// The classic builder needs no registry to look at images that are here.
+		t.Setenv("DOCKER_BUILDKIT", "0")
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(s.compose("ps", "-a") + s.compose("logs", "--tail", "40"))
+		}
+		s.down()
+	})
+	// Both images come from one build, which is made once if they are not asked for at once.
+	t.Logf("the backend's image is built in %v, nginxconf's in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
+	s.up()
+	return s
+}
+
+// set changes settings in .env.
+func (s *stack) set(settings map[string]string) {
+	var b strings.Builder
+	for name, value := range settings {
+		s.env[name] = value
+	}
+	for name, value := range s.env {
+		fmt.Fprintf(&b, "%s=%s\n", name, value)
+	}
+	require.NoError(s.t, os.WriteFile(s.file, []byte(b.String()), 0o600))
+}
+
+// up starts what does not run yet and waits until it is healthy.
+func (s *stack) up() {
+	s.t.Helper()
+	args := []string{"up", "-d", "--wait", "--wait-timeout", "180", "--quiet-pull"}
+	if !s.grafana {
+		args = append(args, "--pull", "never", "--scale", "grafana=0")
+	}
+	s.t.Logf("up and healthy in %v", s.timed(args...))
+}
+
+func (s *stack) timed(args ...string) time.Duration {
+	s.t.Helper()
+	begun := time.Now()
+	s.compose(args...)
+	return time.Since(begun).Round(100 * time.Millisecond)
+}
+
+// compose runs docker compose on this stack.
+func (s *stack) compose(args ...string) string {
+	s.t.Helper()
+	return run(s.t, 15*time.Minute, "docker", append([]string{"compose", "-p", project, "--env-file", s.file}, args...)...)
+}
+
+// down takes all away, and asserts that nothing is left.
+func (s *stack) down() {
+	s.compose("--profile", "*", "down", "-v", "--remove-orphans", "--timeout", "10")
+	for _, kind := range [][]string{{"ps", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
+		left := run(s.t, time.Minute, "docker", append(kind, "--filter", "label=com.docker.compose.project="+project)...)
+		require.Empty(s.t, strings.TrimSpace(left), "docker %v", kind)
+	}
+	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {
+		l, err := net.Listen("tcp", ":"+port)
+		require.NoError(s.t, err, "something still listens")
+		require.NoError(s.t, l.Close())
+	}
+}
+
+// run runs a command in the repository and returns what it says. Settings come from files only.
+func run(t *testing.T, patience time.Duration, name string, args ...string) string {
+	t.Helper()
+	return runWith(t, patience, nil, name, args...)
+}
+
+func runWith(t *testing.T, patience time.Duration, env []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	if strings.Contains(name, "/") {
+		path, err := filepath.Abs(filepath.Join(root, name))
+		require.NoError(t, err)
+		cmd.Path, cmd.Err = path, nil
+	}
+	cmd.Dir = root
+	cmd.Env = append([]string(nil), env...)
+	for _, v := range os.Environ() {
+		switch name, _, _ := strings.Cut(v, "="); name {
+		case "CONNECTIONS", "NOOP_INTERVAL", "BACKEND_TOKEN", "COMPOSE_PROFILES", "SECONDS", "RUNNERS", "BACKEND_URL", "PREFIX", "OUT":
+		default:
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Run(), "%s %s\n%s", name, strings.Join(args, " "), &out)
+	return out.String()
+}
+
+// free is a port that nobody listens on, below those that the kernel gives to others meanwhile.
+func free(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20000 + rand.IntN(10000))
+		if l, err := net.Listen("tcp", ":"+port); err == nil {
+			require.NoError(t, l.Close())
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
+}
+
+// ownAddress is an address of this host as others see it.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && !ip.IP.IsLoopback() {
+			return ip.IP.String()
+		}
+	}
+	t.Fatal("this machine has no address but loopback")
+	return ""
+}

@@ -1,0 +1,263 @@
+//go:build stack
+
+package stack
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/tools/dashboards/query"
+)
+
+func TestStack(t *testing.T) {
+	s := start(t, map[string]string{"CONNECTIONS": "500", "NOOP_INTERVAL": "1"})
+	s.isClosedToStrangers()
+	s.isConfined()
+	s.saysItsVersion()
+	s.isScraped(1)
+	s.passesASoak()
+	s.showsContainers()
+	s.keepsWhatK6Writes()
+	s.logsInJSON()
+	s.survivesARestartOfTheBackend()
+	s.becomesACluster()
+}
+
+// isClosedToStrangers: one port is open to the outside, and on it only what is for everyone.
+func (s *stack) isClosedToStrangers() {
+	for _, path := range []string{"/metrics", "/event/ledger", "/fault", "/nginx-status", "/backend-1/metrics", "/prometheus/metrics"} {
+		status, body := s.ask(http.MethodGet, path, "")
+		require.Equal(s.t, http.StatusUnauthorized, status, "%s: %s", path, body)
+	}
+	for _, path := range []string{"/metrics", "/event/ledger"} {
+		status, body := s.ask(http.MethodGet, path, s.env["BACKEND_TOKEN"])
+		require.Equal(s.t, http.StatusOK, status, "%s: %s", path, body)
+	}
+	host := ownAddress(s.t)
+	for _, port := range internalPorts {
+		conn, err := net.DialTimeout("tcp", net.JoinHostPort(host, port), time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		require.Error(s.t, err, "port %s is open to the outside", port)
+	}
+	if s.grafana {
+		status, body := s.ask(http.MethodGet, "/grafana/api/datasources/uid/prometheus", "")
+		require.Equal(s.t, http.StatusUnauthorized, status, body)
+		status, body = s.ask(http.MethodGet, "/grafana/api/datasources/uid/prometheus/health", "admin:"+s.env["GRAFANA_PASSWORD"])
+		require.Equal(s.t, http.StatusOK, status, body)
+	}
+}
+
+// isConfined: what compose.yaml says of every service is what Docker runs.
+func (s *stack) isConfined() {
+	names := strings.Fields(run(s.t, time.Minute, "docker", "ps", "-a", "--format", "{{.Names}}", "--filter", "label=com.docker.compose.project="+project))
+	require.GreaterOrEqual(s.t, len(names), 7)
+	var containers []struct {
+		Name       string
+		HostConfig struct {
+			Memory         int64
+			ReadonlyRootfs bool
+			CapDrop        []string
+			SecurityOpt    []string
+			RestartPolicy  struct{ Name string }
+			LogConfig      struct{ Config map[string]string }
+			Ulimits        []struct{ Name string }
+			Sysctls        map[string]string
+		}
+	}
+	text := run(s.t, time.Minute, "docker", append([]string{"inspect"}, names...)...)
+	require.NoError(s.t, json.Unmarshal([]byte(text), &containers))
+	for _, c := range containers {
+		name, limits := strings.TrimPrefix(c.Name, "/"+project+"-"), c.HostConfig
+		require.True(s.t, limits.ReadonlyRootfs, name)
+		require.Positive(s.t, limits.Memory, name)
+		require.Equal(s.t, []string{"ALL"}, limits.CapDrop, name)
+		require.Contains(s.t, limits.SecurityOpt, "no-new-privileges:true", name)
+		require.Equal(s.t, map[string]string{"max-size": "20m", "max-file": "5"}, limits.LogConfig.Config, "%s: logs are rotated", name)
+		if !strings.HasPrefix(name, "nginxconf") {
+			require.Equal(s.t, "unless-stopped", limits.RestartPolicy.Name, name)
+		}
+		if strings.HasPrefix(name, "nginx-1") || strings.HasPrefix(name, "backend") {
+			require.NotEmpty(s.t, limits.Ulimits, "%s: open files", name)
+		}
+		if strings.HasPrefix(name, "backend") {
+			require.Equal(s.t, "8192", limits.Sysctls["net.core.somaxconn"], name)
+		}
+	}
+}
+
+// saysItsVersion: the image does not come from nowhere.
+func (s *stack) saysItsVersion() {
+	status, body := s.ask(http.MethodGet, "/healthz", "")
+	require.Equal(s.t, http.StatusOK, status)
+	require.Contains(s.t, body, `"version":"`+version+`"`)
+}
+
+// isScraped: Prometheus has all it is to have, from that many backends.
+func (s *stack) isScraped(backends int) {
+	jobs := map[string]int{"backend": backends, "nginx": 1, "node": 1, "cadvisor": 1, "prometheus": 1}
+	if s.grafana {
+		jobs["grafana"] = 1
+	}
+	for job, n := range jobs {
+		await(s.t, "no data of "+job, func() bool { return s.value(fmt.Sprintf(`count(up{job=%q} == 1)`, job)) == fmt.Sprint(n) })
+	}
+	for _, expr := range []string{
+		`backend_max_connections{instance="backend-1"}`, `nginx_connections_active`, `node_netstat_TcpExt_ListenOverflows`,
+		`node_tcp_connection_states{state="established"}`, `instance:backend_fds:ratio{instance="backend-1"}`,
+		`count(container_memory_working_set_bytes{name=~".*backend-1.*"})`,
+	} {
+		await(s.t, "no data for "+expr, func() bool { return s.value(expr) != "" })
+	}
+}
+
+// remoteWrite lets k6 write to the stack's Prometheus, through nginx.
+func (s *stack) remoteWrite(more ...string) []string {
+	return append(more, "K6_PROMETHEUS_RW_SERVER_URL="+s.url+"/prometheus/api/v1/write", "K6_PROMETHEUS_RW_USERNAME=prometheus",
+		"K6_PROMETHEUS_RW_PASSWORD="+s.env["PROMETHEUS_PASSWORD"])
+}
+
+// passesASoak: 200 streams of two runners for 30 s through the port that is open to the outside.
+func (s *stack) passesASoak() {
+	out := s.t.TempDir()
+	said := runWith(s.t, 3*time.Minute, s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"]), "bin/soak", "run", "--backend-url", s.url,
+		"--connections", "200", "--seconds", "30", "--noop-interval", "1", "--runners", "2", "--out", out, "--testid", "stack")
+	s.t.Log(said)
+	b, err := os.ReadFile(results.Dir(filepath.Join(out, "stack")).Path(results.VerdictFile))
+	require.NoError(s.t, err)
+	var v verdict.Verdict
+	require.NoError(s.t, json.Unmarshal(b, &v))
+	require.Zero(s.t, v.Verdict.ExitCode(), said)
+	require.NotZero(s.t, v.Server.Sent, "the server's ledger was not asked for")
+	require.True(s.t, v.Server.Agrees)
+	require.NotEmpty(s.t, s.value(`max_over_time(backend_streams_open{instance="backend-1"}[5m]) >= 200`), "Prometheus saw the streams")
+	for expr, want := range map[string]string{
+		`sum(k6_soak_noops_total{testid="stack"})`: fmt.Sprint(v.Noops.Received), `max(k6_soak_streams_planned{testid="stack"})`: "200",
+		`sum(k6_soak_streams_completed{testid="stack"})`: "200", `sum(k6_soak_noops_missed{testid="stack"})`: "0",
+	} {
+		await(s.t, expr+" is not "+want, func() bool { return s.value(expr) == want })
+	}
+}
+
+// showsContainers: the panels about containers have data here; dashboards-test starts none.
+func (s *stack) showsContainers() {
+	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
+	require.NoError(s.t, err)
+	prometheus := query.Prometheus("http://127.0.0.1:9090/prometheus")
+	w := query.Window{From: time.Now().Add(-time.Minute), To: time.Now(), Step: 5 * time.Second}
+	asked := 0
+	for _, board := range boards {
+		for _, panel := range board.Panels {
+			for _, q := range panel.Queries {
+				if board.Name == "k6" || !strings.Contains(q.Expr, "container_") { // k6 runs in none here
+					continue
+				}
+				got, err := prometheus.Range(context.Background(), w.Fill(q.Expr, map[string]string{"instance": ".*"}), w)
+				require.NoError(s.t, err)
+				require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, panel.Title, q.Expr)
+				asked++
+			}
+		}
+	}
+	require.Positive(s.t, asked)
+}
+
+// keepsWhatK6Writes: k6, as from a laptop and without the token, with its metrics sent to Prometheus.
+func (s *stack) keepsWhatK6Writes() {
+	runWith(s.t, 2*time.Minute, s.remoteWrite("K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max", "K6_NO_USAGE_REPORT=true"), "bin/k6", "run", "--quiet", "--out", "experimental-prometheus-rw", "--tag", "testid=laptop", "load-tests/sse/connectionTest.js",
+		"--vus", "5", "--iterations", "5", "--duration", "60s", "--env", "BACKEND_URL="+s.url, "--env", "NOOP_INTERVAL=1",
+		"--env", "SECONDS=15", "--env", "PREFIX=laptop-a-")
+	await(s.t, "no metrics of k6", func() bool { return s.value(`sum(k6_sse_connection_opened_total{testid="laptop"})`) == "5" })
+	require.Equal(s.t, "1", s.value(`min(k6_checks_rate{testid="laptop"})`))
+	require.NotEmpty(s.t, s.value(`k6_sse_connecting_p99{testid="laptop"}`))
+	require.NotEmpty(s.t, s.value(`testid:k6_streams:held{testid="laptop"}`), "the recording rules see it")
+}
+
+// logsInJSON: nginx started without complaint, and its log can be read by machines.
+func (s *stack) logsInJSON() {
+	await(s.t, "the log does not tell of the streams of both runs", func() bool {
+		streams := 0
+		for _, line := range strings.Split(run(s.t, time.Minute, "docker", "logs", project+"-nginx-1"), "\n") {
+			require.NotRegexp(s.t, `\[(alert|emerg|crit)\]`, line)
+			if !strings.Contains(line, `"uri":"/event/connect"`) {
+				continue
+			}
+			var entry struct{ Status int }
+			require.NoError(s.t, json.Unmarshal([]byte(line), &entry), line)
+			require.Equal(s.t, http.StatusOK, entry.Status)
+			streams++
+		}
+		return streams == 205
+	})
+}
+
+// survivesARestartOfTheBackend: nginx finds it again without being touched.
+func (s *stack) survivesARestartOfTheBackend() {
+	require.NoError(s.t, s.noop("before"))
+	s.compose("restart", "backend-1")
+	await(s.t, "the backend is not ready after its restart", func() bool { status, _ := s.ask(http.MethodGet, "/readyz", ""); return status == http.StatusOK })
+	require.NoError(s.t, s.noop("after"))
+}
+
+// noop opens a stream and waits for its first event.
+func (s *stack) noop(id string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/event/connect?id="+id, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("connect: %s", resp.Status)
+	}
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if lines.Text() == "data: 0" {
+			return nil
+		}
+	}
+	return fmt.Errorf("no noop came on %s", id)
+}
+
+// becomesACluster: with three backends, each id connects to one and ends at the same.
+func (s *stack) becomesACluster() {
+	s.set(map[string]string{"COMPOSE_PROFILES": "cluster"})
+	s.up()
+	s.isScraped(3)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const streams = 60
+	for n := range streams {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/event/connect?id=c-%d", s.url, n), nil)
+		require.NoError(s.t, err)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(s.t, err)
+		defer resp.Body.Close()
+		require.Equal(s.t, http.StatusOK, resp.StatusCode)
+	}
+	await(s.t, "not all backends hold streams", func() bool {
+		return s.value(`sum(backend_streams_open)`) == fmt.Sprint(streams) && s.value(`count(backend_streams_open > 0)`) == "3"
+	})
+	for n := range streams {
+		status, body := s.ask(http.MethodDelete, fmt.Sprintf("/event/forcedisconnect?id=c-%d", n), "")
+		require.Equal(s.t, http.StatusOK, status, body)
+	}
+}

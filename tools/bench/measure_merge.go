@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+const (
+	limitMergeSeconds = 30
+	limitMergeMB      = 1000
+)
+
+// measureMerge makes the files of a large run of an hour and has `soak merge` judge it.
+func measureMerge(ctx context.Context, o *options) ([]Figure, error) {
+	dir, err := o.folder("merge")
+	if err != nil {
+		return nil, err
+	}
+	p := plan.Default()
+	p.TestID, p.Prefix, p.BackendURL, p.Runners = "merge", "soak-", "http://127.0.0.1:1", o.size.shards
+	p.Connections = p.Runners * o.size.ledgers
+	p.ConnectionsPerVU = p.Density()
+	began := time.Now()
+	if err := writeRun(ctx, results.Dir(dir), p); err != nil {
+		return nil, err
+	}
+	o.say("the files took %v", time.Since(began).Round(time.Second))
+	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "soak"), "merge", dir)
+	began = time.Now()
+	text, err := cmd.CombinedOutput()
+	wall := time.Since(began)
+	if err != nil {
+		return nil, fmt.Errorf("soak merge: %w\n%s", err, text)
+	}
+	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return nil, errors.New("soak merge: the system does not say what it took")
+	}
+	what := fmt.Sprintf("`soak merge` of %d shards of an hour with %d ledgers each and the backend's ledger of %d ids, all reports included; the verdict is pass",
+		p.Runners, o.size.ledgers, p.Connections)
+	return []Figure{
+		single("merge, wall time", "s", wall.Seconds()).limited(limitMergeSeconds).means(what),
+		single("merge, CPU", "s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()).means("user and system time of the same"),
+		single("merge, largest RSS", "MB", float64(usage.Maxrss)/1024).limited(limitMergeMB).means("of the same"), // Maxrss is in KiB
+	}, nil
+}
+
+// writeRun writes what a run leaves in its folder, as it is after an hour without a fault.
+func writeRun(ctx context.Context, d results.Dir, p plan.Plan) error {
+	if err := os.MkdirAll(d.Path(results.ShardsDir), 0o755); err != nil {
+		return err
+	}
+	started := time.Unix(1_800_000_000, 0)
+	for n := 1; n <= p.Runners && ctx.Err() == nil; n++ {
+		s := hourOf(p, n, started)
+		if err := shard.Write(d.Path(filepath.Join(results.ShardsDir, shard.FileName(s.Runner))), s); err != nil {
+			return err
+		}
+	}
+	sent := p.NoopsPerConnection()
+	return errors.Join(
+		ctx.Err(), d.WriteJSON(results.PlanFile, p), d.WriteJSON(results.RunFile, results.Run{OneClock: true}),
+		d.Write(results.LedgerFile, func(w io.Writer) error {
+			for n := range p.Connections {
+				if _, err := fmt.Fprintf(w, `{"id":%q,"open":false,"first":1,"last":%d,"sent":%[2]d,"slow":false}`+"\n", p.DeviceID(n), sent); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+}
+
+// hourOf is the shard of one runner.
+func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
+	r := rand.New(rand.NewPCG(1, uint64(runner))) // the same files every time
+	s := &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+		Runner: shard.Runner{
+			TestID: p.TestID, Index: runner, Segment: runners.Segment(runner, p.Runners), Script: "connectionTest.js", State: shard.Finished,
+			StartedUS: started.UnixMicro(), EndedUS: started.Add(time.Hour).UnixMicro(), Checkpoints: 121,
+		},
+	}
+	noops, held := p.NoopsPerConnection(), p.PerRunner()
+	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
+		s.Checks = append(s.Checks, shard.Check{Name: name, Passes: int64(held)})
+	}
+	for i := range held {
+		connect := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
+		s.Connect.Record(connect)
+		c := ledger.Record{
+			ID: p.DeviceID((runner-1)*held + i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
+			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Received: uint64(noops), Last: uint64(noops), Numberings: 1,
+			MaxGap: p.Interval() + connect, MaxLateness: connect,
+		}
+		if i%10 == 0 {
+			c.Late = 1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: time.Minute, Lateness: 2 * time.Second}}
+		}
+		s.Connections = append(s.Connections, c)
+	}
+	width := int64(shard.BucketWidth / time.Second)
+	bucket := shard.NewHistogram()
+	for at := started.Unix() / width * width; at < started.Add(time.Hour).Unix(); at += width {
+		bucket.Reset()
+		for range held / 3 {
+			bucket.Record(time.Duration(r.ExpFloat64() * float64(2*time.Millisecond)))
+		}
+		s.Lateness.Merge(bucket)
+		s.Series = append(s.Series, shard.Bucket{
+			Unix: at, Open: held, Noops: held / 3, RSS: 80 << 20, CPUPercent: 3, Goroutines: 100, Lateness: bucket.Pack().Fold(),
+		})
+	}
+	return s
+}

@@ -1,0 +1,84 @@
+package dashboards
+
+import (
+	"encoding/json"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+)
+
+// A note is an annotation: a band on every graph, and what one reads where it begins. Grafana
+// fills labels of the series into title and text.
+type note struct{ name, colour, expr, title, text string }
+
+// notes mark the phases of a run, and what disturbed it.
+func (b Board) notes() []note {
+	run := `{testid!=""}`
+	for _, v := range b.Variables {
+		if v.Name == testID.Name {
+			run = `{testid="$testid"}`
+		}
+	}
+	return []note{
+		{
+			"Streams are being opened", "blue", rises("k6_sse_connection_opened_total" + run),
+			"Streams are being opened", "run {{testid}}",
+		},
+		{
+			"Streams are being ended", "purple", rises("k6_sse_connection_closed_total" + run),
+			"Streams are being ended", "run {{testid}}; asked for at the end of a run, lost before it",
+		},
+		{
+			"Backend restarted", "orange", `changes(process_start_time_seconds{job="backend"}[1m]) > 0`,
+			"Backend restarted", "{{instance}}: all its streams were cut",
+		},
+		{
+			// Not a missing exporter: that disturbs who watches, not the run.
+			"Alert", "red", `ALERTS{alertstate="firing",alertname!="TargetDown"}`,
+			"{{alertname}}", "{{severity}} {{testid}}{{instance}}; /prometheus/alerts says what to do",
+		},
+	}
+}
+
+// rises has values while a counter of a run grows. rate() has none where all streams opened
+// before k6 first wrote: a counter begins at what it then is, and grows no more.
+func rises(counter string) string {
+	now := "sum by (testid) (" + counter
+	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"
+}
+
+// annotations are the notes as Grafana knows them: it draws a region where a query has values
+// other than 0.
+func (b Board) annotations() (out []cog.Builder[dashboard.AnnotationQuery]) {
+	for _, n := range b.notes() {
+		out = append(out, dashboard.NewAnnotationQueryBuilder().
+			Name(n.name).Datasource(source()).Enable(true).IconColor(n.colour).
+			Target(prometheus.NewDataqueryBuilder().Expr(n.expr).RefId("Anno").Interval("5s").Range().Datasource(source())))
+	}
+	return out
+}
+
+// worded is a dashboard with the words of its annotations, which are fields of the data source
+// Prometheus that the SDK does not know.
+type worded struct {
+	dashboard.Dashboard
+	Annotations struct {
+		List []wordedAnnotation `json:"list"`
+	} `json:"annotations"`
+}
+
+type wordedAnnotation struct {
+	dashboard.AnnotationQuery
+	TitleFormat string `json:"titleFormat"`
+	TextFormat  string `json:"textFormat"`
+}
+
+// withWords is the JSON of a dashboard whose annotations are notes, in their order.
+func withWords(d dashboard.Dashboard, notes []note) ([]byte, error) {
+	out := worded{Dashboard: d}
+	for i, a := range d.Annotations.List {
+		out.Annotations.List = append(out.Annotations.List, wordedAnnotation{a, notes[i].title, notes[i].text})
+	}
+	return json.MarshalIndent(out, "", "  ")
+}

@@ -1,0 +1,284 @@
+package dashboards
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	boards "github.com/sse-soak/sse-soak/tools/dashboards/query"
+)
+
+const folder = "../../grafana/dashboards"
+
+// onDisk reads a dashboard as Grafana will, and strictly: unknown fields and wrong types fail.
+func onDisk(t *testing.T, name string) dashboard.Dashboard {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(folder, name+".json"))
+	require.NoError(t, err)
+	d, err := boards.Parse(text)
+	require.NoError(t, err)
+	return d
+}
+
+func eachOnDisk(t *testing.T, check func(t *testing.T, d dashboard.Dashboard)) {
+	for _, b := range Boards() {
+		t.Run(b.Name, func(t *testing.T) { check(t, onDisk(t, b.Name)) })
+	}
+}
+
+func TestTheFilesAreWhatTheCodeMakes(t *testing.T) {
+	for _, b := range Boards() {
+		want, err := b.JSON()
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(folder, b.Name+".json"))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "run `go generate ./tools/dashboards`")
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	require.NoError(t, err)
+	require.Len(t, files, len(Boards()), "a dashboard without code")
+}
+
+func TestDashboardsHaveUIDsOfTheirOwn(t *testing.T) {
+	seen := map[string]bool{}
+	for _, b := range Boards() {
+		d := onDisk(t, b.Name)
+		require.NotNil(t, d.Uid)
+		assert.False(t, seen[*d.Uid], "twice: %s", *d.Uid)
+		assert.LessOrEqual(t, len(*d.Uid), 40)
+		seen[*d.Uid] = true
+	}
+}
+
+func TestCrosshairIsShared(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		require.Equal(t, dashboard.DashboardCursorSyncCrosshair, *d.GraphTooltip)
+		require.NotEmpty(t, d.Annotations.List)
+	})
+}
+
+func TestAnnotationsSayWhatHappened(t *testing.T) {
+	for _, b := range Boards() {
+		text, err := os.ReadFile(filepath.Join(folder, b.Name+".json"))
+		require.NoError(t, err)
+		var d struct {
+			Annotations struct {
+				List []struct{ Name, TitleFormat, TextFormat string }
+			}
+		}
+		require.NoError(t, json.Unmarshal(text, &d))
+		require.Len(t, d.Annotations.List, 4)
+		for _, a := range d.Annotations.List {
+			assert.NotEmpty(t, a.TitleFormat, a.Name)
+			assert.Contains(t, a.TextFormat, "{{", a.Name)
+		}
+	}
+}
+
+func TestAnUnknownFieldIsAnError(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(folder, "soak.json"))
+	require.NoError(t, err)
+	_, err = boards.Parse(bytes.Replace(text, []byte(`"titleFormat"`), []byte(`"titelFormat"`), 1))
+	require.ErrorContains(t, err, "titelFormat")
+}
+
+func TestPanelIDsAreUnique(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		seen := map[uint32]bool{}
+		for _, p := range d.Panels {
+			id := uint32(0)
+			if p.RowPanel != nil {
+				id = p.RowPanel.Id
+			} else {
+				require.NotNil(t, p.Panel.Id)
+				id = *p.Panel.Id
+			}
+			assert.NotZero(t, id)
+			assert.False(t, seen[id], "id %d twice", id)
+			seen[id] = true
+		}
+	})
+}
+
+func TestPanelsAreOfKindsThatGrafanaHas(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, p := range panels(d) {
+			assert.Contains(t, []string{"timeseries", "stat"}, p.Type, *p.Title)
+		}
+	})
+}
+
+func TestEveryPanelIsDescribed(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		titles := map[string]bool{}
+		for _, p := range panels(d) {
+			require.NotNil(t, p.Title)
+			assert.False(t, titles[*p.Title], "two panels are called %q", *p.Title)
+			titles[*p.Title] = true
+			if assert.NotNil(t, p.Description, *p.Title) {
+				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "%s: say it in a sentence", *p.Title)
+			}
+		}
+	})
+}
+
+// The units that these dashboards use. Grafana shows an unknown one as a suffix, without a word.
+var known = []string{
+	units.Short, units.Seconds, units.PercentUnit, units.BytesIEC, units.BytesSI, units.BytesPerSecondSI,
+	units.CountsPerSecond, units.EventsPerSecond, units.OpsPerSecond, units.RequestsPerSecond, units.PacketsPerSecond,
+}
+
+func TestUnitsAreKnown(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, p := range panels(d) {
+			require.NotNil(t, p.FieldConfig.Defaults.Unit, *p.Title)
+			assert.Contains(t, known, *p.FieldConfig.Defaults.Unit, *p.Title)
+		}
+	})
+}
+
+func TestGridHasNoOverlapAndNoHole(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		taken := map[[2]uint32]string{}
+		bottom := uint32(0)
+		for _, p := range d.Panels {
+			at, name := (*dashboard.GridPos)(nil), ""
+			if p.RowPanel != nil {
+				at, name = p.RowPanel.GridPos, *p.RowPanel.Title
+			} else {
+				at, name = p.Panel.GridPos, *p.Panel.Title
+			}
+			require.NotNil(t, at, name)
+			assert.LessOrEqual(t, at.X+at.W, uint32(columns), name)
+			assert.Positive(t, at.W*at.H, name)
+			for x := at.X; x < at.X+at.W; x++ {
+				for y := at.Y; y < at.Y+at.H; y++ {
+					cell := [2]uint32{x, y}
+					assert.Empty(t, taken[cell], "%q lies on %q", name, taken[cell])
+					taken[cell] = name
+				}
+			}
+			bottom = max(bottom, at.Y+at.H)
+		}
+		assert.Len(t, taken, int(columns*bottom), "a hole in the grid")
+	})
+}
+
+// Names that Grafana fills in by itself.
+var builtIn = map[string]bool{"__range": true, "__rate_interval": true, "__interval": true}
+
+var variableUse = regexp.MustCompile(`\$\{?(\w+)`)
+
+func TestVariablesAreDefinedAndUsed(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		defined, used := map[string]bool{}, map[string]bool{"datasource": true}
+		for _, v := range d.Templating.List {
+			assert.False(t, defined[v.Name], "%s twice", v.Name)
+			defined[v.Name] = true
+		}
+		for _, expr := range expressions(t, d) {
+			for _, use := range variableUse.FindAllStringSubmatch(expr, -1) {
+				if !builtIn[use[1]] {
+					assert.True(t, defined[use[1]], "$%s is not defined: %s", use[1], expr)
+				}
+				used[use[1]] = true
+			}
+		}
+		for name := range defined {
+			assert.True(t, used[name], "$%s is not used", name)
+		}
+	})
+}
+
+func TestEveryQueryGoesToTheChosenSource(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, p := range panels(d) {
+			assert.Equal(t, "${datasource}", *p.Datasource.Uid, *p.Title)
+			require.NotEmpty(t, p.Targets, *p.Title)
+			refs := map[string]bool{}
+			for _, target := range p.Targets {
+				q := query(t, target)
+				assert.Equal(t, "${datasource}", *q.Datasource.Uid, *p.Title)
+				assert.NotEmpty(t, *q.LegendFormat, *p.Title)
+				assert.False(t, refs[*q.RefId], "%s: ref %s twice", *p.Title, *q.RefId)
+				refs[*q.RefId] = true
+			}
+		}
+	})
+}
+
+var recorded = regexp.MustCompile(`\b[a-z]+:\w+:\w+`)
+
+func TestRecordingRulesExist(t *testing.T) {
+	files, err := filepath.Glob("../../infra/prometheus/rules/*.yml")
+	require.NoError(t, err)
+	rules := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, line := range strings.Split(string(text), "\n") {
+			if _, name, ok := strings.Cut(line, "record: "); ok {
+				rules[strings.TrimSpace(name)] = true
+			}
+		}
+	}
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, expr := range expressions(t, d) {
+			for _, name := range recorded.FindAllString(expr, -1) {
+				assert.True(t, rules[name], "no rule records %s", name)
+			}
+		}
+	})
+}
+
+// A name of ours in a label would make a series per device.
+func TestNoQueryAsksForADevice(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, expr := range expressions(t, d) {
+			assert.NotRegexp(t, `[{,( ](id|device|vu|iter)\s*(=|,|\))`, expr)
+		}
+	})
+}
+
+func panels(d dashboard.Dashboard) (out []dashboard.Panel) {
+	for _, p := range d.Panels {
+		if p.Panel != nil {
+			out = append(out, *p.Panel)
+		}
+	}
+	return out
+}
+
+func query(t *testing.T, target any) prometheus.Dataquery {
+	t.Helper()
+	switch q := target.(type) {
+	case prometheus.Dataquery:
+		return q
+	case *prometheus.Dataquery:
+		return *q
+	}
+	require.Failf(t, "not a query of Prometheus", "%T", target)
+	return prometheus.Dataquery{}
+}
+
+func expressions(t *testing.T, d dashboard.Dashboard) (out []string) {
+	for _, p := range panels(d) {
+		for _, target := range p.Targets {
+			out = append(out, query(t, target).Expr)
+		}
+	}
+	for _, a := range d.Annotations.List {
+		out = append(out, query(t, a.Target).Expr)
+	}
+	return out
+}
