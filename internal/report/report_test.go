@@ -30,7 +30,7 @@ func golden(t *testing.T, name string, got []byte) {
 		require.NoError(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	require.NoError(t, err, "go test ./report -update writes it")
+	require.NoError(t, err, "go test ./internal/report -update writes it")
 	require.Equal(t, string(want), string(got))
 }
 

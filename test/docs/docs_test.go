@@ -1,0 +1,178 @@
+// Package docs checks what the Markdown of this repository names: files, headings, make targets,
+// packages and tests.
+package docs
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tree is what the repository holds, by slash-separated path.
+type tree struct {
+	files   map[string]bool
+	ends    map[string]bool // of the paths of files: a/b.go, b.go
+	tests   map[string]bool // functions
+	targets map[string]bool // of the Makefile
+}
+
+const root = "../.."
+
+// made are folders that programs write: the docs name files in them that a clone does not have.
+var made = []string{".git", "node_modules", "bin", "results", "certs"}
+
+// foreign are names that look like ours: k6's modules, the operator's, and what the reader writes.
+var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|TestRun|infra/terraform/terraform\.tfvars)$`)
+
+var (
+	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
+)
+
+func readTree(t *testing.T) tree {
+	t.Helper()
+	out := tree{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && slices.Contains(made, name) {
+			return fs.SkipDir
+		}
+		out.files[name] = true
+		if d.IsDir() {
+			return nil
+		}
+		for end, more := name, true; more; _, end, more = strings.Cut(end, "/") {
+			out.ends[end] = true
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			for _, f := range testFunction.FindAllStringSubmatch(read(t, name), -1) {
+				out.tests[f[1]] = true
+			}
+		}
+		return nil
+	}))
+	for _, target := range makeTarget.FindAllStringSubmatch(read(t, "Makefile"), -1) {
+		out.targets[target[1]] = true
+	}
+	return out
+}
+
+func read(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(b)
+}
+
+var (
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	code      = regexp.MustCompile("`[^`\n]+`|(?m)^    .*$")
+	word      = regexp.MustCompile(`[\w.@/-]+`)
+	fileName  = regexp.MustCompile(`^[\w.-]+\.(go|js|ts|tmpl|tf|sh|yaml)$`)
+	testName  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
+	target    = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
+)
+
+// slug is the anchor that GitHub gives a heading.
+func slug(heading string) string {
+	return strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}
+
+// wrong lists what a page names and the repository does not have.
+func (r tree) wrong(t *testing.T, page string) (out []string) {
+	t.Helper()
+	text := read(t, page)
+	missing := func(kind, name string) { out = append(out, fmt.Sprintf("%s: no %s %s", page, kind, name)) }
+	for _, l := range link.FindAllStringSubmatch(text, -1) {
+		to, anchor, _ := strings.Cut(l[1], "#")
+		if strings.Contains(to, "://") {
+			continue
+		}
+		file := page
+		if to != "" {
+			file = path.Join(path.Dir(page), to)
+		}
+		switch {
+		case !r.files[file]:
+			missing("file", l[1])
+		case anchor != "" && !slices.ContainsFunc(heading.FindAllStringSubmatch(read(t, file), -1), func(h []string) bool { return slug(h[1]) == anchor }):
+			missing("heading", l[1])
+		}
+	}
+	for _, span := range code.FindAllString(text, -1) {
+		for _, w := range word.FindAllString(span, -1) {
+			if w = strings.TrimRight(w, "/."); !r.has(path.Dir(page), w) {
+				missing("file", w)
+			}
+		}
+		for _, name := range testName.FindAllString(span, -1) {
+			if !r.tests[name] && !foreign.MatchString(name) {
+				missing("test", name)
+			}
+		}
+		for _, name := range target.FindAllStringSubmatch(span, -1) {
+			if !r.targets[name[1]] {
+				missing("make target", name[1])
+			}
+		}
+	}
+	return out
+}
+
+// has says whether a word of code is no path, or one that the repository has: from its root, or from
+// the folder of the page. A path begins with ./ or a folder of the root, or ends in a source file; of
+// that the end of the path is enough.
+func (r tree) has(folder, word string) bool {
+	first, _, nested := strings.Cut(strings.TrimPrefix(word, "./"), "/")
+	switch {
+	case foreign.MatchString(word) || strings.HasPrefix(word, "//") || slices.Contains(made, first):
+		return true
+	case strings.HasPrefix(word, "./") || nested && r.files[first]:
+		word = strings.TrimSuffix(word, "/...")
+		return r.files[path.Clean(word)] || r.files[path.Join(folder, word)]
+	case fileName.MatchString(path.Base(word)):
+		return r.ends[word]
+	}
+	return true
+}
+
+func TestMarkdownNamesWhatIsThere(t *testing.T) {
+	t.Parallel()
+	all := readTree(t)
+	var wrong []string
+	for name := range all.files {
+		if strings.HasSuffix(name, ".md") && !strings.Contains(name, "testdata/") {
+			wrong = append(wrong, all.wrong(t, name)...)
+		}
+	}
+	slices.Sort(wrong)
+	require.Empty(t, strings.Join(wrong, "\n"))
+}
+
+func TestAnchorsAreThoseOfGitHub(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "one-test", slug("One test"))
+	require.Equal(t, "to-add-", slug("To add …"))
+	require.Equal(t, "what-is-here-and-why", slug("What is here, and `why`"))
+}
+
+// The check itself: each kind of thing that can be missing is found.
+func TestWhatIsMissingIsFound(t *testing.T) {
+	t.Parallel()
+	all := tree{files: map[string]bool{".": true, "docs": true, "docs/a.md": true}, ends: map[string]bool{"a.go": true, "b/a.go": true}}
+	for word, there := range map[string]bool{
+		"docs/a.md": true, "docs/b.md": false, "./docs": true, "./docs/...": true, "./b": false, "a.go": true, "b.go": false, "b/a.go": true, "c/a.go": false, "k6/x/sse": true,
+		"s3://docs": true, "results/latest": true, "text/html": true,
+	} {
+		require.Equal(t, there, all.has("docs", word), word)
+	}
+}
