@@ -109,7 +109,7 @@ http {
 // rules.
 func (s *stack) startPrometheus() {
 	config := filepath.Join(s.dir, "prometheus.yml")
-	rules, err := filepath.Abs(filepath.Join(root, "prometheus", "rules"))
+	rules, err := filepath.Abs(filepath.Join(root, "infra", "prometheus", "rules"))
 	require.NoError(s.t, err)
 	text := fmt.Sprintf("global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\n", rhythm) +
 		"rule_files: ['" + rules + "/*.yml']\nscrape_configs:\n"

@@ -28,7 +28,7 @@ func certificates(t *testing.T) string {
 		untested.Missing(t, "openssl is not installed")
 	}
 	folder := filepath.Join(t.TempDir(), "certs")
-	out, err := exec.Command(filepath.Join(root, "stack", "certs"), folder).CombinedOutput()
+	out, err := exec.Command(filepath.Join(root, "infra", "compose", "certs"), folder).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return folder
 }

@@ -16,7 +16,7 @@ const (
 const kb = 1024.0
 
 const (
-	bareScript = "bench/runner.js"
+	bareScript = "tools/bench/runner.js"
 	soakScript = "load-tests/sse/connectionTest.js"
 
 	peersRunnerKB  = "k6 + xk6-sse 225, k6 asyncRequest 81–204, Locust 27, Gatling 8–50, net/http 32, raw in a k6 VU 7.6, raw 7.1, one epoll loop 0.3"

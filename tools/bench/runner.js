@@ -5,7 +5,7 @@
 import { Ledger, plan } from 'k6/x/soak';
 import { EventSource } from 'k6/x/sse';
 
-import { soakConfig } from '../load-tests/lib/config.js';
+import { soakConfig } from '../../load-tests/lib/config.js';
 
 const config = soakConfig();
 plan(config);

@@ -4,7 +4,7 @@
 import { url } from '../../../load-tests/lib/settings.js';
 
 /** @type {{url: string, normal?: string, says?: string}[]} */
-const cases = JSON.parse(open('../../internal/plan/testdata/urls.json'));
+const cases = JSON.parse(open('../../../internal/plan/testdata/urls.json'));
 for (const { url: text, normal, says } of cases) {
   __ENV.URL_UNDER_TEST = text;
   let got;
