@@ -64,9 +64,9 @@ func (d Dir) withRounds(first *shard.Merged, run Run) (*suite.Run, error) {
 }
 
 func (d Dir) judgeSuite(merged *shard.Merged, problems []string, run Run) (*verdict.Verdict, *shard.Merged, error) {
-	kind, ok := suite.Find(merged.Plan.Suite)
-	if !ok {
-		return nil, nil, fmt.Errorf("%s is a run of the suite %q, which this version does not know", d, merged.Plan.Suite)
+	kind, err := suite.Of(merged.Plan)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", d, err)
 	}
 	r, err := d.withRounds(merged, run)
 	if err != nil {

@@ -24,7 +24,8 @@ var capacity = Suite{
 		{"MIN_CONNECTIONS", "connections that must be sustained for a pass; 0: any"},
 	},
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
-	Assess: assessCapacity,
+	OneMachine: "one runner has to know of all connections",
+	Assess:     assessCapacity,
 }
 
 // capacityOf is the breaking point: the first step that was not good.

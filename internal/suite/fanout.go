@@ -22,7 +22,8 @@ var fanout = Suite{
 		{"DELIVERY_SECONDS", "seconds within which a broadcast has to reach every connection"},
 	},
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
-	Assess: assessFanout,
+	OneMachine: "one runner has to know of all connections",
+	Assess:     assessFanout,
 }
 
 func assessFanout(r *Run) verdict.Assessment {

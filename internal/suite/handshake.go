@@ -26,7 +26,8 @@ var handshake = Suite{
 		{"MAX_FAILED_PERCENT", "the run fails if more than this share of the connections of a scale fails"},
 	},
 	MutualTLS: true, Runners: 1, Doc: "docs/handshake.md",
-	Assess: assessHandshake,
+	NoCluster: "its certificates are files of this machine",
+	Assess:    assessHandshake,
 }
 
 func assessHandshake(r *Run) verdict.Assessment {

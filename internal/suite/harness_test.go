@@ -1,7 +1,10 @@
 package suite
 
 import (
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -57,7 +60,7 @@ func (r *Run) counted(name, stage string, value float64) *Run {
 }
 
 func judged(r *Run) *verdict.Verdict {
-	kind, _ := Find(r.Rounds[0].Plan.Suite)
+	kind, _ := Of(r.Rounds[0].Plan)
 	return verdict.JudgeSuite(r.Rounds[0], verdict.Facts{}, kind.Assess(r))
 }
 
@@ -78,4 +81,17 @@ func fact(v *verdict.Verdict, name string) string {
 		}
 	}
 	return ""
+}
+
+func TestAPlanWithoutASuiteIsTheDefault(t *testing.T) {
+	t.Parallel()
+	for _, kind := range append(All(), Default()) {
+		found, err := Of(plan.Plan{Suite: kind.InPlan()})
+		require.NoError(t, err)
+		require.Equal(t, kind.Name, found.Name)
+	}
+	soak := Default()
+	require.Empty(t, soak.InPlan())
+	_, err := Of(plan.Plan{Suite: "unheard"})
+	require.ErrorContains(t, err, `the suite "unheard"`)
 }

@@ -1,13 +1,15 @@
-// Package suite knows the kinds of run beside the soak: which script makes the load, what it
-// needs, and what its figures mean. Assessing is a pure function of what the runners left, so
+// Package suite knows the kinds of run, the soak among them: which script makes the load, what it
+// needs, and what its figures mean. No other package asks which kind a run is. Assessing is a pure function of what the runners left, so
 // that a verdict can be made again at any time. docs/architecture.md says how a suite is made.
 package suite
 
 import (
-	"maps"
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -19,6 +21,9 @@ type Suite struct {
 	Short    string   // one line of help
 	Script   []string // path of the k6 script from the repository's root
 	Settings []Setting
+	// Planned says that the plan is known before the script is loaded: the settings are those of plan.Plan, which the
+	// script finds in its environment, and a merge compares them. Else the script has Settings, and states its plan.
+	Planned bool
 	// Cluster says that the script also wants CLUSTER_URL: three backends behind one address.
 	Cluster bool
 	// Streams says that the script holds event streams: the backend that soak starts sends noops at
@@ -28,8 +33,17 @@ type Suite struct {
 	MutualTLS bool
 	Runners   int    // by default; 0: 2
 	Doc       string // page that says how the figures are judged; "": docs/http-suites.md
-	Assess    func(*Run) verdict.Assessment
-	// Next is the environment of one more round, nil when there is enough; nil: one round does.
+	// Summary says that k6 writes its own summary and checks the script's thresholds. For that it keeps every value of
+	// every trend: memory would grow with the requests.
+	Summary bool
+	Samples time.Duration // how often target and host are sampled; 0: every second
+	// OneMachine says in a sentence why all runners have to be on one machine, "" where they may be on several
+	// (--runner K/N) and on Kubernetes. NoCluster says the same of Kubernetes alone.
+	OneMachine string
+	NoCluster  string
+	Assess     func(*Run) verdict.Assessment
+	// Next is the environment of one more round, nil when there is enough; nil: one round does. Only a run whose runners
+	// are all on this machine asks for it: elsewhere the first round is all there is.
 	Next func(*Run) map[string]string
 }
 
@@ -47,30 +61,35 @@ type Run struct {
 	Failures []string // deaths of the target's processes: what they counted is lost with them
 }
 
-var all = map[string]Suite{}
+// named are the suites that have to be named, in the order of their names.
+var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, throughput, upload}
 
-func register(s Suite) { all[s.Name] = s }
+// Default is the suite of a run that names none.
+func Default() Suite { return soak }
 
-func init() {
-	for _, s := range []Suite{rampup, burst, upload, throughput, compare, handshake, capacity, churn, fanout} {
-		register(s)
+// All are the suites that `soak run NAME` names, by name; Default is not among them.
+func All() []Suite { return slices.Clone(named) }
+
+// Of is the suite of a plan. That of the default suite has no name.
+func Of(p plan.Plan) (Suite, error) {
+	for _, s := range append(All(), soak) {
+		if s.InPlan() == p.Suite {
+			return s, nil
+		}
 	}
+	return Suite{}, fmt.Errorf("it is a run of the suite %q, which this version does not know", p.Suite)
 }
 
-// Find is the suite of that name.
-func Find(name string) (Suite, bool) {
-	s, ok := all[name]
-	return s, ok
-}
-
-// All are the suites by name.
-func All() []Suite {
-	out := make([]Suite, 0, len(all))
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, all[name])
+// InPlan is the name as plan.json has it in the field suite: "" for the default suite.
+func (s *Suite) InPlan() string {
+	if s.Name == soak.Name {
+		return ""
 	}
-	return out
+	return s.Name
 }
+
+// Check says in one sentence what is wrong with a plan of this suite, nil if nothing is.
+func (s *Suite) Check(p plan.Plan) error { return p.Check() }
 
 // trend is a further trend of the script in a stage; one without values where there is none.
 func (r *Run) trend(name, stage string) shard.Metric {
