@@ -235,6 +235,6 @@ func TestFigures(t *testing.T) {
 	require.Equal(t, []string{"0", "999", "1,000", "1,234,567"}, []string{thousands(0), thousands(999), thousands(1000), thousands(1_234_567)})
 	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "9999 ms", "10.0 s"}, []string{ms(.1), ms(99.9), ms(100), ms(9999), ms(10_000)})
 	require.Equal(t, []string{"0.0 MiB", "1023.0 MiB", "1.00 GiB"}, []string{bytes(0), bytes(1023 << 20), bytes(1 << 30)})
-	require.Equal(t, []string{"stall", "under", "1,000", ",000", "ms"}, fold("stall under\t1,000,000 ms", 5))
-	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4))
+	require.Equal(t, []string{"stall", "under", "1,000", ",000", "ms"}, fold("stall under\t1,000,000 ms", 5, true))
+	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4, true))
 }

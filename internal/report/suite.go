@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"unicode/utf8"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -41,60 +40,30 @@ func runnerTable(v *verdict.Verdict) verdict.Table {
 	return t
 }
 
-// textTable sets columns of numbers to the right.
-func textTable(out *printer, t verdict.Table) error {
-	out.printf("\n%s\n", plain(t.Title))
+// table sets columns of numbers to the right.
+func (p *printer) table(t verdict.Table) {
+	p.printf("\n%s\n", plain(t.Title))
 	if t.Note != "" {
-		out.wrapped("  ", t.Note)
+		p.wrapped("  ", t.Note)
 	}
-	right := numeric(t)
-	widths := make([]int, len(t.Columns))
-	for i, c := range t.Columns {
-		widths[i] = utf8.RuneCountInString(plain(c))
+	lines := make([]string, len(t.Rows)+1)
+	for i, name := range t.Columns {
+		column := []string{plain(name)}
 		for _, row := range t.Rows {
-			widths[i] = max(widths[i], utf8.RuneCountInString(plain(row[i])))
+			column = append(column, plain(row[i]))
+		}
+		width := 0
+		for _, cell := range column {
+			width = max(width, utf8.RuneCountInString(cell))
+		}
+		if !t.Numeric(i) {
+			width = -width
+		}
+		for n, cell := range column {
+			lines[n] += fmt.Sprintf("  %*s", width, cell)
 		}
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.TabIndent)
-	for _, row := range append([][]string{t.Columns}, t.Rows...) {
-		cells := make([]string, len(row))
-		for i, cell := range row {
-			cells[i] = plain(cell)
-			if right[i] {
-				cells[i] = strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cells[i])) + cells[i]
-			}
-		}
-		fmt.Fprintf(w, "  %s\n", strings.TrimRight(strings.Join(cells, "\t"), " "))
-	}
-	return w.Flush()
-}
-
-// numeric finds the columns that hold numbers, or nothing.
-func numeric(t verdict.Table) []bool {
-	out := make([]bool, len(t.Columns))
-	for i := range out {
-		out[i] = t.Numeric(i)
-	}
-	return out
-}
-
-func markdownTable(out *printer, t verdict.Table) {
-	out.printf("\n## %s\n\n", escape(t.Title))
-	if t.Note != "" {
-		out.printf("%s\n\n", escape(t.Note))
-	}
-	right := numeric(t)
-	line := func(cells []string, text func(int, string) string) {
-		out.printf("|")
-		for i, c := range cells {
-			out.printf(" %s |", text(i, c))
-		}
-		out.printf("\n")
-	}
-	escaped := func(_ int, cell string) string { return escape(cell) }
-	line(t.Columns, escaped)
-	line(t.Columns, func(i int, _ string) string { return map[bool]string{true: "--:", false: "---"}[right[i]] })
-	for _, row := range t.Rows {
-		line(row, escaped)
+	for _, line := range lines {
+		p.printf("%s\n", strings.TrimRight(line, " "))
 	}
 }

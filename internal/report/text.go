@@ -40,9 +40,7 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	out.printf("\n")
 	criteria(out, v.Criteria)
 	for _, table := range v.Tables {
-		if err := textTable(out, table); err != nil {
-			return err
-		}
+		out.table(table)
 	}
 	for _, warning := range v.Warnings {
 		out.wrapped("warning: ", warning)
@@ -63,7 +61,7 @@ func criteria(out *printer, all []verdict.Criterion) {
 	row("", "criterion", "limit", "actual")
 	for _, c := range all {
 		first := mark(c)
-		names, limits, actuals := fold(c.Name, nameWidth), fold(c.Limit, limitWidth), fold(c.Actual, textWidth-name-limitWidth-8)
+		names, limits, actuals := fold(c.Name, nameWidth, true), fold(c.Limit, limitWidth, true), fold(c.Actual, textWidth-name-limitWidth-8, true)
 		for len(names)+len(limits)+len(actuals) > 0 {
 			row(first, pop(&names), pop(&limits), pop(&actuals))
 			first = ""
@@ -93,7 +91,7 @@ func facts(v *verdict.Verdict) [][2]string {
 		{"plan", fmt.Sprintf("%s, %s, a noop every %v s, %s",
 			Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, Count(p.Runners, "runner"))},
 		{"target", p.BackendURL},
-		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(uint64(c.Opened)), thousands(uint64(c.Completed)), c.Refused, c.Dropped)},
+		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(c.Opened), thousands(c.Completed), c.Refused, c.Dropped)},
 		{"open", openTime(v.Held)},
 		{"noops", fmt.Sprintf("%s of %s received, %d missed, %d duplicated,", thousands(n.Received), thousands(n.Expected), n.Missed, n.Duplicated)},
 		{"", fmt.Sprintf("%d reordered, %d corrupted, %d over %d ms late", n.Reordered, n.Corrupted, n.Late, p.LateMS)},
@@ -192,10 +190,11 @@ func Count(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return thousands(uint64(n)) + " " + thing
+	return thousands(n) + " " + thing
 }
 
-func thousands(n uint64) string {
+// thousands is a whole number, in groups of three digits.
+func thousands[N int | int64 | uint64](n N) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -204,8 +203,8 @@ func thousands(n uint64) string {
 }
 
 // fold breaks s between words into lines of at most so many characters; a word that is longer
-// is cut into several.
-func fold(s string, most int) (lines []string) {
+// has a line of its own, or with cut is cut into several.
+func fold(s string, most int, cut bool) (lines []string) {
 	line := []rune{}
 	for _, word := range strings.Fields(plain(s)) {
 		w := []rune(word)
@@ -216,7 +215,7 @@ func fold(s string, most int) (lines []string) {
 		if len(line) > 0 {
 			lines = append(lines, string(line))
 		}
-		for len(w) > most {
+		for cut && len(w) > most {
 			lines = append(lines, string(w[:most]))
 			w = w[most:]
 		}
@@ -260,17 +259,10 @@ func (p *printer) Write(b []byte) (int, error) {
 
 func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
+// wrapped sets a text in lines behind a prefix, as far in as that.
 func (p *printer) wrapped(prefix, text string) {
-	line := prefix
-	for _, word := range strings.Fields(plain(text)) {
-		if utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > textWidth && strings.TrimSpace(line) != "" {
-			p.printf("%s\n", strings.TrimRight(line, " "))
-			line = strings.Repeat(" ", len(prefix))
-		}
-		if !strings.HasSuffix(line, " ") {
-			line += " "
-		}
-		line += word
+	for _, line := range fold(text, textWidth-len(prefix), false) {
+		p.printf("%s%s\n", prefix, line)
+		prefix = strings.Repeat(" ", len(prefix))
 	}
-	p.printf("%s\n", line)
 }
