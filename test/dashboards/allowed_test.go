@@ -1,6 +1,6 @@
 //go:build dashboards
 
-package dashboards
+package live
 
 import "os"
 

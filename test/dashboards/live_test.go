@@ -1,7 +1,7 @@
 //go:build dashboards
 
-// Package dashboards asks every query of every dashboard of a real Prometheus that watched a real soak.
-package dashboards
+// Package live asks every query of every dashboard of a real Prometheus that watched a real soak.
+package live
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/tools/dashboards"
 	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
 	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
@@ -27,20 +29,16 @@ func TestEveryQueryReturnsData(t *testing.T) {
 	ofThisKernel()
 	s := startStack(t)
 	a := s.watch(func() { s.soak(length(t))(0) })
-	boards := load(t)
-	for _, board := range boards {
+	for _, board := range dashboards.Boards() {
 		if board.Name == "nginx" && !s.hasExporter {
 			untested.Note(t, "nginx.json, because neither nginx-prometheus-exporter nor prometheus-nginx-exporter is installed")
 			continue
 		}
 		t.Run(board.Name, func(t *testing.T) { a.board(t, board) })
 	}
-	t.Run("figures", func(t *testing.T) { a.figures(t, boards) })
+	t.Run("figures", a.figures)
 	if folder := os.Getenv("DASHBOARDS_DRAW"); folder != "" {
-		for _, board := range boards {
-			path := filepath.Join(root, folder, board.Name+".svg")
-			require.NoError(t, draw.File(context.Background(), path, board, a.ask, a.window, a.values))
-		}
+		require.NoError(t, draw.Files(context.Background(), filepath.Join(root, folder), query.View(a)))
 	}
 }
 
@@ -57,17 +55,16 @@ func TestFaultsShow(t *testing.T) {
 		// An alert reads what a rule recorded: on busy cores that takes more rounds than watch waits.
 		s.await(`ALERTS{alertstate="firing",alertname="StreamLost"}`)
 	})
-	boards := load(t)
 	for title, want := range map[string]float64{
 		"Refused": refused, "Lost": streams - refused, "Ended when asked, of planned": 0, "Restarts of the backend": 1, "Checks passed": 0, "Streams held": 0,
 		"Opened, of planned": float64(streams-refused) / streams,
 	} {
-		got := a.series(t, find(t, boards, "soak", title).Queries[0].Expr)
+		got := a.series(t, find(t, title).Queries[0].Expr)
 		if assert.Len(t, got, 1, title) {
 			assert.InDelta(t, want, got[0].Last(), 0, title)
 		}
 	}
-	for _, note := range boards[0].Annotations {
+	for _, note := range dashboards.Boards()[0].Annotations() {
 		assert.NotEmpty(t, a.series(t, note.Expr), note.Name)
 	}
 }
@@ -77,15 +74,14 @@ func TestFaultyNoopsShowOneByOne(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
 	a := s.watch(func() { s.soak(30)(99) })
-	boards := load(t)
-	for _, q := range find(t, boards, "soak", "Missed and faulty noops").Queries {
+	for _, q := range find(t, "Missed and faulty noops").Queries {
 		got := a.series(t, q.Expr)
 		if assert.Len(t, got, 1, q.Legend) {
 			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
 		}
 	}
 	for title, want := range map[string]float64{"Noops missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
-		assert.InDelta(t, want, a.series(t, find(t, boards, "soak", title).Queries[0].Expr)[0].Last(), 0, title)
+		assert.InDelta(t, want, a.series(t, find(t, title).Queries[0].Expr)[0].Last(), 0, title)
 	}
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
 }
@@ -93,100 +89,83 @@ func TestFaultyNoopsShowOneByOne(t *testing.T) {
 // watch runs a soak and returns who can be asked about it, from before its beginning to its end.
 func (s *stack) watch(soak func()) asker {
 	s.await(`min(count_over_time(up[1m])) >= 2`) // counters have a value before the run
-	w := query.Window{From: time.Now().Truncate(time.Second), Step: 2 * time.Second}
+	a := s.asker(2 * time.Second)
 	soak()
 	// The last counts arrive, and the rules see them: what k6 wrote is there since it ended.
 	s.await(fmt.Sprintf(`min(timestamp(up)) > %d`, time.Now().Add(2*rhythm).Unix()))
-	w.To = time.Now()
-	return asker{
-		ask: query.Prometheus("http://" + s.watcher), window: w,
-		values: map[string]string{"testid": testID, "instance": ".*"},
-	}
+	a.Range.End = time.Now()
+	return a
 }
 
-func load(t *testing.T) []query.Dashboard {
-	t.Helper()
-	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
-	require.NoError(t, err)
-	return boards
-}
-
-type asker struct {
-	ask    query.Prometheus
-	window query.Window
-	values map[string]string
-}
+// An asker asks the stack's Prometheus as somebody does who looks at a dashboard.
+type asker query.View
 
 func (a asker) series(t *testing.T, expr string) []query.Series {
 	t.Helper()
-	filled := a.window.Fill(expr, a.values)
-	require.NotContains(t, filled, "$", "a variable is left")
-	got, err := a.ask.Range(context.Background(), filled, a.window)
-	require.NoError(t, err, filled)
+	got, err := query.View(a).Ask(context.Background(), expr)
+	require.NoError(t, err)
 	return got
 }
 
-func (a asker) board(t *testing.T, b query.Dashboard) {
-	for _, p := range b.Panels {
-		for _, q := range p.Queries {
-			a.query(t, b.Name+"/"+p.Title, q)
+func (a asker) board(t *testing.T, b dashboards.Board) {
+	for _, tile := range b.Tiles() {
+		if p := tile.Panel; p != nil {
+			for _, q := range p.Queries {
+				a.query(t, b.Name+"/"+p.Title, q.Expr)
+			}
 		}
 	}
-	for _, note := range b.Annotations {
-		a.query(t, "annotation/"+note.Name, query.Query{Expr: note.Expr})
+	for _, note := range b.Annotations() {
+		a.query(t, "annotation/"+note.Name, note.Expr)
 	}
-	for name, filler := range b.Variables {
-		if match := labelValues.FindStringSubmatch(filler); match != nil {
-			assert.NotEmpty(t, a.series(t, "group by ("+match[2]+") ("+match[1]+`{`+match[2]+`!=""})`), "the variable %s has no values", name)
-		}
+	for _, v := range b.Variables {
+		assert.NotEmpty(t, a.series(t, "group by ("+v.Name+") ("+v.Metric+`{`+v.Name+`!=""})`), "the variable %s has no values", v.Name)
 	}
 }
 
-var labelValues = regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`)
-
-// query asserts that q returns data. Where it may be empty its metrics must exist at least,
+// query asserts that expr returns data. Where it may be empty its metrics must exist at least,
 // unless they come from an exporter that this test does not have.
-func (a asker) query(t *testing.T, name string, q query.Query) {
+func (a asker) query(t *testing.T, name, expr string) {
 	t.Helper()
-	a.series(t, q.Expr) // parses
+	found := a.series(t, expr) // parses
 	if why, ok := elsewhere[name]; ok {
 		t.Logf("not tested: %s: %s", name, why)
 		return
 	}
-	if len(a.series(t, q.Expr)) > 0 {
+	if len(found) > 0 {
 		return
 	}
 	var absent []string
-	for _, metric := range query.Metrics(q.Expr) {
+	for _, metric := range metrics(expr) {
 		if len(a.series(t, `count(`+metric+`)`)) == 0 {
 			absent = append(absent, metric)
 		}
 	}
 	assert.Empty(t, absent, "%s asks for metrics that nobody has", name)
 	why, ok := mayBeEmpty[name]
-	if assert.True(t, ok, "%s has no data: %s", name, q.Expr) {
+	if assert.True(t, ok, "%s has no data: %s", name, expr) {
 		t.Logf("empty: %s: %s", name, why)
 	}
 }
 
 // figures holds what a clean soak must show against what it did.
-func (a asker) figures(t *testing.T, boards []query.Dashboard) {
+func (a asker) figures(t *testing.T) {
 	for title, want := range map[string]float64{
 		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended when asked, of planned": 1, "Sent, not received": 0,
 		"Checks passed": 1, "Restarts of the backend": 0, "Noops missed": 0, "Doubled, overtaken, corrupted": 0,
 	} {
-		p := find(t, boards, "soak", title)
+		p := find(t, title)
 		got := a.series(t, p.Queries[0].Expr)
 		if assert.Len(t, got, 1, title) {
 			assert.InDelta(t, want, got[0].Last(), 0, title)
 		}
 	}
-	planned := a.series(t, find(t, boards, "soak", "Planned and open streams").Queries[0].Expr)
+	planned := a.series(t, find(t, "Planned and open streams").Queries[0].Expr)
 	assert.InDelta(t, streams, planned[0].Last(), 0, "the plan of the whole run, told by each runner")
-	held := a.series(t, find(t, boards, "soak", "Streams held").Queries[0].Expr)
+	held := a.series(t, find(t, "Streams held").Queries[0].Expr)
 	assert.InDelta(t, streams, highest(held[0]), 0, "streams held at most")
 
-	all := find(t, boards, "soak", "Noops in all")
+	all := find(t, "Noops in all")
 	expected, received, sent := a.series(t, all.Queries[0].Expr), a.series(t, all.Queries[1].Expr), a.series(t, all.Queries[2].Expr)
 	if assert.Len(t, expected, 1) && assert.Len(t, received, 1) && assert.Len(t, sent, 1) {
 		assert.InDelta(t, expected[0].Last(), received[0].Last(), 0)
@@ -196,37 +175,53 @@ func (a asker) figures(t *testing.T, boards []query.Dashboard) {
 		assert.GreaterOrEqual(t, received[0].Last(), least, "noops received")
 		t.Logf("%v noops sent, %v received", sent[0].Last(), received[0].Last())
 	}
-	causes := a.series(t, find(t, boards, "soak", "Ended by cause, client").Queries[0].Expr)
+	causes := a.series(t, find(t, "Ended by cause, client").Queries[0].Expr)
 	if assert.Len(t, causes, 1) {
-		assert.Equal(t, "server", causes[0].Labels["reason"])
+		assert.EqualValues(t, "server", causes[0].Metric["reason"])
 		assert.InDelta(t, streams, causes[0].Last(), 0)
 	}
-	asked := a.series(t, find(t, boards, "soak", "Ended by cause, server").Queries[0].Expr)
+	asked := a.series(t, find(t, "Ended by cause, server").Queries[0].Expr)
 	for _, s := range asked {
 		want := 0.0
-		if strings.Contains(s.Labels["reason"], "forcedisconnect") {
+		if strings.Contains(string(s.Metric["reason"]), "forcedisconnect") {
 			want = streams
 		}
-		assert.InDelta(t, want, s.Last(), 0, s.Labels["reason"])
+		assert.InDelta(t, want, s.Last(), 0, s.Metric["reason"])
 	}
 }
 
-func find(t *testing.T, boards []query.Dashboard, board, title string) query.Panel {
+// find is a panel of the dashboard soak.
+func find(t *testing.T, title string) *dashboards.Panel {
 	t.Helper()
-	for _, b := range boards {
-		for _, p := range b.Panels {
-			if b.Name == board && p.Title == title {
-				return p
-			}
+	for _, tile := range dashboards.Boards()[0].Tiles() {
+		if tile.Panel != nil && tile.Panel.Title == title {
+			return tile.Panel
 		}
 	}
-	require.Failf(t, "no such panel", "%s/%s", board, title)
-	return query.Panel{}
+	require.Failf(t, "no such panel", title)
+	return nil
 }
 
 func highest(s query.Series) (most float64) {
-	for _, p := range s.Points {
-		most = max(most, p.Value)
+	for _, p := range s.Values {
+		most = max(most, float64(p.Value))
 	}
 	return most
+}
+
+var (
+	inBraces = regexp.MustCompile(`\{[^}]*\}`) // what may hold words that are no metric
+	word     = regexp.MustCompile(`[A-Za-z_:][\w:]*`)
+	metric   = regexp.MustCompile(`^(?:k6|backend|process|go|node|nginx|container)_`)
+)
+
+// metrics are the names of the metrics in a query, without those that recording rules make.
+func metrics(expr string) []string {
+	names := word.FindAllString(inBraces.ReplaceAllString(expr, ""), -1)
+	return slices.DeleteFunc(names, func(name string) bool { return !metric.MatchString(name) })
+}
+
+func TestMetrics(t *testing.T) {
+	assert.Equal(t, []string{"node_load1", "k6_vus"}, metrics(`sum(node_load1{x="go_home"}) / k6_vus + a:node_x:b`))
+	assert.Empty(t, metrics(`vector(1)`))
 }

@@ -1,6 +1,6 @@
 //go:build dashboards
 
-package dashboards
+package live
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/process"
@@ -111,6 +112,7 @@ func (s *stack) startPrometheus() {
 	config := filepath.Join(s.dir, "prometheus.yml")
 	rules, err := filepath.Abs(filepath.Join(root, "infra", "prometheus", "rules"))
 	require.NoError(s.t, err)
+	require.DirExists(s.t, rules)
 	text := fmt.Sprintf("global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\n", rhythm) +
 		"rule_files: ['" + rules + "/*.yml']\nscrape_configs:\n"
 	jobs := []struct{ name, address string }{{"backend", s.backend}, {"node", s.node}, {"prometheus", s.watcher}}
@@ -180,13 +182,20 @@ func (s *stack) answers(url string) {
 	}, 30*time.Second, 100*time.Millisecond, "%s does not answer; %s", url, s.logs())
 }
 
+// asker asks about the time from now on.
+func (s *stack) asker(step time.Duration) asker {
+	now := time.Now().Truncate(time.Second)
+	return asker{
+		Prometheus: "http://" + s.watcher, Range: prometheus.Range{Start: now, End: now, Step: step},
+		Variables: map[string]string{"testid": testID, "instance": ".*"},
+	}
+}
+
 // await waits until a query has an answer.
 func (s *stack) await(expr string) {
 	s.t.Helper()
-	ask := query.Prometheus("http://" + s.watcher)
 	require.Eventually(s.t, func() bool {
-		now := time.Now()
-		got, err := ask.Range(context.Background(), expr, query.Window{From: now, To: now, Step: time.Second})
+		got, err := query.View(s.asker(time.Second)).Ask(context.Background(), expr)
 		return err == nil && len(got) > 0
 	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, s.logs())
 }

@@ -15,10 +15,12 @@ import (
 	"testing"
 	"time"
 
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/tools/dashboards"
 	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
 
@@ -155,21 +157,23 @@ func (s *stack) passesASoak() {
 
 // showsContainers: the panels about containers have data here; dashboards-test starts none.
 func (s *stack) showsContainers() {
-	boards, err := query.Load(filepath.Join(root, "grafana", "dashboards"))
-	require.NoError(s.t, err)
-	prometheus := query.Prometheus("http://127.0.0.1:9090/prometheus")
-	w := query.Window{From: time.Now().Add(-time.Minute), To: time.Now(), Step: 5 * time.Second}
-	asked := 0
-	for _, board := range boards {
-		for _, panel := range board.Panels {
-			for _, q := range panel.Queries {
-				if board.Name == "k6" || !strings.Contains(q.Expr, "container_") { // k6 runs in none here
-					continue
+	now, asked := time.Now(), 0
+	v := query.View{
+		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"instance": ".*"},
+		Range: prometheus.Range{Start: now.Add(-time.Minute), End: now, Step: 5 * time.Second},
+	}
+	for _, board := range dashboards.Boards() {
+		for _, tile := range board.Tiles() {
+			if tile.Panel == nil || board.Name == "k6" { // k6 runs in no container here
+				continue
+			}
+			for _, q := range tile.Panel.Queries {
+				if strings.Contains(q.Expr, "container_") {
+					got, err := v.Ask(context.Background(), q.Expr)
+					require.NoError(s.t, err)
+					require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, tile.Panel.Title, q.Expr)
+					asked++
 				}
-				got, err := prometheus.Range(context.Background(), w.Fill(q.Expr, map[string]string{"instance": ".*"}), w)
-				require.NoError(s.t, err)
-				require.NotEmpty(s.t, got, "%s/%s: %s", board.Name, panel.Title, q.Expr)
-				asked++
 			}
 		}
 	}

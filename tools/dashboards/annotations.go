@@ -8,19 +8,19 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 )
 
-// A note is an annotation: a band on every graph, and what one reads where it begins. Grafana
-// fills labels of the series into title and text.
-type note struct{ name, colour, expr, title, text string }
+// An Annotation is a band on every graph while its query has values, and what one reads where it
+// begins. Grafana fills labels of the series into title and text.
+type Annotation struct{ Name, Colour, Expr, title, text string }
 
-// notes mark the phases of a run, and what disturbed it.
-func (b Board) notes() []note {
+// Annotations mark the phases of a run, and what disturbed it.
+func (b Board) Annotations() []Annotation {
 	run := `{testid!=""}`
 	for _, v := range b.Variables {
 		if v.Name == testID.Name {
 			run = `{testid="$testid"}`
 		}
 	}
-	return []note{
+	return []Annotation{
 		{
 			"Streams are being opened", "blue", rises("k6_sse_connection_opened_total" + run),
 			"Streams are being opened", "run {{testid}}",
@@ -48,15 +48,10 @@ func rises(counter string) string {
 	return now + ") - (" + now + " offset 15s) or " + now + ") * 0) > 0"
 }
 
-// annotations are the notes as Grafana knows them: it draws a region where a query has values
-// other than 0.
-func (b Board) annotations() (out []cog.Builder[dashboard.AnnotationQuery]) {
-	for _, n := range b.notes() {
-		out = append(out, dashboard.NewAnnotationQueryBuilder().
-			Name(n.name).Datasource(source()).Enable(true).IconColor(n.colour).
-			Target(prometheus.NewDataqueryBuilder().Expr(n.expr).RefId("Anno").Interval("5s").Range().Datasource(source())))
-	}
-	return out
+func (a Annotation) builder() cog.Builder[dashboard.AnnotationQuery] {
+	return dashboard.NewAnnotationQueryBuilder().
+		Name(a.Name).Datasource(source()).Enable(true).IconColor(a.Colour).
+		Target(prometheus.NewDataqueryBuilder().Expr(a.Expr).RefId("Anno").Interval("5s").Range().Datasource(source()))
 }
 
 // worded is a dashboard with the words of its annotations, which are fields of the data source
@@ -74,11 +69,11 @@ type wordedAnnotation struct {
 	TextFormat  string `json:"textFormat"`
 }
 
-// withWords is the JSON of a dashboard whose annotations are notes, in their order.
-func withWords(d dashboard.Dashboard, notes []note) ([]byte, error) {
+// withWords is the JSON of a dashboard that has all these annotations, in their order.
+func withWords(d dashboard.Dashboard, all []Annotation) ([]byte, error) {
 	out := worded{Dashboard: d}
 	for i, a := range d.Annotations.List {
-		out.Annotations.List = append(out.Annotations.List, wordedAnnotation{a, notes[i].title, notes[i].text})
+		out.Annotations.List = append(out.Annotations.List, wordedAnnotation{a, all[i].title, all[i].text})
 	}
 	return json.MarshalIndent(out, "", "  ")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-//go:generate go run ./generate ../../grafana/dashboards
+//go:generate go test -run TheFilesAreWhatTheCodeMakes . -update
 
 // A Board is one dashboard.
 type Board struct {
@@ -24,52 +24,64 @@ type Board struct {
 	Rows      []Row
 }
 
-// A Variable is a choice at the top of a dashboard, filled by label_values(Metric, From).
+// A Variable is a choice at the top of a dashboard, filled by label_values(Metric, Name).
 type Variable struct {
 	Name, Label, About string
-	Metric, From       string // label From of Metric
+	Metric             string // whose label Name has the values
 	All                bool   // may be all values at once, and is so at first
 }
 
-// A Row is a heading with panels below it, laid from left to right.
+// A Row is a heading with lines of panels below it.
 type Row struct {
-	Title  string
-	Panels []Panel
-}
-
-// A Panel is one picture or one number.
-type Panel struct {
 	Title string
-	// About says what is seen, what it rests on, and what to think of a bad value. No panel is
-	// without it.
-	About   string
-	Unit    string
-	Number  bool // a single number, the latest, rather than a graph
-	Width   uint32
-	Stacked bool
-	Limit   *Limit
-	Queries []Query
+	lines []line
 }
 
-// A Limit is drawn as a line, and colours what is beyond it.
-type Limit struct {
-	At    float64
-	Below bool // values under it are bad, not those from it on
-}
-
-// A Query is PromQL and the name of its series.
-type Query struct{ Expr, Legend string }
+// A line is panels side by side, of one kind and equally wide.
+type line []Panel
 
 // Boards are all dashboards, in the order of the documentation.
 func Boards() []Board {
 	return []Board{soak(), backend(), host(), nginx(), k6()}
 }
 
+// A Tile is a place in Grafana's grid: a panel, or the heading of a row where Panel is nil.
+type Tile struct {
+	Heading string
+	Panel   *Panel
+	At      dashboard.GridPos
+}
+
+// Columns of Grafana's grid, and the heights of what is in it.
 const (
-	columns      = 24
-	numberHeight = 4
-	graphHeight  = 8
+	Columns       = 24
+	headingHeight = 1
+	numberHeight  = 4
+	graphHeight   = 8
 )
+
+// Tiles are all headings and panels, from top to bottom and from left to right.
+func (b Board) Tiles() (out []Tile) {
+	y := uint32(0)
+	for _, row := range b.Rows {
+		out = append(out, Tile{Heading: row.Title, At: dashboard.GridPos{W: Columns, H: headingHeight, Y: y}})
+		y += headingHeight
+		for _, line := range row.lines {
+			height, width := uint32(graphHeight), uint32(Columns/len(line))
+			if line[0].Number {
+				height = numberHeight
+			}
+			for i := range line {
+				out = append(out, Tile{Panel: &line[i], At: dashboard.GridPos{X: uint32(i) * width, Y: y, W: width, H: height}})
+			}
+			y += height
+		}
+	}
+	return out
+}
+
+// tag is on all our dashboards, so that each links to the others.
+const tag = "sse-soak"
 
 // JSON is the file that Grafana reads.
 func (b Board) JSON() ([]byte, error) {
@@ -82,51 +94,68 @@ func (b Board) JSON() ([]byte, error) {
 		Time("now-1h", "now").
 		Refresh("5s").
 		Timepicker(dashboard.NewTimePickerBuilder().RefreshIntervals([]string{"5s", "10s", "30s", "1m"})).
-		Link(siblings())
-	d.WithVariable(sourceVariable())
+		Link(dashboard.NewDashboardLinkBuilder("sse-soak").
+			Type(dashboard.DashboardLinkTypeDashboards).Tags([]string{tag}).KeepTime(true).IncludeVars(true)).
+		WithVariable(sourceVariable())
 	for _, v := range b.Variables {
 		d.WithVariable(v.builder())
 	}
-	for _, a := range b.annotations() {
-		d.Annotation(a)
+	for _, a := range b.Annotations() {
+		d.Annotation(a.builder())
 	}
-	id, y := uint32(0), uint32(0)
-	for _, row := range b.Rows {
-		id++
-		d.WithRow(dashboard.NewRowBuilder(row.Title).Id(id).GridPos(dashboard.GridPos{W: columns, H: 1, Y: y}))
-		y++
-		x, tallest := uint32(0), uint32(0)
-		for _, p := range row.Panels {
-			if x+p.Width > columns {
-				x, y, tallest = 0, y+tallest, 0
-			}
-			id++
-			at := dashboard.GridPos{X: x, Y: y, W: p.Width, H: p.height()}
-			d.WithPanel(p.builder(id, at))
-			x, tallest = x+p.Width, max(tallest, at.H)
+	for i, tile := range b.Tiles() {
+		id := uint32(i + 1)
+		if tile.Panel == nil {
+			d.WithRow(dashboard.NewRowBuilder(tile.Heading).Id(id).GridPos(tile.At))
+		} else {
+			d.WithPanel(tile.Panel.builder(id, tile.At))
 		}
-		y += tallest
 	}
 	built, err := d.Build()
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard %s: %w", b.Name, err)
 	}
-	text, err := withWords(built, b.notes())
+	text, err := withWords(built, b.Annotations())
 	if err != nil {
 		return nil, fmt.Errorf("write the dashboard %s: %w", b.Name, err)
 	}
 	return append(text, '\n'), nil
 }
 
-// tag is on all our dashboards, so that each links to the others.
-const tag = "sse-soak"
-
-func siblings() cog.Builder[dashboard.DashboardLink] {
-	return dashboard.NewDashboardLinkBuilder("sse-soak").
-		Type(dashboard.DashboardLinkTypeDashboards).Tags([]string{tag}).KeepTime(true).IncludeVars(true)
-}
-
 // source is the data source that was chosen at the top.
 func source() common.DataSourceRef {
 	return common.DataSourceRef{Type: new("prometheus"), Uid: new("${datasource}")}
+}
+
+// sourceVariable chooses the Prometheus; the provisioned one has the uid prometheus.
+func sourceVariable() cog.Builder[dashboard.VariableModel] {
+	return dashboard.NewDatasourceVariableBuilder("datasource").
+		Label("Data source").Type("prometheus").Current(option("Prometheus", "prometheus"))
+}
+
+func option(text, value string) dashboard.VariableOption {
+	return dashboard.VariableOption{
+		Text: dashboard.StringOrArrayOfString{String: &text}, Value: dashboard.StringOrArrayOfString{String: &value},
+	}
+}
+
+// testID chooses the run. Names of runs begin with the time, so the latest comes first.
+var testID = Variable{Name: "testid", Label: "Run", About: "the tag testid that k6 was given", Metric: "k6_vus"}
+
+// instanceOf chooses among the targets of a scrape job, all of them at first.
+func instanceOf(metric, about string) Variable {
+	return Variable{Name: "instance", Label: "Instance", About: about, Metric: metric, All: true}
+}
+
+func (v Variable) builder() cog.Builder[dashboard.VariableModel] {
+	values := fmt.Sprintf("label_values(%s, %s)", v.Metric, v.Name)
+	b := dashboard.NewQueryVariableBuilder(v.Name).
+		Label(v.Label).Description(v.About).Datasource(source()).
+		Query(dashboard.StringOrMap{String: &values}).Definition(values).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+		Sort(dashboard.VariableSortAlphabeticalDesc)
+	if v.All {
+		b.IncludeAll(true).AllValue(".*").Multi(true).Current(option("All", "$__all"))
+	}
+	return b
 }

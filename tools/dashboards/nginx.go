@@ -7,75 +7,53 @@ const ofNginx = `{instance=~"$instance"}`
 
 func nginx() Board {
 	return Board{
-		Name:  "nginx",
-		Title: "Soak: nginx",
-		About: "The proxy in front of the backend, as stub_status tells through nginx-prometheus-exporter.",
-		Variables: []Variable{
-			instanceOf("nginx_up", "exporters of nginx"),
-		},
+		Name: "nginx", Title: "Soak: nginx",
+		About:     "The proxy in front of the backend, as stub_status tells through nginx-prometheus-exporter.",
+		Variables: []Variable{instanceOf("nginx_up", "exporters of nginx")},
 		Rows: []Row{
-			{Title: "Now", Panels: []Panel{
+			{"Now", []line{
 				{
-					Title: "Up", Number: true, Width: 6, Unit: units.Short, Limit: atLeast(1),
-					About:   "Whether the exporter reaches stub_status.",
-					Queries: []Query{{`min(nginx_up` + ofNginx + `)`, "up"}},
-				},
-				{
-					Title: "Connections of clients", Number: true, Width: 6, Unit: units.Short,
-					About:   "Connections of clients that nginx holds, streams and the scrape itself.",
-					Queries: []Query{{`sum(nginx_connections_active` + ofNginx + `)`, "active"}},
-				},
-				{
-					Title: "Accepted, not handled", Number: true, Width: 6, Unit: units.Short, Limit: atMost(1),
-					About: "Connections that nginx dropped because worker_connections or descriptors were used up, since it " +
-						"started. One is enough to raise worker_connections, which counts both sides of each stream.",
-					Queries: []Query{{`sum(nginx_connections_accepted` + ofNginx + ` - nginx_connections_handled` + ofNginx + `)`, "dropped"}},
-				},
-				{
-					Title: "Beside the backend's streams", Number: true, Width: 6, Unit: units.Short,
-					About: "Connections of clients minus the streams that the backend holds. A few are the scrape and requests under " +
-						"way. Many: streams that one side lost and the other still holds.",
-					Queries: []Query{{`sum(nginx_connections_active` + ofNginx + `) - sum(backend_streams_open)`, "difference"}},
+					number("Up", units.Short,
+						"Whether the exporter reaches stub_status.",
+						`min(nginx_up`+ofNginx+`)`, "up").badBelow(1),
+					number("Connections of clients", units.Short,
+						"Connections of clients that nginx holds, streams and the scrape itself.",
+						`sum(nginx_connections_active`+ofNginx+`)`, "active"),
+					number("Accepted, not handled", units.Short,
+						"Connections that nginx dropped because worker_connections or descriptors were used up, since it started. One is enough to raise "+
+							"worker_connections, which counts both sides of each stream.",
+						`sum(nginx_connections_accepted`+ofNginx+` - nginx_connections_handled`+ofNginx+`)`, "dropped").badFrom(1),
+					number("Beside the backend's streams", units.Short,
+						"Connections of clients minus the streams that the backend holds. A few are the scrape and requests under way. Many: streams that one side lost "+
+							"and the other still holds.",
+						`sum(nginx_connections_active`+ofNginx+`) - sum(backend_streams_open)`, "difference"),
 				},
 			}},
-			{Title: "Over time", Panels: []Panel{
+			{"Over time", []line{
 				{
-					Title: "Connections by state", Width: 12, Unit: units.Short,
-					About: "Active is all. A held stream counts as writing, a kept-alive connection without a request as waiting; " +
-						"reading is a request's head under way.",
-					Queries: []Query{
-						{`sum(nginx_connections_active` + ofNginx + `)`, "active"},
-						{`sum(nginx_connections_reading` + ofNginx + `)`, "reading"},
-						{`sum(nginx_connections_writing` + ofNginx + `)`, "writing"},
-						{`sum(nginx_connections_waiting` + ofNginx + `)`, "waiting"},
-					},
+					graph("Connections by state", units.Short,
+						"Active is all. A held stream counts as writing, a kept-alive connection without a request as waiting; reading is a request's head under way.",
+						`sum(nginx_connections_active`+ofNginx+`)`, "active",
+						`sum(nginx_connections_reading`+ofNginx+`)`, "reading",
+						`sum(nginx_connections_writing`+ofNginx+`)`, "writing",
+						`sum(nginx_connections_waiting`+ofNginx+`)`, "waiting"),
+					graph("nginx and the backend", units.Short,
+						"Connections that nginx writes to, and streams that the backend holds. They move together; a gap after a reload of nginx is old workers, which "+
+							"stub_status counts no more.",
+						`sum(nginx_connections_writing`+ofNginx+`)`, "nginx writes to",
+						`sum(backend_streams_open)`, "the backend holds"),
 				},
 				{
-					Title: "nginx and the backend", Width: 12, Unit: units.Short,
-					About: "Connections that nginx writes to, and streams that the backend holds. They move together; a gap after a " +
-						"reload of nginx is old workers, which stub_status counts no more.",
-					Queries: []Query{
-						{`sum(nginx_connections_writing` + ofNginx + `)`, "nginx writes to"},
-						{`sum(backend_streams_open)`, "the backend holds"},
-					},
-				},
-				{
-					Title: "Accepted and handled per second", Width: 8, Unit: units.CountsPerSecond,
-					About: "New connections. Accepts while a run holds mean clients reconnect, or another client.",
-					Queries: []Query{
-						{`sum(rate(nginx_connections_accepted` + ofNginx + `[$__rate_interval]))`, "accepted"},
-						{`sum(rate(nginx_connections_handled` + ofNginx + `[$__rate_interval]))`, "handled"},
-					},
-				},
-				{
-					Title: "Requests per second", Width: 8, Unit: units.RequestsPerSecond,
-					About:   "Requests, each stream once when it opens and once for its DELETE.",
-					Queries: []Query{{`sum(rate(nginx_http_requests_total` + ofNginx + `[$__rate_interval]))`, "requests"}},
-				},
-				{
-					Title: "Dropped since the start", Width: 8, Unit: units.Short, Limit: atMost(1),
-					About:   "Accepted minus handled: see above. It never falls until nginx starts anew.",
-					Queries: []Query{{`sum(nginx_connections_accepted` + ofNginx + ` - nginx_connections_handled` + ofNginx + `)`, "dropped"}},
+					graph("Accepted and handled per second", units.CountsPerSecond,
+						"New connections. Accepts while a run holds mean clients reconnect, or another client.",
+						`sum(rate(nginx_connections_accepted`+ofNginx+`[$__rate_interval]))`, "accepted",
+						`sum(rate(nginx_connections_handled`+ofNginx+`[$__rate_interval]))`, "handled"),
+					graph("Requests per second", units.RequestsPerSecond,
+						"Requests, each stream once when it opens and once for its DELETE.",
+						`sum(rate(nginx_http_requests_total`+ofNginx+`[$__rate_interval]))`, "requests"),
+					graph("Dropped since the start", units.Short,
+						"Accepted minus handled: see above. It never falls until nginx starts anew.",
+						`sum(nginx_connections_accepted`+ofNginx+` - nginx_connections_handled`+ofNginx+`)`, "dropped").badFrom(1),
 				},
 			}},
 		},

@@ -10,21 +10,55 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-func (p Panel) height() uint32 {
-	if p.Number {
-		return numberHeight
-	}
-	return graphHeight
+// A Panel is one graph or one number.
+type Panel struct {
+	Title, Unit string
+	// About says what is seen, what it rests on, and what to think of a bad value. No panel is
+	// without it.
+	About   string
+	Number  bool // a single number, the latest, rather than a graph
+	Stacked bool
+	Limit   *Limit
+	Queries []Query
 }
+
+// A Limit is drawn as a line, and colours what is beyond it.
+type Limit struct {
+	At    float64
+	Below bool // values under it are bad, not those from it on
+}
+
+// A Query is PromQL and the name of its series.
+type Query struct{ Expr, Legend string }
+
+// graph takes pairs of a query and its legend.
+func graph(title, unit, about string, queries ...string) Panel {
+	p := Panel{Title: title, Unit: unit, About: about}
+	for i := 0; i < len(queries); i += 2 {
+		p.Queries = append(p.Queries, Query{Expr: queries[i], Legend: queries[i+1]})
+	}
+	return p
+}
+
+func number(title, unit, about, query, legend string) Panel {
+	p := graph(title, unit, about, query, legend)
+	p.Number = true
+	return p
+}
+
+// badFrom draws the first value that is bad, badBelow the lowest that is good.
+func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
+func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
+func (p Panel) stacked() Panel            { p.Stacked = true; return p }
 
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
-		return p.number(id, at)
+		return p.stat(id, at)
 	}
-	return p.graph(id, at)
+	return p.timeseries(id, at)
 }
 
-func (p Panel) graph(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
+func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	b := timeseries.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
 		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.steps()).
@@ -45,7 +79,7 @@ func (p Panel) graph(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Pane
 	return b
 }
 
-func (p Panel) number(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
+func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	colour := common.BigValueColorModeNone
 	if p.Limit != nil {
 		colour = common.BigValueColorModeBackground
@@ -80,9 +114,3 @@ func (l *Limit) steps() cog.Builder[dashboard.ThresholdsConfig] {
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
-
-// atMost draws the first value that is bad.
-func atMost(firstBad float64) *Limit { return &Limit{At: firstBad} }
-
-// atLeast draws the lowest value that is good.
-func atLeast(leastGood float64) *Limit { return &Limit{At: leastGood, Below: true} }

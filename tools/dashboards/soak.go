@@ -29,145 +29,143 @@ var (
 
 const onlyThisRun = "It is right while one run loads this backend, and starts anew when the backend does."
 
+const faultyNoops = `k6_soak_noops_duplicated{testid="$testid"} + k6_soak_noops_reordered{testid="$testid"} + k6_soak_noops_corrupted{testid="$testid"}`
+
 func soak() Board {
 	return Board{
-		Name:  "soak",
-		Title: "Soak: the run",
+		Name: "soak", Title: "Soak: the run",
 		About: "One run: streams planned and held, noops sent and received, what the backend took for it. " +
 			"The runners tell every 5 s what their ledgers say; results/TESTID/verdict.json decides.",
 		Variables: []Variable{testID, instanceOf("backend_streams_open", "backends of the run")},
 		Rows: []Row{
-			{Title: "Criteria, as far as Prometheus sees them (verdict.json decides)", Panels: append(connectionCriteria(), noopCriteria()...)},
-			{Title: "Streams", Panels: soakStreams()},
-			{Title: "Noops", Panels: soakNoops()},
-			{Title: "The backend in this run", Panels: soakBackend()},
-		},
-	}
-}
-
-func soakStreams() []Panel {
-	return []Panel{
-		{
-			Title: "Planned and open streams", Width: 12, Unit: units.Short,
-			About: "Planned is what the runners were told. Client is opened minus closed from k6, server is what the backend holds. A lasting " +
-				"gap between the two is a half-open stream: one side believes in a connection that the other lost.",
-			Queries: []Query{
-				{plannedAll, "planned"},
-				{clientOpen, "open at the client"},
-				{serverOpen, "open at the server"},
-			},
-		},
-		{
-			Title: "Time to connect", Width: 12, Unit: units.Seconds, Limit: atMost(1),
-			About: "From k6: dial begun to headers complete, of the worst runner, over all streams of the run so " +
-				"far. 1, 2 or 3 s are SYN retransmits of an overflowing accept queue: see the host's listen " +
-				"overflows.",
-			Queries: []Query{
-				{`max(k6_sse_connecting_p50{testid="$testid"})`, "p50"},
-				{`max(k6_sse_connecting_p99{testid="$testid"})`, "p99"},
-				{`max(k6_sse_connecting_max{testid="$testid"})`, "max"},
-			},
-		},
-		{
-			Title: "Ended by cause, client", Width: 12, Unit: units.Short,
-			About: "From k6, in all since the run began: attempts and streams that ended, by reason as in " +
-				"load-tests/types/index.d.ts. A clean run has `server` only, and only at its end.",
-			Queries: []Query{{`sum by (reason) (k6_sse_connection_closed_total{testid="$testid"})`, "{{reason}}"}},
-		},
-		{
-			Title: "Ended by cause, server", Width: 12, Unit: units.Short,
-			About: "From the backend, since the left edge of the dashboard: streams that ended, by its reason. " +
-				"`forcedisconnect` is the DELETE of a clean run; `client` a client that went, `slow` one that did " +
-				"not read, `error` a broken connection. " + onlyThisRun,
-			Queries: []Query{{`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}` +
-				` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"}},
-		},
-	}
-}
-
-func soakNoops() []Panel {
-	return []Panel{
-		{
-			Title: "Noops per second", Width: 8, Unit: units.EventsPerSecond,
-			About: "Over one minute. Expected is the streams that the backend holds, divided by its noop interval; " +
-				"sent is the backend's counter, received the ledgers'. The three lie on each other while streams are held.",
-			Queries: []Query{
-				{`sum(avg_over_time(backend_streams_open{instance=~"$instance"}` + noopsWindow + `)) / max(backend_noop_interval_seconds{instance=~"$instance"})`, "expected"},
-				{`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "sent"},
-				{`sum(testid:soak_noops:rate1m{testid="$testid"})`, "received"},
-			},
-		},
-		{
-			Title: "Noops in all", Width: 8, Unit: units.Short,
-			About: "Expected and received are counts of the ledgers, and differ by what was missed or corrupted. Sent is what the " +
-				"backend handed to the kernel since the left edge of the dashboard, messages included. " + onlyThisRun,
-			Queries: []Query{
-				{`sum(k6_soak_noops_expected{testid="$testid"})`, "expected"},
-				{`sum(k6_soak_noops_total{testid="$testid"})`, "received"},
-				{sentSince, "sent"},
-			},
-		},
-		{
-			Title: "Missed and faulty noops", Width: 8, Unit: units.Short, Limit: atMost(1),
-			About: "From the ledgers, in all: where a line rises is when the first of them was noticed. Which stream missed which " +
-				"noop is in connections.csv. A hole that a noop which was overtaken fills again goes from missed to overtaken.",
-			Queries: []Query{
-				{`sum(testid:soak_noops:missed{testid="$testid"})`, "missed"},
-				{`sum(k6_soak_noops_duplicated{testid="$testid"})`, "came again"},
-				{`sum(k6_soak_noops_reordered{testid="$testid"})`, "overtaken"},
-				{`sum(k6_soak_noops_corrupted{testid="$testid"})`, "corrupted"},
-			},
-		},
-		{
-			Title: "Lateness", Width: 8, Unit: units.Seconds, Limit: atMost(1),
-			About: "By how much noops came after their interval, as the clients measured it: of the noops of the last seconds, " +
-				"by the worst runner. The line is LATE_MS by default.",
-			Queries: []Query{
-				{`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50"},
-				{`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99"},
-				{`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max"},
-			},
-		},
-		{
-			Title: "Lateness, the server's share", Width: 8, Unit: units.Seconds, Limit: atMost(1),
-			About: "From the backend: how long it takes to write one noop to all streams that are due, over one minute. A noop is " +
-				"late by up to this much before it leaves. Low, where clients see much: the network, or the runners themselves.",
-			Queries: []Query{
-				{`histogram_quantile(0.5, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}` + noopsWindow + `)))`, "p50"},
-				{`histogram_quantile(0.99, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}` + noopsWindow + `)))`, "p99"},
-			},
-		},
-		{
-			Title: "Sent, not received, over time", Width: 8, Unit: units.Short, Limit: atMost(1),
-			About: "The backend's count minus k6's. A comb of one noop per stream is the different times at which the counters are " +
-				"read; a level that stays up is loss that the server does not know of. " + onlyThisRun,
-			Queries: []Query{{sentSince + ` - ` + receivedSince, "missing"}},
-		},
-	}
-}
-
-func soakBackend() []Panel {
-	return []Panel{
-		{
-			Title: "CPU of the backend", Width: 8, Unit: units.PercentUnit,
-			About: "From the backend's process: 100 % is one core. Noops at the same instant make short peaks " +
-				"that a minute's mean flattens.",
-			Queries: []Query{{`instance:backend_cpu_seconds:rate1m{instance=~"$instance"}`, "{{instance}}"}},
-		},
-		{
-			Title: "Memory of the backend", Width: 8, Unit: units.BytesIEC,
-			About: "From the backend's process: resident set, and the heap that Go uses of it. It should be flat " +
-				"while streams are held; the dashboard of the backend shows the slope.",
-			Queries: []Query{
-				{`sum by (instance) (` + backendRSS + `)`, "resident {{instance}}"},
-				{`sum by (instance) (go_memstats_heap_inuse_bytes{job="backend",instance=~"$instance"})`, "heap {{instance}}"},
-			},
-		},
-		{
-			Title: "Memory per stream", Width: 8, Unit: units.BytesIEC,
-			About: "Resident set of the backend divided by the streams it holds. The process itself is in it, so " +
-				"few streams look dear; compare runs of the same size.",
-			Queries: []Query{{`sum(` + backendRSS + `) / (sum(backend_streams_open{instance=~"$instance"}) > 0)`, "per stream"}},
+			{"Criteria, as far as Prometheus sees them (verdict.json decides)", []line{
+				{
+					number("Streams held", units.Short,
+						"Streams open now, from k6: opened minus closed. While the run holds, this is the plan.",
+						clientOpen, "held"),
+					number("Opened, of planned", units.PercentUnit,
+						"Streams opened so far, from k6, as a share of the plan. In verdict.json: connections opened. Clients that reconnect open more.",
+						opened+` / `+plannedAll, "opened").badBelow(1),
+					number("Refused", units.Short,
+						"Connections that never became a stream, from the ledgers. One is enough to fail the run. The panel Ended by cause says why.",
+						`sum(k6_soak_streams_refused{testid="$testid"})`, "refused").badFrom(1),
+					number("Lost", units.Short,
+						"Streams that ended before anyone asked, from the ledgers, whatever ended them; with RECONNECT=1 those that went on are among them.",
+						`sum(testid:soak_streams:lost{testid="$testid"})`, "lost").badFrom(1),
+					number("Ended when asked, of planned", units.PercentUnit,
+						"Streams that were held to the end and then ended by the server, as a share of the plan, from the ledgers. In verdict.json: connections held to "+
+							"the end. It is 0 until the last seconds of the run and then 100 %.",
+						`sum(k6_soak_streams_completed{testid="$testid"}) / `+plannedAll, "completed"),
+					number("Checks passed", units.PercentUnit,
+						"The worst of the three checks of connectionTest.js, from k6; they run when a stream ends, so there is nothing before the end of the run. "+
+							"`Received all messages` is the ledger's own word.",
+						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1),
+				},
+				{
+					number("Noops missed", units.Short,
+						"Noops owed, by number or by clock, that did not come, from the ledgers: exact to the single noop. What a silent stream owes is known when it "+
+							"speaks again or ends.",
+						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1),
+					number("Doubled, overtaken, corrupted", units.Short,
+						"Noops that came again, after a later one, or as something else, from the ledgers. Each fails the run.",
+						`sum(`+faultyNoops+`)`, "faulty").badFrom(1),
+					number("Noops late", units.Short,
+						"Noops that came more than LATE_MS (1 s by default) after their interval, from the ledgers, in all. They fail the run only where MAX_LATE says so.",
+						`sum(k6_soak_noops_late_total{testid="$testid"})`, "late"),
+					number("Lateness now, p99", units.Seconds,
+						"By how much the latest noops came after their interval, from the ledgers: the p99 of the last seconds in which any came, of the worst runner.",
+						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1),
+					number("Sent, not received", units.Short,
+						"Noops and messages that the backend says it sent minus events that k6 received, since the left edge of the dashboard. While noops flow it swings "+
+							"by up to one noop per stream, because the two counters are read at different times. What is left 10 s after the end is loss. Below 0: the backend "+
+							"was restarted, or another client received. "+onlyThisRun,
+						sentSince+` - `+receivedSince, "missing").badFrom(1),
+					number("Restarts of the backend", units.Short,
+						"How often the start time of the backend's process changed since the left edge of the dashboard. A restart cuts every client off.",
+						`sum(changes(process_start_time_seconds{job="backend",instance=~"$instance"}[$__range]))`, "restarts").badFrom(1),
+				},
+			}},
+			{"Streams", []line{
+				{
+					graph("Planned and open streams", units.Short,
+						"Planned is what the runners were told. Client is opened minus closed from k6, server is what the backend holds. A lasting gap between the two is "+
+							"a half-open stream: one side believes in a connection that the other lost.",
+						plannedAll, "planned",
+						clientOpen, "open at the client",
+						serverOpen, "open at the server"),
+					graph("Time to connect", units.Seconds,
+						"From k6: dial begun to headers complete, of the worst runner, over all streams of the run so far. 1, 2 or 3 s are SYN retransmits of an "+
+							"overflowing accept queue: see the host's listen overflows.",
+						`max(k6_sse_connecting_p50{testid="$testid"})`, "p50",
+						`max(k6_sse_connecting_p99{testid="$testid"})`, "p99",
+						`max(k6_sse_connecting_max{testid="$testid"})`, "max").badFrom(1),
+				},
+				{
+					graph("Ended by cause, client", units.Short,
+						"From k6, in all since the run began: attempts and streams that ended, by reason as in load-tests/types/index.d.ts. A clean run has `server` only, "+
+							"and only at its end.",
+						`sum by (reason) (k6_sse_connection_closed_total{testid="$testid"})`, "{{reason}}"),
+					graph("Ended by cause, server", units.Short,
+						"From the backend, since the left edge of the dashboard: streams that ended, by its reason. `forcedisconnect` is the DELETE of a clean run; "+
+							"`client` a client that went, `slow` one that did not read, `error` a broken connection. "+onlyThisRun,
+						`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}`+` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"),
+				},
+			}},
+			{"Noops", []line{
+				{
+					graph("Noops per second", units.EventsPerSecond,
+						"Over one minute. Expected is the streams that the backend holds, divided by its noop interval; sent is the backend's counter, received the "+
+							"ledgers'. The three lie on each other while streams are held.",
+						`sum(avg_over_time(backend_streams_open{instance=~"$instance"}`+noopsWindow+`)) / max(backend_noop_interval_seconds{instance=~"$instance"})`, "expected",
+						`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "sent",
+						`sum(testid:soak_noops:rate1m{testid="$testid"})`, "received"),
+					graph("Noops in all", units.Short,
+						"Expected and received are counts of the ledgers, and differ by what was missed or corrupted. Sent is what the backend handed to the kernel since "+
+							"the left edge of the dashboard, messages included. "+onlyThisRun,
+						`sum(k6_soak_noops_expected{testid="$testid"})`, "expected",
+						`sum(k6_soak_noops_total{testid="$testid"})`, "received",
+						sentSince, "sent"),
+					graph("Missed and faulty noops", units.Short,
+						"From the ledgers, in all: where a line rises is when the first of them was noticed. Which stream missed which noop is in connections.csv. A hole "+
+							"that a noop which was overtaken fills again goes from missed to overtaken.",
+						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed",
+						`sum(k6_soak_noops_duplicated{testid="$testid"})`, "came again",
+						`sum(k6_soak_noops_reordered{testid="$testid"})`, "overtaken",
+						`sum(k6_soak_noops_corrupted{testid="$testid"})`, "corrupted").badFrom(1),
+				},
+				{
+					graph("Lateness", units.Seconds,
+						"By how much noops came after their interval, as the clients measured it: of the noops of the last seconds, by the worst runner. The line is "+
+							"LATE_MS by default.",
+						`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50",
+						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99",
+						`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1),
+					graph("Lateness, the server's share", units.Seconds,
+						"From the backend: how long it takes to write one noop to all streams that are due, over one minute. A noop is late by up to this much before it "+
+							"leaves. Low, where clients see much: the network, or the runners themselves.",
+						`histogram_quantile(0.5, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}`+noopsWindow+`)))`, "p50",
+						`histogram_quantile(0.99, sum by (le) (rate(backend_broadcast_duration_seconds_bucket{instance=~"$instance"}`+noopsWindow+`)))`, "p99").badFrom(1),
+					graph("Sent, not received, over time", units.Short,
+						"The backend's count minus k6's. A comb of one noop per stream is the different times at which the counters are read; a level that stays up is "+
+							"loss that the server does not know of. "+onlyThisRun,
+						sentSince+` - `+receivedSince, "missing").badFrom(1),
+				},
+			}},
+			{"The backend in this run", []line{
+				{
+					graph("CPU of the backend", units.PercentUnit,
+						"From the backend's process: 100 % is one core. Noops at the same instant make short peaks that a minute's mean flattens.",
+						`instance:backend_cpu_seconds:rate1m{instance=~"$instance"}`, "{{instance}}"),
+					graph("Memory of the backend", units.BytesIEC,
+						"From the backend's process: resident set, and the heap that Go uses of it. It should be flat while streams are held; the dashboard of the backend "+
+							"shows the slope.",
+						`sum by (instance) (`+backendRSS+`)`, "resident {{instance}}",
+						`sum by (instance) (go_memstats_heap_inuse_bytes{job="backend",instance=~"$instance"})`, "heap {{instance}}"),
+					graph("Memory per stream", units.BytesIEC,
+						"Resident set of the backend divided by the streams it holds. The process itself is in it, so few streams look dear; compare runs of the same size.",
+						`sum(`+backendRSS+`) / (sum(backend_streams_open{instance=~"$instance"}) > 0)`, "per stream"),
+				},
+			}},
 		},
 	}
 }

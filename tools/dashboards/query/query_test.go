@@ -7,14 +7,17 @@ import (
 	"testing"
 	"time"
 
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-var minute = Window{From: time.Unix(0, 0), To: time.Unix(60, 0), Step: 5 * time.Second}
+var minute = View{Range: prometheus.Range{Start: time.Unix(0, 0), End: time.Unix(60, 0), Step: 5 * time.Second}}
 
 func TestFill(t *testing.T) {
-	values := map[string]string{"testid": "a", "streams": "7"}
+	v := minute
+	v.Variables = map[string]string{"testid": "a", "streams": "7"}
 	for expr, want := range map[string]string{
 		`m{testid="$testid"}`:     `m{testid="a"}`,
 		`vector(${streams})`:      `vector(7)`,
@@ -23,50 +26,40 @@ func TestFill(t *testing.T) {
 		`m[$__interval]`:          `m[5s]`,
 		`{x="$unknown"} $testids`: `{x="$unknown"} $testids`,
 	} {
-		assert.Equal(t, want, minute.Fill(expr, values))
+		assert.Equal(t, want, v.fill(expr))
 	}
-}
-
-func TestMetrics(t *testing.T) {
-	assert.Equal(t, []string{"k6_vus", "node_load1"}, Metrics(`sum(node_load1{x="go_home"}) / k6_vus + k6_vus + a:node_x:b`))
-	assert.Empty(t, Metrics(`vector(1)`))
+	_, err := v.Ask(context.Background(), `m{x="$unknown"}`)
+	require.ErrorContains(t, err, "$unknown has no value")
 }
 
 func TestName(t *testing.T) {
-	s := Series{Labels: map[string]string{"reason": "idle"}}
+	s := Series{&model.SampleStream{Metric: model.Metric{"reason": "idle"}}}
 	assert.Equal(t, "by idle", s.Name("by {{reason}} {{instance}}"))
 }
 
-func TestRangeLeavesOutWhatIsNoNumber(t *testing.T) {
+func answering(t *testing.T, status int, body string) View {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = w.Write([]byte(`{"status":"success","data":{"result":[
-			{"metric":{"a":"b"},"values":[[1.5,"2"],[6.5,"NaN"],[11.5,"+Inf"]]},{"metric":{},"values":[[1,"NaN"]]}]}}`))
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
 	}))
-	defer server.Close()
-	got, err := Prometheus(server.URL).Range(context.Background(), "m", minute)
+	t.Cleanup(server.Close)
+	v := minute
+	v.Prometheus = server.URL
+	return v
+}
+
+func TestAskLeavesOutWhatIsNoNumber(t *testing.T) {
+	v := answering(t, http.StatusOK, `{"status":"success","data":{"resultType":"matrix","result":[
+		{"metric":{"a":"b"},"values":[[1.5,"2"],[6.5,"NaN"],[11.5,"+Inf"]]},{"metric":{},"values":[[1,"NaN"]]}]}}`)
+	got, err := v.Ask(context.Background(), "m")
 	require.NoError(t, err)
 	require.Len(t, got, 1)
-	assert.Equal(t, []Point{{At: time.UnixMilli(1500), Value: 2}}, got[0].Points)
+	assert.Equal(t, []model.SamplePair{{Timestamp: 1500, Value: 2}}, got[0].Values)
 }
 
-func TestRangeTellsWhatPrometheusSays(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"status":"error","error":"parse error: no"}`))
-	}))
-	defer server.Close()
-	_, err := Prometheus(server.URL).Range(context.Background(), "m{", minute)
+func TestAskTellsWhatPrometheusSays(t *testing.T) {
+	v := answering(t, http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error: no"}`)
+	_, err := v.Ask(context.Background(), "m{")
 	require.ErrorContains(t, err, "parse error")
-}
-
-func TestLoad(t *testing.T) {
-	boards, err := Load("../../../grafana/dashboards")
-	require.NoError(t, err)
-	require.Len(t, boards, 5)
-	for _, d := range boards {
-		assert.NotEmpty(t, d.Panels)
-		assert.NotEmpty(t, d.Annotations)
-	}
-	_, err = Load(t.TempDir())
-	require.ErrorContains(t, err, "no dashboard")
 }

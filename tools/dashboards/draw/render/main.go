@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
@@ -14,48 +13,25 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
-	server := flag.String("prometheus", "http://127.0.0.1:9090", "address of Prometheus, with its path prefix")
-	boards := flag.String("dashboards", "grafana/dashboards", "folder with the JSON")
+	var v query.View
+	flag.StringVar(&v.Prometheus, "prometheus", "http://127.0.0.1:9090", "address of Prometheus, with its path prefix")
 	out := flag.String("out", ".", "folder for the SVG")
 	testid := flag.String("testid", "", "the run")
 	instance := flag.String("instance", ".*", "regular expression")
-	from := flag.String("from", "", "RFC 3339; empty: an hour before the end")
-	to := flag.String("to", "", "RFC 3339; empty: now")
+	flag.TextVar(&v.Range.End, "to", time.Now(), "RFC 3339")
+	flag.TextVar(&v.Range.Start, "from", time.Time{}, "RFC 3339; an hour before the end if left out")
 	flag.Parse()
-
-	w := query.Window{To: time.Now()}
-	var err error
-	if *to != "" {
-		if w.To, err = time.Parse(time.RFC3339, *to); err != nil {
-			return fmt.Errorf("--to: %w", err)
-		}
+	if v.Range.Start.IsZero() {
+		v.Range.Start = v.Range.End.Add(-time.Hour)
 	}
-	w.From = w.To.Add(-time.Hour)
-	if *from != "" {
-		if w.From, err = time.Parse(time.RFC3339, *from); err != nil {
-			return fmt.Errorf("--from: %w", err)
-		}
+	v.Range.Step = max(v.Range.End.Sub(v.Range.Start)/400, time.Second).Round(time.Second)
+	v.Variables = map[string]string{"testid": *testid, "instance": *instance}
+	if !v.Range.Start.Before(v.Range.End) {
+		fmt.Fprintln(os.Stderr, "render: --from has to be before --to")
+		os.Exit(64)
 	}
-	if !w.From.Before(w.To) {
-		return fmt.Errorf("--from %s is not before --to %s", *from, *to)
+	if err := draw.Files(context.Background(), *out, v); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	w.Step = max(w.To.Sub(w.From)/400, time.Second).Round(time.Second)
-	all, err := query.Load(*boards)
-	if err != nil {
-		return err
-	}
-	values := map[string]string{"testid": *testid, "instance": *instance}
-	for _, d := range all {
-		if err := draw.File(context.Background(), filepath.Join(*out, d.Name+".svg"), d, query.Prometheus(*server), w, values); err != nil {
-			return err
-		}
-	}
-	return nil
 }
