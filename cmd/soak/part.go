@@ -108,7 +108,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass
 	for _, r := range own.Connections {
-		sum.Add(r)
+		sum.Count(r)
 		if !r.Faultless() {
 			outcome = verdict.Fail
 		}
@@ -120,7 +120,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 		outcome = verdict.Invalid
 	}
 	fmt.Fprintf(s.stdout, "\npart %d of %d is %s: %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late\n",
-		s.part, s.plan.Runners, own.Runner.State, sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed, sum.Faults, sum.Late)
+		s.part, s.plan.Runners, own.Runner.State, sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed(), sum.Faults(), sum.Late)
 	return outcome
 }
 

@@ -72,12 +72,12 @@ func progressLine(p plan.Plan, f *runners.Group, m *meter) string {
 	parts := []string{
 		fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
 		fmt.Sprintf("%d/%d noops", sum.Received, p.Connections*p.NoopsPerConnection()),
-		fmt.Sprintf("%d missed", sum.Missed),
+		fmt.Sprintf("%d missed", sum.Missed()),
 	}
 	for _, bad := range []struct {
 		count int
 		name  string
-	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnect, "reconnects"}, {int(min(sum.Faults, 1<<30)), "faulty"}} {
+	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
 		if bad.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}

@@ -195,7 +195,7 @@ func (s *suiteSession) progress(f *runners.Group, m *meter) string {
 	sum, _ := f.Progress()
 	line := fmt.Sprintf("%s · %d requests · %d failed", sum.Stage, sum.Requests, sum.Failed)
 	if s.Streams {
-		line = fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed, sum.Late)
+		line = fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late)
 	}
 	if b := m.backend(); b != "" {
 		line += " · " + b

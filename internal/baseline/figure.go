@@ -58,14 +58,16 @@ func suiteFigures(v *verdict.Verdict) []Figure {
 }
 
 func streamFaults(v *verdict.Verdict) []Figure {
-	return []Figure{
+	out := []Figure{
 		fault("connections refused", uint64(v.Connections.Refused)),
 		fault("connections dropped", uint64(v.Connections.Dropped)),
-		fault("noops missed", v.Noops.Missed),
-		fault("noops duplicated", v.Noops.Duplicated),
-		fault("noops reordered", v.Noops.Reordered),
-		fault("noops corrupted", v.Noops.Corrupted),
 	}
+	for _, n := range v.Noops.Each() {
+		if n.Fault {
+			out = append(out, fault("noops "+n.Name, n.Count))
+		}
+	}
+	return out
 }
 
 func flag(set bool) uint64 {

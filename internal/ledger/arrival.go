@@ -29,11 +29,10 @@ type Arrival struct {
 func (l *Ledger) Noop(n Noop) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.clock.noops() == 0 {
+	if l.clock.Arrived() == 0 {
 		l.believe(&n)
 	}
-	byClock := n
-	a := l.clock.noop(&byClock)
+	a := l.clock.noop(&n)
 	b := l.byNumber
 	if b == nil {
 		return a
@@ -64,7 +63,7 @@ func (l *Ledger) believe(n *Noop) {
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.byNumber; b != nil && number > 0 && (l.clock.noops() > 0 || b.plausible(at, number)) {
+	if b := l.byNumber; b != nil && number > 0 && (l.clock.Arrived() > 0 || b.plausible(at, number)) {
 		b.message(at, number)
 	}
 }
@@ -74,7 +73,7 @@ func (l *Ledger) Message(at Instant, number uint64) {
 // random ids look like a sequence on a stream or two of many.
 func (l *Ledger) decides() (b *numberBook, byNumber bool) {
 	b = l.byNumber
-	return b, b != nil && l.clock.noops() > 0 && b.sequence() && l.cfg.sequences.Load() >= l.cfg.others.Load()
+	return b, b != nil && l.clock.Arrived() > 0 && b.sequence() && l.cfg.sequences.Load() >= l.cfg.others.Load()
 }
 
 // An opinion is what a stream takes the service's ids for.
@@ -92,7 +91,7 @@ func (l *Ledger) say() {
 	switch b := l.byNumber; {
 	case b != nil && b.sequence():
 		is = sequence
-	case b != nil && l.clock.noops() > 0 || l.foreignIDs:
+	case b != nil && l.clock.Arrived() > 0 || l.foreignIDs:
 		is = another
 	}
 	if is == l.says {

@@ -84,7 +84,7 @@ func (b *book) oweSinceHeaders() {
 
 func (b *book) count(n *Noop) {
 	if n.Intact {
-		b.received++
+		b.Received++
 		return
 	}
 	b.countCorrupted(n)
@@ -92,10 +92,10 @@ func (b *book) count(n *Noop) {
 
 //go:noinline
 func (b *book) countCorrupted(n *Noop) {
-	b.corrupted++
+	b.Corrupted++
 	number := n.Number
 	if number == 0 {
-		number = b.noops()
+		number = b.Arrived()
 	}
 	b.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data})
 }
@@ -108,13 +108,13 @@ func (b *book) gapClock(at Instant, gap time.Duration) {
 // silence notes slots that stayed empty before the instant at.
 func (b *book) silence(at Instant, count uint64) {
 	if count > 0 {
-		b.notSent(b.noops(), at, count)
+		b.notSent(b.Arrived(), at, count)
 	}
 }
 
 //go:noinline
 func (b *book) notSent(from uint64, at Instant, count uint64) {
-	b.unsent += count
+	b.Unsent += count
 	b.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
@@ -132,7 +132,7 @@ func (b *book) lateBy(a *Arrival, number uint64, at Instant, lateness time.Durat
 
 //go:noinline
 func (b *book) tooLate(number uint64, at Instant, lateness time.Duration) {
-	b.late++
+	b.Late++
 	b.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
@@ -154,17 +154,17 @@ func (b *book) close(end Instant) (unsent uint64) {
 	notDue := b.slots.notDue(end, b.lastAt, interval, b.cfg.tolerance())
 	switch {
 	case !b.sawNoop:
-		b.hidden += 2 // one at each end: nothing tells the phase
+		b.Hidden += 2 // one at each end: nothing tells the phase
 	case b.slots.nextDue(end-tolerance-about, b.lastAt, interval) <= end+about:
-		b.hidden++ // it may have been on its way
+		b.Hidden++ // it may have been on its way
 	}
 	unsent = b.slots.settle()
 	if !b.openedAtEnd() {
 		unsent -= min(unsent, notDue)
 	}
 	if tail > 0 {
-		b.tail += tail
-		b.find(Finding{Kind: KindTail, From: b.noops() + 1, Count: tail, At: end})
+		b.Tail += tail
+		b.find(Finding{Kind: KindTail, From: b.Arrived() + 1, Count: tail, At: end})
 		b.slots.anchor += time.Duration(tail) * interval
 	}
 	return unsent

@@ -43,10 +43,10 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	if b.tellsPace(n.At) && b.measures(n.At) {
 		b.pace.gap(n.At, interval)
 	}
-	ordinal := b.noops() + 1
+	ordinal := b.Arrived() + 1
 	passed, again := b.place(n.At, gap)
 	if again {
-		b.duplicated++
+		b.Duplicated++
 		b.found(KindDuplicated, ordinal-1, n.At)
 		return a
 	}
@@ -58,8 +58,8 @@ func (b *clockBook) noop(n *Noop) (a Arrival) {
 	case passed > 1:
 		b.pendingGap, b.pendingSlot = gap, passed
 	case passed == 0: // or it is a copy of the one before, and the noop of the slot is lost
-		b.filled++
-		b.hidden++
+		b.Filled++
+		b.Hidden++
 		b.lateBy(&a, ordinal, n.At, b.heldUp(n.At))
 	default:
 		b.lateBy(&a, ordinal, n.At, gap-interval)
@@ -84,7 +84,7 @@ func (b *clockBook) place(at Instant, gap time.Duration) (passed int64, again bo
 	ahead := doubt && !b.slots.stands(b.lastAt, interval)
 	regular := (gap - interval).Abs() < share(interval, early)
 	if b.loose && regular {
-		b.hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
+		b.Hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
 	}
 	loose := b.sawNoop && !steady && !doubt && gap > interval+share(interval, jitter)
 	passed = b.passed(at)
@@ -134,22 +134,22 @@ func (b *clockBook) tellsPace(at Instant) bool {
 func (b *clockBook) begin(at Instant, slotsPassed int64) {
 	b.headLate = at-b.openedAt > b.cfg.Interval*3/2
 	if slotsPassed > 1 || at-b.openedAt >= share(b.cfg.Interval, startsAtOnce) {
-		b.hidden++
+		b.Hidden++
 	}
 	if b.streams > 1 {
-		b.hidden++
+		b.Hidden++
 	}
 }
 
 // takeForDuplicate turns the early arrival from a noop into a duplicate.
 func (b *clockBook) takeForDuplicate() {
 	if b.early.intact {
-		b.received--
+		b.Received--
 	} else {
-		b.corrupted--
+		b.Corrupted--
 		b.withdraw(KindCorrupted, b.early.at)
 	}
-	b.duplicated++
+	b.Duplicated++
 	b.found(KindDuplicated, b.early.ordinal-1, b.early.at)
 	b.slots.anchor = b.early.before
 	b.early = earlyArrival{}
@@ -162,7 +162,7 @@ func (b *clockBook) phaseUnknown(at Instant, gap time.Duration) bool {
 		return false
 	}
 	behind := gap >= b.cfg.Interval/4 || b.headLate
-	return behind && b.noops() <= whole(at-b.openedAt+share(at-b.openedAt, aboutDue), b.cfg.Interval)
+	return behind && b.Arrived() <= whole(at-b.openedAt+share(at-b.openedAt, aboutDue), b.cfg.Interval)
 }
 
 func (b *clockBook) lose() { b.oweSinceHeaders() }
@@ -171,16 +171,11 @@ func (b *clockBook) close(end Instant) {
 	if b.early.at > 0 && b.early.ordinal > knownPhase {
 		b.takeForDuplicate()
 	}
-	at, hidden := b.lastAt, b.hidden
-	few := b.noops() == 1 || b.noops() == 2
+	at, hidden := b.lastAt, b.Hidden
+	few := b.Arrived() == 1 || b.Arrived() == 2
 	late := b.slots.balance > 0 && !b.slots.stands(at, b.cfg.Interval) && at >= b.slots.anchor-share(b.cfg.Interval, jitter+.1)
 	b.silence(at, b.book.close(end))
-	if b.hidden == hidden && (few || late) {
-		b.hidden++ // two noops show little of the phase; and the last one may be late, or the next one
+	if b.Hidden == hidden && (few || late) {
+		b.Hidden++ // two noops show little of the phase; and the last one may be late, or the next one
 	}
-}
-
-func (b *clockBook) fill(r *Record) {
-	b.book.fill(r)
-	r.Last, r.Lost, r.Numberings = 0, 0, 0
 }

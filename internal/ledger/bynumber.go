@@ -14,7 +14,6 @@ type numberBook struct {
 	numbers    numbers
 	from       uint64  // how many numbers the first noop of this numbering allows
 	since      Instant // when it came
-	messages   uint64  // distinct numbered events that are no noops
 	numberings int
 	skipped    uint64  // numbers that a message, not a noop, skipped since the last noop
 	headStart  int64   // numbers before the first noop for which the clock had no slot
@@ -51,14 +50,14 @@ func (b *numberBook) message(at Instant, number uint64) {
 	}
 	switch s, grew := b.numbers.see(number, at); s {
 	case inOrder:
-		b.messages++
+		b.Messages++
 		b.skipped += grew - 1
 	case filled:
-		b.messages++
-		b.reordered++
+		b.Messages++
+		b.Reordered++
 		b.found(KindReordered, number, at)
 	case repeated:
-		b.duplicated++
+		b.Duplicated++
 		b.found(KindDuplicated, number, at)
 	}
 }
@@ -76,7 +75,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 		if b.sawNoop && n.At-b.slots.anchor >= b.cfg.Interval/2 {
 			b.ids.stale++
 		}
-		b.duplicated++
+		b.Duplicated++
 		b.found(KindDuplicated, n.Number, n.At)
 		return a
 	}
@@ -95,7 +94,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 	b.count(n)
 	if sight == filled {
 		b.ids.filled(n.At-b.numbers.skippedAt >= 2*b.cfg.Interval)
-		b.reordered++
+		b.Reordered++
 		b.found(KindReordered, n.Number, n.At)
 		return a
 	}
@@ -122,7 +121,7 @@ func (b *numberBook) noop(n *Noop) (a Arrival) {
 // numbering. Messages use up numbers, too.
 func (b *numberBook) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-b.since, b.cfg.Interval))
-	return n.Number > b.from+slots+b.messages
+	return n.Number > b.from+slots+b.Messages
 }
 
 // renumber counts a noop whose id is missing or impossible as a corrupted one with the next number.
@@ -186,7 +185,7 @@ func (b *numberBook) enter(at Instant, grew int64) int64 {
 }
 
 // doubt notes that slots before this arrival are empty so far.
-func (b *numberBook) doubt(at Instant) { b.doubtAt, b.doubtful = at, b.noops()+1 }
+func (b *numberBook) doubt(at Instant) { b.doubtAt, b.doubtful = at, b.Arrived()+1 }
 
 // resumedSlots is headSlots for a stream that may begin with replayed noops, which fill no slot.
 func (b *numberBook) resumedSlots(at Instant) int64 {
@@ -223,5 +222,5 @@ func (b *numberBook) close(end Instant) {
 
 func (b *numberBook) fill(r *Record) {
 	b.book.fill(r)
-	r.Last, r.Lost, r.Numberings, r.Messages = b.numbers.highest, b.numbers.lost(), b.numberings, b.messages
+	r.Last, r.Lost, r.Numberings = b.numbers.highest, b.numbers.lost(), b.numberings
 }

@@ -20,20 +20,7 @@ type Record struct {
 	Away     time.Duration `json:"away_ns"` // without a stream: all outages, with the first connect
 	LastAt   Instant       `json:"last_ns"` // when the last noop came, or the headers of the last stream after it
 
-	Received   uint64 `json:"received"`   // distinct good noops
-	Lost       uint64 `json:"lost"`       // numbers skipped and never seen
-	Unsent     uint64 `json:"unsent"`     // slots of the clock that stayed empty while the stream went on
-	Tail       uint64 `json:"tail"`       // slots that stayed empty before the end
-	Duplicated uint64 `json:"duplicated"` // seen again
-	Reordered  uint64 `json:"reordered"`  // seen after a higher number
-	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
-	Late       uint64 `json:"late"`
-	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
-	// Hidden is how many more noops may have been lost without a trace; see docs/accounting.md.
-	Hidden uint64 `json:"could_hide,omitempty"`
-	// Filled is how many of these came right behind a late one, where only the clock tells: each may be a
-	// copy in place of a noop that is lost. Not even the number that the server says it sent decides that.
-	Filled uint64 `json:"could_be_copies,omitempty"`
+	Counts
 
 	// Interval is the average time between two noops, 0 if too few came to measure it; IntervalError is
 	// by how much it may be off.
@@ -57,16 +44,10 @@ type Record struct {
 	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
 }
 
-// Missed is how many noops were owed and did not come, by what the client saw.
-func (r Record) Missed() uint64 { return r.Lost + r.Unsent + r.Tail }
-
-// Expected is how many noops were owed while the connection was observed.
-func (r Record) Expected() uint64 { return r.Received + r.Corrupted + r.Missed() }
-
 // Faultless says that the stream was held to its wanted end and every noop came once, in
 // order and intact. Lateness is no fault here.
 func (r Record) Faultless() bool {
-	return r.State == Completed && r.Missed()+r.Duplicated+r.Reordered+r.Corrupted == 0 && r.Received > 0
+	return r.State == Completed && r.Missed()+r.Faults() == 0 && r.Received > 0
 }
 
 // OpenFor is how long streams were open before the end was requested. Records of versions that did not

@@ -7,19 +7,15 @@ import (
 
 // A sum is the result of one of the two counts.
 type sum struct {
-	received, unsent, tail, duplicated, reordered, corrupted, late uint64
-	filled, hidden                                                 uint64
-	maxGap, maxLateness                                            time.Duration
+	Counts
+	maxGap, maxLateness time.Duration
 
 	findings []Finding
 	unlisted int
 }
 
-// noops is how many distinct ones came.
-func (s *sum) noops() uint64 { return s.received + s.corrupted }
-
 func (s *sum) find(f Finding) {
-	if len(s.findings) >= maxFindings || f.Kind == KindLate && s.late > maxLateFindings {
+	if len(s.findings) >= maxFindings || f.Kind == KindLate && s.Late > maxLateFindings {
 		s.unlisted++
 		return
 	}
@@ -46,7 +42,5 @@ func (s *sum) found(kind Kind, from uint64, at Instant) {
 
 // fill writes the counts into a record.
 func (s *sum) fill(r *Record) {
-	r.Received, r.Unsent, r.Tail = s.received, s.unsent, s.tail
-	r.Duplicated, r.Reordered, r.Corrupted, r.Late = s.duplicated, s.reordered, s.corrupted, s.late
-	r.Filled, r.Hidden, r.MaxGap, r.MaxLateness = s.filled, s.hidden, s.maxGap, s.maxLateness
+	r.Counts, r.MaxGap, r.MaxLateness = s.Counts, s.maxGap, s.maxLateness
 }

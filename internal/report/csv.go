@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -16,11 +17,13 @@ import (
 // Connections writes a row for each connection, with all its findings.
 func Connections(w io.Writer, m *shard.Merged) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{ // csv.Writer keeps its error for Error
-		"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams",
-		"expected", "received", "missed", "duplicated", "reordered", "corrupted", "late", "max_gap_ms", "max_lateness_ms", "reconnects", "findings",
-		"open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
-	})
+	head := []string{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
+	for _, n := range (ledger.Totals{}).Each() {
+		head = append(head, n.Name)
+	}
+	_ = out.Write(append(head, // csv.Writer keeps its error for Error
+		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
+	))
 	for _, c := range m.Connections {
 		runner := m.Runners[c.Runner]
 		var findings []string
@@ -30,16 +33,20 @@ func Connections(w io.Writer, m *shard.Merged) error {
 		if c.Unlisted > 0 {
 			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))
 		}
-		_ = out.Write([]string{
+		row := []string{
 			cell(c.ID), strconv.Itoa(runner.Index), cell(string(c.State)), cell(c.Reason),
 			stamp(c.Streams > 0, runner.At(c.OpenedAt)), stamp(c.ClosedAt > 0, runner.At(c.ClosedAt)),
 			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), strconv.Itoa(c.Streams),
-			number(c.Expected()), number(c.Received), number(c.Missed()), number(c.Duplicated), number(c.Reordered),
-			number(c.Corrupted), number(c.Late), decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
+		}
+		for _, n := range c.Totals().Each() {
+			row = append(row, number(n.Count))
+		}
+		_ = out.Write(append(row,
+			decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
 			decimals(c.OpenFor(), time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
 			strconv.Itoa(c.Attempts), cell(refusals(c)),
-		})
+		))
 	}
 	out.Flush()
 	return out.Error()

@@ -87,14 +87,21 @@ func facts(v *verdict.Verdict) [][2]string {
 		return suiteFacts(v)
 	}
 	p, c, n := v.Plan, v.Connections, v.Noops
+	var faults []string
+	for _, total := range n.Each() {
+		if total.Fault {
+			faults = append(faults, fmt.Sprintf("%d %s", total.Count, total.Name))
+		}
+	}
+	faults = append(faults, fmt.Sprintf("%d over %d ms late", n.Late, p.LateMS))
 	rows := [][2]string{
 		{"plan", fmt.Sprintf("%s, %s, a noop every %v s, %s",
 			Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, Count(p.Runners, "runner"))},
 		{"target", p.BackendURL},
 		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(c.Opened), thousands(c.Completed), c.Refused, c.Dropped)},
 		{"open", openTime(v.Held)},
-		{"noops", fmt.Sprintf("%s of %s received, %d missed, %d duplicated,", thousands(n.Received), thousands(n.Expected), n.Missed, n.Duplicated)},
-		{"", fmt.Sprintf("%d reordered, %d corrupted, %d over %d ms late", n.Reordered, n.Corrupted, n.Late, p.LateMS)},
+		{"noops", fmt.Sprintf("%s of %s received, %s,", thousands(n.Received), thousands(n.Expected), strings.Join(faults[:2], ", "))},
+		{"", strings.Join(faults[2:], ", ")},
 		{"lateness", quantiles(v.LatenessMS)},
 	}
 	if v.LatencyMS != nil {

@@ -178,7 +178,7 @@ func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 		r.mu.Lock()
 		said := r.said
 		r.mu.Unlock()
-		sum.AddRunner(said)
+		sum.Add(said)
 		if said.Lateness == nil {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -117,7 +118,7 @@ func TestProgressIsTheSumOfWhatRunnersSaidLast(t *testing.T) {
 	require.NoError(t, err)
 	wait(t, g)
 	p, lateness := g.Progress()
-	require.Equal(t, shard.Progress{Open: 6, Received: 30, Late: 3}, p)
+	require.Equal(t, shard.Progress{Open: 6, Counts: ledger.Counts{Received: 30, Late: 3}}, p)
 	require.Zero(t, lateness.Count())
 }
 

@@ -3,7 +3,6 @@ package shard
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -133,8 +132,7 @@ func (s *Shard) checkConnections() error {
 		if len(c.ID)+len(c.State)+len(c.Reason) > mostText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
-		counts := []uint64{c.Received, c.Lost, c.Unsent, c.Tail, c.Duplicated, c.Reordered, c.Corrupted, c.Late, c.Messages, c.Last, c.Hidden, c.Filled}
-		if slices.Max(counts) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
+		if max(c.Largest(), c.Last) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
 			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
 		}
 		if details += len(c.Findings) + len(c.Outages); details > mostFindings {

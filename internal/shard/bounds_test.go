@@ -46,10 +46,10 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 		"a plan of 2^40":           {text(func(s *Shard) { s.Plan.Connections = 1 << 40 }), "its plan has 1099511627776 connections"},
 		"2^40 runners":             {text(func(s *Shard) { s.Plan.Runners = 1 << 40 }), "its runner has index 1 of 1099511627776"},
 		"a count that wraps": {text(func(s *Shard) {
-			s.Connections = []ledger.Record{{ID: "a", Lost: 1<<64 - 1, Unsent: 1}}
+			s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1<<64 - 1, Unsent: 1}}}
 		}), "a count that cannot be"},
-		"a count that wraps a sum of many":    {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Lost: 1 << 48}} }), "a count that cannot be"},
-		"a doubt that wraps":                  {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Hidden: 1<<64 - 1}} }), "a count that cannot be"},
+		"a count that wraps a sum of many":    {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Lost: 1 << 48}}} }), "a count that cannot be"},
+		"a doubt that wraps":                  {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Counts: ledger.Counts{Hidden: 1<<64 - 1}}} }), "a count that cannot be"},
 		"a check that failed less than never": {text(func(s *Shard) { s.Checks = []Check{{Name: "a", Passes: 2, Fails: -1}} }), "failed -1 times"},
 		"a histogram of another range":        {strings.Replace(text(func(*Shard) {}), `"highest_us":7200000000`, `"highest_us":9000000000000000000`, 1), "this version merges only"},
 		"a histogram of another precision":    {strings.Replace(text(func(*Shard) {}), `"digits":2`, `"digits":9`, 1), "this version merges only"},

@@ -5,17 +5,14 @@ import "github.com/sse-soak/sse-soak/internal/ledger"
 // Progress is what a runner says of itself every second while it runs, one JSON line each on
 // the descriptor that PROGRESS_FD names. It is for eyes only: no verdict rests on it.
 type Progress struct {
-	Open      int     `json:"open"`
-	Opened    int     `json:"opened"` // connections that ever held a stream
-	Ended     int     `json:"ended"`  // connections that are over, well or not
-	Refused   int     `json:"refused"`
-	Dropped   int     `json:"dropped"`
-	Reconnect int     `json:"reconnected"`
-	Received  uint64  `json:"received"`
-	Missed    uint64  `json:"missed"`
-	Faults    uint64  `json:"faults"` // duplicated, reordered, corrupted
-	Late      uint64  `json:"late"`
-	Lateness  *Packed `json:"lateness,omitempty"`
+	Open        int `json:"open"`
+	Opened      int `json:"opened"` // connections that ever had a stream
+	Completed   int `json:"completed"`
+	Refused     int `json:"refused"`
+	Dropped     int `json:"dropped"`
+	Reconnected int `json:"reconnected"` // streams that were opened after another was lost
+	ledger.Counts
+	Lateness *Packed `json:"lateness,omitempty"`
 
 	// Trouble is what the runner tries again, such as to write a checkpoint.
 	Trouble string `json:"trouble,omitempty"`
@@ -26,41 +23,33 @@ type Progress struct {
 	Failed   int64  `json:"failed,omitempty"`
 }
 
-// Add counts one connection in.
-func (p *Progress) Add(r ledger.Record) {
+// Count counts one connection in.
+func (p *Progress) Count(r ledger.Record) {
+	p.Counts.Add(r.Counts)
 	if r.Streams > 0 {
 		p.Opened++
-		p.Reconnect += r.Streams - 1
+		p.Reconnected += r.Streams - 1
 	}
 	switch r.State {
+	case ledger.Completed:
+		p.Completed++
 	case ledger.Refused:
 		p.Refused++
-		p.Ended++
 	case ledger.Dropped:
 		p.Dropped++
-		p.Ended++
-	case ledger.Completed, ledger.Unfinished:
-		p.Ended++
-	case ledger.Planned, ledger.Connecting, ledger.Open, ledger.Waiting:
+	case ledger.Unfinished, ledger.Planned, ledger.Connecting, ledger.Open, ledger.Waiting: // nobody shows these
 	}
-	p.Received += r.Received
-	p.Missed += r.Missed()
-	p.Faults += r.Duplicated + r.Reordered + r.Corrupted
-	p.Late += r.Late
 }
 
-// AddRunner adds what another runner says.
-func (p *Progress) AddRunner(o Progress) {
+// Add adds what another runner says.
+func (p *Progress) Add(o Progress) {
+	p.Counts.Add(o.Counts)
 	p.Open += o.Open
 	p.Opened += o.Opened
-	p.Ended += o.Ended
+	p.Completed += o.Completed
 	p.Refused += o.Refused
 	p.Dropped += o.Dropped
-	p.Reconnect += o.Reconnect
-	p.Received += o.Received
-	p.Missed += o.Missed
-	p.Faults += o.Faults
-	p.Late += o.Late
+	p.Reconnected += o.Reconnected
 	p.Requests += o.Requests
 	p.Failed += o.Failed
 	if o.Stage != "" {

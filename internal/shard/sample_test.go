@@ -59,7 +59,8 @@ func run(r *rand.Rand, p plan.Plan) (parts []*Shard, whole *Shard) {
 		n := i * p.Runners / p.Connections
 		both(n, func(s *Shard) {
 			s.Connections = append(s.Connections, ledger.Record{
-				ID: p.DeviceID(i), State: ledger.Completed, Streams: 1, Received: uint64(i), Attempts: 1, Last: uint64(i),
+				ID: p.DeviceID(i), State: ledger.Completed, Streams: 1, Attempts: 1, Last: uint64(i),
+				Counts: ledger.Counts{Received: uint64(i)},
 			})
 		})
 		for range 5 {

@@ -102,7 +102,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 		underWay(steps, own, runner.At(c.ClosedAt)).dropped++
 	}
 	// What the record counts and does not list was found after what it lists.
-	missed, late, wrong := int64(c.Missed()), int64(c.Late), int64(c.Duplicated+c.Reordered+c.Corrupted)
+	missed, late, wrong := int64(c.Missed()), int64(c.Late), int64(c.Faults())
 	lastMissed, lastLate, lastWrong := own, own, own
 	for _, f := range c.Findings {
 		switch f.Kind {

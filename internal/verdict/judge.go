@@ -45,6 +45,7 @@ type judge struct {
 	facts  Facts
 	v      *Verdict
 
+	counts   []ledger.Counts // of each runner
 	listed   map[ledger.Kind]int
 	told     int      // streams whose interval could be measured
 	short    []string // ids that received fewer than floor(held / interval)
@@ -60,14 +61,19 @@ func (j *judge) connections() {
 	c.Planned = j.m.Plan.Connections
 	j.v.Server.Known = j.server != nil
 	j.v.Server.Agrees = true
-	j.v.Runners = make([]Runner, len(j.m.Runners))
+	j.v.Runners, j.counts = make([]Runner, len(j.m.Runners)), make([]ledger.Counts, len(j.m.Runners))
 	for i := range j.m.Connections {
 		j.connection(&j.m.Connections[i])
 	}
 	j.interval()
 	c.Unobserved = max(c.Planned-len(j.m.Connections), 0)
+	var all ledger.Counts
+	for i, sum := range j.counts {
+		all.Add(sum)
+		j.v.Runners[i].Totals = sum.Totals()
+	}
 	n := &j.v.Noops
-	n.Expected = n.Received + n.Missed + n.Corrupted
+	n.Totals = all.Totals()
 	n.Floor = uint64(c.Planned) * uint64(j.m.Plan.NoopsPerConnection())
 	j.v.Server.Agrees = len(j.disagree) == 0
 	j.v.Server.Confirms = len(j.disagree) > 0 && len(j.unexplained) == 0
@@ -96,22 +102,8 @@ func (j *judge) connection(r *shard.Connection) {
 	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
 		j.unexplained = append(j.unexplained, j.disagree[agreed:]...)
 	}
-	n := &j.v.Noops
-	n.Received += r.Received
-	n.Missed += r.Missed()
-	n.Duplicated += r.Duplicated
-	n.Reordered += r.Reordered
-	n.Corrupted += r.Corrupted
-	n.Late += r.Late
-	runner := &j.v.Runners[r.Runner]
-	runner.Connections++
-	runner.Received += r.Received
-	runner.Missed += r.Missed()
-	runner.Expected += r.Expected()
-	runner.Duplicated += r.Duplicated
-	runner.Reordered += r.Reordered
-	runner.Corrupted += r.Corrupted
-	runner.Late += r.Late
+	j.counts[r.Runner].Add(r.Counts)
+	j.v.Runners[r.Runner].Connections++
 	j.checkFloor(r)
 	where := ""
 	if laptop := j.m.Laptop(r.Runner); laptop != "" && len(r.Findings) > 0 {

@@ -38,7 +38,8 @@ func clean() (*shard.Merged, ServerLedger) {
 		id := p.DeviceID(i)
 		m.Connections = append(m.Connections, shard.Connection{Runner: i % 2, Record: ledger.Record{
 			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 3595 * time.Second,
-			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Received: noopsEach, Last: noopsEach,
+			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Last: noopsEach,
+			Counts: ledger.Counts{Received: noopsEach},
 		}})
 		server[id] = ServerEntry{ID: id, First: 1, Last: noopsEach, Sent: noopsEach}
 	}
@@ -67,7 +68,7 @@ func TestACleanRunPasses(t *testing.T) {
 		require.Equal(t, []string{"3 connections held to the end, 717 of 717 noops received"}, v.Reasons)
 		require.Empty(t, failedCriteria(v))
 		require.Equal(t, Connections{Planned: 3, Opened: 3, Completed: 3}, v.Connections)
-		require.Equal(t, Noops{Expected: 717, Received: 717, Floor: 717}, v.Noops)
+		require.Equal(t, Noops{Totals: ledger.Totals{Expected: 717, Received: 717}, Floor: 717}, v.Noops)
 		require.Equal(t, withLedger, v.Server.Known)
 		require.True(t, v.Server.Agrees)
 		require.EqualValues(t, 9, v.Resources.RunnerRSSMax)

@@ -3,6 +3,9 @@
 package verdict
 
 import (
+	"encoding/json"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -81,17 +84,20 @@ type Connections struct {
 	Reconnected int `json:"reconnected"` // number of reconnects, over all connections
 }
 
-// Noops adds up all connections. Expected = received + missed + corrupted.
+// Noops adds up all connections.
 type Noops struct {
-	Expected   uint64 `json:"expected"`
-	Received   uint64 `json:"received"`
-	Missed     uint64 `json:"missed"`
-	Duplicated uint64 `json:"duplicated"`
-	Reordered  uint64 `json:"reordered"`
-	Corrupted  uint64 `json:"corrupted"`
-	Late       uint64 `json:"late"`
+	ledger.Totals
 	// Floor is connections × floor(held / interval), for comparison; see docs/math.md.
 	Floor uint64 `json:"floor"`
+}
+
+// MarshalJSON puts first what was expected.
+func (n Noops) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Expected uint64 `json:"expected"`
+		ledger.Totals
+		Floor uint64 `json:"floor"`
+	}{n.Expected, n.Totals, n.Floor})
 }
 
 // Quantiles are of a merged histogram, in milliseconds.
@@ -182,20 +188,14 @@ type Check struct {
 
 // Runner is one runner's line.
 type Runner struct {
-	Index       int     `json:"index"`
-	Host        string  `json:"host"`
-	Segment     string  `json:"execution_segment"`
-	State       string  `json:"state"`
-	K6Version   string  `json:"k6_version"`
-	Connections int     `json:"connections"`
-	Received    uint64  `json:"received"`
-	Missed      uint64  `json:"missed"`
-	Expected    uint64  `json:"expected"`
-	Duplicated  uint64  `json:"duplicated"`
-	Reordered   uint64  `json:"reordered"`
-	Corrupted   uint64  `json:"corrupted"`
-	Late        uint64  `json:"late"`
-	ServerSent  uint64  `json:"server_sent"` // to this runner's connections, by the server's ledger
-	RSSMax      uint64  `json:"rss_max_bytes"`
-	CPUSeconds  float64 `json:"cpu_seconds"`
+	Index       int    `json:"index"`
+	Host        string `json:"host"`
+	Segment     string `json:"execution_segment"`
+	State       string `json:"state"`
+	K6Version   string `json:"k6_version"`
+	Connections int    `json:"connections"`
+	ledger.Totals
+	ServerSent uint64  `json:"server_sent"` // to this runner's connections, by the server's ledger
+	RSSMax     uint64  `json:"rss_max_bytes"`
+	CPUSeconds float64 `json:"cpu_seconds"`
 }

@@ -242,7 +242,7 @@ func (r *recorder) progress() shard.Progress {
 	p, ledgers := shard.Progress{Open: r.open, Lateness: r.lateness.Pack()}, r.ledgers
 	r.mu.Unlock()
 	for _, l := range ledgers {
-		p.Add(l.Sums())
+		p.Count(l.Sums())
 	}
 	return p
 }

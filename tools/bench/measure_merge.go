@@ -103,8 +103,9 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		s.Connect.Record(connect)
 		c := ledger.Record{
 			ID: p.DeviceID((runner-1)*held + i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
-			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Received: uint64(noops), Last: uint64(noops), Numberings: 1,
+			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Last: uint64(noops), Numberings: 1,
 			MaxGap: p.Interval() + connect, MaxLateness: connect,
+			Counts: ledger.Counts{Received: uint64(noops)},
 		}
 		if i%10 == 0 {
 			c.Late = 1

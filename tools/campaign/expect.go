@@ -66,11 +66,12 @@ type judged struct {
 }
 
 func (j *judged) counts() map[string]int {
-	n, c := j.Noops, j.Connections
-	return map[string]int{
-		"missed": int(n.Missed), "duplicated": int(n.Duplicated), "reordered": int(n.Reordered), "corrupted": int(n.Corrupted),
-		"late": int(n.Late), "dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected,
+	c := j.Connections
+	counts := map[string]int{"dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected}
+	for _, n := range j.Noops.Each() {
+		counts[n.Name] = int(n.Count)
 	}
+	return counts
 }
 
 // compare lists in sentences how a verdict differs from what is expected. undecided: it passed, and says

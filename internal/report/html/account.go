@@ -5,37 +5,42 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // account is the ledger of noops, per runner and in total, beside what the server says.
 func (s *soak) account() Section {
-	t := Table{Columns: columns("runner", "host", "state", "#connections", "#expected", "#received", "#missed",
-		"#duplicated", "#reordered", "#corrupted", "#late", "#server sent")}
+	t := Table{Columns: columns("runner", "host", "state", "#connections")}
+	for _, n := range s.v.Noops.Each() {
+		t.Columns = append(t.Columns, columns("#"+n.Name)...)
+	}
+	t.Columns = append(t.Columns, columns("#server sent")...)
 	sent := func(n uint64) string {
 		if !s.v.Server.Known {
 			return "–"
 		}
 		return count(n)
 	}
-	row := func(name, host, state string, connections int, n verdict.Noops, server uint64) Row {
+	row := func(name, host, state string, connections int, n ledger.Totals, server uint64) Row {
 		stateTone := Tone("")
 		if state != "" && state != "finished" {
 			stateTone = Doubt
 		}
-		return Row{
-			{Text: name}, {Text: host}, {Text: state, Tone: stateTone}, {Text: integer(connections)}, {Text: count(n.Expected)}, {Text: count(n.Received)},
-			{Text: count(n.Missed), Tone: zero(n.Missed)}, {Text: count(n.Duplicated), Tone: zero(n.Duplicated)}, {Text: count(n.Reordered), Tone: zero(n.Reordered)},
-			{Text: count(n.Corrupted), Tone: zero(n.Corrupted)}, {Text: count(n.Late)}, {Text: sent(server)},
+		out := Row{{Text: name}, {Text: host}, {Text: state, Tone: stateTone}, {Text: integer(connections)}}
+		for _, total := range n.Each() {
+			tone := Tone("")
+			if total.Fault {
+				tone = zero(total.Count)
+			}
+			out = append(out, Cell{Text: count(total.Count), Tone: tone})
 		}
+		return append(out, Cell{Text: sent(server)})
 	}
 	for _, r := range s.v.Runners {
-		t.Rows = append(t.Rows, row(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, verdict.Noops{
-			Expected: r.Expected, Received: r.Received, Missed: r.Missed, Duplicated: r.Duplicated,
-			Reordered: r.Reordered, Corrupted: r.Corrupted, Late: r.Late,
-		}, r.ServerSent))
+		t.Rows = append(t.Rows, row(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, r.Totals, r.ServerSent))
 	}
-	t.Rows = append(t.Rows, row("all", "", "", len(s.Merged.Connections), s.v.Noops, s.v.Server.Sent))
+	t.Rows = append(t.Rows, row("all", "", "", len(s.Merged.Connections), s.v.Noops.Totals, s.v.Server.Sent))
 	out := Section{ID: "account", Title: "Every noop accounted for", Short: "Noops", Tables: []Table{t}}
 	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
 	if !s.v.Server.Known {

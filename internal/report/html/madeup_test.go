@@ -67,7 +67,8 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 		connect := time.Duration(2+random.IntN(8)) * time.Millisecond
 		r := ledger.Record{
 			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Connect: connect,
-			OpenedAt: opened, ClosedAt: opened + p.Hold(), Held: p.Hold(), Received: per, Last: per,
+			OpenedAt: opened, ClosedAt: opened + p.Hold(), Held: p.Hold(), Last: per,
+			Counts: ledger.Counts{Received: per},
 		}
 		s.Connect.Record(connect)
 		s.FirstNoop.Record(time.Duration(random.IntN(15000)) * time.Millisecond)

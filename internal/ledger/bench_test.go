@@ -1,0 +1,44 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+)
+
+// What a noop costs the goroutine that reads its stream: with numbers, and by the clock alone.
+func BenchmarkNoop(b *testing.B) {
+	for name, numbered := range map[string]bool{"numbered": true, "clock": false} {
+		b.Run(name, func(b *testing.B) {
+			const interval = 15 * time.Second
+			l := New("bench-0", &Config{Interval: interval, Late: time.Second})
+			l.Connecting(1)
+			l.Opened(2)
+			b.ReportAllocs()
+			at := Instant(2)
+			for n := range uint64(b.N) {
+				at += interval
+				noop := Noop{At: at, Intact: true}
+				if numbered {
+					noop.Number = n + 1
+				}
+				l.Noop(noop)
+			}
+		})
+	}
+}
+
+// What the sums of a stream cost, which are taken once a second of every one.
+func BenchmarkSums(b *testing.B) {
+	l := New("bench-0", &Config{Interval: time.Second, Late: time.Second})
+	l.Connecting(1)
+	l.Opened(2)
+	for n := range 100 {
+		l.Noop(Noop{At: Instant(n+1) * time.Second, Number: uint64(n + 1), Intact: true})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if l.Sums().Received != 100 {
+			b.Fatal("not all were counted")
+		}
+	}
+}

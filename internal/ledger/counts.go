@@ -1,0 +1,93 @@
+package ledger
+
+// Counts are the noops of one stream by what became of them, or the sum over many streams. A new counter is a
+// field here and in list; one that reports show is a field of Totals, too.
+type Counts struct {
+	Received   uint64 `json:"received"`   // distinct good noops
+	Lost       uint64 `json:"lost"`       // numbers skipped and never seen
+	Unsent     uint64 `json:"unsent"`     // slots of the clock that stayed empty while the stream went on
+	Tail       uint64 `json:"tail"`       // slots that stayed empty before the end
+	Duplicated uint64 `json:"duplicated"` // seen again
+	Reordered  uint64 `json:"reordered"`  // seen after a higher number
+	Corrupted  uint64 `json:"corrupted"`  // arrived, but not exactly `0`
+	Late       uint64 `json:"late"`
+	Messages   uint64 `json:"messages,omitempty"` // distinct numbered events that are no noops
+	// Hidden is how many more noops may have been lost without a trace; see docs/accounting.md.
+	Hidden uint64 `json:"could_hide,omitempty"`
+	// Filled is how many of these came right behind a late one, where only the clock tells: each may be a
+	// copy in place of a noop that is lost. Not even the number that the server says it sent decides that.
+	Filled uint64 `json:"could_be_copies,omitempty"`
+}
+
+func (c *Counts) list() [11]*uint64 {
+	return [...]*uint64{
+		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled,
+	}
+}
+
+// Add adds the counts of another stream, or another sum.
+func (c *Counts) Add(other Counts) {
+	to := c.list()
+	for i, n := range other.list() {
+		*to[i] += *n
+	}
+}
+
+// Largest is the largest of the counts.
+func (c Counts) Largest() (most uint64) {
+	for _, n := range c.list() {
+		most = max(most, *n)
+	}
+	return most
+}
+
+// Arrived is how many distinct noops came.
+func (c *Counts) Arrived() uint64 { return c.Received + c.Corrupted }
+
+// Missed is how many noops were owed and did not come, by what the client saw.
+func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
+
+// Expected is how many noops were owed while the connection was observed.
+func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
+
+// Faults is how many noops came that were not as they should be. Lateness is no fault here.
+func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted }
+
+// Totals are the counts as reports show them.
+func (c Counts) Totals() Totals {
+	return Totals{
+		Received: c.Received, Missed: c.Missed(), Expected: c.Expected(),
+		Duplicated: c.Duplicated, Reordered: c.Reordered, Corrupted: c.Corrupted, Late: c.Late,
+	}
+}
+
+// Totals are sums of Counts as files, tables and metrics show them: Expected = Received + Missed + Corrupted.
+type Totals struct {
+	Received   uint64 `json:"received"`
+	Missed     uint64 `json:"missed"`
+	Expected   uint64 `json:"expected"`
+	Duplicated uint64 `json:"duplicated"`
+	Reordered  uint64 `json:"reordered"`
+	Corrupted  uint64 `json:"corrupted"`
+	Late       uint64 `json:"late"`
+}
+
+// A Total is one of Totals.
+type Total struct {
+	Name  string // one word in lower case
+	Count uint64
+	Fault bool // a service without fault leaves it at 0
+}
+
+// Each lists the totals in the order of tables.
+func (t Totals) Each() []Total {
+	return []Total{
+		{"expected", t.Expected, false},
+		{"received", t.Received, false},
+		{"missed", t.Missed, true},
+		{"duplicated", t.Duplicated, true},
+		{"reordered", t.Reordered, true},
+		{"corrupted", t.Corrupted, true},
+		{"late", t.Late, false},
+	}
+}
