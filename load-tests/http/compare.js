@@ -1,5 +1,5 @@
 // @ts-check
-// One backend against a cluster of CLUSTER_SIZE: the same levels go to both, turn about, so that whatever else
+// One backend against a cluster of CLUSTER_SIZE: the same levels go to both, interleaved, so that whatever else
 // happens on the machine meets both alike.
 //
 //   bin/soak run compare                 starts both and judges

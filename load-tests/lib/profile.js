@@ -14,7 +14,7 @@ import { list, number } from './settings.js';
  *
  * @template {Record<string, number | number[]>} Values
  * @param {{smoke: Values, full: Values}} profiles
- * @returns {Profile<Values>} `parameters` has the values as text, for the account of the run
+ * @returns {Profile<Values>} `parameters` has the values as text, for the shard
  */
 export function profile(profiles) {
   const name = __ENV.PROFILE || 'full';

@@ -1,6 +1,6 @@
 // @ts-check
-// The stages of a suite, one after the other: each is a k6 scenario and an entry in the account of
-// the run, made from the same figures.
+// The stages of a suite, one after the other: each is a k6 scenario and a stage in the shard,
+// made from the same values.
 
 /** @typedef {import('k6/x/soak').Stage} Stage */
 

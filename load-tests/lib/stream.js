@@ -1,7 +1,8 @@
 // @ts-check
-// One event stream and its books, from the connect to the end that the server was asked for. What
+// One event stream and its ledger, from the connect to the close that was requested of the server. What
 // every script of load-tests/sse shares.
 
+import { check } from 'k6';
 import exec from 'k6/execution';
 import http from 'k6/http';
 import { Ledger } from 'k6/x/soak';
@@ -13,8 +14,8 @@ import { DELETE_TIMEOUT } from './config.js';
 const DISCONNECTS = 20;
 const DISCONNECTS_OF_RUNNER = 500;
 
-/** How long a stream on which a noop is due waits for its turn to be ended, in ms, before it is looked at again. */
-const QUIET = 100;
+/** How long a stream on which a noop is due is left alone, in ms, before its ledger is asked again. */
+const RECHECK = 100;
 
 const tags = { name: 'GET /event/connect' };
 
@@ -22,7 +23,7 @@ function ignore() {}
 
 /**
  * There may be thousands in a virtual user: a stream is its own listener, without a closure or a
- * promise while it is held.
+ * promise while it is open.
  */
 export class Stream {
   /**
@@ -66,10 +67,10 @@ export class Stream {
   }
 
   /**
-   * Asks the server to end the stream, and returns when it has answered. A stream that never opened is
-   * given up: if its id has a stream, that is another client's.
+   * Requests that the server closes the stream, and returns when it has answered. A stream that never
+   * opened is given up: if its id has a stream, that is another client's.
    */
-  async askToEnd() {
+  async requestClose() {
     this.onover = ignore;
     this.source.reconnect = false;
     this.source.idleTimeout = 0; // from here on END_TIMEOUT decides
@@ -86,7 +87,7 @@ export class Stream {
     this.deleteStatus = deleted.status;
   }
 
-  /** Waits until the stream that was asked to end has ended, and closes what has not after END_TIMEOUT. */
+  /** Waits until the stream whose close was requested has ended; one that has not after END_TIMEOUT is closed here. */
   async ended() {
     if (!this.over && this.source.readyState !== EventSource.CLOSED) {
       await new Promise((resolve) => {
@@ -118,13 +119,23 @@ export function settled(stream) {
 }
 
 /**
- * Waits for some time, or until none of the streams is left.
+ * @param {number} ms
+ * @returns {Promise<void>}
+ */
+export function sleep(ms) {
+  return new Promise((resolve) => {
+    setTimeout(() => resolve(), ms);
+  });
+}
+
+/**
+ * Waits for some time, or until the last of the streams is over; where there is none, for all of it.
  *
  * @param {Stream[]} streams
  * @param {number} ms
  * @returns {Promise<void>}
  */
-export function held(streams, ms) {
+export function untilOver(streams, ms) {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(), ms);
     let left = streams.length;
@@ -142,14 +153,32 @@ export function held(streams, ms) {
 }
 
 /**
- * Asks the server to end the streams, some at a time, and calls `each` for every one that has. A stream
- * is left alone while a noop is due on it, so that what is lost at the end can be told from what is on
- * its way.
+ * Opens streams in groups, until there are `target` of them: all at once would measure the accept queue.
  *
- * @param {Stream[]} streams
- * @param {(stream: Stream) => void} each
+ * @template {Stream} S
+ * @param {S[]} streams those that are there; the new ones are appended
+ * @param {{target: number, group: number, pause: number}} pace `pause` in ms, after each group
+ * @param {(n: number) => S} open begins to connect the stream of that number
  */
-export async function endAll(streams, each) {
+export async function openInGroups(streams, { target, group, pause }, open) {
+  while (streams.length < target) {
+    for (let n = 0; n < group && streams.length < target; n++) {
+      streams.push(open(streams.length));
+    }
+    await sleep(pause);
+  }
+}
+
+/**
+ * Requests that the server closes the streams, some at a time, and calls `each` for every one that has
+ * ended. A stream is left alone while a noop is due on it, so that what is lost at the end can be told
+ * from what is on its way.
+ *
+ * @template {Stream} S
+ * @param {S[]} streams
+ * @param {(stream: S) => void} each
+ */
+export async function closeAll(streams, each) {
   const queue = streams.slice();
   /** @type {Promise<void>[]} */
   const ends = [];
@@ -157,11 +186,11 @@ export async function endAll(streams, each) {
     for (let stream = queue.shift(); stream; stream = queue.shift()) {
       const undecided = stream.ledger.undecidedMs;
       if (undecided > 0) {
-        await held([], Math.min(undecided, QUIET));
+        await sleep(Math.min(undecided, RECHECK));
         queue.push(stream);
         continue;
       }
-      await stream.askToEnd();
+      await stream.requestClose();
       ends.push(ended(stream, each));
     }
   };
@@ -175,10 +204,25 @@ export async function endAll(streams, each) {
 }
 
 /**
- * @param {Stream} stream
- * @param {(stream: Stream) => void} each
+ * @template {Stream} S
+ * @param {S} stream
+ * @param {(stream: S) => void} each
  */
 async function ended(stream, each) {
   await stream.ended();
   each(stream);
+}
+
+/**
+ * The three checks of every connection, of a stream that has ended.
+ *
+ * @param {Stream} stream
+ * @param {boolean} [received] whether all messages came; without, the ledger tells
+ */
+export function checkStream(stream, received = stream.ledger.faultless) {
+  check(null, {
+    'Get status was 200': () => stream.opened,
+    'Delete status was 200': () => stream.deleteStatus === 200,
+    'Received all messages': () => received,
+  });
 }

@@ -9,7 +9,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { endAll, held, Stream } from '../lib/stream.js';
+import { closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
 
 const full = {
   STEP: 500,
@@ -29,7 +29,7 @@ if (values.STEP < 1 || values.STEP_SECONDS < 2 * values.NOOP_INTERVAL) {
 }
 oneRunner('capacity');
 
-/** A step is held for so many seconds longer, until all that it owes can have come. */
+/** A step lasts for so many seconds longer, until all that it owes can have come. */
 const SETTLE = values.NOOP_INTERVAL + Math.min(values.LATE_MS / 1000, values.NOOP_INTERVAL / 2);
 
 /** @type {import('k6/x/soak').Stage[]} */
@@ -54,7 +54,7 @@ export const options = {
   systemTags: ['scenario', 'status', 'error_code'],
 };
 
-/** Streams held, at the beginning and at the end of a step: the samples' times are those of the step. */
+/** Streams that are open, at the beginning and at the end of a step: the samples' times are those of the step. */
 const open = new Gauge('capacity_streams');
 /** Of the streams that a step added: dial to headers. */
 const connecting = new Trend('capacity_connect', true);
@@ -71,13 +71,8 @@ export default async function () {
     open.add(streams.length, tags);
     const target = (i + 1) * values.STEP;
     const group = Math.ceil((values.STEP * PACE * 5) / (values.STEP_SECONDS * 1000));
-    while (streams.length < target) {
-      for (let n = 0; n < group && streams.length < target; n++) {
-        streams.push(new Stream(config, `${config.prefix}${streams.length}`));
-      }
-      await held([], PACE);
-    }
-    await held([], Math.max(stage.seconds * 1000 - (Date.now() - began), 0));
+    await openInGroups(streams, { target, group, pause: PACE }, (n) => new Stream(config, `${config.prefix}${n}`));
+    await sleep(Math.max(stage.seconds * 1000 - (Date.now() - began), 0));
     const suffered = await suffers(streams);
     open.add(streams.length, tags);
     for (const stream of streams.slice(i * values.STEP)) {
@@ -89,7 +84,7 @@ export default async function () {
       break;
     }
   }
-  await endAll(streams, () => {});
+  await closeAll(streams, () => {});
 }
 
 /**
@@ -106,7 +101,7 @@ async function suffers(streams) {
   if (!streams.some(silent)) {
     return false;
   }
-  await held([], SETTLE * 1000);
+  await sleep(SETTLE * 1000);
   return streams.some((stream) => faulty(stream) || silent(stream));
 }
 

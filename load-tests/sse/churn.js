@@ -1,19 +1,18 @@
 // @ts-check
-// Churn: connections come and go all the time. Each life of a connection has a device id and books
-// of its own, so every noop of each stream is accounted for.
+// Churn: connections come and go all the time. Each connection has a device id and a ledger of its own, so
+// every noop of each stream is counted.
 //
 //   bin/soak run churn
 //
-// How long each life lasts is drawn beforehand (exponential, by SEED): the same plan has the same
-// lives, and it is known how many there have to be.
+// How long each connection lives is drawn beforehand (exponential, by SEED): the same plan has the same
+// lifetimes, and it is known how many connections there have to be.
 
-import { check } from 'k6';
 import exec from 'k6/execution';
 import { plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { held, settled, Stream } from '../lib/stream.js';
+import { checkStream, settled, sleep, Stream, untilOver } from '../lib/stream.js';
 
 const full = {
   CONNECTIONS: 500,
@@ -32,19 +31,19 @@ if (values.MEAN_HOLD <= 0) {
   throw new Error(`MEAN_HOLD is ${values.MEAN_HOLD}: a connection must be held for some time.`);
 }
 
-const slots = lifetimes();
-const lives = slots.reduce((sum, slot) => sum + slot.holds.length, 0);
-const config = streamConfig({ connections: lives, seconds: values.SECONDS, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+const slots = drawLifetimes();
+const connections = slots.reduce((sum, slot) => sum + slot.lifetimes.length, 0);
+const config = streamConfig({ connections, seconds: values.SECONDS, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
 plan(config);
 suite({
   name: 'churn',
   profile: name,
-  parameters: { ...parameters, LIVES: String(lives) },
+  parameters: { ...parameters, LIVES: String(connections) },
   splitBy: ['scenario'],
-  stages: [{ name: 'churn', title: `${values.CONNECTIONS} at a time`, kind: 'load', start: 0, seconds: values.SECONDS, concurrency: values.CONNECTIONS, requests: lives }],
+  stages: [{ name: 'churn', title: `${values.CONNECTIONS} at a time`, kind: 'load', start: 0, seconds: values.SECONDS, concurrency: values.CONNECTIONS, requests: connections }],
 });
 
-/** So many virtual users share the places. */
+/** So many virtual users share the slots. */
 const vus = Math.min(values.CONNECTIONS, 8 * config.runners);
 
 export const options = {
@@ -55,27 +54,29 @@ export const options = {
   systemTags: ['scenario', 'status', 'error_code', 'check'],
 };
 
+/** @typedef {{first: number, delay: number, lifetimes: number[]}} Slot milliseconds; `first` is the number of its first connection */
+
 /**
- * The lives in each place: one follows the other until the run is over.
+ * The connections of each slot: one follows the other until the run is over.
  *
- * @returns {{first: number, delay: number, holds: number[]}[]} milliseconds; `first` is the number of the first life
+ * @returns {Slot[]}
  */
-function lifetimes() {
+function drawLifetimes() {
   const random = mulberry32(values.SEED);
   const end = (values.SECONDS - DISCONNECT_LEAD) * 1000;
   const mean = values.MEAN_HOLD * 1000;
   const out = [];
   let first = 0;
-  for (let place = 0; place < values.CONNECTIONS; place++) {
+  for (let slot = 0; slot < values.CONNECTIONS; slot++) {
     const delay = Math.min(random() * mean, end / 2);
-    const holds = [];
+    const lifetimes = [];
     for (let at = delay; at < end; ) {
-      const hold = Math.min(Math.ceil(-Math.log(1 - random()) * mean), end - at);
-      holds.push(hold);
-      at += hold;
+      const lifetime = Math.min(Math.ceil(-Math.log(1 - random()) * mean), end - at);
+      lifetimes.push(lifetime);
+      at += lifetime;
     }
-    out.push({ first, delay, holds });
-    first += holds.length;
+    out.push({ first, delay, lifetimes });
+    first += lifetimes.length;
   }
   return out;
 }
@@ -96,28 +97,21 @@ function mulberry32(seed) {
 }
 
 export default async function () {
-  const places = [];
-  for (let place = exec.scenario.iterationInTest; place < slots.length; place += vus) {
-    places.push(live(slots[place]));
-  }
-  await Promise.all(places);
+  const mine = slots.filter((_, n) => n % vus === exec.scenario.iterationInTest);
+  await Promise.all(mine.map(churn));
 }
 
-/** @param {{first: number, delay: number, holds: number[]}} slot */
-async function live({ first, delay, holds }) {
-  await held([], delay);
-  for (const [i, hold] of holds.entries()) {
+/** @param {Slot} slot */
+async function churn({ first, delay, lifetimes }) {
+  await sleep(delay);
+  for (const [i, lifetime] of lifetimes.entries()) {
     const stream = new Stream(config, `${config.prefix}${first + i}`);
     await settled(stream);
-    await held([stream], hold);
-    await stream.askToEnd();
+    await untilOver([stream], lifetime);
+    await stream.requestClose();
     await stream.ended();
-    const books = stream.ledger;
-    check(null, {
-      'Get status was 200': () => stream.opened,
-      'Delete status was 200': () => stream.deleteStatus === 200,
-      // A life may be shorter than an interval, and then owes nothing.
-      'Received all messages': () => books.state === 'completed' && books.missed + books.duplicated + books.reordered + books.corrupted === 0,
-    });
+    const { state, missed, duplicated, reordered, corrupted } = stream.ledger;
+    // A connection may live shorter than an interval, and then owes nothing.
+    checkStream(stream, state === 'completed' && missed + duplicated + reordered + corrupted === 0);
   }
 }

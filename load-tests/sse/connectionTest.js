@@ -1,22 +1,21 @@
 // @ts-check
-// The soak: every connection is opened, held for SECONDS − 5, ended by the server when asked
-// to, and every noop on it is accounted for in Go (k6/x/soak), without JavaScript per noop.
+// The soak: every connection is opened, stays open for SECONDS − 5, is closed by the server on request,
+// and every noop on it is counted in Go (k6/x/soak), without JavaScript per noop.
 //
 //   bin/k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m \
 //     --env BACKEND_URL=http://HOST --env NOOP_INTERVAL=15 --env SECONDS=3600 --env PREFIX=laptop-a-
 
-import { check } from 'k6';
 import exec from 'k6/execution';
 import { plan } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown } from '../lib/config.js';
-import { endAll, held, Stream } from '../lib/stream.js';
+import { checkStream, closeAll, Stream, untilOver } from '../lib/stream.js';
 
 const config = soakConfig();
 plan(config);
 
-/** How long each stream is held before its end is asked for, in ms. */
-const HOLD = (config.seconds - DISCONNECT_LEAD) * 1000;
+/** How long each stream is open before its close is requested, in ms. */
+const OPEN_FOR = (config.seconds - DISCONNECT_LEAD) * 1000;
 
 const connections = config.connections || 1200;
 const vus = Math.ceil(connections / config.connectionsPerVU);
@@ -48,12 +47,6 @@ export default async function () {
   for (let n = first; n < end; n++) {
     streams.push(new Stream(config, `${config.prefix}${n}`));
   }
-  await held(streams, HOLD);
-  await endAll(streams, (stream) => {
-    check(null, {
-      'Get status was 200': () => stream.opened,
-      'Delete status was 200': () => stream.deleteStatus === 200,
-      'Received all messages': () => stream.ledger.faultless,
-    });
-  });
+  await untilOver(streams, OPEN_FOR);
+  await closeAll(streams, checkStream);
 }

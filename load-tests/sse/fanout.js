@@ -3,14 +3,13 @@
 //
 //   bin/soak run fanout
 
-import { check } from 'k6';
 import http from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
 import { oneRunner, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { endAll, held, Stream } from '../lib/stream.js';
+import { checkStream, closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
 
 const full = {
   LEVELS: [100, 500, 1000, 2000, 5000],
@@ -144,26 +143,15 @@ export default async function () {
   /** @type {Subscriber[]} */
   const streams = [];
   for (const stage of stages) {
-    while (streams.length < stage.concurrency) {
-      for (let n = 0; n < 50 && streams.length < stage.concurrency; n++) {
-        streams.push(new Subscriber(streams.length));
-      }
-      await held([], 20);
-    }
-    await held([], SETTLE);
+    await openInGroups(streams, { target: stage.concurrency, group: 50, pause: 20 }, (n) => new Subscriber(n));
+    await sleep(SETTLE);
     for (let n = 1; n <= values.BROADCASTS; n++) {
       const began = Date.now();
       await broadcast(stage.name, `${stage.name} broadcast ${n}`, streams.length);
-      await held([], Math.max(values.EVERY_MS - (Date.now() - began), 1));
+      await sleep(Math.max(values.EVERY_MS - (Date.now() - began), 1));
     }
   }
-  await endAll(streams, (stream) => {
-    check(null, {
-      'Get status was 200': () => stream.opened,
-      'Delete status was 200': () => stream.deleteStatus === 200,
-      'Received all messages': () => stream.ledger.faultless,
-    });
-  });
+  await closeAll(streams, checkStream);
 }
 
 /**

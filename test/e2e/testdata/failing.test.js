@@ -1,0 +1,11 @@
+// @ts-check
+// A test script of which one case fails, in the way that those of load-tests/test do.
+
+import { equal, run, thresholds } from '../../../load-tests/test/cases.js';
+
+export const options = { thresholds };
+
+export default run({
+  'one is one': () => equal(1, 1),
+  'one is two': async () => equal(1, 2),
+});
