@@ -14,29 +14,18 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// queries are the figures of a Sample in the names of this repository's scrape configuration
-// (prometheus/): the job `backend`, nginx's exporter, node_exporter with tcpstat.
-var queries = []struct {
-	query string
-	put   func(*Sample, float64)
-}{
-	{`sum(process_resident_memory_bytes{job="backend"})`, func(s *Sample, v float64) { s.BackendRSS = uint64(v) }},
-	{`sum(process_cpu_seconds_total{job="backend"})`, func(s *Sample, v float64) { s.BackendCPU = v }},
-	{`sum(backend_streams_open{job="backend"})`, func(s *Sample, v float64) { s.Streams = int(v) }},
-	{`sum(go_goroutines{job="backend"})`, func(s *Sample, v float64) { s.Goroutines = int(v) }},
-	{`sum(process_open_fds{job="backend"})`, func(s *Sample, v float64) { s.Files = int(v) }},
-	{`min(process_max_fds{job="backend"})`, func(s *Sample, v float64) { s.MaxFiles = uint64(v) }},
-	{`sum(go_gc_duration_seconds_count{job="backend"})`, func(s *Sample, v float64) { s.BackendGCs = uint64(v) }},
-	{`sum(go_gc_duration_seconds_sum{job="backend"})`, func(s *Sample, v float64) { s.BackendGCSeconds = v }},
-	{`sum(nginx_connections_active)`, func(s *Sample, v float64) { s.NginxActive = int(v) }},
-	{`sum(container_memory_rss{name=~".*nginx.*"})`, func(s *Sample, v float64) { s.NginxRSS = uint64(v) }},
-	{`sum(container_cpu_usage_seconds_total{name=~".*nginx.*"})`, func(s *Sample, v float64) { s.NginxCPU = v }},
-	{`sum(node_cpu_seconds_total{mode!~"idle|iowait"})`, func(s *Sample, v float64) { s.BusySeconds = v }},
-	{`sum(node_memory_MemAvailable_bytes)`, func(s *Sample, v float64) { s.Available = uint64(v) }},
-	{`sum(node_netstat_Tcp_OutSegs)`, func(s *Sample, v float64) { s.Sent = uint64(v) }},
-	{`sum(node_netstat_Tcp_RetransSegs)`, func(s *Sample, v float64) { s.Retransmits, s.NetworkKnown = uint64(v), true }},
-	{`sum(node_netstat_TcpExt_ListenOverflows)`, func(s *Sample, v float64) { s.Overflows = uint64(v) }},
-	{`sum(node_netstat_TcpExt_ListenDrops)`, func(s *Sample, v float64) { s.Drops = uint64(v) }},
+// ofOthers are the queries for what is not of a backend, in the names of this repository's scrape
+// configuration (infra/prometheus): nginx's exporter, node_exporter with tcpstat.
+var ofOthers = map[string]func(*Sample, float64){
+	`sum(nginx_connections_active)`:                             func(s *Sample, v float64) { s.NginxActive = int(v) },
+	`sum(container_memory_rss{name=~".*nginx.*"})`:              func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
+	`sum(container_cpu_usage_seconds_total{name=~".*nginx.*"})`: func(s *Sample, v float64) { s.NginxCPU = v },
+	`sum(node_cpu_seconds_total{mode!~"idle|iowait"})`:          func(s *Sample, v float64) { s.BusySeconds = v },
+	`sum(node_memory_MemAvailable_bytes)`:                       func(s *Sample, v float64) { s.Available = uint64(v) },
+	`sum(node_netstat_Tcp_OutSegs)`:                             func(s *Sample, v float64) { s.Sent = uint64(v) },
+	`sum(node_netstat_Tcp_RetransSegs)`:                         func(s *Sample, v float64) { s.Retransmits, s.NetworkKnown = uint64(v), true },
+	`sum(node_netstat_TcpExt_ListenOverflows)`:                  func(s *Sample, v float64) { s.Overflows = uint64(v) },
+	`sum(node_netstat_TcpExt_ListenDrops)`:                      func(s *Sample, v float64) { s.Drops = uint64(v) },
 }
 
 // maxPoints is below what Prometheus gives at once, 11,000.
@@ -73,25 +62,39 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	return samples, nil
 }
 
+// fill asks for every figure and puts it into the samples of its time. found is false when
+// nothing of a backend was there.
 func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool, err error) {
 	window := prometheus.Range{
 		Start: time.Unix(samples[0].Unix, 0), End: time.Unix(samples[len(samples)-1].Unix, 0), Step: Every,
 	}
-	for i, q := range queries {
-		answer, _, err := ask.QueryRange(ctx, q.query, window)
-		if err != nil {
+	one := func(query string, put func(*Sample, float64)) (found bool, err error) {
+		answer, _, err := ask.QueryRange(ctx, query, window)
+		matrix, ok := answer.(model.Matrix)
+		if err != nil || !ok || len(matrix) == 0 {
 			return false, err
 		}
-		matrix, ok := answer.(model.Matrix)
-		if !ok || len(matrix) == 0 {
-			continue
-		}
-		found = found || i == 0
 		for _, v := range matrix[0].Values { // a sum has one series
 			at := (v.Timestamp.Unix() - samples[0].Unix) / int64(Every/time.Second)
 			if at >= 0 && at < int64(len(samples)) {
-				q.put(&samples[at], float64(v.Value))
+				put(&samples[at], float64(v.Value))
 			}
+		}
+		return true, nil
+	}
+	for metric, put := range ofBackend {
+		if metric == served {
+			continue
+		}
+		known, err := one(fmt.Sprintf(`sum(%s{job="backend"})`, metric), put)
+		if err != nil {
+			return false, err
+		}
+		found = found || known
+	}
+	for query, put := range ofOthers {
+		if _, err := one(query, put); err != nil {
+			return false, err
 		}
 	}
 	return found, nil

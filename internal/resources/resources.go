@@ -4,13 +4,15 @@
 package resources
 
 import (
-	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -40,35 +42,38 @@ type Sample struct {
 	Host
 }
 
-// FromMetrics adds a backend's figures from its metrics page, as far as it shows them: those of
-// several backends add up.
+// ofBackend are a backend's figures by the names on its metrics page, which a Prometheus keeps.
+// Those of several backends add up.
+var ofBackend = map[model.LabelValue]func(*Sample, float64){
+	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
+	"process_cpu_seconds_total":     func(s *Sample, v float64) { s.BackendCPU += v },
+	"process_open_fds":              func(s *Sample, v float64) { s.Files += int(v) },
+	"process_max_fds":               func(s *Sample, v float64) { s.MaxFiles += uint64(v) },
+	"backend_streams_open":          func(s *Sample, v float64) { s.Streams += int(v) },
+	served:                          func(s *Sample, v float64) { s.Served += uint64(v) },
+	"go_goroutines":                 func(s *Sample, v float64) { s.Goroutines += int(v) },
+	"go_gc_duration_seconds_count":  func(s *Sample, v float64) { s.BackendGCs += uint64(v) },
+	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
+}
+
+// served is held against the runners' own count, to the request. What a Prometheus scraped before the
+// last of them is no such count.
+const served = "backend_service_requests_total"
+
+// FromMetrics adds a backend's figures from its metrics page, as far as it shows them.
 func (s *Sample) FromMetrics(page io.Reader) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)
 	if err != nil {
 		return fmt.Errorf("read the backend's metrics: %w", err)
 	}
-	value := func(name string) float64 {
-		f := families[name]
-		if f == nil || len(f.GetMetric()) == 0 {
-			return 0
+	samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+	for _, metric := range samples {
+		if put := ofBackend[metric.Metric[model.MetricNameLabel]]; put != nil {
+			put(s, float64(metric.Value))
 		}
-		m := f.GetMetric()[0]
-		return m.GetGauge().GetValue() + m.GetCounter().GetValue() // one of them is there
 	}
-	s.BackendRSS += uint64(value("process_resident_memory_bytes"))
-	s.BackendCPU += value("process_cpu_seconds_total")
-	s.Streams += int(value("backend_streams_open"))
-	s.Goroutines += int(value("go_goroutines"))
-	s.Files += int(value("process_open_fds"))
-	s.MaxFiles += uint64(value("process_max_fds"))
-	s.Served += uint64(value("backend_service_requests_total"))
-	if f := families["go_gc_duration_seconds"]; f != nil && len(f.GetMetric()) > 0 {
-		pauses := f.GetMetric()[0].GetSummary()
-		s.BackendGCs += pauses.GetSampleCount()
-		s.BackendGCSeconds += pauses.GetSampleSum()
-	}
-	return nil
+	return err
 }
 
 // Summary is the most and the average over a run.
@@ -100,21 +105,16 @@ func Summarize(samples []Sample) (s Summary) {
 
 // Read reads resources.ndjson; no file is no samples.
 func Read(path string) (out []Sample, err error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read samples: %w", err)
 	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
+	for lines := json.NewDecoder(bytes.NewReader(content)); lines.More(); {
 		var s Sample
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+		if err := lines.Decode(&s); err != nil {
 			return nil, fmt.Errorf("read samples %s: %w", path, err)
 		}
 		out = append(out, s)
 	}
-	return out, lines.Err()
+	return out, nil
 }
