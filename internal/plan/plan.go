@@ -206,8 +206,14 @@ func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 	return time.Duration(p.MaxOutageS * float64(time.Second)), true
 }
 
-// NoopsPerConnection is floor(held / interval), the original's arithmetic.
-func (p *Plan) NoopsPerConnection() int { return int(p.Hold() / p.Interval()) }
+// NoopsPerConnection is floor(held / interval), the original's arithmetic; 0 without an interval, as
+// in the plan of a suite of which no shard came.
+func (p *Plan) NoopsPerConnection() int {
+	if p.Interval() <= 0 {
+		return 0
+	}
+	return int(p.Hold() / p.Interval())
+}
 
 // DeviceID is the id of the nth connection, from 0.
 func (p *Plan) DeviceID(n int) string { return p.Prefix + strconv.Itoa(n) }

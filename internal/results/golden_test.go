@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -42,6 +44,17 @@ func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A plan of a suite has no interval of noops: its script says it, in the shards.
+func TestASuiteWithoutShardsIsInvalid(t *testing.T) {
+	t.Parallel()
+	d := Dir(filepath.Join(t.TempDir(), "capacity"))
+	restore(t, "testdata/golden/capacity", d)
+	require.NoError(t, os.RemoveAll(d.Path(ShardsDir)))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Invalid, v.Verdict)
 }
 
 // restore makes the folder of a run: its shards are kept as text.
