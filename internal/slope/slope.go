@@ -4,6 +4,8 @@ package slope
 import (
 	"math"
 	"slices"
+
+	"github.com/aclements/go-moremath/stats"
 )
 
 // A Slope is the growth per unit of x by Theil and Sen: the median of the slopes between all
@@ -41,23 +43,13 @@ func Of(x, y []float64) (s Slope, ok bool) {
 		return slopes[int(min(max(math.Round(rank), 0), pairs-1))]
 	}
 	return Slope{
-		PerUnit: Median(slopes), Points: n,
+		PerUnit: stats.Sample{Xs: slopes, Sorted: true}.Quantile(.5), Points: n,
 		Low: at((pairs-reach)/2 - 1), High: at((pairs + reach) / 2),
 	}, true
 }
 
-// Median of values, NaN of none. It sorts them.
-func Median(values []float64) float64 {
-	slices.Sort(values)
-	switch n := len(values); {
-	case n == 0:
-		return math.NaN()
-	case n%2 == 1:
-		return values[n/2]
-	default:
-		return (values[n/2-1] + values[n/2]) / 2
-	}
-}
+// Median of values, NaN of none.
+func Median(values []float64) float64 { return stats.Sample{Xs: values}.Quantile(.5) }
 
 // Means averages neighbours until at most that many points are left; NaN are left out.
 func Means(x, y []float64, most int) (mx, my []float64) {

@@ -3,6 +3,8 @@ package html
 import (
 	"fmt"
 	"slices"
+
+	"github.com/aclements/go-moremath/stats"
 )
 
 // headroom is what this load says about the next one.
@@ -22,7 +24,7 @@ func (s *soak) headroom() Section {
 		{"nginx", s.series.nginxCPU, s.series.nginxRSS},
 		{"runners, all", s.series.runnerCPU, s.series.runnerRSS},
 	} {
-		cpu, rss := mean(known(p.cpu, from, to)), mean(known(p.memory, from, to))
+		cpu, rss := stats.Mean(known(p.cpu, from, to)), stats.Mean(known(p.memory, from, to))
 		if len(known(p.memory, from, to)) == 0 {
 			continue
 		}
@@ -41,7 +43,7 @@ func (s *soak) headroom() Section {
 		return out
 	}
 	out.Tables = []Table{t}
-	if busy := mean(known(s.series.hostCPU, from, to)); busy > 0 {
+	if busy := stats.Mean(known(s.series.hostCPU, from, to)); busy > 0 {
 		sentence := fmt.Sprintf("In the hold %s was %s busy, with all else that ran on it", hostName(s.Circumstances), percent(busy))
 		if free := known(s.series.available, from, to); len(free) > 0 {
 			sentence += fmt.Sprintf("; at least %s of its memory was free", memory(slices.Min(free)))

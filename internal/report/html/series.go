@@ -11,13 +11,14 @@ import (
 
 const step = int64(shard.BucketWidth / time.Second)
 
-// series are the figures of a run on one time axis, a point each step; NaN is not known. A point
-// tells of the step that ends there: what was so then, or what happened in it.
+// series are the figures of a run on one time axis, a point each step; NaN is not known, and a column
+// of which nothing is known is nil. A point tells of the step that ends there: what was so then, or
+// what happened in it.
 type series struct {
 	from int64
 	n    int
 
-	open, opened, closed, noops, late, faults       []float64
+	open, noops                                     []float64
 	p50, p99, max                                   []float64 // lateness, ms
 	runnerRSS, runnerLive                           []float64 // MiB
 	runnerCPU, runnerFiles, runnerGo                []float64 // percent of a core
@@ -49,10 +50,10 @@ func newSeries(m *shard.Merged, samples []resources.Sample, cores int) *series {
 	}
 	from, to = dense(from, to, m.Series, samples)
 	s.from, s.n = from, int((to-from)/step)+1
-	for _, b := range m.Series {
-		s.addBucket(b)
-	}
-	s.addSamples(samples, cores)
+	s.addClients(m.Series)
+	s.addRunners(m.Series)
+	s.addSamples(samples)
+	s.addRates(samples, cores)
 	return s
 }
 
@@ -71,30 +72,27 @@ func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (
 	return max(from, middle-around), min(to, middle+around)
 }
 
-// put sets a value on the axis; a column is made when its first value comes.
+// put sets a value on the axis, unless it is NaN; a column is made when its first value comes.
 func (s *series) put(column *[]float64, unix int64, value float64) {
 	i := (unix - s.from + step/2) / step
-	if unix < s.from || i >= int64(s.n) {
+	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
 		return
 	}
 	if *column == nil {
-		*column = make([]float64, s.n)
-		for i := range *column {
-			(*column)[i] = math.NaN()
-		}
+		*column = slices.Repeat([]float64{math.NaN()}, s.n)
 	}
 	(*column)[i] = value
 }
 
-func (s *series) addBucket(b shard.Bucket) {
-	put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
-	put(&s.open, float64(b.Open))
-	put(&s.opened, float64(b.Opened))
-	put(&s.closed, float64(b.Closed))
-	put(&s.noops, float64(b.Noops))
-	put(&s.late, float64(b.Late))
-	put(&s.faults, float64(b.Faults))
-	if h := lateness(b); h != nil {
+func (s *series) addClients(buckets []shard.Bucket) {
+	for _, b := range buckets {
+		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
+		put(&s.open, float64(b.Open))
+		put(&s.noops, float64(b.Noops))
+		h := lateness(b)
+		if h == nil {
+			continue
+		}
 		put(&s.p50, millis(h.Quantile(.5)))
 		put(&s.p99, millis(h.Quantile(.99)))
 		put(&s.max, millis(h.Max()))
@@ -105,20 +103,23 @@ func (s *series) addBucket(b shard.Bucket) {
 			s.rows[i] = h.CountBy(heatRows)
 		}
 	}
-	if b.RSS == 0 {
-		return // the runners could not see themselves
-	}
-	put(&s.runnerRSS, mib(b.RSS))
-	if b.HeapLive > 0 {
-		put(&s.runnerLive, mib(b.HeapLive))
-	}
-	put(&s.runnerCPU, b.CPUPercent)
-	put(&s.runnerGo, float64(b.Goroutines))
-	put(&s.runnerGC, float64(b.GCPauseUS)/1000)
-	put(&s.runDelay, float64(b.RunDelayMS))
-	put(&s.stall, float64(b.StallMS))
-	if b.Files > 0 {
-		put(&s.runnerFiles, float64(b.Files))
+}
+
+// addRunners puts what the runners saw of themselves, where they could.
+func (s *series) addRunners(buckets []shard.Bucket) {
+	for _, b := range buckets {
+		if b.RSS == 0 {
+			continue
+		}
+		put := func(column *[]float64, value float64) { s.put(column, b.Unix+step, value) }
+		put(&s.runnerRSS, mib(b.RSS))
+		put(&s.runnerLive, some(mib(b.HeapLive)))
+		put(&s.runnerCPU, b.CPUPercent)
+		put(&s.runnerGo, float64(b.Goroutines))
+		put(&s.runnerGC, float64(b.GCPauseUS)/1000)
+		put(&s.runDelay, float64(b.RunDelayMS))
+		put(&s.stall, float64(b.StallMS))
+		put(&s.runnerFiles, some(float64(b.Files)))
 	}
 }
 
@@ -133,8 +134,8 @@ func lateness(b shard.Bucket) *shard.Histogram {
 	return h
 }
 
-func (s *series) addSamples(samples []resources.Sample, cores int) {
-	for i, now := range samples {
+func (s *series) addSamples(samples []resources.Sample) {
+	for _, now := range samples {
 		put := func(column *[]float64, value float64) { s.put(column, now.Unix, value) }
 		if now.BackendRSS > 0 {
 			put(&s.backendRSS, mib(now.BackendRSS))
@@ -142,47 +143,43 @@ func (s *series) addSamples(samples []resources.Sample, cores int) {
 			put(&s.backendGo, float64(now.Goroutines))
 			put(&s.streams, float64(now.Streams))
 		}
-		if now.NginxRSS > 0 {
-			put(&s.nginxRSS, mib(now.NginxRSS))
-		}
-		if now.NginxFiles > 0 {
-			put(&s.nginxFiles, float64(now.NginxFiles))
-		}
-		if now.Available > 0 {
-			put(&s.available, mib(now.Available))
-		}
-		if i > 0 {
-			s.addRates(samples[i-1], now, cores)
-		}
+		put(&s.nginxRSS, some(mib(now.NginxRSS)))
+		put(&s.nginxFiles, some(float64(now.NginxFiles)))
+		put(&s.available, some(mib(now.Available)))
 	}
 }
 
 // addRates puts what happened between two samples. A counter that falls is of a new process.
-func (s *series) addRates(before, now resources.Sample, cores int) {
-	wall := float64(now.Unix - before.Unix)
-	if wall <= 0 {
-		return
-	}
-	put := func(column *[]float64, was, is, per float64) {
-		if was > 0 && is >= was {
-			s.put(column, now.Unix, (is-was)*per)
+func (s *series) addRates(samples []resources.Sample, cores int) {
+	for i := 1; i < len(samples); i++ {
+		before, now := samples[i-1], samples[i]
+		wall := float64(now.Unix - before.Unix)
+		if wall <= 0 {
+			continue
 		}
-	}
-	put(&s.backendCPU, before.BackendCPU, now.BackendCPU, 100/wall)
-	put(&s.nginxCPU, before.NginxCPU, now.NginxCPU, 100/wall)
-	put(&s.hostCPU, before.BusySeconds, now.BusySeconds, 100/wall/float64(max(cores, 1)))
-	put(&s.backendGC, before.BackendGCSeconds, now.BackendGCSeconds, 1000)
-	put(&s.backendGCs, float64(before.BackendGCs), float64(now.BackendGCs), 1)
-	if before.NetworkKnown && now.NetworkKnown {
-		count := func(column *[]float64, was, is uint64) {
-			if is >= was {
-				s.put(column, now.Unix, float64(is-was))
+		put := func(column *[]float64, known bool, was, is, per float64) {
+			if known && is >= was {
+				s.put(column, now.Unix, (is-was)*per)
 			}
 		}
-		count(&s.retransmits, before.Retransmits, now.Retransmits)
-		count(&s.overflows, before.Overflows, now.Overflows)
-		count(&s.drops, before.Drops, now.Drops)
+		put(&s.backendCPU, before.BackendCPU > 0, before.BackendCPU, now.BackendCPU, 100/wall)
+		put(&s.nginxCPU, before.NginxCPU > 0, before.NginxCPU, now.NginxCPU, 100/wall)
+		put(&s.hostCPU, before.BusySeconds > 0, before.BusySeconds, now.BusySeconds, 100/wall/float64(max(cores, 1)))
+		put(&s.backendGC, before.BackendGCSeconds > 0, before.BackendGCSeconds, now.BackendGCSeconds, 1000)
+		put(&s.backendGCs, before.BackendGCs > 0, float64(before.BackendGCs), float64(now.BackendGCs), 1)
+		network := before.NetworkKnown && now.NetworkKnown
+		put(&s.retransmits, network, float64(before.Retransmits), float64(now.Retransmits), 1)
+		put(&s.overflows, network, float64(before.Overflows), float64(now.Overflows), 1)
+		put(&s.drops, network, float64(before.Drops), float64(now.Drops), 1)
 	}
+}
+
+// some is a value of which 0 says that it is not known.
+func some(v float64) float64 {
+	if v == 0 {
+		return math.NaN()
+	}
+	return v
 }
 
 // at is the wall time of a point.
@@ -199,17 +196,6 @@ func known(column []float64, from, to int) []float64 {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(column[from:to]), math.IsNaN)
-}
-
-func mean(values []float64) float64 {
-	if len(values) == 0 {
-		return math.NaN()
-	}
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(len(values))
 }
 
 func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -69,7 +69,7 @@ func (g *signal) spikes() (out []spike) {
 	if len(values) < slope.Least {
 		return nil
 	}
-	g.usual = slope.Median(slices.Clone(values))
+	g.usual = slope.Median(values)
 	away := make([]float64, len(values))
 	for i, v := range values {
 		away[i] = math.Abs(v - g.usual)
