@@ -8,19 +8,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 func attachCommand(outcome *verdict.Outcome) *cobra.Command {
-	var s settings
+	s := settings{Local: plan.DefaultLocal()}
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
 		Short: "Follow a soak on Kubernetes that another soak left, and judge it",
 		Long:  "attach goes on where `soak run --on k8s` was cut off, on the same machine or another: it follows the run to its\nend, collects, judges and cleans up. The exit code is the verdict.",
 		Args:  oneArg("run by its test id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
 			s.plan.TestID = args[0]
@@ -32,9 +33,9 @@ func attachCommand(outcome *verdict.Outcome) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&s.out, "out", "results", "folder of all runs")
+	plan.AddFlags(cmd.Flags(), plan.OfSuites(s.Local.Settings()))
 	cmd.Flags().StringVar(&s.cluster.namespace, "namespace", defaultNamespace, "namespace of the run")
-	s.cluster.followFlags(cmd.Flags())
+	s.cluster.flags(cmd.Flags())
 	return cmd
 }
 
@@ -56,8 +57,8 @@ func attach(parent context.Context, s settings, stdout io.Writer) (verdict.Outco
 	if ses.plan, ses.place, err = ses.client.Find(gentle, ses.namespace, s.plan.TestID); err != nil {
 		return "", err
 	}
-	if ses.dir, err = results.Create(s.out, s.plan.TestID); err != nil {
-		ses.dir = results.Dir(filepath.Join(s.out, s.plan.TestID)) // of the soak that was cut off
+	if ses.dir, err = results.Create(s.Out, s.plan.TestID); err != nil {
+		ses.dir = results.Dir(filepath.Join(s.Out, s.plan.TestID)) // of the soak that was cut off
 	} else if err := ses.dir.Begin(0, results.NewManifest(0, ses.plan.RunID, false)); err != nil {
 		return "", err
 	}

@@ -19,7 +19,6 @@ import (
 
 // clusterSettings are the flags that matter on Kubernetes only.
 type clusterSettings struct {
-	overlay   string
 	context   string
 	via       string
 	namespace string
@@ -30,11 +29,6 @@ type clusterSettings struct {
 const defaultNamespace = "sse-soak" // of infra/k6-operator
 
 func (c *clusterSettings) flags(f *pflag.FlagSet) {
-	f.StringVar(&c.overlay, "overlay", "local", "k8s: an overlay of infra/k6-operator/overlays, or the path of another")
-	c.followFlags(f)
-}
-
-func (c *clusterSettings) followFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.via, "backend-via", "", "k8s: HOST or HOST:PORT at which this machine asks the service for its own account, where BACKEND_URL is for the runners only")
 	f.StringVar(&c.context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
 	f.DurationVar(&c.start, "start-timeout", 10*time.Minute, "k8s: how long initializer, runners and starter may each take")
@@ -56,7 +50,7 @@ func soakOnCluster(parent context.Context, s settings, stdout io.Writer) (verdic
 	if err := s.checkForCluster(); err != nil {
 		return "", usageError{err}
 	}
-	manifests, err := buildOverlay(s.cluster.overlay)
+	manifests, err := buildOverlay(s.Overlay)
 	if err != nil {
 		return "", err
 	}

@@ -29,13 +29,13 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 // backend, a bucket that answers.
 func (s *clusterSession) prepare(ctx context.Context, m *cluster.Manifests) (err error) {
 	s.namespace = m.TestRun.GetNamespace()
-	if s.shards == "" && m.Output() != "" {
-		s.shards, _ = store.Split(m.Output())
+	if s.Shards == "" && m.Output() != "" {
+		s.Shards, _ = store.Split(m.Output())
 	}
-	if !strings.HasPrefix(s.shards, "s3://") {
+	if !strings.HasPrefix(s.Shards, "s3://") {
 		return usageError{errors.New("the runners need a bucket for their shards: give one by --shards s3://BUCKET/PREFIX, or in the overlay")}
 	}
-	s.place = store.Join(s.shards, s.plan.TestID)
+	s.place = store.Join(s.Shards, s.plan.TestID)
 	if s.plan.BackendURL == "" {
 		if s.plan.BackendURL, err = m.FreshBackend(s.plan); err != nil {
 			return err
@@ -52,7 +52,7 @@ func (s *clusterSession) prepare(ctx context.Context, m *cluster.Manifests) (err
 	case s.own && len(others) > 0:
 		return fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", others[0], s.namespace)
 	}
-	if s.dir, err = results.Create(s.out, s.plan.TestID); err != nil {
+	if s.dir, err = results.Create(s.Out, s.plan.TestID); err != nil {
 		return err
 	}
 	if err := s.dir.Begin(0, results.NewManifest(0, s.plan.RunID, s.own)); err != nil {

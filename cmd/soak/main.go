@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -59,7 +60,7 @@ func inWords(err error) error {
 	if !errors.As(err, &wrong) {
 		return err
 	}
-	return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), wanted(wrong.GetFlag().Value.Type()))
+	return fmt.Errorf("--%s is %q: it must be %s", wrong.GetFlag().Name, wrong.GetValue(), plan.Kind(wrong.GetFlag().Value.Type()))
 }
 
 // noArgs and oneArg are cobra's checks as usage errors.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/store"
@@ -20,7 +21,7 @@ import (
 )
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
-	var out string
+	out := plan.DefaultLocal().Out
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
@@ -30,7 +31,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			"The exit code is the verdict.",
 		Args: oneArg("folder of a run, such as results/latest, or bucket"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := fromEnvironment(cmd.Flags()); err != nil {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
 			debug.SetMemoryLimit(mergeMemory)
@@ -52,7 +53,7 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			return report.Text(cmd.OutOrStdout(), v)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "results", "folder of all runs, for one that comes from a bucket [OUT]")
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that comes from a bucket"}})
 	return cmd
 }
 

@@ -126,7 +126,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 
 // mergeFrom is the place that `soak merge` is given.
 func (s *session) mergeFrom() string {
-	if s.shards == "" {
+	if s.Shards == "" {
 		return s.dir.Relative()
 	}
 	return s.place

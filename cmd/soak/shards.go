@@ -53,7 +53,7 @@ func waiting(graceful, force context.Context, within time.Duration) (context.Con
 // claim finds out before the load whether shards can be written where they are to go, and read
 // again: it leaves the manifest there. What an earlier run left there would be mixed with this one's.
 func (s *session) claim(ctx context.Context, m results.Manifest) error {
-	if s.shards == "" {
+	if s.Shards == "" {
 		return nil
 	}
 	waiting, cancel := context.WithTimeout(telling(ctx), claimWithin)
@@ -101,7 +101,7 @@ func (s *session) claimPlace(ctx context.Context, m results.Manifest) error {
 // collect brings the shards of a whole run to its folder, where they were left elsewhere. One
 // that does not come is missing, which the verdict says. ok is whether that place answers.
 func (s *session) collect(graceful, force context.Context) (ok bool) {
-	if s.shards == "" {
+	if s.Shards == "" {
 		return true
 	}
 	ctx, cancel := waiting(graceful, force, fetchWithin)
@@ -118,7 +118,7 @@ func (s *session) collect(graceful, force context.Context) (ok bool) {
 
 // deliver brings what a verdict rests on to the shards, where those are not in the folder of the run.
 func (s *session) deliver(graceful, force context.Context) error {
-	if s.shards == "" {
+	if s.Shards == "" {
 		return nil
 	}
 	ctx, cancel := waiting(graceful, force, deliverWithin)

@@ -91,21 +91,21 @@ func soak(parent context.Context, s settings, stdout io.Writer) (verdict.Outcome
 // makeRoom makes the folder of the run, and checks that shards can be written to their location.
 func (s *session) makeRoom(ctx context.Context) (err error) {
 	manifest := results.NewManifest(s.part, s.plan.RunID, s.plan.BackendURL == "")
-	if s.shards != "" {
-		s.place = store.Join(s.shards, s.plan.TestID)
+	if s.Shards != "" {
+		s.place = store.Join(s.Shards, s.plan.TestID)
 		if err := s.claim(ctx, manifest); err != nil {
 			return err
 		}
 	}
 	if s.part > 0 {
-		s.dir, err = results.Join(s.out, s.plan.TestID, s.part)
+		s.dir, err = results.Join(s.Out, s.plan.TestID, s.part)
 	} else {
-		s.dir, err = results.Create(s.out, s.plan.TestID)
+		s.dir, err = results.Create(s.Out, s.plan.TestID)
 	}
 	if err != nil {
 		return err
 	}
-	if s.shards == "" {
+	if s.Shards == "" {
 		s.place = s.dir.Path(results.ShardsDir)
 	}
 	return s.dir.Begin(s.part, manifest)

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -26,8 +24,8 @@ import (
 // suiteSettings are the flags of `soak run SUITE`.
 type suiteSettings struct {
 	suite.Suite
-	plan       plan.Plan
-	out        string
+	plan plan.Plan
+	plan.Local
 	clusterURL string
 	noNginx    bool
 	env        []string // settings of the script, NAME=value
@@ -35,11 +33,6 @@ type suiteSettings struct {
 	noopInterval time.Duration       // of a suite that holds streams
 	clusterSize  int                 // of one with a cluster
 	certificates target.Certificates // of one with mutual TLS
-}
-
-// suiteVariables are the environment variables behind the flags that every suite has.
-var suiteVariables = map[string]string{
-	"runners": "RUNNERS", "backend-url": "BACKEND_URL", "testid": "TESTID", "out": "OUT", "cluster-url": "CLUSTER_URL",
 }
 
 // suiteCommands are the subcommands of run, one for each suite.
@@ -51,9 +44,9 @@ func suiteCommands(outcome *verdict.Outcome) (out []*cobra.Command) {
 }
 
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	s := suiteSettings{Suite: kind, plan: plan.Plan{Suite: kind.Name, Runners: cmp.Or(kind.Runners, 2)}}
+	s := suiteSettings{Suite: kind, plan: plan.Plan{Suite: kind.Name, Runners: cmp.Or(kind.Runners, 2)}, Local: plan.DefaultLocal()}
 	script := strings.Join(kind.Script, "/")
-	given := map[string]*string{}
+	var ofScript []plan.Setting
 	cmd := &cobra.Command{
 		Use:   kind.Name,
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
@@ -63,12 +56,12 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := fromVariables(cmd.Flags(), suiteVariables); err != nil {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{err}
 			}
-			for name, value := range given {
-				if cmd.Flags().Changed(flagOf(name)) {
-					s.env = append(s.env, name+"="+*value)
+			for _, setting := range ofScript {
+				if cmd.Flags().Changed(setting.Flag()) {
+					s.env = append(s.env, setting.Name+"="+setting.String())
 				}
 			}
 			if err := s.normalURLs(); err != nil {
@@ -78,7 +71,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 				return err
 			}
 			if s.plan.TestID == "" {
-				s.plan.TestID = results.NewTestID(s.out, time.Now())
+				s.plan.TestID = results.NewTestID(s.Out, time.Now())
 			}
 			if err := s.plan.Check(); err != nil {
 				return usageError{err}
@@ -96,7 +89,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			return nil
 		},
 	}
-	s.addFlags(cmd.Flags(), given)
+	ofScript = s.addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -113,31 +106,19 @@ func (s *suiteSettings) normalURLs() (err error) {
 	return err
 }
 
-// addFlags adds a flag for each setting of the suite, whose values go to given, and those that
-// every suite has.
-func (s *suiteSettings) addFlags(f *pflag.FlagSet, given map[string]*string) {
+// addFlags adds a flag for each setting of the script, which it returns, and those that every suite has.
+func (s *suiteSettings) addFlags(f *pflag.FlagSet) (ofScript []plan.Setting) {
 	f.SortFlags = false
-	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, s.Settings...) {
-		given[setting.Name] = f.String(flagOf(setting.Name), "", setting.Help+" ["+setting.Name+"]")
+	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, s.Suite.Settings...) {
+		ofScript = append(ofScript, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
 	}
-	f.IntVar(&s.plan.Runners, "runners", s.plan.Runners, "k6 processes that share the load")
-	f.StringVar(&s.plan.BackendURL, "backend-url", "", "the service to test; empty: start backend and nginx here")
+	plan.AddFlags(f, ofScript)
 	if s.Cluster {
-		f.StringVar(&s.clusterURL, "cluster-url", "", "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here")
+		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &s.clusterURL, Help: "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here"}})
 	}
-	f.StringVar(&s.plan.TestID, "testid", "", "name of the run and of its folder (default: the time, UTC)")
-	f.StringVar(&s.out, "out", "results", "folder of all runs; this one gets a folder in it")
+	plan.AddFlags(f, plan.OfSuites(append(s.plan.Settings(), s.Local.Settings()...)))
 	f.BoolVar(&s.noNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
-	f.VisitAll(func(flag *pflag.Flag) {
-		if name, ok := suiteVariables[flag.Name]; ok {
-			flag.Usage += " [" + name + "]"
-		}
-	})
-}
-
-// flagOf is the flag of a variable: STAGE_SECONDS is --stage-seconds.
-func flagOf(variable string) string {
-	return strings.ToLower(strings.ReplaceAll(variable, "_", "-"))
+	return ofScript
 }
 
 // scriptEnv is what the script finds beside our own environment.
@@ -176,7 +157,7 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 	if err := ses.check(); err != nil {
 		return "", err
 	}
-	if ses.dir, err = results.Create(settings.out, settings.plan.TestID); err != nil {
+	if ses.dir, err = results.Create(settings.Out, settings.plan.TestID); err != nil {
 		return "", err
 	}
 	if err := ses.dir.Begin(0, results.NewManifest(0, ses.plan.RunID, ses.Streams && ses.plan.BackendURL == "")); err != nil {
@@ -195,18 +176,4 @@ func runSuite(parent context.Context, settings suiteSettings, stdout io.Writer) 
 		return "", err
 	}
 	return ses.conclude(kill)
-}
-
-// fromVariables sets each flag that was not given from its environment variable.
-func fromVariables(flags *pflag.FlagSet, names map[string]string) error {
-	for name, variable := range names {
-		value := os.Getenv(variable)
-		if value == "" || flags.Lookup(name) == nil || flags.Changed(name) {
-			continue
-		}
-		if err := flags.Set(name, value); err != nil {
-			return fmt.Errorf("%s is %q: it must be %s", variable, value, wanted(flags.Lookup(name).Value.Type()))
-		}
-	}
-	return nil
 }

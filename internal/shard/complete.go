@@ -43,7 +43,7 @@ func (m *Merged) checkGroup(g *Group, runners []Runner, parts []part) {
 		if r.State != Finished {
 			m.problem("%s on %s did not finish: %s", who, r.Host, describe(r))
 		}
-		if diff := planDifference(want, parts[i].plan, r.Index); g.Plan.Suite == "" && diff != "" {
+		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.Plan.Suite == "" && diff != "" {
 			m.problem("%s ran another plan: %s", who, diff)
 		}
 	}
@@ -163,10 +163,10 @@ func describe(r Runner) string {
 
 // planDifference names the first thing in which a script understood the plan differently. Which
 // run and suite a shard is of is checked apart.
-func planDifference(want, got plan.Plan, runner int, leaveOut ...string) string {
+func planDifference(want, got plan.Plan, runner int, scope plan.Scope) string {
 	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
 	want.EndTimeoutS, got.EndTimeoutS = want.EndTimeout().Seconds(), got.EndTimeout().Seconds()
-	return plan.Difference(want, got, append(leaveOut, "TESTID", "SOAK_RUN_ID", "SOAK_SUITE")...)
+	return plan.Difference(want, got, scope)
 }
 
 // tile says where the segments leave a gap or overlap, "" if they do neither.

@@ -86,7 +86,7 @@ func (m *Merged) refuseTwins() {
 func (m *Merged) checkLaptops() {
 	for i := range m.Groups {
 		b := m.Groups[i].Plan
-		if diff := planDifference(m.Groups[0].Plan, b, 1, "PREFIX", "CONNECTIONS", "RUNNERS"); diff != "" {
+		if diff := planDifference(m.Groups[0].Plan, b, 1, plan.Laptops); diff != "" {
 			m.problem("%s ran another plan than %s: %s", b.Prefix, m.Groups[0].Plan.Prefix, diff)
 		}
 		for _, other := range m.Groups[:i] {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -45,40 +46,33 @@ type module struct {
 // documents them.
 func (m *module) Exports() modules.Exports { return m.exports }
 
-// scriptPlan is the argument of soak.plan.
-type scriptPlan struct {
-	TestID           string  `js:"testid"`
-	Connections      int     `js:"connections"`
-	Seconds          int     `js:"seconds"`
-	NoopInterval     float64 `js:"noopInterval"`
-	Runners          int     `js:"runners"`
-	ConnectionsPerVU int     `js:"connectionsPerVU"`
-	BackendURL       string  `js:"backendUrl"`
-	Prefix           string  `js:"prefix"`
-	LateMS           int     `js:"lateMs"`
-	Reconnect        bool    `js:"reconnect"`
-	EndTimeout       float64 `js:"endTimeout"`
-}
-
+// plan is soak.plan(plan). What the script does not state of it comes from the environment.
 func (m *module) plan(v sobek.Value) {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
 		common.Throw(rt, errors.New("call soak.plan in the init context, outside of any function"))
 	}
-	var s scriptPlan
-	if err := rt.ExportTo(v, &s); err != nil {
-		common.Throw(rt, fmt.Errorf("soak.plan: %w", err))
-	}
 	p := plan.Default()
-	if err := p.ReadEnvironment(m.environment); err != nil { // what a script does not state
+	if err := p.ReadEnvironment(m.environment); err != nil {
 		common.Throw(rt, err)
 	}
 	p.RunID, p.Suite = "", ""
-	p.TestID, p.Connections, p.Seconds, p.NoopInterval = s.TestID, s.Connections, s.Seconds, s.NoopInterval
-	p.BackendURL, p.Prefix, p.Reconnect = s.BackendURL, s.Prefix, s.Reconnect
-	p.Runners, p.ConnectionsPerVU, p.LateMS = s.Runners, s.ConnectionsPerVU, s.LateMS
-	if s.EndTimeout != 0 {
-		p.EndTimeoutS = s.EndTimeout
+	stated := v.ToObject(rt)
+	for _, s := range p.Settings() {
+		property, optional := strings.CutSuffix(s.Script, "?")
+		if property == "" {
+			continue
+		}
+		value := stated.Get(property)
+		if value == nil || sobek.IsUndefined(value) {
+			if !optional {
+				s.Clear() // and the check says that it is missing
+			}
+			continue
+		}
+		if err := rt.ExportTo(value, s.Value); err != nil {
+			common.Throw(rt, fmt.Errorf("soak.plan: %s: %w", property, err))
+		}
 	}
 	if err := m.recorder.setPlan(p); err != nil {
 		common.Throw(rt, err)

@@ -1,0 +1,214 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// A Setting is one value of a run: its variable, its flag, its bounds and its help. table.go has all of
+// them. It is the pflag.Value of its flag, so flag and variable read the same.
+type Setting struct {
+	Name    string // of the environment variable. The flag is it in lower case with hyphens
+	Value   any    // *int, *float64, *bool or *string: where it stands
+	Default any    // nil: the zero value
+	Alone   any    // what a script takes that k6 runs without `soak run`; nil: Default
+
+	Min, Max float64 // bounds of a number; Max 0: none
+	Any      bool    // −1 stands for any number
+	Must     string  // what a value out of bounds is told
+
+	Help   string // of the flag; "": there is none, `soak run` chooses the value
+	Suites string // help of the flag that every suite has of it; "": suites have none, and their plan leaves it open
+	Script string // property that a script states (k6/x/soak), with a question mark if it may be left out
+	States string // what only scripts need to know of it
+	Doc    string // page with more
+	Holds  Scope
+}
+
+// A Scope says how far a setting reaches. The zero value reaches furthest, so that a merge compares a
+// setting unless somebody decided otherwise.
+type Scope int
+
+const (
+	Laptops Scope = iota // the same on all machines, also on laptops that ran k6 alone
+	Parts                // the same in all parts of one run; each laptop may have its own
+	Runners              // the runners are told it; a merge finds out about it in another way
+	Here                 // this machine alone knows it
+)
+
+var _ pflag.Value = Setting{}
+
+// Flag is the name of the flag.
+func (s Setting) Flag() string { return strings.ToLower(strings.ReplaceAll(s.Name, "_", "-")) }
+
+// Type is the kind of value, as pflag names it.
+func (s Setting) Type() string { return reflect.TypeOf(s.Value).Elem().String() }
+
+func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
+
+// String is the value as Set reads it.
+func (s Setting) String() string {
+	switch v := s.value().(type) {
+	case bool:
+		return map[bool]string{true: "1", false: "0"}[v]
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// Set reads the value from text.
+func (s Setting) Set(text string) (err error) {
+	switch v := s.Value.(type) {
+	case *bool:
+		*v, err = strconv.ParseBool(text)
+	case *float64:
+		*v, err = strconv.ParseFloat(text, 64)
+	case *int:
+		*v, err = strconv.Atoi(text)
+	case *string:
+		*v = text
+	}
+	if err != nil {
+		return errors.New("it must be " + Kind(s.Type()))
+	}
+	return nil
+}
+
+// Kind says in words what a flag of that type takes.
+func Kind(flagType string) string {
+	switch flagType {
+	case "int":
+		return "a whole number"
+	case "float64":
+		return "a number"
+	case "bool":
+		return "1 or 0"
+	case "duration":
+		return "a duration, such as 90s or 10m"
+	}
+	return "of type " + flagType
+}
+
+// Clear leaves the value at zero.
+func (s Setting) Clear() { reflect.ValueOf(s.Value).Elem().SetZero() }
+
+// reset sets each value to its default.
+func reset(settings []Setting) {
+	for _, s := range settings {
+		s.Clear()
+		if s.Default != nil {
+			reflect.ValueOf(s.Value).Elem().Set(reflect.ValueOf(s.Default))
+		}
+	}
+}
+
+// check says in one sentence that a number is out of its bounds.
+func (s Setting) check() error {
+	var n float64
+	switch v := s.value().(type) {
+	case int:
+		n = float64(v)
+	case float64:
+		n = v
+	default:
+		return nil
+	}
+	within := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
+	if s.Must == "" || within || s.Any && n == -1 {
+		return nil
+	}
+	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.Must)
+}
+
+// AddFlags adds a flag for each setting that has one, with its variable in brackets.
+func AddFlags(flags *pflag.FlagSet, settings []Setting) {
+	for _, s := range settings {
+		if s.Help == "" {
+			continue
+		}
+		flag := flags.VarPF(s, s.Flag(), "", s.Help+" ["+s.Name+"]")
+		if s.Type() == "bool" {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// FlagsFromEnvironment sets each flag of a setting that was not given from its variable.
+func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
+	flags.VisitAll(func(flag *pflag.Flag) {
+		s, ok := flag.Value.(Setting)
+		if !ok || flag.Changed || err != nil {
+			return
+		}
+		if value := os.Getenv(s.Name); value != "" && flags.Set(flag.Name, value) != nil {
+			err = fmt.Errorf("%s is %q: it must be %s", s.Name, value, Kind(s.Type()))
+		}
+	})
+	return err
+}
+
+// OfSuites are those that every suite has too, with the help for it.
+func OfSuites(settings []Setting) (out []Setting) {
+	for _, s := range settings {
+		if s.Suites != "" {
+			s.Help = s.Suites
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Default is the original test: 1200 connections for an hour, one noop every 15 s.
+func Default() (p Plan) {
+	reset(p.Settings())
+	return p
+}
+
+// DefaultLocal are the defaults beside the plan.
+func DefaultLocal() (l Local) {
+	reset(l.Settings())
+	return l
+}
+
+// Environment is the plan as a runner is told it, by variable.
+func (p Plan) Environment() map[string]string {
+	out := map[string]string{}
+	for _, s := range p.Settings() {
+		out[s.Name] = s.String()
+	}
+	return out
+}
+
+// ReadEnvironment sets the fields whose variables lookup knows; "" leaves a field as it is.
+func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
+	for _, s := range p.Settings() {
+		value := lookup(s.Name)
+		if value == "" {
+			continue
+		}
+		if err := s.Set(value); err != nil {
+			return fmt.Errorf("%s is %q: %w", s.Name, value, err)
+		}
+	}
+	return nil
+}
+
+// Difference names the first setting in which got is not what want says, of those that hold at least as
+// far as scope; "" where there is none.
+func Difference(want, got Plan, scope Scope) string {
+	wanted := want.Settings()
+	for i, s := range got.Settings() {
+		if w := wanted[i].value(); s.Holds <= scope && s.value() != w {
+			return fmt.Sprintf("%s is %v, planned was %v", s.Name, s.value(), w)
+		}
+	}
+	return ""
+}

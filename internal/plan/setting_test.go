@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// another sets a setting to another value than it has.
+func another(t *testing.T, s Setting) {
+	t.Helper()
+	switch v := s.Value.(type) {
+	case *bool:
+		*v = !*v
+	case *int:
+		*v++
+	case *float64:
+		*v += .5
+	case *string:
+		*v += "x"
+	default:
+		t.Fatalf("%s: teach Setting.Set and the generator this kind of value", s.Name)
+	}
+}
+
+// A field that is added to the plan is in the table, reaches the runners and is compared, or this fails.
+func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
+	t.Parallel()
+	var p Plan
+	inTable := map[any]string{}
+	for _, s := range p.Settings() {
+		inTable[s.Value] = s.Name
+	}
+	fields := reflect.ValueOf(&p).Elem()
+	require.Len(t, p.Settings(), fields.NumField())
+	seen := map[string]bool{}
+	for i := range fields.NumField() {
+		name := inTable[fields.Field(i).Addr().Interface()]
+		require.NotEmpty(t, name, "%s is not in the table of settings", fields.Type().Field(i).Name)
+		require.False(t, seen[name], "two settings are named %s", name)
+		seen[name] = true
+	}
+	for i, s := range p.Settings() {
+		changed, read := good(), Default()
+		another(t, changed.Settings()[i])
+		if s.Name == "RECONNECT" {
+			read.Reconnect = !changed.Reconnect
+		}
+		environment := changed.Environment()
+		require.NoError(t, read.ReadEnvironment(func(name string) string { return environment[name] }))
+		require.Equal(t, changed, read, "%s does not arrive", s.Name)
+
+		require.Contains(t, Difference(good(), changed, Runners), s.Name+" is ")
+		if s.Holds > Laptops {
+			require.Empty(t, Difference(good(), changed, s.Holds-1))
+		}
+	}
+	require.Empty(t, Difference(good(), good(), Runners))
+}
+
+func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
+	t.Parallel()
+	p, l := Default(), DefaultLocal()
+	for _, s := range append(p.Settings(), l.Settings()...) {
+		for _, value := range []any{s.Default, s.Alone} {
+			if value != nil {
+				require.IsType(t, reflect.ValueOf(s.Value).Elem().Interface(), value, s.Name)
+			}
+		}
+		require.NoError(t, s.check(), s.Name)
+	}
+}
+
+func TestWhatIsNoSetting(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"MAX_LATE": `MAX_LATE is "x": it must be a whole number`, "NOOP_INTERVAL": `NOOP_INTERVAL is "x": it must be a number`,
+		"RECONNECT": `RECONNECT is "x": it must be 1 or 0`,
+	} {
+		p := Default()
+		require.EqualError(t, p.ReadEnvironment(func(n string) string { return map[string]string{name: "x"}[n] }), want)
+	}
+}
+
+func TestAFlagOutranksItsVariable(t *testing.T) {
+	t.Setenv("CONNECTIONS", "7")
+	t.Setenv("SECONDS", "60")
+	t.Setenv("RECONNECT", "1")
+	p := Default()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddFlags(flags, p.Settings())
+	require.NoError(t, flags.Parse([]string{"--seconds", "90"}))
+	require.NoError(t, FlagsFromEnvironment(flags))
+	require.Equal(t, []int{7, 90, 2}, []int{p.Connections, p.Seconds, p.Runners})
+	require.True(t, p.Reconnect)
+	require.Nil(t, flags.Lookup("soak-run-id"), "what `soak run` chooses has no flag")
+
+	t.Setenv("LATE_MS", "soon")
+	require.EqualError(t, FlagsFromEnvironment(flags), `LATE_MS is "soon": it must be a whole number`)
+	require.NoError(t, flags.Parse([]string{"--reconnect"}), "a switch needs no value")
+}

@@ -1,0 +1,69 @@
+package plan
+
+import "fmt"
+
+//go:generate go run ./generate ../..
+
+const year = 366 * 24 * 3600 // seconds
+
+// MaxConnections is a bound that no soak comes near; within the bounds no sum and no duration overflows.
+const MaxConnections = 10_000_000
+
+// Settings is the table of all settings of a plan, bound to the fields of p. Flags and their help, the
+// environment of runners and pods, the bounds, what a merge compares, the table in the README and what
+// scripts read (load-tests/lib/plan.js, load-tests/types/soak.d.ts) come from it: `go generate
+// ./internal/plan` writes the last three.
+func (p *Plan) Settings() []Setting {
+	return []Setting{
+		{Name: "CONNECTIONS", Value: &p.Connections, Default: 1200, Alone: 0, Min: 1, Max: MaxConnections, Must: fmt.Sprintf("a soak holds at least 1 connection, and at most %d", MaxConnections),
+			Help: "streams to hold", Script: "connections", States: "0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
+		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Must: fmt.Sprintf("it must be over %d, because streams are ended %[1]d s before the end, and at most a year", DisconnectLead),
+			Help: fmt.Sprintf("length of the run in seconds; streams are ended %d s before its end", DisconnectLead), Script: "seconds"},
+		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: .001, Must: "it must be over 0 seconds, and at least 0.001",
+			Help: "seconds between two noops of one stream", Script: "noopInterval"},
+		{Name: "RUNNERS", Value: &p.Runners, Default: 2, Alone: 1, Min: 1, Must: "it takes at least 1",
+			Help: "k6 processes that share the streams", Suites: "k6 processes that share the load", Script: "runners", Holds: Parts},
+		{Name: "CONNECTIONS_PER_VU", Value: &p.ConnectionsPerVU, Default: 1, Min: 1, Must: "it must be at least 1",
+			Help:   "streams that one virtual user holds; 0: chosen by the number of streams, up to 50, and more beyond 5,000 streams per runner",
+			Script: "connectionsPerVU", Doc: "docs/math.md"},
+		{Name: "BACKEND_URL", Value: &p.BackendURL,
+			Help:   "URL of the service to soak, or several with commas between: each runner takes the next one; empty: start backend and nginx here",
+			Suites: "the service to test; empty: start backend and nginx here", Script: "backendUrl"},
+		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the device ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
+			Script: "prefix", States: "Letters, digits, `.`, `_`, `-`", Holds: Parts},
+		{Name: "TESTID", Value: &p.TestID, Help: "name of the run and of its folder (default: the time, UTC)",
+			Suites: "name of the run and of its folder (default: the time, UTC)", Script: "testid", Holds: Runners},
+		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, Must: "it must be at least 1 ms, and at most a year",
+			Help: "a noop that is later than this many milliseconds counts as late", Script: "lateMs"},
+		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "how many noops may be late; -1: any number"},
+		{Name: "RECONNECT", Value: &p.Reconnect, Help: "clients reconnect and resume by Last-Event-ID", Script: "reconnect"},
+		{Name: "MAX_HIDDEN", Value: &p.MaxHidden, Default: -1, Doc: "docs/accounting.md",
+			Help: "how many noops may have gone missing unnoticed before the run is invalid; -1: none, or any number where the service neither numbers its noops nor keeps a ledger"},
+		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
+			Must: "write the longest time without a stream in seconds, up to a year, or -1 for any",
+			Help: "with --reconnect: for how many seconds a connection may be without a stream; -1: any"},
+		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Must: "it must be a number of seconds over 0, up to a year, or 0 for the default",
+			Help:   "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)",
+			Script: "endTimeout?"},
+		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
+		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},
+	}
+}
+
+// Local is what `soak run` is told beside the plan. Neither runners nor a merge know of it.
+type Local struct {
+	Out, Shards, StartAt, On, Overlay string
+}
+
+// Settings is the table of these settings.
+func (l *Local) Settings() []Setting {
+	const out = "folder of all runs; this one gets a folder in it"
+	return []Setting{
+		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, Suites: out, Holds: Here},
+		{Name: "SHARDS", Value: &l.Shards, Holds: Here, Doc: "docs/distributed.md",
+			Help: "where runners leave shards: a folder or s3://BUCKET/PREFIX; this run gets a folder named TESTID in it (default: the folder of the run)"},
+		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339"},
+		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
+		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
+	}
+}
