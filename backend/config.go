@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -64,11 +65,6 @@ func (c *Config) check(fileLimit uint64) error {
 	if c.TLSClientCA != "" && c.TLSCert == "" {
 		return errors.New("TLS_CLIENT_CA needs TLS_CERT and TLS_KEY; client certificates exist under TLS only")
 	}
-	if c.AdminListen != "" {
-		if err := checkLoopback(c.AdminListen); err != nil {
-			return err
-		}
-	}
 	return c.shareDescriptors(fileLimit)
 }
 
@@ -84,7 +80,8 @@ func (c *Config) shareDescriptors(fileLimit uint64) error {
 	}
 	c.httpConnections = min(limit-c.MaxConnections, 4096)
 	if c.httpConnections < minHTTPConnections {
-		return errTooFewDescriptors(c.MaxConnections, fileLimit)
+		return fmt.Errorf("MAX_CONNECTIONS=%d does not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS",
+			c.MaxConnections, fileLimit, c.MaxConnections+reservedDescriptors+minHTTPConnections)
 	}
 	return nil
 }

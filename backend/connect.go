@@ -9,41 +9,43 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/backend/answer"
 	"github.com/sse-soak/sse-soak/backend/fault"
 )
 
 // connect opens an event stream: it checks the request, reserves the id, takes
 // the connection away from net/http and hands it to the scheduler, which sends
 // the headers at once.
-func (s *service) connect(w http.ResponseWriter, r *http.Request) {
+func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	id, last, err := parseConnect(r)
 	if err != nil {
-		s.refuse(w, refusal(http.StatusBadRequest, "bad_request", err.Error()))
-		return
+		return refusal(http.StatusBadRequest, "bad_request", err.Error())
 	}
-	var res *reservation
-	var refused *problem
-	if !s.hub.call(func() { res, refused = s.hub.reserve(id, last) }) {
-		errStopped.write(w)
-		return
+	res, err := ask(s.hub, func() (*reservation, error) { return s.hub.reserve(id, last) })
+	if err != nil {
+		return err
 	}
-	if refused != nil {
-		s.refuse(w, refused)
-		return
-	}
-	if res.fault != nil && s.connectFault(w, r, id, res.fault) {
-		return
+	if answered, err := s.connectFault(w, r, id, res.fault); answered {
+		return err
 	}
 	c, err := s.claim(w, r, res.d)
 	if err != nil {
 		s.hub.post(func() { s.hub.release(res) })
 		s.log.Error("cannot take a connection over", "error", err.Error())
 		s.metrics.refused.WithLabelValues("descriptor").Inc()
-		return
+		return nil
 	}
 	if !s.hub.post(func() { s.hub.attach(res, c) }) {
 		c.discard()
 	}
+	return nil
+}
+
+// refusal is a problem that answers a connect and is counted under reason.
+func refusal(status int, reason, detail string) error {
+	p := answer.Refuse(status, detail)
+	p.Reason = reason
+	return p
 }
 
 // parseConnect checks all that a connect says.
@@ -58,25 +60,20 @@ func parseConnect(r *http.Request) (id string, last lastEventID, err error) {
 	return id, last, err
 }
 
-// refuse answers a connect with a problem and counts it.
-func (s *service) refuse(w http.ResponseWriter, p *problem) {
-	s.metrics.refused.WithLabelValues(p.reason).Inc()
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout))
-	p.write(w)
-}
-
-// connectFault does what a fault at a connect says, and reports whether that
+// connectFault does what a fault at a connect says, if there is one, and reports whether that
 // was the answer.
-func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) bool {
+func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string, f *fault.Fault) (answered bool, err error) {
+	if f == nil {
+		return false, nil
+	}
 	s.log.Warn("fault injected", "fault", string(f.Kind), "id", id)
 	switch f.Kind {
 	case fault.Refuse:
-		s.refuse(w, refusal(http.StatusServiceUnavailable, "fault", "refused by an injected fault; connect again"))
-		return true
+		return true, refusal(http.StatusServiceUnavailable, "fault", "refused by an injected fault; connect again")
 	case fault.WrongType:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte("<!doctype html><title>injected fault</title><p>This is not an event stream.\n"))
-		return true
+		return true, nil
 	case fault.SlowHeaders:
 		// The deadline of reading the request would end the wait.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
@@ -88,7 +85,7 @@ func (s *service) connectFault(w http.ResponseWriter, r *http.Request, id string
 		case <-s.stopping:
 		}
 	}
-	return false
+	return false, nil
 }
 
 // claim takes the connection out of net/http: as a bare descriptor, or under

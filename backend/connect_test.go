@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
 // TestWireFormat pins the bytes that go over the wire, both for HTTP/1.1 and
@@ -126,7 +128,7 @@ func (s *testService) refuses(method, path string, want int, headers ...string) 
 	if method == http.MethodHead {
 		return
 	}
-	var p problem
+	var p answer.Problem
 	require.NoError(s.t, json.Unmarshal([]byte(body), &p))
 	require.Equal(s.t, want, p.Status)
 	require.Equal(s.t, "about:blank", p.Type)

@@ -5,68 +5,34 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+
+	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
-// Longest device id and event name, in bytes.
-const maxIDLength = 64
-
-// validName reports whether s has 1 to 64 characters of [A-Za-z0-9._-]. That
-// alphabet cannot break out of a header, a path, a label or an event stream.
-func validName(s string) bool {
-	if s == "" || len(s) > maxIDLength {
-		return false
-	}
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// onlyValue reads a query parameter that may be given once: twice is refused,
-// because two parties could each believe in another one.
-func onlyValue(rawQuery, name string) (value string, given bool, err error) {
+// parseName reads a query parameter that holds a name of the protocol, "" where it is not given or
+// empty. Twice is refused, because two parties could each believe in another one.
+func parseName(rawQuery, parameter string) (string, error) {
 	query, err := url.ParseQuery(rawQuery)
 	if err != nil {
-		return "", false, errors.New("the query string is malformed; percent-encode it")
+		return "", errors.New("the query string is malformed; percent-encode it")
 	}
-	switch values := query[name]; len(values) {
-	case 0:
-		return "", false, nil
-	case 1:
-		return values[0], true, nil
+	if len(query[parameter]) > 1 {
+		return "", fmt.Errorf("the parameter %s is given more than once; give it once", parameter)
 	}
-	return "", false, fmt.Errorf("the parameter %s is given more than once; give it once", name)
+	name := query.Get(parameter)
+	if name != "" && !answer.ValidName(name) {
+		return "", fmt.Errorf("the parameter %s has %s", parameter, answer.NameRule)
+	}
+	return name, nil
 }
 
 // parseDeviceID finds the device id in a query string.
 func parseDeviceID(rawQuery string) (string, error) {
-	id, given, err := onlyValue(rawQuery, "id")
-	if err != nil {
-		return "", err
+	id, err := parseName(rawQuery, "id")
+	if err == nil && id == "" {
+		err = errors.New("the parameter id is missing; call with ?id=ID, of " + answer.NameRule)
 	}
-	if !given {
-		return "", errors.New("the parameter id is missing; call with ?id=ID")
-	}
-	if !validName(id) {
-		return "", errors.New("an id has 1 to 64 characters of A-Z a-z 0-9 . _ -")
-	}
-	return id, nil
-}
-
-// parseEventName finds the optional event name in a query string.
-func parseEventName(rawQuery string) (string, error) {
-	name, given, err := onlyValue(rawQuery, "event")
-	if err != nil || !given {
-		return "", err
-	}
-	if !validName(name) {
-		return "", errors.New("an event name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
-	}
-	return name, nil
+	return id, err
 }
 
 // lastEventID is what a client says it saw last.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -153,16 +154,17 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, time.Minute, cfg.ResumeWindow)
 	require.Positive(t, cfg.MaxConnections)
 	for text, want := range map[string]time.Duration{"15": 15 * time.Second, "15s": 15 * time.Second, "0.5": 500 * time.Millisecond, "500ms": 500 * time.Millisecond} {
-		d, err := parseDuration(text)
-		require.NoError(t, err)
+		var d time.Duration
+		require.NoError(t, duration(&d, 0, time.Minute)(text))
 		require.Equal(t, want, d)
 	}
 	var out bytes.Buffer
 	require.Equal(t, exitOK, run([]string{"--help"}, noEnv, nil, &out, &out))
-	for _, s := range settings {
-		require.Contains(t, out.String(), "--"+s.flag)
-		require.Contains(t, out.String(), s.env())
-	}
+	new(Config).settings().VisitAll(func(f *pflag.Flag) {
+		require.Contains(t, out.String(), "--"+f.Name)
+		require.Contains(t, out.String(), variable(f.Name))
+		require.NoError(t, f.Value.Set(f.DefValue), "the default of --%s", f.Name)
+	})
 	require.Equal(t, exitOK, run([]string{"--version"}, noEnv, nil, &out, &out))
 }
 

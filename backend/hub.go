@@ -104,6 +104,14 @@ func (h *hub) call(f func()) bool {
 	return true
 }
 
+// ask is call for a function that answers something. It is an error that the scheduler has ended.
+func ask[T any](h *hub, f func() (T, error)) (answer T, err error) {
+	if !h.call(func() { answer, err = f() }) {
+		err = errStopped
+	}
+	return answer, err
+}
+
 // stop ends the scheduler and closes what is still open.
 func (h *hub) stop() {
 	h.post(func() { h.stopping = true })

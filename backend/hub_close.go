@@ -144,22 +144,15 @@ func (h *hub) depart(gone []departure) {
 	}
 }
 
-// forceDisconnect ends the stream of an id for good; found is false when there
-// is none, nor one on its way.
-func (h *hub) forceDisconnect(id string) (row ledgerRow, found bool) {
+// forceDisconnect ends the stream of an id for good, or the one on its way.
+func (h *hub) forceDisconnect(id string) (ledgerRow, error) {
 	d := h.devices[id]
-	if d == nil {
-		return row, false
+	if d == nil || !d.reserved && (!d.open || d.ending != stillOpen) {
+		return ledgerRow{}, errNoStream
 	}
-	if d.reserved {
-		d.cancelled = true
-		found = true
-	}
-	if d.open && d.ending == stillOpen {
-		h.end(d, closedByCall)
-		found = true
-	}
-	return d.row(), found
+	d.cancelled = d.reserved
+	h.end(d, closedByCall)
+	return d.row(), nil
 }
 
 // drain ends every stream and takes no more. The streams of clients that read

@@ -25,7 +25,7 @@ type claim struct {
 // reserve decides on a connect. The rules, in their order: no new streams in a
 // drain; one stream per id, unless the connect resumes it by Last-Event-ID; no
 // more than MAX_CONNECTIONS.
-func (h *hub) reserve(id string, last lastEventID) (*reservation, *problem) {
+func (h *hub) reserve(id string, last lastEventID) (*reservation, error) {
 	d := h.devices[id]
 	takeover := d != nil && d.open && d.ending == stillOpen && last.given && h.cfg.ResumeWindow > 0
 	switch {

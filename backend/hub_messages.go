@@ -11,11 +11,11 @@ type delivery struct {
 }
 
 // send puts a message on the stream of one id, or keeps it for the id's
-// return. False: the id has neither a stream nor a held numbering.
-func (h *hub) send(id string, body []byte) (delivery, bool) {
+// return.
+func (h *hub) send(id string, body []byte) (delivery, error) {
 	d := h.devices[id]
 	if d == nil || !d.takesMessages() {
-		return delivery{}, false
+		return delivery{}, errNoStream
 	}
 	var frames frameCache
 	frames.begin(body, h.timestamp())
@@ -23,7 +23,7 @@ func (h *hub) send(id string, body []byte) (delivery, bool) {
 	h.message(d, &frames, &keptBody{data: body}, &out)
 	h.flushBatch()
 	out.Number = d.seq
-	return out, true
+	return out, nil
 }
 
 // broadcast puts a message on every stream.

@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
 )
 
 // ledgerRow is one id in the ledger: what this process put on its streams.
@@ -37,33 +38,32 @@ func (d *device) row() ledgerRow {
 // Rows the scheduler copies at a time; some 50 microseconds.
 const ledgerPage = 512
 
-// ledgerIDs takes the ids that were there at one moment, and how many the
-// ledger lost before.
-func (h *hub) ledgerIDs() (list []*device, evicted uint64, ok bool) {
-	ok = h.call(func() {
-		list, evicted = append(list, h.order...), h.evicted
-	})
-	return list, evicted, ok
+// A ledgerIDs is the ids that were there at one moment, and how many the ledger lost before.
+type ledgerIDs struct {
+	list    []*device
+	evicted uint64
+}
+
+func (h *hub) ledgerNow() (ledgerIDs, error) {
+	return ask(h, func() (ledgerIDs, error) { return ledgerIDs{slices.Clone(h.order), h.evicted}, nil })
 }
 
 // writeLedger writes a line for each id with that prefix, but for those that
 // were evicted before the list was taken. The scheduler is
 // asked page by page, so that a ledger of any size delays no noop.
-func (h *hub) writeLedger(w io.Writer, list []*device, evicted uint64, prefix string) error {
+func (h *hub) writeLedger(w io.Writer, ids ledgerIDs, prefix string) error {
 	rows := make([]ledgerRow, 0, ledgerPage)
 	enc := json.NewEncoder(w)
-	for len(list) > 0 {
-		page := list[:min(ledgerPage, len(list))]
-		list = list[len(page):]
+	for page := range slices.Chunk(ids.list, ledgerPage) {
 		rows = rows[:0]
 		if !h.call(func() {
 			for _, d := range page {
-				if d.streams > 0 && (d.gone == 0 || d.gone > evicted) && strings.HasPrefix(d.id, prefix) {
+				if d.streams > 0 && (d.gone == 0 || d.gone > ids.evicted) && strings.HasPrefix(d.id, prefix) {
 					rows = append(rows, d.row())
 				}
 			}
 		}) {
-			return fmt.Errorf("the scheduler has ended")
+			return errStopped
 		}
 		for i := range rows {
 			if err := enc.Encode(&rows[i]); err != nil {
@@ -77,30 +77,12 @@ func (h *hub) writeLedger(w io.Writer, list []*device, evicted uint64, prefix st
 // saveLedger writes the whole ledger to a file, which appears complete or not
 // at all.
 func (h *hub) saveLedger(path string) error {
-	list, evicted, ok := h.ledgerIDs()
-	if !ok {
-		return fmt.Errorf("write ledger %s: the scheduler has ended", path)
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".ledger-*")
-	if err != nil {
-		return fmt.Errorf("write ledger: %w", err)
-	}
-	defer os.Remove(f.Name())
-	err = h.writeLedger(f, list, evicted, "")
+	ids, err := h.ledgerNow()
 	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = atomicfile.Write(path, func(w io.Writer) error { return h.writeLedger(w, ids, "") })
 	}
 	if err != nil {
-		return fmt.Errorf("write ledger %s: %w", path, err)
+		return fmt.Errorf("write the ledger: %w", err)
 	}
 	return nil
 }

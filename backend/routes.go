@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/sse-soak/sse-soak/backend/answer"
 	"github.com/sse-soak/sse-soak/backend/services"
 )
 
@@ -19,9 +21,9 @@ const maxBody = 64 << 10
 
 // endpoint is what answers one method of one path.
 type endpoint struct {
-	serve     func(http.ResponseWriter, *http.Request)
-	protected bool // needs BACKEND_TOKEN where one is set
-	stream    bool // sets its own write deadline, if any
+	serve     func(http.ResponseWriter, *http.Request) error // an error is answered as answer.Refused has it
+	protected bool                                           // needs BACKEND_TOKEN where one is set
+	stream    bool                                           // sets its own write deadline, if any
 }
 
 // routeTable maps exact paths to methods. There are no patterns, no cleaning
@@ -38,7 +40,10 @@ func (s *service) routes() http.Handler {
 		"/event/ledger":          {http.MethodGet: {serve: s.ledger, protected: true, stream: true}},
 		"/healthz":               {http.MethodGet: {serve: s.healthz}},
 		"/readyz":                {http.MethodGet: {serve: s.readyz}},
-		"/metrics":               {http.MethodGet: {serve: metrics.ServeHTTP}},
+		"/metrics": {http.MethodGet: {serve: func(w http.ResponseWriter, r *http.Request) error {
+			metrics.ServeHTTP(w, r)
+			return nil
+		}}},
 	}))
 }
 
@@ -66,37 +71,47 @@ func (s *service) adminRoutes() http.Handler {
 // Time a client has to take an ordinary response.
 const responseTimeout = 10 * time.Second
 
-// guard finds the endpoint of a request, or says what is wrong with it.
+// guard has the endpoint of a request answer it, or says what is wrong with the request.
 func (s *service) guard(table routeTable) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		methods, ok := table[r.URL.EscapedPath()]
-		if !ok {
-			newProblem(http.StatusNotFound, "there is no such route; the routes are "+table.paths()).write(w)
-			return
-		}
-		end, ok := methods[r.Method]
-		if !ok {
-			p := newProblem(http.StatusMethodNotAllowed, "")
-			p.allow = allowed(methods)
-			p.Detail = "this route answers " + p.allow + " only"
-			p.write(w)
-			return
-		}
-		if end.protected && !s.authorized(r) {
-			newProblem(http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN with the service's BACKEND_TOKEN").write(w)
-			return
-		}
-		if !end.stream {
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout))
-		}
+		defer s.survive(r)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		defer s.survive(w, r)
-		end.serve(w, r)
+		end, err := s.find(table, w, r)
+		setDeadline := func() { _ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) }
+		if err == nil {
+			if !end.stream {
+				setDeadline()
+			}
+			err = end.serve(w, r)
+		}
+		if err != nil {
+			p := answer.Refused(err)
+			if p.Reason != "" {
+				s.metrics.refused.WithLabelValues(p.Reason).Inc()
+			}
+			setDeadline()
+			p.Write(w)
+		}
 	})
 }
 
+func (s *service) find(table routeTable, w http.ResponseWriter, r *http.Request) (endpoint, error) {
+	methods, ok := table[r.URL.EscapedPath()]
+	if !ok {
+		return endpoint{}, answer.Refuse(http.StatusNotFound, "there is no such route; the routes are "+strings.Join(slices.Sorted(maps.Keys(table)), ", "))
+	}
+	end, ok := methods[r.Method]
+	if !ok {
+		return end, answer.NotAllowed(w, slices.Sorted(maps.Keys(methods))...)
+	}
+	if end.protected && !s.authorized(r) {
+		return end, answer.Refuse(http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN with the service's BACKEND_TOKEN")
+	}
+	return end, nil
+}
+
 // survive keeps a panic in one request from ending the process, and says so.
-func (s *service) survive(_ http.ResponseWriter, r *http.Request) {
+func (s *service) survive(r *http.Request) {
 	if v := recover(); v != nil && v != http.ErrAbortHandler {
 		s.log.Error("request panicked", "path", r.URL.Path, "panic", fmt.Sprint(v))
 		panic(http.ErrAbortHandler)
@@ -111,22 +126,4 @@ func (s *service) authorized(r *http.Request) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(s.cfg.Token))
 	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(got[:], want[:]) == 1
-}
-
-func (t routeTable) paths() string {
-	list := make([]string, 0, len(t))
-	for path := range t {
-		list = append(list, path)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
-}
-
-func allowed(methods map[string]endpoint) string {
-	list := make([]string, 0, len(methods))
-	for m := range methods {
-		list = append(list, m)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }

@@ -63,9 +63,7 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 		return nil, err
 	}
 	s.metrics.observeHub(s.hub)
-	s.plain = services.New(cfg.ServerName, func(w http.ResponseWriter, status int, detail string) {
-		newProblem(status, detail).write(w)
-	})
+	s.plain = services.New(cfg.ServerName)
 	s.metrics.observeServices(s.plain)
 	s.server = s.newServer(s.routes())
 	var gated net.Listener = newGate(l, cfg.httpConnections, func(full bool) { s.server.SetKeepAlivesEnabled(!full) })

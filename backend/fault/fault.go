@@ -4,10 +4,13 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
 // Kind is what goes wrong.
@@ -171,8 +174,8 @@ func (f *Fault) setValue(value string, given bool) error {
 func (f *Fault) setKey(key, value string) error {
 	switch key {
 	case "id":
-		if !validID(value) {
-			return fmt.Errorf("an id has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+		if !answer.ValidName(value) {
+			return errors.New("an id has " + answer.NameRule)
 		}
 		f.ID = value
 	case "noop":
@@ -194,12 +197,6 @@ func (f *Fault) setKey(key, value string) error {
 		return fmt.Errorf("unknown key %q; the keys are id, noop and count", shorten(key))
 	}
 	return nil
-}
-
-// validID is the device id rule of the protocol.
-func validID(s string) bool {
-	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-	return s != "" && len(s) <= 64 && strings.Trim(s, letters) == ""
 }
 
 func shorten(s string) string {

@@ -10,20 +10,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-)
 
-// An answer is the body of a service's response.
-type answer struct {
-	Service   string `json:"service"`
-	Operation string `json:"operation"`
-	Result    any    `json:"result"`
-}
+	"github.com/sse-soak/sse-soak/backend/answer"
+)
 
 // Bounds of what an operation takes.
 const (
 	maxText   = 4096 // bytes
 	maxValues = 1000
-	maxName   = 64
 )
 
 // operations are what every service can do. An error says what the caller did wrong.
@@ -45,52 +39,38 @@ var operations = map[string]func(url.Values) (any, error){
 }
 
 // operate answers {service}/{operation}.
-func (h *Handler) operate(w http.ResponseWriter, r *http.Request, path string) {
+func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	service, name, _ := strings.Cut(path, "/")
-	if !validName(service) {
-		h.fail(w, http.StatusNotFound, "a service's name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
-		return
+	if !answer.ValidName(service) {
+		return answer.Refuse(http.StatusNotFound, "a service's name has "+answer.NameRule)
 	}
 	operation, ok := operations[name]
 	if !ok {
-		h.fail(w, http.StatusNotFound, "there is no such operation; there are "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
-		return
+		return answer.Refuse(http.StatusNotFound, "there is no such operation; there are "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
 	}
 	if r.Method != http.MethodGet {
-		w.Header().Set("Allow", http.MethodGet)
-		h.fail(w, http.StatusMethodNotAllowed, "operations answer GET only")
-		return
+		return answer.NotAllowed(w, http.MethodGet)
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, "the query cannot be read; escape what is not a letter or a digit")
-		return
+		return errors.New("the query cannot be read; escape what is not a letter or a digit")
 	}
 	result, err := operation(query)
 	if err != nil {
-		h.fail(w, http.StatusBadRequest, err.Error())
-		return
+		return err
 	}
-	writeJSON(w, answer{Service: service, Operation: name, Result: result})
-}
-
-func validName(name string) bool {
-	if name == "" || len(name) > maxName {
-		return false
-	}
-	return strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == ""
+	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": name, "result": result})
 }
 
 func calculate(q url.Values, do func(a, b float64) float64) (any, error) {
-	a, err := numberOf(q.Get("a"))
-	if err != nil {
-		return nil, fmt.Errorf("a %w, for example ?a=9&b=22", err)
+	var numbers [2]float64
+	for i, name := range []string{"a", "b"} {
+		var err error
+		if numbers[i], err = numberOf(q.Get(name)); err != nil {
+			return nil, fmt.Errorf("%s %w, for example ?a=9&b=22", name, err)
+		}
 	}
-	b, err := numberOf(q.Get("b"))
-	if err != nil {
-		return nil, fmt.Errorf("b %w, for example ?a=9&b=22", err)
-	}
-	result := do(a, b)
+	result := do(numbers[0], numbers[1])
 	if math.IsNaN(result) || math.IsInf(result, 0) {
 		return nil, errors.New("the result is no finite number; take smaller ones")
 	}

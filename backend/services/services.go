@@ -11,7 +11,6 @@
 package services
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,6 +18,8 @@ import (
 	"time"
 
 	"github.com/mccutchen/go-httpbin/v2/httpbin"
+
+	"github.com/sse-soak/sse-soak/backend/answer"
 )
 
 const (
@@ -39,18 +40,14 @@ const (
 // Handler answers the paths of this package. It is safe for concurrent use.
 type Handler struct {
 	server   string // value of X-Server, "" for none
-	fail     Fail
 	inFlight atomic.Int64
 	received atomic.Uint64
 	generic  http.Handler
 }
 
-// Fail answers a request with an error of that status; detail says what the client can do.
-type Fail func(w http.ResponseWriter, status int, detail string)
-
 // New makes the handler of a server of that name.
-func New(server string, fail Fail) *Handler {
-	return &Handler{server: server, fail: fail, generic: httpbin.New(
+func New(server string) *Handler {
+	return &Handler{server: server, generic: httpbin.New(
 		httpbin.WithPrefix(httpbinPrefix), httpbin.WithMaxBodySize(maxHTTPBinBody), httpbin.WithMaxDuration(maxHTTPBinDelay),
 	)}
 }
@@ -77,25 +74,22 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		header.Set("X-Server", h.server)
 	}
 	header.Set("X-In-Flight", strconv.FormatInt(inFlight, 10))
-	path := r.URL.EscapedPath()
-	if path == uploadPath {
-		h.upload(w, r)
-		return
-	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTimeout)) // without one in tests
+	if err := h.route(w, r, r.URL.EscapedPath()); err != nil {
+		answer.Refused(err).Write(w)
+	}
+}
+
+func (h *Handler) route(w http.ResponseWriter, r *http.Request, path string) error {
+	if path == uploadPath {
+		return upload(w, r)
+	}
 	if rest, ok := strings.CutPrefix(path, servicePrefix); ok {
-		h.operate(w, r, rest)
-		return
+		return operate(w, r, rest)
 	}
 	if strings.HasPrefix(path, httpbinPrefix) {
 		h.generic.ServeHTTP(w, r)
-		return
+		return nil
 	}
-	h.fail(w, http.StatusNotFound, "there is no such route; there are "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
-}
-
-func writeJSON(w http.ResponseWriter, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(value) // the client may have gone
+	return answer.Refuse(http.StatusNotFound, "there is no such route; there are "+servicePrefix+"{service}/{operation}, "+uploadPath+" and "+httpbinPrefix+"/")
 }

@@ -48,7 +48,7 @@ func factOf(v *verdict.Verdict, name string) string {
 // plainServices is the backend's own handler, behind whatever the test puts before it.
 func plainServices(t *testing.T, before func(w http.ResponseWriter, r *http.Request) (answered bool)) string {
 	t.Helper()
-	h := services.New("", func(w http.ResponseWriter, status int, detail string) { http.Error(w, detail, status) })
+	h := services.New("")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if before == nil || !before(w, r) {
 			h.ServeHTTP(w, r)

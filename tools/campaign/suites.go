@@ -98,7 +98,7 @@ func harmed(suite, harm string, each int) func(*rand.Rand, *scenario) {
 
 // startHarmed is the backend's own handler of requests, and does harm to each so many-th.
 func startHarmed(harm string, each int, l net.Listener) *http.Server {
-	h := services.New("", func(w http.ResponseWriter, status int, detail string) { http.Error(w, detail, status) })
+	h := services.New("")
 	var seen atomic.Int64
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		counts := services.Owns(r.URL.Path) && (harm != harmByte || r.Method == http.MethodPost)

@@ -1,0 +1,83 @@
+// Package answer is how the backend answers whatever is no event stream: with JSON, or with a problem
+// as RFC 9457 puts it. It knows which names the protocol allows, too.
+package answer
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// A Problem is an error with a status. Detail is one sentence that says what the caller can do.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+	Reason string `json:"-"` // label of backend_refused_total; a problem without one is not counted
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// Refuse makes a problem of that status.
+func Refuse(status int, detail string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: detail}
+}
+
+// Refused is the problem that an error stands for: itself, or else 400 with its sentence.
+func Refused(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	return Refuse(http.StatusBadRequest, err.Error())
+}
+
+// NotAllowed says which methods a path has.
+func NotAllowed(w http.ResponseWriter, methods ...string) error {
+	allowed := strings.Join(methods, ", ")
+	w.Header().Set("Allow", allowed)
+	return Refuse(http.StatusMethodNotAllowed, "this route answers "+allowed+" only")
+}
+
+// BadBody says why a body could not be read; tooLarge says how large it may be.
+func BadBody(err error, tooLarge string) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return Refuse(http.StatusRequestEntityTooLarge, tooLarge)
+	}
+	return errors.New("the body could not be read; send it whole and in time")
+}
+
+// Write answers a request with the problem.
+func (p *Problem) Write(w http.ResponseWriter) {
+	switch p.Status {
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Bearer realm="sse-soak"`)
+	}
+	write(w, "application/problem+json", p.Status, p)
+}
+
+// JSON answers a request with a value. The error is always nil: it is there to be returned.
+func JSON(w http.ResponseWriter, status int, value any) error {
+	write(w, "application/json", status, value)
+	return nil
+}
+
+func write(w http.ResponseWriter, kind string, status int, value any) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // the client may have gone
+}
+
+// NameRule is the rule of ValidName for people.
+const NameRule = "1 to 64 characters of A-Z a-z 0-9 . _ -"
+
+// ValidName tells whether a device id, an event or a service may have this name. The alphabet
+// cannot break out of a header, a path, a label or an event stream.
+func ValidName(name string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+	return name != "" && len(name) <= 64 && strings.Trim(name, letters) == ""
+}
