@@ -96,7 +96,7 @@ func (s *reference) play() Record {
 		l.Noop(n)
 	}
 	end := sec + Instant(s.end)*every/1000
-	l.AskedToEnd(end)
+	l.CloseRequested(end)
 	l.Closed(end+time.Millisecond, "server", true, false)
 	return l.Record()
 }

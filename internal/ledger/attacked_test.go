@@ -17,7 +17,7 @@ func playAt(every time.Duration, end float64, noops ...Noop) Record {
 	for _, n := range noops {
 		l.Noop(n)
 	}
-	l.AskedToEnd(at(end))
+	l.CloseRequested(at(end))
 	l.Closed(at(end)+time.Millisecond, "server", true, false)
 	return l.Record()
 }
@@ -312,7 +312,7 @@ func TestOfOneServiceAfterTheOther(t *testing.T) {
 			l.Noop(noopAt(15*sec, float64(n+1), 0))
 			l.Noop(noopAt(15*sec, float64(n+1)+.1, 0))
 		}
-		l.AskedToEnd(sec + 15*sec*104/10)
+		l.CloseRequested(sec + 15*sec*104/10)
 		l.Noop(noopAt(15*sec, 10.5, 0))
 		l.Closed(sec+15*sec*105/10, "server", true, false)
 		r := l.Record()

@@ -18,7 +18,7 @@ func Example() {
 	for _, number := range []uint64{1, 2, 4, 5} {
 		l.Noop(ledger.Noop{At: 1*sec + time.Duration(number)*sec, Number: number, Intact: true})
 	}
-	l.AskedToEnd(6*sec + sec/2)
+	l.CloseRequested(6*sec + sec/2)
 	l.Closed(6*sec+sec/2, "server", true, false)
 
 	r := l.Record()
@@ -42,7 +42,7 @@ func ExampleLedger_Noop_byTheClock() {
 	for _, at := range []float64{2, 3, 4.5, 5, 7} { // 4.5 is late, and nothing comes at 6
 		l.Noop(ledger.Noop{At: time.Duration(at * float64(sec)), Intact: true})
 	}
-	l.AskedToEnd(7*sec + sec/2)
+	l.CloseRequested(7*sec + sec/2)
 	l.Closed(7*sec+sec/2, "server", true, false)
 
 	r := l.Record()

@@ -34,7 +34,7 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, owed time
 			l.Message(at, next)
 			next++
 		case what == 3:
-			l.AskedToEnd(at)
+			l.CloseRequested(at)
 			asked = true
 		case what == 4 && open: // anything at all
 			l.Noop(Noop{At: at, Number: uint64(code[2]) << (code[1] % 64), Intact: code[2]%2 == 0})
@@ -50,7 +50,7 @@ func playCode(code []byte) (r Record, events []wireEvent, streams int, owed time
 			events = append(events, wireEvent{at: at, number: n.Number})
 		}
 	}
-	l.AskedToEnd(at)
+	l.CloseRequested(at)
 	l.Closed(at+1, "server", open, false)
 	return l.Record(), events, streams, owed
 }

@@ -144,9 +144,9 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	return took
 }
 
-// AskedToEnd notes that the server is now being asked to end the stream. From here on no further noop
+// CloseRequested notes that the server is now being asked to end the stream. From here on no further noop
 // is owed, and the end of the stream is no drop.
-func (l *Ledger) AskedToEnd(at Instant) {
+func (l *Ledger) CloseRequested(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.endAskedAt != 0 {

@@ -50,7 +50,7 @@ func (p *tape) regular(from, to uint64, numbered bool) *tape {
 
 func (p *tape) end(d time.Duration) Record {
 	p.at += d
-	p.AskedToEnd(p.at)
+	p.CloseRequested(p.at)
 	p.Closed(p.at+time.Millisecond, "server", true, false)
 	return p.Record()
 }
@@ -207,7 +207,7 @@ func TestEnds(t *testing.T) {
 	t.Run("the server does not end the stream", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, true)
-		p.AskedToEnd(p.at + sec)
+		p.CloseRequested(p.at + sec)
 		p.Closed(p.at+6*sec, ReasonClient, false, false)
 		require.Equal(t, Unfinished, p.Record().State)
 	})
@@ -216,7 +216,7 @@ func TestEnds(t *testing.T) {
 		p.regular(1, 3, true)
 		p.Closed(p.at+sec, "reset", true, true)
 		require.Equal(t, Waiting, p.Record().State)
-		p.AskedToEnd(p.at + 9*sec)
+		p.CloseRequested(p.at + 9*sec)
 		p.Closed(p.at+10*sec, "refused", false, false)
 		require.Equal(t, Dropped, p.Record().State)
 	})

@@ -166,7 +166,7 @@ func (s *story) play() Record {
 		l.Noop(n)
 	}
 	end := s.end + l.Undecided(s.end) // as the scripts do
-	l.AskedToEnd(end)
+	l.CloseRequested(end)
 	l.Closed(end+time.Millisecond, "server", true, false)
 	return l.Record()
 }

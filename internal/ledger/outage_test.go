@@ -59,16 +59,16 @@ func TestRefusedToTheEndIsRefused(t *testing.T) {
 	}{
 		"between two attempts": {func(p *tape) {
 			p.refused(3, "status 503", true)
-			p.AskedToEnd(p.at)
+			p.CloseRequested(p.at)
 		}, "status 503", 3},
 		"the last attempt fails after the request for the end": {func(p *tape) {
 			p.refused(3, "status 503", true).Connecting(p.at)
-			p.AskedToEnd(p.wait(sec).at)
+			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.wait(sec).at, "status 502", false, false)
 		}, "status 502", 4},
 		"the client gives the last attempt up": {func(p *tape) {
 			p.refused(3, "status 503", true).Connecting(p.at)
-			p.AskedToEnd(p.wait(sec).at)
+			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
 		}, "status 503", 3},
 		"the run is interrupted": {func(p *tape) {
@@ -77,12 +77,12 @@ func TestRefusedToTheEndIsRefused(t *testing.T) {
 		}, "status 503", 3},
 		"no answer to the only attempt": {func(p *tape) {
 			p.Connecting(p.at)
-			p.AskedToEnd(p.wait(sec).at)
+			p.CloseRequested(p.wait(sec).at)
 			p.Closed(p.at, ReasonClient, false, false)
 		}, ReasonNoAnswer, 0},
 		"it tries again after the end": {func(p *tape) {
 			p.refused(3, "status 503", true)
-			p.AskedToEnd(p.at)
+			p.CloseRequested(p.at)
 			p.refused(2, "status 503", false)
 		}, "status 503", 5},
 	} {
@@ -134,7 +134,7 @@ func TestAnOutageThatNoStreamEnds(t *testing.T) {
 	p.regular(1, 3, true).Closed(p.at, "reset", false, true)
 	from := p.at
 	p.refused(4, "status 503", true)
-	p.AskedToEnd(p.wait(sec).at)
+	p.CloseRequested(p.wait(sec).at)
 	r := p.Record()
 	require.Equal(t, Waiting, r.State)
 	require.Equal(t, from, r.Longest.From)
@@ -146,7 +146,7 @@ func TestAnOutageThatNoStreamEnds(t *testing.T) {
 func TestOpenEndsWithTheRequestForTheEnd(t *testing.T) {
 	t.Parallel()
 	p := unopened().open()
-	p.regular(1, 3, true).AskedToEnd(p.at)
+	p.regular(1, 3, true).CloseRequested(p.at)
 	p.Closed(p.wait(10*sec).at, "server", true, false)
 	r := p.Record()
 	require.Equal(t, 3*interval, r.Open)
@@ -162,7 +162,7 @@ func TestReasonsAreFew(t *testing.T) {
 		p.refused(1, fmt.Sprintf("status %d", 500+n), true)
 	}
 	p.refused(1, "status 500: too busy", true).refused(1, "status 500 (too busy)", true)
-	p.AskedToEnd(p.at)
+	p.CloseRequested(p.at)
 	r := p.Record()
 	require.Len(t, r.Refusals, maxReasons+1)
 	require.Equal(t, 3, r.Refusals[0].Count, "what is told behind a reason does not make it another one")
@@ -208,7 +208,7 @@ func TestOpenAndAwayAreAllTheTime(t *testing.T) {
 			p.Connecting(p.at)
 			p.wait(sec)
 		}
-		p.AskedToEnd(p.at)
+		p.CloseRequested(p.at)
 		end := p.at
 		if dialing || open {
 			p.Closed(p.wait(sec).at, ReasonClient, open, false)

@@ -95,7 +95,7 @@ func playLife(seed, n uint64) (f *lifetime, rec Record) {
 	f.live(1, 0)
 	end := f.at - interval + Instant((.2+.65*f.r.Float64())*float64(interval))
 	fmt.Fprintf(&f.text, "end %.2f after the last", float64(end-f.at+interval)/float64(interval))
-	f.l.AskedToEnd(end)
+	f.l.CloseRequested(end)
 	f.l.Closed(end+1, "server", true, false)
 	return f, f.l.Record()
 }
@@ -184,7 +184,7 @@ func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
 			p.regular(1, 4, true)
 			p.wait(3*interval + 2*sec)
 			p.Closed(p.at, "idle", false, true)
-			p.AskedToEnd(p.wait(sec).at)
+			p.CloseRequested(p.wait(sec).at)
 			p.Connecting(p.wait(4 * interval).at)
 			p.Opened(p.at)
 			p.noop(sec, 5).noop(2*interval, 6)

@@ -46,8 +46,8 @@ func (h *Histogram) Merge(other *Histogram) {
 	h.max = max(h.max, other.max)
 }
 
-// copied is a histogram of its own with the same counts, nil of nil.
-func (h *Histogram) copied() *Histogram {
+// Copy is a histogram of its own with the same counts, nil of nil.
+func (h *Histogram) Copy() *Histogram {
 	if h == nil {
 		return nil
 	}
@@ -76,9 +76,12 @@ func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
 	}
 }
 
-// Since is the histogram of what was recorded after earlier was a copy of h. Its maximum is as
+// Since is the histogram of what was recorded after earlier was a copy of h, nil for all. Its maximum is as
 // exact as a bucket is wide.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
+	if earlier == nil {
+		return h
+	}
 	snapshot := h.h.Export()
 	for i, n := range earlier.h.Export().Counts {
 		snapshot.Counts[i] -= n

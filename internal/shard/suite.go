@@ -24,27 +24,28 @@ const (
 )
 
 // A Suite is what a script of another kind than the soak declares of itself: what it does, in
-// which stages, and by which tags its metrics are kept apart. All runners declare the same.
+// which stages, and by which tags its metrics are kept apart. All runners declare the same. The tag js is the
+// name in a script.
 type Suite struct {
-	Name       string            `json:"name"`
-	Profile    string            `json:"profile"`
-	SplitBy    []string          `json:"split_by,omitempty"`
-	Parameters map[string]string `json:"parameters,omitempty"` // settings as the script understood them
-	Stages     []Stage           `json:"stages"`
+	Name       string            `json:"name" js:"name"`
+	Profile    string            `json:"profile" js:"profile"`
+	SplitBy    []string          `json:"split_by,omitempty" js:"splitBy"`
+	Parameters map[string]string `json:"parameters,omitempty" js:"parameters"` // settings as the script understood them
+	Stages     []Stage           `json:"stages" js:"stages"`
 }
 
 // A Stage is a part of a suite with a load of its own. Figures of 0 do not apply.
 type Stage struct {
-	Name        string  `json:"name"`  // of its k6 scenario
-	Title       string  `json:"title"` // for people: "200 requests/s"
-	Kind        string  `json:"kind"`  // what the suite uses it for: "load", "warmup", "health" …
-	Target      string  `json:"target,omitempty"`
-	Start       float64 `json:"start_s"`        // after the start of the run
-	Seconds     float64 `json:"seconds"`        // planned, or the most that it may take
-	Rate        float64 `json:"rate,omitempty"` // arrivals per second over all runners
-	Concurrency int     `json:"concurrency,omitempty"`
-	Requests    int     `json:"requests,omitempty"`
-	MaxVUs      int     `json:"max_vus,omitempty"` // over all runners
+	Name        string  `json:"name" js:"name"`   // of its k6 scenario
+	Title       string  `json:"title" js:"title"` // for people: "200 requests/s"
+	Kind        string  `json:"kind" js:"kind"`   // what the suite uses it for: "load", "warmup", "health" …
+	Target      string  `json:"target,omitempty" js:"target"`
+	Start       float64 `json:"start_s" js:"start"`       // after the start of the run
+	Seconds     float64 `json:"seconds" js:"seconds"`     // planned, or the most that it may take
+	Rate        float64 `json:"rate,omitempty" js:"rate"` // arrivals per second over all runners
+	Concurrency int     `json:"concurrency,omitempty" js:"concurrency"`
+	Requests    int     `json:"requests,omitempty" js:"requests"`
+	MaxVUs      int     `json:"max_vus,omitempty" js:"maxVUs"` // over all runners
 }
 
 // A Second is about one second of a runner's life, finer than a bucket of the series: stages of a

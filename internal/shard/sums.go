@@ -38,12 +38,12 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 		key := n.key()
 		have := sums[key]
 		if have == nil {
-			n.Trend, n.Own = n.Trend.copied(), n.Own.copied()
+			n.Trend, n.Own = n.Trend.Copy(), n.Own.Copy()
 			sums[key] = &n
 			continue
 		}
 		if have.Own != nil || n.Own != nil { // without it of one, nothing that took time there is excused
-			have.Own = cmp.Or(have.Own, have.Trend.copied())
+			have.Own = cmp.Or(have.Own, have.Trend.Copy())
 			have.Own.Merge(cmp.Or(n.Own, n.Trend))
 		}
 		have.Sum += n.Sum

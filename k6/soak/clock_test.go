@@ -38,7 +38,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 		require.NoError(t, r.setPlan(p))
 		l, err := r.newLedger("a-0")
 		require.NoError(t, err)
-		b := &book{ledger: l, recorder: r}
+		b := &observer{ledger: l, recorder: r}
 		at := now
 		b.Connecting(at)
 		at = at.Add(20 * time.Millisecond)
@@ -57,7 +57,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 				r.roll(seen, sample{})
 			}
 		}
-		l.AskedToEnd(r.instant(clock(at.Add(time.Second))))
+		l.CloseRequested(r.instant(clock(at.Add(time.Second))))
 		b.Closed(clock(at.Add(time.Second+5*time.Millisecond)), sse.Close{Reason: sse.ReasonServer, Retry: -1})
 		s := &shard.Shard{}
 		r.fill(s)

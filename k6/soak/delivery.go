@@ -32,7 +32,7 @@ const (
 // that a slow bucket delays nothing that is measured, and the final shard, which no checkpoint can
 // overwrite.
 type delivery struct {
-	place  store.Store
+	store  store.Store
 	name   string
 	named  bool // the user chose the name, so that another process may have it too: see mine
 	log    logrus.FieldLogger
@@ -54,12 +54,12 @@ func (d *delivery) first(s *shard.Shard) error {
 	ctx, cancel := context.WithTimeout(context.Background(), firstWithin)
 	defer cancel()
 	if d.named {
-		names, err := d.place.Names(ctx)
+		names, err := d.store.Names(ctx)
 		if err != nil {
-			return fmt.Errorf("look whether %s is free: %w", d.place.At(d.name), err)
+			return fmt.Errorf("look whether %s is free: %w", d.store.At(d.name), err)
 		}
 		if slices.Contains(names, d.name) {
-			return fmt.Errorf("%s is there already: remove it, or name a folder, in which each process gets a file of its own", d.place.At(d.name))
+			return fmt.Errorf("%s is there already: remove it, or name a folder, in which each process gets a file of its own", d.store.At(d.name))
 		}
 	}
 	return d.put(ctx, s)
@@ -102,7 +102,7 @@ func (d *delivery) last(s *shard.Shard) error {
 	if keepErr != nil {
 		return fmt.Errorf("the shard could not be delivered, and what was seen is lost: %w", errors.Join(err, keepErr))
 	}
-	return fmt.Errorf("the shard could not be delivered; it is kept as %s: copy it to %s, then `soak merge` sees it (%w)", kept, d.place.At(d.name), err)
+	return fmt.Errorf("the shard could not be delivered; it is kept as %s: copy it to %s, then `soak merge` sees it (%w)", kept, d.store.At(d.name), err)
 }
 
 func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
@@ -114,14 +114,14 @@ func (d *delivery) put(ctx context.Context, s *shard.Shard) error {
 		return err
 	}
 	if d.tell == nil {
-		return d.place.Put(ctx, d.name, data)
+		return d.store.Put(ctx, d.name, data)
 	}
 	tried := false
 	ctx = store.OnRetry(ctx, func(trouble string) {
 		tried = true
 		d.tell(trouble)
 	})
-	if err = d.place.Put(ctx, d.name, data); err == nil && tried {
+	if err = d.store.Put(ctx, d.name, data); err == nil && tried {
 		d.tell("")
 	}
 	return err
@@ -132,7 +132,7 @@ func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
 	if !d.named {
 		return nil
 	}
-	data, err := d.place.Get(ctx, d.name)
+	data, err := d.store.Get(ctx, d.name)
 	if err != nil {
 		return nil //nolint:nilerr // there is none yet; Put reports any other error
 	}
@@ -140,7 +140,7 @@ func (d *delivery) mine(ctx context.Context, s *shard.Shard) error {
 	if err == nil && there.Runner.Process == s.Runner.Process {
 		return nil
 	}
-	return fmt.Errorf("%s is the shard of another process: name a folder, in which each process gets a file of its own", d.place.At(d.name))
+	return fmt.Errorf("%s is the shard of another process: name a folder, in which each process gets a file of its own", d.store.At(d.name))
 }
 
 func (d *delivery) keep(s *shard.Shard) (path string, err error) {

@@ -26,10 +26,10 @@ func TestTheShardGoesToABucket(t *testing.T) {
 	require.NoError(t, memory.CreateBucket("soaks"))
 	server := httptest.NewServer(gofakes3.New(memory).Server())
 	defer server.Close()
-	place := "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=" + server.URL
-	o := newTestOutput(t, params(t, place, map[string]string{"RUNNER": "2"}))
+	location := "s3://soaks/t?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	o := newTestOutput(t, params(t, location, map[string]string{"RUNNER": "2"}))
 	require.Contains(t, o.Description(), "s3://soaks/t/"+o.name)
-	bucket, err := store.Open(t.Context(), place)
+	bucket, err := store.Open(t.Context(), location)
 	require.NoError(t, err)
 	defer bucket.Close()
 	state := func() shard.RunState {
@@ -73,17 +73,17 @@ func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
 func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
-	place := stuckStore{store.Folder(t.TempDir()), make(chan struct{})}
-	d := &delivery{place: place, name: shard.FileName(shard.Runner{Index: 1}), log: log, within: time.Minute}
-	s := newTestOutput(t, params(t, string(place.Folder), nil)).shard
+	folder := stuckStore{store.Folder(t.TempDir()), make(chan struct{})}
+	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, within: time.Minute}
+	s := newTestOutput(t, params(t, string(folder.Folder), nil)).shard
 	d.checkpoint(s())
-	<-place.entered
+	<-folder.entered
 	d.checkpoint(s())
 	require.Equal(t, "A checkpoint was skipped, because the previous one is still being written.", hook.LastEntry().Message)
 	last := s()
 	last.Runner.State = shard.Finished
 	require.NoError(t, d.last(last), "the last word waits for no checkpoint")
-	got, err := shard.ReadFile(filepath.Join(string(place.Folder), shard.FileName(shard.Runner{Index: 1})))
+	got, err := shard.ReadFile(filepath.Join(string(folder.Folder), shard.FileName(shard.Runner{Index: 1})))
 	require.NoError(t, err)
 	require.Equal(t, shard.Finished, got.Runner.State)
 	require.Len(t, hook.AllEntries(), 1, "a checkpoint that the last word replaces is nothing to warn of")
@@ -98,7 +98,7 @@ func TestTheRunGoesOnAfterACheckpointThatFailed(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
 	log.SetLevel(logrus.WarnLevel)
-	d := &delivery{place: brokenStore{}, name: shard.FileName(shard.Runner{Index: 1}), log: log}
+	d := &delivery{store: brokenStore{}, name: shard.FileName(shard.Runner{Index: 1}), log: log}
 	s := newTestOutput(t, params(t, t.TempDir(), nil)).shard
 	d.checkpoint(s())
 	require.Eventually(t, func() bool { return hook.LastEntry() != nil }, time.Minute, time.Millisecond)

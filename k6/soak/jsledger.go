@@ -2,6 +2,9 @@ package soak
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -12,64 +15,75 @@ import (
 // jsLedger is a Ledger as a script sees it: it can be read, but only the connection writes
 // it. As a Go value it is the Observer that `new EventSource(url, {ledger})` takes.
 type jsLedger struct {
-	book
+	observer
 	rt *sobek.Runtime
 }
 
 var _ sobek.DynamicObject = (*jsLedger)(nil)
 
-// ledgerFields are the properties of a Ledger, documented in load-tests/types/index.d.ts.
-var ledgerFields = map[string]func(ledger.Record) any{
-	"id":         func(r ledger.Record) any { return r.ID },
-	"state":      func(r ledger.Record) any { return string(r.State) },
-	"reason":     func(r ledger.Record) any { return r.Reason },
-	"streams":    func(r ledger.Record) any { return r.Streams },
-	"connectMs":  func(r ledger.Record) any { return milliseconds(r.Connect) },
-	"heldMs":     func(r ledger.Record) any { return milliseconds(r.Held) },
-	"expected":   func(r ledger.Record) any { return r.Expected() },
-	"received":   func(r ledger.Record) any { return r.Received },
-	"missed":     func(r ledger.Record) any { return r.Missed() },
-	"duplicated": func(r ledger.Record) any { return r.Duplicated },
-	"reordered":  func(r ledger.Record) any { return r.Reordered },
-	"corrupted":  func(r ledger.Record) any { return r.Corrupted },
-	"late":       func(r ledger.Record) any { return r.Late },
-	"faultless":  func(r ledger.Record) any { return r.Faultless() },
+// The properties of a Ledger, documented in load-tests/types/index.d.ts: ledgerValues by their names, and
+// functions, which no script can list.
+var (
+	ledgerValues    = valuesOfLedger()
+	ledgerFunctions = map[string]func(l *jsLedger) any{
+		"askToEnd": func(l *jsLedger) any { return func() { l.ledger.CloseRequested(l.now()) } },
+		"toString": func(l *jsLedger) any { return l.String },
+	}
+)
+
+func valuesOfLedger() map[string]func(*jsLedger, *ledger.Record) any {
+	values := map[string]func(*jsLedger, *ledger.Record) any{
+		"id":          func(_ *jsLedger, r *ledger.Record) any { return r.ID },
+		"state":       func(_ *jsLedger, r *ledger.Record) any { return string(r.State) },
+		"reason":      func(_ *jsLedger, r *ledger.Record) any { return r.Reason },
+		"streams":     func(_ *jsLedger, r *ledger.Record) any { return r.Streams },
+		"connectMs":   func(_ *jsLedger, r *ledger.Record) any { return milliseconds(r.Connect) },
+		"heldMs":      func(_ *jsLedger, r *ledger.Record) any { return milliseconds(r.Held) },
+		"faultless":   func(_ *jsLedger, r *ledger.Record) any { return r.Faultless() },
+		"undecidedMs": func(l *jsLedger, _ *ledger.Record) any { return milliseconds(l.ledger.Undecided(l.now())) },
+		"silentMs":    func(l *jsLedger, r *ledger.Record) any { return silentMs(r, l.now()) },
+	}
+	for i, n := range (ledger.Totals{}).Each() {
+		values[n.Name] = func(_ *jsLedger, r *ledger.Record) any { return r.Totals().Each()[i].Count }
+	}
+	return values
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Get reads a property.
-func (l *jsLedger) Get(key string) sobek.Value {
-	if field, ok := ledgerFields[key]; ok {
-		return l.rt.ToValue(field(l.ledger.Sums()))
-	}
-	switch key {
-	case "undecidedMs":
-		return l.rt.ToValue(milliseconds(l.ledger.Undecided(l.recorder.instant(time.Now()))))
-	case "silentMs":
-		return l.rt.ToValue(l.silentMs(time.Now()))
-	case "askToEnd":
-		return l.rt.ToValue(func() { l.ledger.AskedToEnd(l.recorder.instant(time.Now())) })
-	case "toString":
-		return l.rt.ToValue(func() string { return l.describe() })
-	}
-	return nil
-}
-
 // silentMs is for how long nothing has come on an open stream. The ledger itself finds a noop missed only
 // when another one comes, or when the stream ends.
-func (l *jsLedger) silentMs(now time.Time) float64 {
-	r := l.ledger.Sums()
+func silentMs(r *ledger.Record, now ledger.Instant) float64 {
 	if r.State != ledger.Open {
 		return 0
 	}
-	return max(milliseconds(l.recorder.instant(now)-r.LastAt), 0)
+	return max(milliseconds(now-r.LastAt), 0)
 }
 
-func (l *jsLedger) describe() string {
+func (l *jsLedger) now() ledger.Instant { return l.recorder.instant(time.Now()) }
+
+// String is all counts in one line.
+func (l *jsLedger) String() string {
 	r := l.ledger.Sums()
-	return fmt.Sprintf("%s %s: expected %d, received %d, missed %d, duplicated %d, reordered %d, corrupted %d",
-		r.ID, r.State, r.Expected(), r.Received, r.Missed(), r.Duplicated, r.Reordered, r.Corrupted)
+	var counts []string
+	for _, n := range r.Totals().Each() {
+		if n.Name != "late" { // which is no fault, and has a limit of its own
+			counts = append(counts, fmt.Sprintf("%s %d", n.Name, n.Count))
+		}
+	}
+	return fmt.Sprintf("%s %s: %s", r.ID, r.State, strings.Join(counts, ", "))
+}
+
+// Get reads a property.
+func (l *jsLedger) Get(key string) sobek.Value {
+	if value, ok := ledgerValues[key]; ok {
+		r := l.ledger.Sums()
+		return l.rt.ToValue(value(l, &r))
+	}
+	if function, ok := ledgerFunctions[key]; ok {
+		return l.rt.ToValue(function(l))
+	}
+	return nil
 }
 
 // Set refuses: a script cannot change a ledger.
@@ -77,18 +91,11 @@ func (l *jsLedger) Set(string, sobek.Value) bool { return false }
 
 // Has says which properties there are.
 func (l *jsLedger) Has(key string) bool {
-	_, ok := ledgerFields[key]
-	return ok || key == "silentMs" || key == "undecidedMs" || key == "askToEnd" || key == "toString"
+	return ledgerValues[key] != nil || ledgerFunctions[key] != nil
 }
 
 // Delete refuses.
 func (l *jsLedger) Delete(string) bool { return false }
 
 // Keys lists the properties that hold values.
-func (l *jsLedger) Keys() []string {
-	keys := make([]string, 0, len(ledgerFields))
-	for k := range ledgerFields {
-		keys = append(keys, k)
-	}
-	return append(keys, "silentMs", "undecidedMs")
-}
+func (l *jsLedger) Keys() []string { return slices.Collect(maps.Keys(ledgerValues)) }

@@ -37,7 +37,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 type module struct {
 	vu       modules.VU
 	recorder *recorder
-	outlet   *outlet // of the running iteration; used on the event loop only
+	sink     *sampleSink // of the running iteration; used on the event loop only
 	again    *metrics.Metric
 	exports  modules.Exports // made once: k6 asks for them whenever a script uses an imported name
 }
@@ -119,8 +119,8 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if err != nil {
 		common.Throw(rt, err)
 	}
-	if m.outlet == nil || m.outlet.ctx != m.vu.Context() {
-		m.outlet = m.recorder.publisher.outlet(m.vu)
+	if m.sink == nil || m.sink.ctx != m.vu.Context() {
+		m.sink = m.recorder.publisher.sink(m.vu)
 	}
-	return rt.NewDynamicObject(&jsLedger{book: book{ledger: l, recorder: m.recorder, outlet: m.outlet}, rt: rt})
+	return rt.NewDynamicObject(&jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -31,7 +32,7 @@ const checkpointEvery = 30 * time.Second
 // An outputSoak writes the shard: every checkpointEvery, at the end, and at the start, so that a folder
 // that cannot be written is found before the run and not after it.
 type outputSoak struct {
-	place    string // as given; see store.Open
+	location string // of the shard's folder or bucket; see store.Open
 	name     string
 	named    bool // the user chose the name, so that another process may have it too
 	log      logrus.FieldLogger
@@ -43,7 +44,7 @@ type outputSoak struct {
 	mu      sync.Mutex
 	sums    *sums
 	sampler *sampler
-	pulse   pulse // of a suite
+	seconds secondSamples // of a suite
 
 	probe stallProbe
 	stop  chan struct{}
@@ -64,7 +65,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
 	o := &outputSoak{
-		place: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""
@@ -89,8 +90,8 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		}
 	}
 	o.name = shard.FileName(o.runner)
-	if parent, last := store.Split(o.place); shard.IsFile(last) {
-		o.place, o.name, o.named = parent, last, true
+	if parent, last := store.Split(o.location); shard.IsFile(last) {
+		o.location, o.name, o.named = parent, last, true
 	}
 	if v := p.Environment["PROGRESS_FD"]; v != "" {
 		fd, err := strconv.Atoi(v)
@@ -114,22 +115,22 @@ func k6Version() string {
 }
 
 // Description is what k6 prints about this output at the start.
-func (o *outputSoak) Description() string { return "soak (" + store.Join(o.place, o.name) + ")" }
+func (o *outputSoak) Description() string { return "soak (" + store.Join(o.location, o.name) + ")" }
 
 // Start writes the first checkpoint and begins to write the others.
 func (o *outputSoak) Start() error {
-	place, err := store.Create(context.Background(), o.place)
+	to, err := store.Create(context.Background(), o.location)
 	if err != nil {
 		return err
 	}
 	o.delivery = &delivery{
-		place: place, name: o.name, named: o.named, log: o.log, within: lastWithin, keepIn: keepIn(),
+		store: to, name: o.name, named: o.named, log: o.log, within: lastWithin, keepIn: keepIn(),
 		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, tell: o.tell,
 	}
 	if err := o.delivery.first(o.shard()); err != nil {
-		return errors.Join(err, place.Close())
+		return errors.Join(err, to.Close())
 	}
-	o.beat()
+	o.sampleSecond()
 	go o.probe.run(o.stop)
 	go o.tick()
 	return nil
@@ -166,7 +167,7 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	if err != nil {
 		o.log.Error(err)
 	}
-	err = errors.Join(err, o.delivery.place.Close())
+	err = errors.Join(err, o.delivery.store.Close())
 	if o.progress != nil {
 		o.report()
 	}
@@ -201,13 +202,13 @@ func (o *outputSoak) tick() {
 	for {
 		select {
 		case <-o.stop:
-			o.beat()
-			o.sampleNow()
+			o.sampleSecond()
+			o.sampleBucket()
 			return
 		case now := <-second.C:
-			o.beat()
+			o.sampleSecond()
 			if o.recorder.bucketOver(now) {
-				o.sampleNow()
+				o.sampleBucket()
 			}
 			if o.progress != nil {
 				o.report()
@@ -218,21 +219,21 @@ func (o *outputSoak) tick() {
 	}
 }
 
-// beat takes the per-second samples of a suite. A soak needs none: its buckets are fine enough, and it may
+// sampleSecond takes the per-second samples of a suite. A soak needs none: its buckets are fine enough, and it may
 // last for hours.
-func (o *outputSoak) beat() {
+func (o *outputSoak) sampleSecond() {
 	if o.recorder.declared() == nil {
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pulse.beat(o.recorder.wall(time.Now()), o.sampler, o.probe.take(), o.probe.waits.take())
+	o.seconds.add(o.recorder.wall(time.Now()), o.sampler, o.probe.take(), o.probe.waits.take())
 }
 
-func (o *outputSoak) sampleNow() {
+func (o *outputSoak) sampleBucket() {
 	o.mu.Lock()
 	s := o.sampler.take()
-	s.stall = max(o.probe.take(), o.pulse.takeStall())
+	s.stall = max(o.probe.take(), o.seconds.takeStall())
 	o.runner.StallMaxUS = max(o.runner.StallMaxUS, s.stall.Microseconds())
 	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.gcPause.Microseconds())
 	o.mu.Unlock()
@@ -245,12 +246,32 @@ func (o *outputSoak) shard() *shard.Shard {
 	o.recorder.fill(s)
 	o.mu.Lock()
 	o.sums.fill(s)
-	s.Seconds = slices.Clone(o.pulse.seconds)
-	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.cpu
-	o.runner.RunDelaySeconds = o.sampler.runDelay.Seconds()
+	s.Seconds = slices.Clone(o.seconds.list)
+	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.last.cpu
+	o.runner.RunDelaySeconds = o.sampler.last.runDelay.Seconds()
 	o.mu.Unlock()
 	o.runner.Checkpoints++
 	o.runner.EndedUS = o.recorder.wall(time.Now()).UnixMicro()
 	s.Runner = o.runner
 	return s
+}
+
+// report writes one line of progress. It stops for good when the reader is gone.
+func (o *outputSoak) report() {
+	p, lateness := o.recorder.progress()
+	p.Lateness = lateness.Pack()
+	if trouble := o.trouble.Load(); trouble != nil {
+		p.Trouble = *trouble
+	}
+	o.mu.Lock()
+	o.sums.progress(&p)
+	o.mu.Unlock()
+	line, err := json.Marshal(p)
+	if err == nil {
+		_, err = o.progress.Write(append(line, '\n'))
+	}
+	if err != nil {
+		_ = o.progress.Close() // it is broken already, and nothing of the run depends on it
+		o.progress = nil
+	}
 }

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,45 +27,45 @@ type publisher struct {
 	metrics map[string]*metrics.Metric
 
 	mu      sync.Mutex
-	live    map[*outlet]int // sample sinks, and how many streams keep each open
-	stop    chan struct{}   // ends the goroutine; nil while there is none
+	live    map[*sampleSink]int // sample sinks, and how many streams keep each open
+	stop    chan struct{}       // ends the goroutine; nil while there is none
 	sampler *sampler
 	before  *shard.Histogram // lateness when it was last published
 	told    map[string]float64
 }
 
-// An outlet is the sample sink of one iteration of a virtual user. k6 takes samples until the last
+// A sampleSink is where k6 takes the samples of one iteration of a virtual user. k6 takes samples until the last
 // iteration is over, and an iteration is not over while one of its streams is open.
-type outlet struct {
+type sampleSink struct {
 	ctx     context.Context
 	samples chan<- metrics.SampleContainer
 	tags    *metrics.TagSet
 }
 
 func newPublisher(r *recorder) *publisher {
-	return &publisher{recorder: r, every: publishEvery, live: map[*outlet]int{}, told: map[string]float64{}}
+	return &publisher{recorder: r, every: publishEvery, live: map[*sampleSink]int{}, told: map[string]float64{}}
 }
 
 // register registers the metrics with k6, which has to happen in the init context.
 func (p *publisher) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
-		for _, f := range append(figures, lateness...) {
-			p.metrics[f.name] = registry.MustNewMetric(f.name, f.kind)
+		for _, m := range slices.Concat(published, publishedLateness) {
+			p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 		}
 	})
 }
 
-// outlet makes the sample sink of a virtual user's iteration. The metrics are the runner's: they carry the
+// sink makes the sample sink of a virtual user's iteration. The metrics are the runner's: they carry the
 // tags of the run, not those of a scenario.
-func (p *publisher) outlet(vu modules.VU) *outlet {
+func (p *publisher) sink(vu modules.VU) *sampleSink {
 	state := vu.State()
 	p.recorder.planIterations(plannedIterations(state.Options.Scenarios))
-	return &outlet{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
+	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
 // begun notes that a stream, or an attempt at one, keeps o open.
-func (p *publisher) begun(o *outlet) {
+func (p *publisher) begun(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[o]++
@@ -81,7 +82,7 @@ func (p *publisher) begun(o *outlet) {
 
 // ended notes that a stream or attempt is over. After the last one the metrics are published once more, and
 // the goroutine ends, until another stream begins.
-func (p *publisher) ended(o *outlet) {
+func (p *publisher) ended(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := len(p.live) == 1 && p.live[o] == 1
@@ -105,39 +106,39 @@ func (p *publisher) run(stop chan struct{}) {
 		case <-tick.C:
 		}
 		p.mu.Lock()
-		if p.stop == stop { // an outlet is open, and stays so while the lock is held
+		if p.stop == stop { // a sink is open, and stays so while the lock is held
 			p.publish()
 		}
 		p.mu.Unlock()
 	}
 }
 
-// publish sends all metrics to any open outlet. The caller holds the lock.
+// publish sends all metrics to any open sink. The caller holds the lock.
 func (p *publisher) publish() {
-	t := p.recorder.tally(p.before)
-	t.self = p.sampler.take()
-	p.before = t.all
-	list := figures
-	if t.recent != nil {
-		list = append(list[:len(list):len(list)], lateness...)
+	sums, all := p.recorder.progress()
+	s := snapshot{Progress: sums, planned: p.recorder.connections(), self: p.sampler.take()}
+	list := published
+	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {
+		s.recent, list = all.Since(p.before), slices.Concat(published, publishedLateness)
 	}
+	p.before = all
 	for o := range p.live {
-		if metrics.PushIfNotDone(o.ctx, o.samples, p.samplesOf(&t, list, o.tags)) {
+		if metrics.PushIfNotDone(o.ctx, o.samples, p.samplesOf(&s, list, o.tags)) {
 			return
 		}
 	}
 }
 
-func (p *publisher) samplesOf(t *tally, list []figure, tags *metrics.TagSet) metrics.Samples {
+func (p *publisher) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) metrics.Samples {
 	now := time.Now()
 	out := make(metrics.Samples, 0, len(list))
-	for _, f := range list {
-		value := f.of(t)
-		if f.kind == metrics.Counter { // k6 adds up the samples of a counter
-			value = max(value, p.told[f.name])
-			value, p.told[f.name] = value-p.told[f.name], value
+	for _, m := range list {
+		value := m.of(s)
+		if m.kind == metrics.Counter { // k6 adds up the samples of a counter
+			value = max(value, p.told[m.name])
+			value, p.told[m.name] = value-p.told[m.name], value
 		}
-		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[f.name], Tags: tags}, Time: now, Value: value})
+		out = append(out, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: p.metrics[m.name], Tags: tags}, Time: now, Value: value})
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func watchedVU(t *testing.T, r *recorder, room int) (*modulestest.Runtime, chan 
 	return rt, samples
 }
 
-func observer(t *testing.T, rt *modulestest.Runtime, id string) sse.Observer {
+func newStream(t *testing.T, rt *modulestest.Runtime, id string) sse.Observer {
 	t.Helper()
 	js(t, rt, `var l = new Ledger("`+id+`"); ""`)
 	o, ok := rt.VU.Runtime().Get("l").Export().(sse.Observer)
@@ -63,7 +63,7 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	r := newRecorder()
 	r.publisher.every = time.Hour
 	rt, samples := watchedVU(t, r, 100)
-	good, bad := observer(t, rt, "d-0"), observer(t, rt, "d-1")
+	good, bad := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
 	for _, o := range []sse.Observer{good, bad} {
 		o.Connecting(at)
@@ -75,7 +75,7 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	bad.Event(at.Add(45*time.Second), event("3", "0", ""))
 	bad.Event(at.Add(60*time.Second), event("4", "?", ""))
 	bad.Closed(at.Add(61*time.Second), gone) // nobody asked for it
-	good.(*jsLedger).ledger.AskedToEnd(33 * time.Second)
+	good.(*jsLedger).ledger.CloseRequested(33 * time.Second)
 	good.Closed(at.Add(33*time.Second), gone)
 
 	got := told(t, samples)
@@ -99,11 +99,11 @@ func TestCountersNeverFall(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, samples := watchedVU(t, r, 100)
-	o := r.publisher.outlet(rt.VU)
+	o := r.publisher.sink(rt.VU)
 	for _, received := range []uint64{5, 4, 7} {
-		v := &tally{}
-		v.sum.Received = received
-		o.samples <- r.publisher.samplesOf(v, figures, o.tags)
+		v := &snapshot{}
+		v.Received = received
+		o.samples <- r.publisher.samplesOf(v, published, o.tags)
 	}
 	require.InDelta(t, 7, told(t, samples)["soak_noops"], 0)
 }
@@ -112,7 +112,7 @@ func TestNothingIsToldWithoutStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, samples := watchedVU(t, r, 0) // whoever pushes waits for ever
-	o := observer(t, rt, "d-0")
+	o := newStream(t, rt, "d-0")
 	rt.CancelContext()
 	o.Connecting(r.start)
 	o.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
@@ -131,7 +131,7 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 		rt, samples := watchedVU(t, r, 1)
 		var all []sse.Observer
 		for _, id := range []string{"d-0", "d-1"} {
-			all = append(all, observer(t, rt, id))
+			all = append(all, newStream(t, rt, id))
 		}
 		read := make(chan int)
 		go func() {
@@ -156,13 +156,13 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 	}
 }
 
-// Where one virtual user ends before another, the figures go on by the one that is left.
+// Where one virtual user ends before another, the published go on by the one that is left.
 func TestFiguresGoOnByWhoeverIsLeft(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	first, _ := watchedVU(t, r, 100)
 	second, samples := watchedVU(t, r, 100)
-	a, b := observer(t, first, "d-0"), observer(t, second, "d-1")
+	a, b := newStream(t, first, "d-0"), newStream(t, second, "d-1")
 	a.Connecting(r.start)
 	b.Connecting(r.start)
 	a.Closed(r.start, gone)
@@ -184,7 +184,7 @@ func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	options := lib.Options{}
 	require.NoError(t, options.Scenarios.UnmarshalJSON([]byte(`{"s": {"executor": "per-vu-iterations", "vus": 5, "iterations": 3}}`)))
 	rt.VU.StateField.Options.Scenarios = options.Scenarios
-	r.publisher.outlet(rt.VU)
+	r.publisher.sink(rt.VU)
 	require.Equal(t, 15, r.connections())
 }
 
@@ -193,9 +193,9 @@ func TestFiguresAreNamedAsUsersFindThem(t *testing.T) {
 	text, err := os.ReadFile("../../load-tests/types/soak.d.ts")
 	require.NoError(t, err)
 	documented := string(text)
-	for _, f := range slices.Concat(figures, lateness) {
+	for _, f := range slices.Concat(published, publishedLateness) {
 		kind := strings.ToLower(f.kind.String())
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
 	}
-	require.Equal(t, len(figures)+len(lateness), strings.Count(documented, "| `soak_"))
+	require.Equal(t, len(published)+len(publishedLateness), strings.Count(documented, "| `soak_"))
 }

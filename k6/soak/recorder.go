@@ -211,14 +211,10 @@ func (r *recorder) fill(s *shard.Shard) {
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
 	s.Series = r.series[:len(r.series):len(r.series)]
-	s.Lateness, s.Connect, s.FirstNoop = shard.NewHistogram(), shard.NewHistogram(), shard.NewHistogram()
-	s.Lateness.Merge(r.lateness)
-	s.Connect.Merge(r.connect)
-	s.FirstNoop.Merge(r.firstNoop)
+	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {
 		l := *r.latency
-		l.Histogram = shard.NewHistogram()
-		l.Histogram.Merge(r.latency.Histogram)
+		l.Histogram = r.latency.Histogram.Copy()
 		s.Latency = &l
 	}
 	s.Connections = make([]ledger.Record, len(r.ledgers))
@@ -227,22 +223,14 @@ func (r *recorder) fill(s *shard.Shard) {
 	}
 }
 
-// moment is the lateness of all noops so far, and the ledgers.
-func (r *recorder) moment() (lateness *shard.Histogram, ledgers []*ledger.Ledger) {
+// progress sums up the present state, for the progress line and the metrics, and copies the lateness of all noops.
+func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	lateness = shard.NewHistogram()
-	lateness.Merge(r.lateness)
-	return lateness, r.ledgers
-}
-
-// progress sums up the present state for the progress line.
-func (r *recorder) progress() shard.Progress {
-	r.mu.Lock()
-	p, ledgers := shard.Progress{Open: r.open, Lateness: r.lateness.Pack()}, r.ledgers
+	p.Open, lateness = r.open, r.lateness.Copy()
+	ledgers := r.ledgers
 	r.mu.Unlock()
 	for _, l := range ledgers {
 		p.Count(l.Sums())
 	}
-	return p
+	return p, lateness
 }

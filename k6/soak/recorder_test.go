@@ -29,11 +29,11 @@ func planned(t *testing.T) *recorder {
 	return r
 }
 
-func newBook(t *testing.T, r *recorder, id string) *book {
+func newObserver(t *testing.T, r *recorder, id string) *observer {
 	t.Helper()
 	l, err := r.newLedger(id)
 	require.NoError(t, err)
-	return &book{ledger: l, recorder: r}
+	return &observer{ledger: l, recorder: r}
 }
 
 func event(id, data, comment string) *eventstream.Event {
@@ -49,7 +49,7 @@ func filled(r *recorder) *shard.Shard {
 func TestObserverCallsBecomeARecord(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
-	b := newBook(t, r, "d-0")
+	b := newObserver(t, r, "d-0")
 	at := r.start.Add(time.Second)
 	b.Connecting(at)
 	b.Opened(at.Add(3 * time.Millisecond))
@@ -68,7 +68,7 @@ func TestObserverCallsBecomeARecord(t *testing.T) {
 	named := event("8", "0", "")
 	named.Name = []byte("message")
 	b.Event(at.Add(15*time.Second), named)
-	b.ledger.AskedToEnd(r.instant(at.Add(16 * time.Second)))
+	b.ledger.CloseRequested(r.instant(at.Add(16 * time.Second)))
 	b.Closed(at.Add(16*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
 	s := filled(r)
 	require.Len(t, s.Connections, 1)
@@ -107,14 +107,14 @@ func TestHowAStreamEnds(t *testing.T) {
 		{sse.ReasonRefused, 0, time.Second, false, false, ledger.Connecting, "refused"},
 	} {
 		r := planned(t)
-		b := newBook(t, r, "d-0")
+		b := newObserver(t, r, "d-0")
 		at := r.start.Add(time.Second)
 		b.Connecting(at)
 		if c.opened {
 			b.Opened(at)
 		}
 		if c.asked {
-			b.ledger.AskedToEnd(r.instant(at.Add(time.Second)))
+			b.ledger.CloseRequested(r.instant(at.Add(time.Second)))
 		}
 		b.Closed(at.Add(2*time.Second), sse.Close{Reason: c.reason, Status: c.status, Retry: c.retry})
 		rec := filled(r).Connections[0]
@@ -131,7 +131,7 @@ func TestHowAStreamEnds(t *testing.T) {
 func TestBuckets(t *testing.T) {
 	t.Parallel()
 	r := planned(t)
-	b := newBook(t, r, "d-0")
+	b := newObserver(t, r, "d-0")
 	at := r.start
 	b.Connecting(at)
 	b.Opened(at)
@@ -156,12 +156,12 @@ func TestBuckets(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2*time.Second, h.Max())
 	require.EqualValues(t, 2, s.Lateness.Count(), "over all buckets, the open one too")
-	b2 := newBook(t, r, "d-1")
+	b2 := newObserver(t, r, "d-1")
 	b2.Connecting(at)
 	b2.Opened(at)
 	b2.Event(at.Add(35*time.Second), event("1", "0", ""))
 	require.EqualValues(t, 3, filled(r).Lateness.Count())
-	p := r.progress()
+	p, _ := r.progress()
 	require.Equal(t, []int{1, 2, 1}, []int{p.Open, p.Opened, p.Dropped})
 	require.EqualValues(t, 3, p.Received)
 }

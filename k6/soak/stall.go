@@ -1,8 +1,16 @@
 package soak
 
 import (
+	"bytes"
+	"math"
+	"os"
+	"runtime/metrics"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // probeEvery is how often the process checks whether it runs on time.
@@ -45,3 +53,143 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 
 // take is the longest stall since the last call.
 func (p *stallProbe) take() time.Duration { return time.Duration(p.longest.Swap(0)) }
+
+// keepWaits is how far back a request may have begun, in probes: ten minutes.
+const keepWaits = 6000
+
+// waits records for how long this process had to wait, probe by probe: how much of the time of an answer may
+// be due to the generator. Three things are measured, as none sees all: how late a timer fires, which
+// shows a busy machine; how long goroutines are ready but do not run, which shows a process with too little CPU;
+// and how long the kernel lets a thread wait for a core, also in the middle of its work.
+type waits struct {
+	mu      sync.Mutex
+	all     []wait // by time
+	longest time.Duration
+	from    time.Time
+	latency schedLatency
+	threads map[string]time.Duration // threadDelays before
+}
+
+type wait struct {
+	from, to time.Time
+	longest  time.Duration // of one waking
+	thread   time.Duration // of the thread that waited most, in all
+}
+
+// begin starts the first interval.
+func (w *waits) begin(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.from = now
+	w.latency.take()
+	w.takeThread()
+}
+
+// note ends an interval, after which this process woke up late by so much.
+func (w *waits) note(now time.Time, late time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := wait{from: w.from, to: now, longest: max(late, w.latency.take()), thread: min(w.takeThread(), now.Sub(w.from))}
+	if len(w.all) == keepWaits {
+		w.all = append(w.all[:0], w.all[keepWaits/2:]...)
+	}
+	w.all = append(w.all, i)
+	w.longest, w.from = max(w.longest, i.longest, i.thread), now
+}
+
+// sharers is how many processes may have to wait for one answer: the generator, and the service if it shares
+// the machine, which this process does not know.
+const sharers = 2
+
+// added is the most by which waits can have lengthened an answer that took from one instant to the other: the
+// longest delay of a wake-up for each time that this process had to wake up, or the waits of its thread,
+// whichever is more.
+func (w *waits) added(from, to time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var longest, thread time.Duration
+	if to.After(w.from) && !w.from.IsZero() { // the probe is due, or late itself
+		longest = max(time.Since(w.from)-probeEvery, 0)
+	}
+	for i := len(w.all) - 1; i >= 0 && !w.all[i].to.Before(from); i-- {
+		if !w.all[i].from.After(to) {
+			longest = max(longest, w.all[i].longest)
+			thread += w.all[i].thread
+		}
+	}
+	return max(shard.WakeUps*longest, sharers*thread)
+}
+
+// take is the longest wait since the last call, 0 if waits are not measured.
+func (w *waits) take() (longest time.Duration) {
+	if w == nil {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	longest, w.longest = w.longest, 0
+	return longest
+}
+
+// A schedLatency reads how long goroutines were ready to run before they ran.
+type schedLatency struct {
+	sample []metrics.Sample
+	counts []uint64
+}
+
+// take is the longest since the last call, as exact as the runtime's buckets. The runtime looks at every
+// eighth goroutine.
+func (l *schedLatency) take() (longest time.Duration) {
+	if l.sample == nil {
+		l.sample = []metrics.Sample{{Name: "/sched/latencies:seconds"}}
+	}
+	metrics.Read(l.sample)
+	if l.sample[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return 0
+	}
+	h := l.sample[0].Value.Float64Histogram()
+	if l.counts == nil {
+		l.counts = append(l.counts, h.Counts...)
+		return 0
+	}
+	for i, n := range h.Counts {
+		if n > l.counts[i] && !math.IsInf(h.Buckets[i], 0) {
+			longest = time.Duration(h.Buckets[i] * float64(time.Second))
+		}
+		l.counts[i] = n
+	}
+	return longest
+}
+
+// threadDelays is for how long each thread of this process was ready to run and waited for a core: the second
+// number of /proc/PID/task/TID/schedstat. There is none on other kernels.
+func threadDelays() map[string]time.Duration {
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return nil
+	}
+	delays := make(map[string]time.Duration, len(tasks))
+	for _, task := range tasks {
+		text, err := os.ReadFile("/proc/self/task/" + task.Name() + "/schedstat")
+		if err != nil {
+			continue // the thread has just ended
+		}
+		if fields := bytes.Fields(text); len(fields) == 3 {
+			ns, _ := strconv.ParseInt(string(fields[1]), 10, 64)
+			delays[task.Name()] = time.Duration(ns)
+		}
+	}
+	return delays
+}
+
+// takeThread is what the thread that waited most did so since the last call.
+func (w *waits) takeThread() (most time.Duration) {
+	now := threadDelays()
+	for thread, delay := range now {
+		if w.threads != nil {
+			most = max(most, delay-w.threads[thread])
+		}
+	}
+	w.threads = now
+	return most
+}

@@ -11,42 +11,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// scriptSuite is the argument of soak.suite.
-type scriptSuite struct {
-	Name       string            `js:"name"`
-	Profile    string            `js:"profile"`
-	SplitBy    []string          `js:"splitBy"`
-	Parameters map[string]string `js:"parameters"`
-	Stages     []scriptStage     `js:"stages"`
-}
-
-type scriptStage struct {
-	Name        string  `js:"name"`
-	Title       string  `js:"title"`
-	Kind        string  `js:"kind"`
-	Target      string  `js:"target"`
-	Start       float64 `js:"start"`
-	Seconds     float64 `js:"seconds"`
-	Rate        float64 `js:"rate"`
-	Concurrency int     `js:"concurrency"`
-	Requests    int     `js:"requests"`
-	MaxVUs      int     `js:"maxVUs"`
-}
-
 func (m *module) suite(v sobek.Value) {
 	rt := m.vu.Runtime()
 	if m.vu.State() != nil {
 		common.Throw(rt, errors.New("call soak.suite in the init context, outside of any function"))
 	}
-	var s scriptSuite
+	var s shard.Suite
 	if err := rt.ExportTo(v, &s); err != nil {
 		common.Throw(rt, fmt.Errorf("soak.suite: %w", err))
 	}
-	declared := shard.Suite{Name: s.Name, Profile: s.Profile, SplitBy: s.SplitBy, Parameters: s.Parameters}
-	for _, st := range s.Stages {
-		declared.Stages = append(declared.Stages, shard.Stage(st))
-	}
-	if err := m.recorder.setSuite(declared); err != nil {
+	if err := m.recorder.setSuite(s); err != nil {
 		common.Throw(rt, err)
 	}
 }

@@ -10,33 +10,33 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// A book passes what an EventSource observes to the ledger of one connection. Its methods are called by
+// An observer passes what an EventSource sees to the ledger of one connection. Its methods are called by
 // the goroutine that reads the stream; no JavaScript runs.
-type book struct {
+type observer struct {
 	ledger   *ledger.Ledger
 	recorder *recorder
-	outlet   *outlet // nil: no metrics are published
-	held     bool
+	sink     *sampleSink // nil: no metrics are published
+	open     bool
 	openedAt time.Time // until the first noop, then zero
 	other    string    // name of the last event that was no noop
 }
 
-var _ sse.Observer = (*book)(nil)
+var _ sse.Observer = (*observer)(nil)
 
-func (b *book) Connecting(at time.Time) {
-	b.ledger.Connecting(b.recorder.instant(at))
-	if b.outlet != nil {
-		b.recorder.publisher.begun(b.outlet)
+func (o *observer) Connecting(at time.Time) {
+	o.ledger.Connecting(o.recorder.instant(at))
+	if o.sink != nil {
+		o.recorder.publisher.begun(o.sink)
 	}
 }
 
-func (b *book) Opened(at time.Time) {
-	b.held, b.openedAt = true, at
-	b.recorder.opened(b.ledger.Opened(b.recorder.instant(at)))
+func (o *observer) Opened(at time.Time) {
+	o.open, o.openedAt = true, at
+	o.recorder.opened(o.ledger.Opened(o.recorder.instant(at)))
 }
 
-func (b *book) Event(at time.Time, e *eventstream.Event) {
-	instant := b.recorder.instant(at)
+func (o *observer) Event(at time.Time, e *eventstream.Event) {
+	instant := o.recorder.instant(at)
 	var number uint64
 	var otherID bool
 	if e.HasID {
@@ -44,31 +44,31 @@ func (b *book) Event(at time.Time, e *eventstream.Event) {
 		otherID = number == 0 && len(e.ID) > 0
 	}
 	if len(e.Name) > 0 && string(e.Name) != "message" {
-		b.ledger.Message(instant, number)
-		b.named(e.Name)
+		o.ledger.Message(instant, number)
+		o.named(e.Name)
 		return
 	}
 	n := ledger.Noop{At: instant, Number: number, OtherID: otherID, Intact: len(e.Data) == 1 && e.Data[0] == '0'}
 	if !n.Intact {
 		n.Data = excerpt(e.Data)
 	}
-	arrival := b.ledger.Noop(n)
+	arrival := o.ledger.Noop(n)
 	first := time.Duration(-1)
-	if !b.openedAt.IsZero() {
-		first, b.openedAt = at.Sub(b.openedAt), time.Time{}
+	if !o.openedAt.IsZero() {
+		first, o.openedAt = at.Sub(o.openedAt), time.Time{}
 	}
-	latency, ok := sinceSent(e.Comment, b.recorder.start.Add(at.Sub(b.recorder.start)))
-	b.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, ok)
+	latency, ok := sinceSent(e.Comment, o.recorder.start.Add(at.Sub(o.recorder.start)))
+	o.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, ok)
 }
 
 // named counts an event that is no noop.
 //
 //go:noinline // rare, and not to grow the stack of a reading goroutine
-func (b *book) named(name []byte) {
-	if string(name) != b.other {
-		b.other = b.recorder.eventName(name)
+func (o *observer) named(name []byte) {
+	if string(name) != o.other {
+		o.other = o.recorder.eventName(name)
 	}
-	b.ledger.Named(b.other)
+	o.ledger.Named(o.other)
 }
 
 // excerpt is what a finding shows of a corrupted noop.
@@ -76,20 +76,20 @@ func (b *book) named(name []byte) {
 //go:noinline
 func excerpt(data []byte) string { return string(data[:min(len(data), 64)]) }
 
-func (b *book) Closed(at time.Time, c sse.Close) {
+func (o *observer) Closed(at time.Time, c sse.Close) {
 	ended := c.Reason == sse.ReasonServer || c.Reason == sse.ReasonTruncated || c.Reason == sse.ReasonReset
-	if b.held {
-		b.held = false
-		b.recorder.closed()
+	if o.open {
+		o.open = false
+		o.recorder.closed()
 	}
 	reason := string(c.Reason)
 	if c.Reason == sse.ReasonStatus {
 		reason += " " + strconv.Itoa(c.Status)
 	}
-	b.ledger.Closed(b.recorder.instant(at), reason, ended, c.Retry >= 0)
-	b.ledger.Explain(explanation(c))
-	if b.outlet != nil {
-		b.recorder.publisher.ended(b.outlet)
+	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
+	o.ledger.Explain(explanation(c))
+	if o.sink != nil {
+		o.recorder.publisher.ended(o.sink)
 	}
 }
 

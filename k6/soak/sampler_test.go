@@ -10,24 +10,24 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-func TestPulse(t *testing.T) {
+func TestSecondsFollowEachOther(t *testing.T) {
 	t.Parallel()
 	s := newSampler()
 	if s.self == nil {
 		untested.Skip(t, "this system does not show processes")
 	}
-	var p pulse
+	var p secondSamples
 	start := time.UnixMicro(1_700_000_000_000_000)
 	for i, stall := range []time.Duration{9, 5 * time.Millisecond, 3 * time.Millisecond} {
-		p.beat(start.Add(time.Duration(i)*time.Second), s, stall, 4*time.Millisecond)
+		p.add(start.Add(time.Duration(i)*time.Second), s, stall, 4*time.Millisecond)
 	}
-	require.Len(t, p.seconds, 2, "the first beat only begins")
-	require.Equal(t, start.UnixMicro(), p.seconds[0].FromUS)
-	require.Equal(t, p.seconds[0].ToUS, p.seconds[1].FromUS, "they do not overlap, and leave no gap")
-	require.EqualValues(t, 5, p.seconds[0].StallMS)
-	require.EqualValues(t, 3, p.seconds[1].StallMS)
-	require.Equal(t, []int64{5, 4}, []int64{p.seconds[0].WaitMS, p.seconds[1].WaitMS})
-	require.GreaterOrEqual(t, p.seconds[1].CPUSeconds, 0.)
+	require.Len(t, p.list, 2, "the first call only begins")
+	require.Equal(t, start.UnixMicro(), p.list[0].FromUS)
+	require.Equal(t, p.list[0].ToUS, p.list[1].FromUS, "they do not overlap, and leave no gap")
+	require.EqualValues(t, 5, p.list[0].StallMS)
+	require.EqualValues(t, 3, p.list[1].StallMS)
+	require.Equal(t, []int64{5, 4}, []int64{p.list[0].WaitMS, p.list[1].WaitMS})
+	require.GreaterOrEqual(t, p.list[1].CPUSeconds, 0.)
 	require.Equal(t, 5*time.Millisecond, p.takeStall())
 	require.Zero(t, p.takeStall())
 }

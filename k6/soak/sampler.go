@@ -1,13 +1,10 @@
 package soak
 
 import (
-	"bytes"
 	"os"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
 	"time"
 
 	"github.com/shirou/gopsutil/v4/process"
@@ -17,12 +14,33 @@ import (
 
 // A sampler measures this process: a starved generator must not be read as a late server.
 type sampler struct {
-	self     *process.Process
-	at       time.Time
-	cpu      float64       // seconds, in all
-	runDelay time.Duration // in all
-	rssMax   uint64
-	gcSince  time.Time
+	self    *process.Process
+	at      time.Time
+	last    usage
+	rssMax  uint64
+	gcSince time.Time
+}
+
+// usage is what this process has taken in all.
+type usage struct {
+	cpu      float64 // seconds
+	runDelay time.Duration
+}
+
+// usage is not ok where the system does not show it.
+func (s *sampler) usage() (u usage, ok bool) {
+	if s.self == nil {
+		return u, false
+	}
+	times, err := s.self.Times()
+	if err != nil {
+		return u, false
+	}
+	u.cpu = times.User + times.System
+	for _, delay := range threadDelays() {
+		u.runDelay += delay
+	}
+	return u, true
 }
 
 type sample struct {
@@ -42,12 +60,8 @@ func newSampler() *sampler {
 		self = nil // no /proc: the figures stay 0, and reports say so
 	}
 	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
-	if self == nil {
-		return s
-	}
-	if t, err := self.Times(); err == nil {
-		s.cpu = t.User + t.System
-	}
+	u, _ := s.usage()
+	s.last.cpu = u.cpu
 	return s
 }
 
@@ -56,10 +70,6 @@ func (s *sampler) take() sample {
 	if s.self == nil {
 		return out
 	}
-	if delay := runDelay(); delay >= s.runDelay { // a thread that ended takes its share with it
-		out.runDelay = delay - s.runDelay
-		s.runDelay = delay
-	}
 	if n, err := s.self.NumFDs(); err == nil {
 		out.files = int(n)
 	}
@@ -67,10 +77,13 @@ func (s *sampler) take() sample {
 		out.rss = m.RSS
 		s.rssMax = max(s.rssMax, m.RSS)
 	}
-	if t, err := s.self.Times(); err == nil {
-		now, cpu := time.Now(), t.User+t.System
-		out.cpuPercent = cpuPercent(cpu-s.cpu, now.Sub(s.at))
-		s.at, s.cpu = now, cpu
+	if u, ok := s.usage(); ok {
+		now := time.Now()
+		out.cpuPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
+		s.at, s.last.cpu = now, u.cpu
+		if u.runDelay >= s.last.runDelay { // a thread that ended takes its share with it
+			out.runDelay, s.last.runDelay = u.runDelay-s.last.runDelay, u.runDelay
+		}
 	}
 	return out
 }
@@ -103,23 +116,34 @@ func (s *sampler) longestPause() (longest time.Duration) {
 	return longest
 }
 
-// runDelay is how long the threads of this process were ready to run and had to wait for a
-// core, in all: the second figure of /proc/PID/task/TID/schedstat. It is 0 on other kernels.
-func runDelay() (sum time.Duration) {
-	paths, err := filepath.Glob("/proc/self/task/*/schedstat")
-	if err != nil {
-		return 0
+// secondSamples are the samples of each second: CPU used, run-queue latency and stalls. Suites need
+// them beside the buckets of 5 s, because a stage may be over in seconds.
+type secondSamples struct {
+	at    time.Time
+	last  usage
+	stall time.Duration // longest since the last bucket of the series
+	list  []shard.Second
+}
+
+// add adds the sample since the last call. stall and wait are the longest ones in that time.
+func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration) {
+	l.stall = max(l.stall, stall)
+	u, ok := s.usage()
+	if !ok {
+		return
 	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			continue // the thread has just ended
-		}
-		if fields := bytes.Fields(text); len(fields) == 3 {
-			if ns, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
-				sum += time.Duration(ns)
-			}
-		}
+	if !l.at.IsZero() {
+		l.list = append(l.list, shard.Second{
+			FromUS: l.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: u.cpu - l.last.cpu,
+			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // a thread that ended takes its share with it
+			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(),
+		})
 	}
-	return sum
+	l.at, l.last = now, u
+}
+
+// takeStall is the longest stall since the last call.
+func (l *secondSamples) takeStall() (stall time.Duration) {
+	stall, l.stall = l.stall, 0
+	return stall
 }

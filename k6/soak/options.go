@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/executor"
 )
 
 // runnerIndex is the number of this runner, from 1: the variable RUNNER if it is set, else the position of
@@ -27,4 +28,18 @@ func runnerIndex(variable string, options lib.Options) (int, error) {
 		}
 	}
 	return 1, nil
+}
+
+// plannedIterations is how many iterations the scenarios plan over all runners, as far as
+// they plan a number.
+func plannedIterations(scenarios lib.ScenarioConfigs) (sum int64) {
+	for _, s := range scenarios {
+		switch c := s.(type) {
+		case executor.SharedIterationsConfig:
+			sum += c.Iterations.Int64
+		case executor.PerVUIterationsConfig:
+			sum += c.VUs.Int64 * c.Iterations.Int64
+		}
+	}
+	return sum
 }

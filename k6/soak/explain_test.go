@@ -15,9 +15,9 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-func testBook() *book {
+func testObserver() *observer {
 	r := newRecorder()
-	return &book{ledger: ledger.New("d-0", &ledger.Config{Interval: time.Second, Late: time.Second}), recorder: r}
+	return &observer{ledger: ledger.New("d-0", &ledger.Config{Interval: time.Second, Late: time.Second}), recorder: r}
 }
 
 func TestTheTextOfARefusalIsKept(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTheTextOfARefusalIsKept(t *testing.T) {
 		{sse.Close{Reason: sse.ReasonStatus, Status: 500, Err: errors.New("unexpected status 500 Internal Server Error: \x1b[31mred\r\n\ttext\xff")}, "status 500: [31mred text\uFFFD"},
 		{sse.Close{Reason: sse.ReasonIdle, Err: errors.New("no byte")}, "idle"},
 	} {
-		b := testBook()
+		b := testObserver()
 		c.end.Retry = -1
 		b.Connecting(time.Now())
 		b.Closed(time.Now(), c.end)
@@ -45,7 +45,7 @@ func TestTheTextOfARefusalIsKept(t *testing.T) {
 
 func TestEventsWithANameAreCounted(t *testing.T) {
 	t.Parallel()
-	b := testBook()
+	b := testObserver()
 	b.Connecting(time.Now())
 	b.Opened(time.Now())
 	for range 3 {

@@ -1,0 +1,61 @@
+package soak
+
+import (
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A snapshot is what this runner has seen so far, for metrics and dashboards: no verdict rests on it.
+type snapshot struct {
+	shard.Progress
+	planned int              // streams of the whole run, over all its runners
+	recent  *shard.Histogram // lateness since the snapshot before; nil: no noop came
+	self    sample
+}
+
+// A metric is one of k6, and how it follows from a snapshot; load-tests/types/soak.d.ts documents them.
+type metric struct {
+	name string
+	kind metrics.MetricType
+	of   func(*snapshot) float64
+}
+
+// published are the metrics of every snapshot.
+var published = append(noopMetrics(), []metric{
+	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
+	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},
+	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
+	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
+	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
+	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.rss) }},
+	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.cpuPercent }},
+}...)
+
+// noopMetrics are those of the counts of noops. A count that may go down again is a gauge: a late noop fills a
+// hole, or a noop turns out to be a copy.
+func noopMetrics() (out []metric) {
+	for i, n := range (ledger.Totals{}).Each() {
+		m := metric{"soak_noops_" + n.Name, metrics.Gauge, func(s *snapshot) float64 { return float64(s.Totals().Each()[i].Count) }}
+		switch n.Name {
+		case "received":
+			m.name, m.kind = "soak_noops", metrics.Counter
+		case "late":
+			m.kind = metrics.Counter
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// publishedLateness are the metrics that exist only if noops came.
+var publishedLateness = []metric{
+	{"soak_lateness_p50_seconds", metrics.Gauge, quantile(.5)},
+	{"soak_lateness_p99_seconds", metrics.Gauge, quantile(.99)},
+	{"soak_lateness_max_seconds", metrics.Gauge, func(s *snapshot) float64 { return s.recent.Max().Seconds() }},
+}
+
+func quantile(q float64) func(*snapshot) float64 {
+	return func(s *snapshot) float64 { return s.recent.Quantile(q).Seconds() }
+}
