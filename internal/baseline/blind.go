@@ -6,14 +6,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Figures of how long a message takes.
+// Metrics of how long a message takes.
 const (
 	latencyP50  = "latency p50"
 	latencyP99  = "latency p99"
 	latenessP99 = "lateness p99"
 )
 
-// blind says what may have changed between the runs without a figure that shows it: "nothing got worse"
+// blind says what may have changed between the runs without a metric that shows it: "nothing got worse"
 // is said of what was compared.
 func (c *Comparison) blind() (out []string) {
 	compared := func(name string) bool {

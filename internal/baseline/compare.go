@@ -10,10 +10,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Outcome is what became of a figure.
+// Outcome is what became of a metric.
 type Outcome string
 
-// A figure is Worse, and the comparison a regression, when the median got worse by more than
+// A metric is Worse, and the comparison a regression, when the median got worse by more than
 // the tolerance and by more than anybody would not care for, and more than chance explains.
 const (
 	Same   Outcome = "same"
@@ -23,9 +23,9 @@ const (
 	Unsure Outcome = "unsure"
 )
 
-// A Change is one figure in old and in new runs.
+// A Change is one metric in old and in new runs.
 type Change struct {
-	Figure
+	Metric
 	Old, New Summary
 	Difference
 	Outcome Outcome
@@ -45,7 +45,9 @@ type Comparison struct {
 	Tolerance float64 // share of the old median
 	Changes   []Change
 	Warnings  []string
-	Blind     []string // what may have changed without a figure that shows it
+	Blind     []string // what may have changed without a metric that shows it
+
+	saturated bool // a load generator was
 }
 
 // Least numbers of runs: two of them have a spread, a third one can be held against it.
@@ -65,13 +67,13 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	case !(tolerance >= 0):
 		return nil, fmt.Errorf("the tolerance is %v: it must be 0 or more", tolerance)
 	}
-	if err := errors.Join(distinct(all), samePlan(all)); err != nil {
+	if err := alike(all); err != nil {
 		return nil, err
 	}
 	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
 	c.warn(all)
 	was, is := columns(old), columns(now)
-	for _, f := range Figures(now[0].Verdict) {
+	for _, f := range Metrics(now[0].Verdict) {
 		if (f.Name == latencyP50 || f.Name == latencyP99) && !oneClock(all) {
 			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
 			continue
@@ -85,7 +87,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		if change.Outcome == Worse && f.Unit == "ms" && starved(all) {
+		if change.Outcome == Worse && f.Unit == "ms" && c.saturated {
 			change.Outcome = Unsure
 		}
 		c.Changes = append(c.Changes, change)
@@ -94,8 +96,8 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	return c, nil
 }
 
-// distinct refuses a run that is given twice: it would make a spread of nothing.
-func distinct(runs []Run) error {
+// alike refuses runs of several plans, and a run that is given twice: it would make a spread of nothing.
+func alike(runs []Run) error {
 	seen := map[string]string{}
 	for _, r := range runs {
 		key := fmt.Sprint(r.Verdict.TestID, r.Verdict.StartedUnix)
@@ -103,13 +105,16 @@ func distinct(runs []Run) error {
 			return fmt.Errorf("%s and %s are one and the same run", other, r.Dir)
 		}
 		seen[key] = r.Dir
+		if err := SamePlan(runs[0], r); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 func (c *Comparison) warn(all []Run) {
-	for _, r := range all[1:] {
-		if hosts, first := fmt.Sprint(r.machines()), fmt.Sprint(all[0].machines()); hosts != first {
+	for _, r := range all {
+		if hosts, first := r.machines(), all[0].machines(); hosts != first {
 			c.Warnings = append(c.Warnings, fmt.Sprintf("%s ran on %s, %s on %s: what differs may be the machines", all[0].Dir, first, r.Dir, hosts))
 			break
 		}
@@ -120,28 +125,24 @@ func (c *Comparison) warn(all []Run) {
 			dirs = append(dirs, r.Dir)
 		}
 	}
-	if len(dirs) > 0 {
+	if c.saturated = len(dirs) > 0; c.saturated {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the generator was starved in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
 	}
 }
 
-func starved(runs []Run) bool {
-	return slices.ContainsFunc(runs, func(r Run) bool { return r.Verdict.Generator.Starved })
-}
-
-// columns are the values of each figure, by run.
+// columns are the values of each metric, by run.
 func columns(runs []Run) map[string][]float64 {
 	out := map[string][]float64{}
 	for _, r := range runs {
-		for _, f := range Figures(r.Verdict) {
+		for _, f := range Metrics(r.Verdict) {
 			out[f.Name] = append(out[f.Name], f.Value)
 		}
 	}
 	return out
 }
 
-func changeOf(f Figure, old, now []float64, tolerance float64) (Change, error) {
-	c := Change{Figure: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
+func changeOf(f Metric, old, now []float64, tolerance float64) (Change, error) {
+	c := Change{Metric: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
 	if f.Fault && c.Old.Max == 0 { // no statistics: what must not be was not, and now is
 		if c.New.Max > 0 {
 			c.Outcome = Worse
@@ -153,7 +154,7 @@ func changeOf(f Figure, old, now []float64, tolerance float64) (Change, error) {
 		return c, err
 	}
 	moved := c.New.Median - c.Old.Median
-	if !c.Significant || math.Abs(moved) <= max(f.Least, tolerance*math.Abs(c.Old.Median)) {
+	if !c.Significant || math.Abs(moved) <= max(least[f.Unit], tolerance*math.Abs(c.Old.Median)) {
 		return c, nil
 	}
 	c.Outcome = Worse
@@ -163,7 +164,7 @@ func changeOf(f Figure, old, now []float64, tolerance float64) (Change, error) {
 	return c, nil
 }
 
-// Regressions are the figures that got worse.
+// Regressions are the metrics that got worse.
 func (c *Comparison) Regressions() (out []Change) {
 	for _, change := range c.Changes {
 		if change.Outcome == Worse {

@@ -1,6 +1,10 @@
+// Package baseline says what is normal for a plan: the median and the spread of several runs
+// of it, the band in which one more run should fall, and whether two sets of runs differ by
+// more than chance. A single run says nothing of that.
 package baseline
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -43,7 +47,7 @@ func Read(dir string) (Run, error) {
 		return r, fmt.Errorf("%s is no verdict: it holds no plan", path)
 	}
 	if r.Verdict.Verdict == verdict.Invalid {
-		return r, fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, first(r.Verdict.Reasons))
+		return r, fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
 	}
 	r.plan = whole.Plan
 	for _, changes := range []string{"testid", "run_id", "prefix", "end_timeout_s", "max_outage_s", "max_hidden"} { // with every run, or none of its figures
@@ -67,47 +71,54 @@ func ownTarget(dir string) bool {
 	return json.Unmarshal(b, &run) == nil && run.OneClock
 }
 
-func first(sentences []string) string {
-	if len(sentences) == 0 {
-		return "it does not say why"
+// Earlier are the runs in the folder out that passed, had the plan of run and started before it,
+// the latest first. What cannot be read is no run.
+func Earlier(out string, run Run) ([]Run, error) {
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return nil, err
 	}
-	return sentences[0]
+	var found []Run
+	for _, e := range entries {
+		if !e.IsDir() { // `latest` is a link to one of them
+			continue
+		}
+		r, err := Read(filepath.Join(out, e.Name()))
+		if err != nil || r.Verdict.Verdict != verdict.Pass || r.Verdict.StartedUnix >= run.Verdict.StartedUnix || SamePlan(r, run) != nil {
+			continue
+		}
+		found = append(found, r)
+	}
+	slices.SortFunc(found, func(a, b Run) int { return cmp.Compare(b.Verdict.StartedUnix, a.Verdict.StartedUnix) })
+	return found, nil
 }
 
-// samePlan names the first thing in which a run had another plan than the first of them.
-func samePlan(runs []Run) error {
-	want := runs[0]
-	for _, r := range runs[1:] {
-		keys := slices.Sorted(maps.Keys(want.plan))
-		for key := range r.plan {
-			if _, ok := want.plan[key]; !ok {
-				keys = append(keys, key)
-			}
-		}
-		for _, key := range keys {
-			if a, b := fmt.Sprint(want.plan[key]), fmt.Sprint(r.plan[key]); a != b {
-				return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", want.Dir, r.Dir, key, value(a), value(b))
-			}
+// SamePlan says in what two runs differ that has to be the same to compare them.
+func SamePlan(a, b Run) error {
+	all := maps.Clone(a.plan)
+	maps.Copy(all, b.plan)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if in, other := a.setting(key), b.setting(key); in != other {
+			return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", a.Dir, b.Dir, key, in, other)
 		}
 	}
 	return nil
 }
 
-func value(v string) string {
-	switch v {
-	case "<nil>":
+func (r Run) setting(key string) string {
+	value, ok := r.plan[key]
+	if !ok {
 		return "not there"
-	case "":
-		return "empty"
 	}
-	return v
+	return cmp.Or(fmt.Sprint(value), "empty")
 }
 
 // machines are the hosts on which the runners of a run were.
-func (r Run) machines() []string {
-	hosts := map[string]bool{}
+func (r Run) machines() string {
+	var hosts []string
 	for _, runner := range r.Verdict.Runners {
-		hosts[runner.Host] = true
+		hosts = append(hosts, runner.Host)
 	}
-	return slices.Sorted(maps.Keys(hosts))
+	slices.Sort(hosts)
+	return fmt.Sprint(slices.Compact(hosts))
 }

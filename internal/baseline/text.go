@@ -11,14 +11,13 @@ import (
 // Text writes the comparison for a terminal.
 func (c *Comparison) Text(w io.Writer) error {
 	worse := c.Regressions()
-	switch len(worse) {
-	case 0:
-		fmt.Fprintf(w, "NO REGRESSION  %s against %s\n", runs(len(c.New), "new"), runs(len(c.Old), "old"))
-	default:
-		fmt.Fprintf(w, "REGRESSION  %s against %s\n", runs(len(c.New), "new"), runs(len(c.Old), "old"))
-		for _, change := range worse {
-			fmt.Fprintf(w, "  - %s\n", change.sentence())
-		}
+	word := "REGRESSION"
+	if len(worse) == 0 {
+		word = "NO REGRESSION"
+	}
+	fmt.Fprintf(w, "%s  %s against %s\n", word, runs(len(c.New), "new"), runs(len(c.Old), "old"))
+	for _, change := range worse {
+		fmt.Fprintf(w, "  - %s\n", change.sentence())
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -49,7 +48,7 @@ func (c *Comparison) rule() string {
 	n, m := len(c.Old), len(c.New)
 	if p := LeastP(n, m); p > Alpha {
 		return fmt.Sprintf("%s outside of the band in which\n%.0f %% of further runs fall (Student's t over the old runs). A rank-sum test needs 4 runs against 4:\nof %d against %d no outcome can have p under %.2g. The first fault where there was none is always worse.",
-			worse, 100*Confidence, n, m, p)
+			worse, 100*(1-Alpha), n, m, p)
 	}
 	return fmt.Sprintf("%s p of at most %.2g in a two-sided\nrank-sum test (Mann-Whitney). The first fault where there was none is always worse.", worse, Alpha)
 }
@@ -64,16 +63,16 @@ func (c Change) sentence() string {
 
 func (c Change) significance() string {
 	switch {
-	case c.Method == RankSum:
+	case c.Fault && c.Old.Max == 0:
+		return "a fault"
+	case c.Band == nil:
 		return fmt.Sprintf("p = %.3f", c.P)
-	case c.Method == Prediction:
-		where := "in"
-		if c.Significant {
-			where = "outside"
-		}
-		return fmt.Sprintf("%s %s…%s", where, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
 	}
-	return "a fault"
+	where := "in"
+	if c.Significant {
+		where = "outside"
+	}
+	return fmt.Sprintf("%s %s…%s", where, c.number(max(c.Band.Low, 0)), c.number(c.Band.High))
 }
 
 func (c Change) number(v float64) string {

@@ -27,10 +27,10 @@ func (s *subject) comparison() Section {
 	judged, notes := s.judged()
 	t := Table{Columns: columns("", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
 	was := map[string]float64{}
-	for _, f := range baseline.Figures(b.Against.Verdict) {
+	for _, f := range baseline.Metrics(b.Against.Verdict) {
 		was[f.Name] = f.Value
 	}
-	for _, f := range baseline.Figures(s.v) {
+	for _, f := range baseline.Metrics(s.v) {
 		before, ok := was[f.Name]
 		if !ok {
 			continue
@@ -63,7 +63,7 @@ func (s *subject) judged() (c *baseline.Comparison, notes []string) {
 }
 
 // mark is the noise band of a figure and what became of it.
-func mark(c *baseline.Comparison, f baseline.Figure) Row {
+func mark(c *baseline.Comparison, f baseline.Metric) Row {
 	if c == nil {
 		return Row{{Text: "–"}, {}}
 	}
@@ -88,7 +88,7 @@ func mark(c *baseline.Comparison, f baseline.Figure) Row {
 	return Row{{Text: "–"}, {}}
 }
 
-func figure(f baseline.Figure, v float64) string {
+func figure(f baseline.Metric, v float64) string {
 	switch f.Unit {
 	case "ms":
 		if v < 0 {
