@@ -48,13 +48,10 @@ type Plan struct {
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
 // Check says in one sentence what is wrong with the plan, nil if nothing is. Of a suite's plan only what
-// suites have too is checked: its script states the rest.
+// every suite has is checked: its script states the rest.
 func (p *Plan) Check() error {
 	for _, s := range p.Settings() {
-		if p.Suite != "" && s.Suites == "" {
-			continue
-		}
-		if err := s.check(); err != nil {
+		if err := s.check(); err != nil && p.has(s) {
 			return err
 		}
 	}
@@ -68,6 +65,9 @@ func (p *Plan) Check() error {
 	}
 	return p.checkURL()
 }
+
+// has tells whether a setting is one of this kind of run.
+func (p *Plan) has(s Setting) bool { return p.Suite == "" || s.Suites != "" || s.Help == "" }
 
 // checkStreams is what the settings of a soak have to be to each other.
 func (p *Plan) checkStreams() error {
@@ -87,30 +87,22 @@ func (p *Plan) checkStreams() error {
 }
 
 func (p *Plan) checkURL() error {
-	if p.BackendURL == "" {
-		return nil
+	if _, err := NormalURLs("BACKEND_URL", p.BackendURL); err != nil {
+		return err
 	}
-	all := p.BackendURLs()
-	if len(all) > p.Runners {
-		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %d", len(all), p.Runners, len(all))
-	}
-	for _, one := range all {
-		if _, err := NormalURL("BACKEND_URL", one); err != nil {
-			return err
-		}
+	if n := len(p.BackendURLs()); n > p.Runners {
+		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %[1]d", n, p.Runners)
 	}
 	return nil
 }
 
-// BackendURLs are the services in their normal form; one that has none stays as it is, for Check.
+// BackendURLs are the services, in their normal form if the plan passes Check.
 func (p *Plan) BackendURLs() []string {
-	all := strings.Split(p.BackendURL, ",")
-	for i, one := range all {
-		if normal, err := NormalURL("BACKEND_URL", one); err == nil {
-			all[i] = normal
-		}
+	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
+	if err != nil {
+		normal = p.BackendURL
 	}
-	return all
+	return strings.Split(normal, ",")
 }
 
 // BackendOf is the service that this runner (from 1) soaks: each runner the next one of them.

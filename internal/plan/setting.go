@@ -183,7 +183,9 @@ func DefaultLocal() (l Local) {
 func (p Plan) Environment() map[string]string {
 	out := map[string]string{}
 	for _, s := range p.Settings() {
-		out[s.Name] = s.String()
+		if p.has(s) {
+			out[s.Name] = s.String()
+		}
 	}
 	return out
 }
