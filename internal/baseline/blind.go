@@ -3,6 +3,7 @@ package baseline
 import (
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -26,7 +27,8 @@ func (c *Comparison) blind() (out []string) {
 	case !compared(latencyP50) && compared(latenessP99):
 		out = append(out, alike+"no time of sending is compared, and lateness is how much longer a gap was than the interval")
 	}
-	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return r.Verdict.Suite == nil && r.Verdict.Resources.BackendRSSMax == 0 }) {
+	unknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
+	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), unknown) }) {
 		out = append(out, "what the service takes of memory and CPU: not every run has it")
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -25,7 +26,7 @@ const (
 
 // A Change is one metric in old and in new runs.
 type Change struct {
-	Metric
+	verdict.Metric
 	Old, New Summary
 	Difference
 	Outcome Outcome
@@ -73,7 +74,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	c := &Comparison{Old: old, New: now, Tolerance: tolerance}
 	c.warn(all)
 	was, is := columns(old), columns(now)
-	for _, f := range Metrics(now[0].Verdict) {
+	for _, f := range suite.Metrics(now[0].Verdict) {
 		if (f.Name == latencyP50 || f.Name == latencyP99) && !oneClock(all) {
 			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
 			continue
@@ -121,7 +122,7 @@ func (c *Comparison) warn(all []Run) {
 	}
 	var dirs []string
 	for _, r := range all {
-		if r.Verdict.Generator.Starved {
+		if r.Verdict.Generator.Saturated {
 			dirs = append(dirs, r.Dir)
 		}
 	}
@@ -134,14 +135,14 @@ func (c *Comparison) warn(all []Run) {
 func columns(runs []Run) map[string][]float64 {
 	out := map[string][]float64{}
 	for _, r := range runs {
-		for _, f := range Metrics(r.Verdict) {
+		for _, f := range suite.Metrics(r.Verdict) {
 			out[f.Name] = append(out[f.Name], f.Value)
 		}
 	}
 	return out
 }
 
-func changeOf(f Metric, old, now []float64, tolerance float64) (Change, error) {
+func changeOf(f verdict.Metric, old, now []float64, tolerance float64) (Change, error) {
 	c := Change{Metric: f, Old: Summarize(old), New: Summarize(now), Outcome: Same}
 	if f.Fault && c.Old.Max == 0 { // no statistics: what must not be was not, and now is
 		if c.New.Max > 0 {

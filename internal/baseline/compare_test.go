@@ -18,7 +18,7 @@ import (
 func folder(t *testing.T, n int, edit func(*verdict.Verdict)) string {
 	t.Helper()
 	v := &verdict.Verdict{Schema: 1, TestID: fmt.Sprint("run-", n), Verdict: verdict.Pass, StartedUnix: float64(n)}
-	v.Plan.Plan = plan.Default()
+	v.Plan = plan.Default()
 	v.Plan.BackendURL, v.Plan.Prefix, v.Plan.TestID = fmt.Sprintf("http://127.0.0.1:%d", 4000+n), fmt.Sprint("p", n), v.TestID
 	wobble := float64(n%4) / 10
 	v.LatenessMS = verdict.Quantiles{P50: 2 + wobble/10, P99: 20 + wobble}
@@ -79,9 +79,9 @@ func TestCompare(t *testing.T) {
 		{"a single noop missed", 2, 1, func(v *verdict.Verdict) { v.Noops.Missed = 1 }, verdict.Fail, "noops missed: up to 1, where no old run had any"},
 		{"a failed run", 3, 3, func(v *verdict.Verdict) { v.Verdict = verdict.Fail }, verdict.Fail, "failed verdict"},
 		{"a starved generator's times accuse nobody", 3, 1, func(v *verdict.Verdict) {
-			v.Generator.Starved, v.LatenessMS.P99 = true, 60
+			v.Generator.Saturated, v.LatenessMS.P99 = true, 60
 		}, verdict.Pass, "unsure"},
-		{"but its losses do", 3, 1, func(v *verdict.Verdict) { v.Generator.Starved, v.Noops.Missed = true, 1 }, verdict.Fail, "noops missed"},
+		{"but its losses do", 3, 1, func(v *verdict.Verdict) { v.Generator.Saturated, v.Noops.Missed = true, 1 }, verdict.Fail, "noops missed"},
 		{"another machine is said", 3, 1, func(v *verdict.Verdict) { v.Runners[0].Host = "b" }, verdict.Pass, "ran on [a]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

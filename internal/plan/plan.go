@@ -29,7 +29,7 @@ const DefaultMaxOutage = 30 * time.Second
 type Plan struct {
 	TestID           string  `json:"testid"`
 	RunID            string  `json:"run_id,omitempty"` // drawn by `soak run` for each run; "": k6 alone
-	Suite            string  `json:"suite,omitempty"`  // "": the soak. Another one says itself what it does
+	Suite            string  `json:"suite,omitempty"`  // as internal/suite names it; its script states the rest
 	Connections      int     `json:"connections"`
 	Seconds          int     `json:"seconds"` // of the whole run; a stream is held DisconnectLead less
 	NoopInterval     float64 `json:"noop_interval_s"`
@@ -47,27 +47,28 @@ type Plan struct {
 
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
-// Check says in one sentence what is wrong with the plan, nil if nothing is. Of a suite's plan only what
-// every suite has is checked: its script states the rest.
+// Check says in one sentence what is wrong with the plan, nil if nothing is.
 func (p *Plan) Check() error {
-	for _, s := range p.Settings() {
-		if err := s.check(); err != nil && p.has(s) {
+	if err := p.check(p.Settings()); err != nil {
+		return err
+	}
+	return p.checkStreams()
+}
+
+// CheckDeclared is Check for a plan of which the script states the rest: only what every run has is checked.
+func (p *Plan) CheckDeclared() error { return p.check(OfSuites(p.Settings())) }
+
+func (p *Plan) check(settings []Setting) error {
+	for _, s := range settings {
+		if err := s.check(); err != nil {
 			return err
 		}
 	}
 	if !idPart.MatchString(p.TestID) || p.TestID == "." || p.TestID == ".." {
 		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
 	}
-	if p.Suite == "" {
-		if err := p.checkStreams(); err != nil {
-			return err
-		}
-	}
 	return p.checkURL()
 }
-
-// has tells whether a setting is one of this kind of run.
-func (p *Plan) has(s Setting) bool { return p.Suite == "" || s.Suites != "" || s.Help == "" }
 
 // checkStreams is what the settings of a soak have to be to each other.
 func (p *Plan) checkStreams() error {
@@ -87,22 +88,30 @@ func (p *Plan) checkStreams() error {
 }
 
 func (p *Plan) checkURL() error {
-	if _, err := NormalURLs("BACKEND_URL", p.BackendURL); err != nil {
-		return err
+	if p.BackendURL == "" {
+		return nil
 	}
-	if n := len(p.BackendURLs()); n > p.Runners {
-		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %[1]d", n, p.Runners)
+	all := p.BackendURLs()
+	if len(all) > p.Runners {
+		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %d", len(all), p.Runners, len(all))
+	}
+	for _, one := range all {
+		if _, err := NormalURL("BACKEND_URL", one); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// BackendURLs are the services, in their normal form if the plan passes Check.
+// BackendURLs are the services in their normal form; one that has none stays as it is, for Check.
 func (p *Plan) BackendURLs() []string {
-	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
-	if err != nil {
-		normal = p.BackendURL
+	all := strings.Split(p.BackendURL, ",")
+	for i, one := range all {
+		if normal, err := NormalURL("BACKEND_URL", one); err == nil {
+			all[i] = normal
+		}
 	}
-	return strings.Split(normal, ",")
+	return all
 }
 
 // BackendOf is the service that this runner (from 1) soaks: each runner the next one of them.

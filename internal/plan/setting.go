@@ -26,7 +26,7 @@ type Setting struct {
 	Help   string // of the flag; "": there is none, `soak run` chooses the value
 	Suites string // help of the flag that every suite has of it; "": suites have none, and their plan leaves it open
 	Script string // property that a script states (k6/x/soak), with a question mark if it may be left out
-	States string // what it is for scripts; "": as Help says
+	States string // what only scripts need to know of it
 	Doc    string // page with more
 	Holds  Scope
 }
@@ -169,7 +169,6 @@ func OfSuites(settings []Setting) (out []Setting) {
 // Default is the original test: 1200 connections for an hour, one noop every 15 s.
 func Default() (p Plan) {
 	reset(p.Settings())
-	p.ConnectionsPerVU = 1
 	return p
 }
 
@@ -183,9 +182,7 @@ func DefaultLocal() (l Local) {
 func (p Plan) Environment() map[string]string {
 	out := map[string]string{}
 	for _, s := range p.Settings() {
-		if p.has(s) {
-			out[s.Name] = s.String()
-		}
+		out[s.Name] = s.String()
 	}
 	return out
 }

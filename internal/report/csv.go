@@ -15,7 +15,7 @@ import (
 )
 
 // Connections writes a row for each connection, with all its findings.
-func Connections(w io.Writer, m *shard.Merged) error {
+func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
 	head := []string{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
 	for _, n := range (ledger.Totals{}).Each() {
@@ -24,7 +24,7 @@ func Connections(w io.Writer, m *shard.Merged) error {
 	_ = out.Write(append(head, // csv.Writer keeps its error for Error
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
 	))
-	for _, c := range m.Connections {
+	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
 		for _, f := range c.Findings {
@@ -61,7 +61,7 @@ func cell(text string) string {
 }
 
 // outages lists when a client was cut off and for how long.
-func outages(c shard.Connection, r shard.Runner) string {
+func outages(c *shard.Connection, r shard.Runner) string {
 	var out []string
 	for _, o := range c.Outages {
 		out = append(out, fmt.Sprintf("%s for %s", r.At(o.From).UTC().Format("15:04:05.000"), (o.To-o.From).Round(time.Millisecond)))
@@ -73,7 +73,7 @@ func outages(c shard.Connection, r shard.Runner) string {
 }
 
 // refusals lists the attempts that failed by reason.
-func refusals(c shard.Connection) string {
+func refusals(c *shard.Connection) string {
 	var out []string
 	for _, f := range c.Refusals {
 		out = append(out, fmt.Sprintf("%s: %d", f.Reason, f.Count))

@@ -14,9 +14,10 @@ import (
 var markdown string
 
 var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
-	"bytes": bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark, "title": title,
+	"bytes": bytes, "escape": escaper.Replace, "facts": facts,
 	"list": func(all ...string) []string { return all },
 	"seal": func(o verdict.Outcome) string { return seal[o] },
+	"sign": func(c verdict.Criterion) string { return signs[mark(c)] },
 	"numeric": func(t verdict.Table) (out []bool) {
 		for i := range t.Columns {
 			out = append(out, t.Numeric(i))
@@ -24,16 +25,19 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 		return out
 	},
 	"tables": func(v *verdict.Verdict) []verdict.Table {
-		if v.Suite == nil {
-			return v.Tables
+		if v.Layout.Declared {
+			return append(slices.Clone(v.Tables), runnerTable(v))
 		}
-		return append(slices.Clone(v.Tables), runnerTable(v))
+		return v.Tables
 	},
 	"thousands": thousands[uint64], "times": thousands[int64],
 }).Parse(markdown))
 
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.
 func Markdown(w io.Writer, v *verdict.Verdict) error { return page.Execute(w, v) }
+
+// signs are the marks of criteria as GitHub shows them.
+var signs = map[string]string{"ok": "✓", "XX": "✗", "??": "?", "!!": "!"}
 
 // seal is what a reader of a pull request sees from afar.
 var seal = map[verdict.Outcome]string{verdict.Pass: "✅", verdict.Fail: "❌", verdict.Invalid: "⚠️"}

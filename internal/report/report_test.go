@@ -18,6 +18,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -87,12 +88,15 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	for _, c := range m.Connections {
 		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}
 	}
-	v := verdict.Judge(m, server, verdict.Facts{
-		OneClock:  true,
-		Resources: verdict.Resources{BackendRSSMax: 21 << 20, BackendCPUAverage: 4.25, NginxRSSMax: 8 << 20},
-		Failures:  []string{"the backend died at 22:20:00 UTC (signal: killed) and was restarted"},
-		Warnings:  []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
+	v, err := suite.Judge(&verdict.Evidence{
+		Rounds: []*shard.Merged{m}, Server: server, OneHost: true,
+		Failures: []string{"the backend died at 22:20:00 UTC (signal: killed) and was restarted"},
+		Warnings: []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
 	})
+	if err != nil {
+		panic(err)
+	}
+	v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage, v.Resources.NginxRSSMax = 21<<20, 4.25, 8<<20
 	return m, v, samples
 }
 
@@ -114,9 +118,9 @@ func TestMarkdown(t *testing.T) {
 
 func TestConnections(t *testing.T) {
 	t.Parallel()
-	m, _, _ := handmade()
+	m, v, _ := handmade()
 	var b strings.Builder
-	require.NoError(t, Connections(&b, m))
+	require.NoError(t, Connections(&b, m, v))
 	golden(t, "connections.csv", []byte(b.String()))
 }
 
@@ -193,12 +197,12 @@ func TestTextKeepsToEightyColumns(t *testing.T) {
 func TestNoCellIsAFormula(t *testing.T) {
 	t.Parallel()
 	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"} {
-		m, _, _ := handmade()
+		m, v, _ := handmade()
 		m.Connections[0].ID, m.Connections[0].Reason, m.Connections[0].State = evil, evil, ledger.State(evil)
 		m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
 		m.Connections[0].Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
 		var b strings.Builder
-		require.NoError(t, Connections(&b, m))
+		require.NoError(t, Connections(&b, m, v))
 		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
 		require.NoError(t, err)
 		for _, cell := range rows[1] {
@@ -222,7 +226,7 @@ func TestAFullDiskIsSaid(t *testing.T) {
 	for name, write := range map[string]func(io.Writer) error{
 		"text":        func(w io.Writer) error { return Text(w, v) },
 		"markdown":    func(w io.Writer) error { return Markdown(w, v) },
-		"connections": func(w io.Writer) error { return Connections(w, m) },
+		"connections": func(w io.Writer) error { return Connections(w, m, v) },
 		"series":      func(w io.Writer) error { return Series(w, m, samples) },
 	} {
 		for _, room := range []int{0, 100, 300} {

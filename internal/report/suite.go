@@ -8,16 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// title is what a run is called: a soak, or the suite's name.
-func title(v *verdict.Verdict) string {
-	if v.Suite == nil {
-		return "Soak"
-	}
-	return strings.ToUpper(v.Suite.Name[:1]) + v.Suite.Name[1:]
-}
-
-// suiteFacts are the figures of a suite: what ran, what it found, and when.
-func suiteFacts(v *verdict.Verdict) [][2]string {
+// declaredFacts are the facts of a run whose script declared what it does: what ran, what it found, and when.
+func declaredFacts(v *verdict.Verdict) [][2]string {
 	rows := [][2]string{
 		{"suite", fmt.Sprintf("%s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, Count(len(v.Suite.Stages), "stage"), Count(v.Plan.Runners, "runner"))},
 		{"target", v.Suite.BackendURL},

@@ -60,7 +60,7 @@ func criteria(out *printer, all []verdict.Criterion) {
 	}
 	row("", "criterion", "limit", "actual")
 	for _, c := range all {
-		first := plainMarks[Mark(c)]
+		first := mark(c)
 		names, limits, actuals := fold(c.Name, nameWidth, true), fold(c.Limit, limitWidth, true), fold(c.Actual, textWidth-name-limitWidth-8, true)
 		for len(names)+len(limits)+len(actuals) > 0 {
 			row(first, pop(&names), pop(&limits), pop(&actuals))
@@ -69,26 +69,22 @@ func criteria(out *printer, all []verdict.Criterion) {
 	}
 }
 
-// Mark is how a criterion came out: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning.
-func Mark(c verdict.Criterion) string {
+func mark(c verdict.Criterion) string {
 	switch {
 	case c.Pass:
-		return "✓"
+		return "ok"
 	case c.Advisory:
-		return "!"
+		return "!!"
 	case c.Invalid:
-		return "?"
+		return "??"
 	}
-	return "✗"
+	return "XX"
 }
-
-// plainMarks are the marks for a terminal, which may know no others.
-var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!"}
 
 // facts are the figures of a run in the order in which people ask for them.
 func facts(v *verdict.Verdict) [][2]string {
-	if v.Suite != nil {
-		return suiteFacts(v)
+	if v.Layout.Declared {
+		return declaredFacts(v)
 	}
 	p, c, n := v.Plan, v.Connections, v.Noops
 	var faults []string
@@ -129,7 +125,7 @@ func facts(v *verdict.Verdict) [][2]string {
 		}
 		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", thousands(v.Server.Sent), agrees)})
 	} else {
-		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by the " + v.Evidence.Basis()})
+		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by the " + v.Evidence.Client()})
 	}
 	r := v.Resources
 	if r.BackendRSSMax > 0 {

@@ -137,18 +137,21 @@ func (d Dir) testID(folder string) (string, error) {
 		if err != nil {
 			continue
 		}
-		p := s.Plan
-		p.TestID = s.Runner.TestID // it becomes the name of a folder
-		if err := p.Check(); err != nil {
-			return "", fmt.Errorf("its shards are of no soak: %w", err)
+		if err := nameable(s.Runner.TestID); err != nil {
+			return "", err
 		}
-		return cmp.Or(p.TestID, "soak"), nil
+		return cmp.Or(s.Runner.TestID, "soak"), nil
 	}
-	p := plan.Plan{Suite: "any", TestID: folder, Runners: 1}
-	if p.Check() != nil {
+	if nameable(folder) != nil {
 		return "soak", nil //nolint:nilerr // a folder whose name cannot be that of a run
 	}
 	return folder, nil
+}
+
+// nameable says that a folder may have the name of a run.
+func nameable(testID string) error {
+	p := plan.Plan{TestID: testID, Runners: 1}
+	return p.CheckDeclared()
 }
 
 // moveTo moves everything into the folder to. Its shards are replaced as a whole: one that an

@@ -16,6 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -33,22 +34,15 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	if merged.Plan.Suite != "" {
-		return d.judgeSuite(merged, problems, run)
-	}
-	server, err := d.serverLedger(merged)
+	e, err := d.evidence(merged, run)
 	if err != nil {
-		problems = append(problems, err.Error())
+		return nil, nil, err
 	}
-	samples, err := resources.Read(d.Path(ResourcesFile))
+	e.Problems = append(problems, e.Problems...)
+	v, err := suite.Judge(e)
 	if err != nil {
-		run.Warnings = append(run.Warnings, err.Error())
+		return nil, nil, fmt.Errorf("%s: %w", d, err)
 	}
-	sum := resources.Summarize(samples)
-	v := verdict.Judge(merged, server, verdict.Facts{
-		OneClock: run.OneClock, Problems: append(problems, run.Problems...), Failures: run.Failures, Warnings: run.Warnings,
-		Resources: verdict.Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax},
-	})
 	if v.TestID == "" { // of k6 alone, without TESTID
 		v.TestID = d.name()
 	}
@@ -118,9 +112,11 @@ func (d Dir) merge(known *plan.Plan, problems ...string) (m *shard.Merged, all [
 	case first == nil: // there was a run, and that is all there is to say
 		p = plan.Default()
 		p.Connections, p.Runners = 0, max(len(paths), 1)
-	case first.Suite != nil:
-		p = plan.Plan{Suite: first.Suite.Name, TestID: first.Runner.TestID, Runners: len(paths)}
 	default:
+		declared, ok := suite.Declared(first, len(paths))
+		if ok {
+			return merger.Merged(declared), problems, nil
+		}
 		if err := first.Plan.Check(); err != nil {
 			return nil, nil, fmt.Errorf("the shards in %s are of no soak: %w", d, err)
 		}
@@ -169,12 +165,21 @@ func shardsOf(paths []string) iter.Seq[readShard] {
 func (d Dir) plan() (p plan.Plan, written bool, err error) {
 	there, err := d.readJSON(PlanFile, &p)
 	if err == nil && there {
-		err = p.Check()
+		err = checkPlan(p)
 	}
 	if err != nil {
 		return p, false, fmt.Errorf("%s does not say what was planned: %w", PlanFile, err)
 	}
 	return p, there, nil
+}
+
+// checkPlan checks a plan of any suite.
+func checkPlan(p plan.Plan) error {
+	kind, err := suite.Of(p)
+	if err != nil {
+		return err
+	}
+	return kind.Check(p)
 }
 
 // Report writes verdict.json and every report beside it. against is a run of the same plan to
@@ -188,7 +193,7 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 		d.WriteJSON(VerdictFile, v),
 		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
 		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
-		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m) }),
+		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m, v) }),
 		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
 	)
 	if err != nil {

@@ -27,61 +27,54 @@ func (d Dir) Round(n int) (Dir, error) {
 	return round, d.need(0, filepath.Base(string(round)))
 }
 
-// SuiteRun is what the runners of a suite left in all rounds so far.
+// SuiteRun is the evidence of all rounds so far.
 func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 	first, problems, err := d.merge(nil)
 	if err != nil {
 		return nil, err
 	}
 	first.Problems = append(first.Problems, problems...)
-	return d.withRounds(first, run)
+	e, err := d.evidence(first, run)
+	return (*suite.Run)(e), err
 }
 
-// withRounds adds the further rounds to the first.
-func (d Dir) withRounds(first *shard.Merged, run Run) (*suite.Run, error) {
-	out := &suite.Run{Rounds: []*shard.Merged{first}, Failures: run.Failures, Cores: run.Machine.Cores, OneHost: run.OneClock}
-	var err error
-	if out.Samples, err = resources.Read(d.Path(ResourcesFile)); err != nil {
-		first.Problems = append(first.Problems, err.Error())
+// evidence is what the verdict rests on, beside the sum of the shards. What cannot be read is a problem.
+func (d Dir) evidence(merged *shard.Merged, run Run) (*verdict.Evidence, error) {
+	kind, err := suite.Of(merged.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d, err)
 	}
-	if out.Server, err = verdict.ReadServerLedger(d.Path(LedgerFile)); err != nil {
-		first.Problems = append(first.Problems, err.Error())
+	e := &verdict.Evidence{
+		Rounds: []*shard.Merged{merged}, Cores: run.Machine.Cores, OneHost: run.OneClock,
+		Failures: run.Failures, Warnings: run.Warnings,
 	}
+	if e.Server, err = d.serverLedger(merged); err != nil {
+		e.Problems = append(e.Problems, err.Error())
+	}
+	e.Samples, err = resources.Read(d.Path(ResourcesFile))
+	switch {
+	case err != nil && kind.Optional:
+		e.Warnings = append(e.Warnings, err.Error())
+	case err != nil:
+		e.Problems = append(e.Problems, err.Error())
+	}
+	e.Problems = append(e.Problems, run.Problems...)
 	rounds, err := filepath.Glob(d.Path(roundPrefix + "*"))
 	if err != nil {
 		return nil, err
 	}
 	slices.Sort(rounds)
-	for _, dir := range rounds {
-		m, problems, err := Dir(dir).merge(&first.Plan)
+	open := merged.Plan
+	open.Connections = 0 // what the scripts of a round hold, they state themselves
+	for i, dir := range rounds {
+		m, problems, err := Dir(dir).merge(&open)
 		if err != nil {
 			return nil, err
 		}
-		m.Problems = append(m.Problems, problems...)
-		out.Rounds = append(out.Rounds, m)
-	}
-	return out, nil
-}
-
-func (d Dir) judgeSuite(merged *shard.Merged, problems []string, run Run) (*verdict.Verdict, *shard.Merged, error) {
-	kind, err := suite.Of(merged.Plan)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", d, err)
-	}
-	r, err := d.withRounds(merged, run)
-	if err != nil {
-		return nil, nil, err
-	}
-	problems = append(problems, run.Problems...)
-	for i, m := range r.Rounds[1:] {
-		for _, problem := range m.Problems {
-			problems = append(problems, fmt.Sprintf("round %d: %s", i+2, problem))
+		for _, problem := range append(m.Problems, problems...) {
+			e.Problems = append(e.Problems, fmt.Sprintf("round %d: %s", i+2, problem))
 		}
+		e.Rounds = append(e.Rounds, m)
 	}
-	sum := resources.Summarize(r.Samples)
-	v := verdict.JudgeSuite(merged, verdict.Facts{
-		OneClock: run.OneClock, Problems: problems, Failures: run.Failures, Warnings: run.Warnings,
-		Resources: verdict.Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax},
-	}, kind.Assess(r))
-	return v, merged, nil
+	return e, nil
 }

@@ -14,7 +14,7 @@ import (
 type Merged struct {
 	Plan        plan.Plan
 	Groups      []Group  // of runners with one plan; several where laptops merge
-	Suite       *Suite   // nil of a soak
+	Suite       *Suite   // what the scripts declare; nil where they declare nothing
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -62,9 +62,9 @@ type Merger struct {
 
 // A part is what a runner understood of what it had to do.
 type part struct {
-	plan    plan.Plan
-	suite   *Suite
-	crowded bool // more combinations of tags than it kept apart
+	plan     plan.Plan
+	declared *Suite // nil where the script declares nothing
+	crowded  bool   // more combinations of tags than it kept apart
 }
 
 // Add adds a shard, which may be forgotten then. The order does not matter but for the one in
@@ -113,22 +113,22 @@ func (w words) one(text string) string {
 	return text
 }
 
-// Merged is the sum of all that was added, held against the plan. Nothing may be added after.
+// Merged is the sum of all that was added, held against the plan. A plan without connections leaves it to the scripts
+// to declare what they do, streams among it. Nothing may be added after.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p
 	g.sort(func(a, b int) int { return cmp.Compare(m.Runners[a].Index, m.Runners[b].Index) })
 	m.Groups = []Group{{Plan: p, Runners: len(m.Runners), declared: p.Runners}}
 	m.checkRunners(g.parts)
-	if p.Suite != "" {
-		m.checkSuite(g.parts)
-	}
-	g.finish()
-	if p.Suite == "" {
+	if m.Plan.Connections > 0 {
+		g.finish()
 		m.Problems = append(m.Problems, m.CheckConnections()...)
-	} else {
-		m.adoptPlan(g.parts)
+		return m
 	}
+	m.checkDeclared(g.parts)
+	g.finish()
+	m.adoptPlan(g.parts)
 	return m
 }
 

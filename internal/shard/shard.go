@@ -22,7 +22,7 @@ type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`
 	Plan        plan.Plan       `json:"plan"`            // as the script understood it
-	Suite       *Suite          `json:"suite,omitempty"` // nil of a soak
+	Suite       *Suite          `json:"suite,omitempty"` // what the script declares; nil where it declares nothing
 	Connect     *Histogram      `json:"connect"`
 	FirstNoop   *Histogram      `json:"first_noop"` // headers to the first noop
 	Lateness    *Histogram      `json:"lateness"`   // gap − interval

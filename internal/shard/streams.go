@@ -2,8 +2,7 @@ package shard
 
 import "github.com/sse-soak/sse-soak/internal/plan"
 
-// adoptPlan takes over what the scripts of a suite planned for their streams: unlike the soak's
-// that is not known before they are loaded. All runners have to have planned the same.
+// adoptPlan takes over what the scripts planned for their streams, which is not known before they are loaded. All runners have to have planned the same.
 func (m *Merged) adoptPlan(parts []part) {
 	for i, p := range parts {
 		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {

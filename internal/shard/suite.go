@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"maps"
 	"reflect"
 	"slices"
@@ -23,7 +24,7 @@ const (
 	Other           = "(other)"             // value of the first tag where a script made too many combinations
 )
 
-// A Suite is what a script of another kind than the soak declares of itself: what it does, in
+// A Suite is what a script declares of itself, where the plan does not say it: what it does, in
 // which stages, and by which tags its metrics are kept apart. All runners declare the same. The tag js is the
 // name in a script.
 type Suite struct {
@@ -69,24 +70,23 @@ func (s *Suite) Stage(name string) (Stage, bool) {
 }
 
 func partOf(s *Shard) part {
-	return part{s.Plan, s.Suite, s.Suite != nil && slices.ContainsFunc(s.Metrics, func(n Metric) bool { return isOther(s.Suite, n) })}
+	return part{s.Plan, s.Suite, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
 }
 
-// checkSuite holds what the scripts declared against the plan and against each other.
-func (m *Merged) checkSuite(parts []part) {
+// checkDeclared holds what the scripts declared against the plan and against each other.
+func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index
-		switch {
-		case p.suite == nil:
+		if p.declared == nil {
 			m.problem("runner %d ran no suite, planned was %q", index, m.Plan.Suite)
 			continue
-		case p.suite.Name != m.Plan.Suite:
-			m.problem("runner %d ran the suite %q, planned was %q", index, p.suite.Name, m.Plan.Suite)
-		case m.Suite != nil && !reflect.DeepEqual(m.Suite, p.suite):
-			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
 		}
-		if m.Suite == nil {
-			m.Suite = p.suite
+		m.Suite = cmp.Or(m.Suite, p.declared)
+		switch {
+		case p.declared.Name != m.Plan.Suite:
+			m.problem("runner %d ran the suite %q, planned was %q", index, p.declared.Name, m.Plan.Suite)
+		case !reflect.DeepEqual(m.Suite, p.declared):
+			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
 		}
 		if p.crowded {
 			m.problem("runner %d saw too many combinations of tags, not all are kept apart: tag by what is few", index)
@@ -107,4 +107,7 @@ func (n *Metric) key() string {
 	return b.String()
 }
 
-func isOther(s *Suite, n Metric) bool { return len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other }
+// isOther says that a metric has the rest of the combinations of tags.
+func (s *Suite) isOther(n Metric) bool {
+	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
+}

@@ -9,7 +9,7 @@ import (
 
 func suiteShard(index int, name string) *Shard {
 	p := planFor(2, 1)
-	p.Suite = "rampup"
+	p.Suite, p.Connections = "rampup", 0 // as `soak run` writes it: the scripts say the rest
 	s := empty(p, index)
 	s.Suite = &Suite{Name: name, SplitBy: []string{TagStage}, Stages: []Stage{{Name: "r20", Rate: 20}}}
 	return s

@@ -73,26 +73,26 @@ func assessBurst(r *Run) verdict.Assessment {
 			totals(total, dropped),
 			{Name: "breaks", Value: breaking.Sentence(atOnce)}, {Name: "safe", Value: safe}, {Name: "up to limit", Value: inBursts},
 		},
-		Criteria: []verdict.Judged{rightAnswers(total), healthCriterion(everything), baselineSustained(limits, levels), generatorKeptUp(limits, levels)},
+		Criteria: []verdict.Criterion{rightAnswers(total), healthCriterion(everything), baselineSustained(limits, levels), generatorKeptUp(limits, levels)},
 		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health), latencyTable(measured, total)},
-		Figures:  []verdict.Figure{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:   fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce)),
+		Metrics:  []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
+		Passed:   []string{fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce))},
 	}
 	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, detailTables(measured, total)...)
 	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, atOnce))
 	a.Tables = append(a.Tables, r.resourceTables(measured)...)
 	for _, st := range measured {
-		a.Figures = append(a.Figures, verdict.Figure{Name: "p95 of " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "p95 of " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
 	}
 	return a
 }
 
 // healthCriterion fails where a service does not answer when a burst is over.
-func healthCriterion(all []StageResult) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func healthCriterion(all []StageResult) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "well after each burst", Limit: "always", Why: "a burst may be refused in part, but the service has to survive it",
-	}}
+	}
 	checks, unwell := 0, 0
 	for _, st := range all {
 		if st.Kind != kindHealth {

@@ -44,7 +44,7 @@ func capacityOf(steps []step) (b Breaking) {
 func assessCapacity(r *Run) verdict.Assessment {
 	m := r.begun()
 	account := verdict.Account(m, r.Server, r.OneHost)
-	steps := r.steps()
+	steps := r.steps(account)
 	b := capacityOf(steps)
 	safe, burst := b.Ranges(streamsUnit)
 	a := verdict.Assessment{
@@ -52,11 +52,11 @@ func assessCapacity(r *Run) verdict.Assessment {
 		Facts: append([]verdict.Fact{
 			{Name: "breaks", Value: b.Sentence(streamsUnit)}, {Name: "safe", Value: safe}, {Name: "in bursts", Value: burst},
 		}, streamFacts(account, m)...),
-		Passed:  fmt.Sprintf("%s connections were sustained; breaking point %s", count(b.Sustained), b.Sentence(streamsUnit)),
+		Passed:  []string{fmt.Sprintf("%s connections were sustained; breaking point %s", count(b.Sustained), b.Sentence(streamsUnit))},
 		Tables:  []verdict.Table{stepTable(steps), recommendationTable(b.Sustained, streamsUnit), stepResources(r, steps)},
-		Figures: []verdict.Figure{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
+		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 	}
-	a.Criteria = append([]verdict.Judged{everyStream(m), firstStep(steps, account), enoughConnections(r, b), endedWhenAsked(m, b), climbExplained(r, b, steps)},
+	a.Criteria = append([]verdict.Criterion{everyStream(m), firstStep(steps, account), enoughConnections(r, b), endedWhenAsked(m, b), climbExplained(r, b, steps)},
 		account.AtAnyLoad()...)
 	a.Criteria = append(a.Criteria, stepsByGenerator(steps))
 	return a
@@ -77,10 +77,10 @@ func (r *Run) begun() *shard.Merged {
 }
 
 // endedWhenAsked fails a service that goes on with a sustained stream when it is asked to end it.
-func endedWhenAsked(m *shard.Merged, b Breaking) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func endedWhenAsked(m *shard.Merged, b Breaking) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "streams ended when asked", Limit: "all that were sustained", Actual: "all", Pass: true, Why: "a server that cannot end a stream fills up",
-	}}
+	}
 	var on int64
 	for i := range m.Connections {
 		if n, ok := m.Plan.Number(m.Connections[i].ID); ok && float64(n) < b.Sustained && m.Connections[i].State == ledger.Unfinished {
@@ -95,18 +95,18 @@ func endedWhenAsked(m *shard.Merged, b Breaking) verdict.Judged {
 }
 
 // climbExplained makes a run invalid whose climb ended before the ceiling, though no step was bad.
-func climbExplained(r *Run, b Breaking, steps []step) verdict.Judged {
+func climbExplained(r *Run, b Breaking, steps []step) verdict.Criterion {
 	stages := stagesOf(r.Rounds[0])
-	return verdict.Judged{Criterion: verdict.Criterion{
+	return verdict.Criterion{
 		Name: "the climb ended for a reason", Limit: "a breaking point, or the ceiling", Actual: fmt.Sprintf("%d of %d steps", len(steps), len(stages)),
 		Pass: b.Failed > 0 || len(steps) == len(stages), Invalid: true, Why: "what was not tried is not known to break",
-	}}
+	}
 }
 
-func firstStep(steps []step, account *verdict.Streams) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func firstStep(steps []step, account *verdict.Streams) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "the first step is sustained", Limit: "good", Actual: "there was none", Invalid: true, Why: "what breaks at once has no breaking point",
-	}}
+	}
 	if len(steps) == 0 {
 		return c
 	}
@@ -119,12 +119,12 @@ func firstStep(steps []step, account *verdict.Streams) verdict.Judged {
 	return c
 }
 
-func enoughConnections(r *Run, b Breaking) verdict.Judged {
+func enoughConnections(r *Run, b Breaking) verdict.Criterion {
 	least := r.number("MIN_CONNECTIONS")
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "connections sustained", Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least,
 		Invalid: b.Status == ByGenerator, Why: "what is planned with has to be sustained",
-	}}
+	}
 	if least > 0 {
 		c.Limit = "at least " + count(least)
 	}
@@ -132,11 +132,11 @@ func enoughConnections(r *Run, b Breaking) verdict.Judged {
 }
 
 // stepsByGenerator is advisory: a step at which the generator was the limit says nothing of the service.
-func stepsByGenerator(steps []step) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func stepsByGenerator(steps []step) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "the generator kept up", Limit: "at every step", Actual: "it did", Pass: true, Advisory: true,
 		Why: "a starved generator must not be read as a slow server",
-	}}
+	}
 	for _, s := range steps {
 		if status, why := s.status(); status == ByGenerator {
 			c.Actual, c.Pass = "not at "+whole(int64(s.Concurrency)), false

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -38,14 +39,14 @@ func assessChurn(r *Run) verdict.Assessment {
 		Facts: append([]verdict.Fact{
 			{Name: "lives", Value: fmt.Sprintf("%s, %s at a time, %v s each on average", whole(int64(lives)), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
 		}, streamFacts(account, m)...),
-		Passed:   fmt.Sprintf("%s lives came and went, %s of %s noops received, nothing leaked", whole(int64(lives)), whole(int64(account.Noops.Received)), whole(int64(account.Noops.Expected))),
-		Criteria: append([]verdict.Judged{everyStream(m)}, account.Criteria()...),
-		Tables:   []verdict.Table{lifeTable(m)},
+		Passed:   []string{fmt.Sprintf("%s lives came and went, %s of %s noops received, nothing leaked", whole(int64(lives)), whole(int64(account.Noops.Received)), whole(int64(account.Noops.Expected)))},
+		Criteria: append([]verdict.Criterion{everyStream(m)}, slices.Concat(account.Faults(), account.Agreement())...),
+		Tables:   []verdict.Table{lifeTable(m, account)},
 	}
 	if leak, table, ok := leaks(r, m, lives); ok {
 		a.Criteria, a.Tables = append(a.Criteria, leak), append(a.Tables, table)
 	}
-	a.Figures = []verdict.Figure{
+	a.Metrics = []verdict.Metric{
 		{Name: "connect p99", Unit: "ms", Value: account.ConnectMS.P99}, {Name: "lateness p99", Unit: "ms", Value: account.LatenessMS.P99},
 	}
 	if seconds > 0 {
@@ -55,7 +56,7 @@ func assessChurn(r *Run) verdict.Assessment {
 }
 
 // lifeTable shows that short lives are accounted for as well as long ones.
-func lifeTable(m *shard.Merged) verdict.Table {
+func lifeTable(m *shard.Merged, account *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	groups := []struct {
 		title string
@@ -63,7 +64,7 @@ func lifeTable(m *shard.Merged) verdict.Table {
 	}{{"under 1 interval", interval}, {"1 to 3", 3 * interval}, {"3 to 10", 10 * interval}, {"10 and more", 1 << 62}}
 	t := verdict.Table{Title: "Lives by length", Columns: []string{"noop intervals", "lives", "noops received", "missed", "duplicated", "not ended well"}}
 	sums := make([]struct{ lives, received, missed, duplicated, bad uint64 }, len(groups))
-	for _, c := range m.Connections {
+	for c := range account.Records() {
 		i := 0
 		for c.Held >= groups[i].below {
 			i++
@@ -102,7 +103,7 @@ type usage struct {
 
 // leaks holds the backend's usage late in the run against that early in it, both while the streams
 // were at their full number. It is not ok where the backend does not show it.
-func leaks(r *Run, m *shard.Merged, lives int) (c verdict.Judged, t verdict.Table, ok bool) {
+func leaks(r *Run, m *shard.Merged, lives int) (c verdict.Criterion, t verdict.Table, ok bool) {
 	early, late, ok := earlyAndLate(r.Samples, m)
 	if !ok {
 		return c, t, false
@@ -117,10 +118,11 @@ func leaks(r *Run, m *shard.Merged, lives int) (c verdict.Judged, t verdict.Tabl
 	grew("descriptors beside the streams", int64(early.files), int64(late.files), leakFiles)
 	grew("goroutines", int64(early.goroutines), int64(late.goroutines), leakGoroutines)
 	grew("MiB of memory", int64(early.rss>>20), int64(late.rss>>20), int64(allowed>>20))
-	c = verdict.Judged{Criterion: verdict.Criterion{
+	c = verdict.Criterion{
 		Name: "nothing leaks", Limit: "no growth", Actual: first(reasons, "none"), Pass: len(reasons) == 0,
-		Why: "what is left of each connection adds up until the service falls over",
-	}, Reasons: reasons}
+		Why:     "what is left of each connection adds up until the service falls over",
+		Reasons: reasons,
+	}
 	t = verdict.Table{
 		Title:   "The backend, early and late",
 		Note:    fmt.Sprintf("the most from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes of each life", memoryOfALife),

@@ -159,17 +159,17 @@ func assessCompare(r *Run) verdict.Assessment {
 			{Name: "peak", Value: fmt.Sprintf("single %s answers/s, cluster %s", count(one.Peak), count(many.Peak))},
 			{Name: "deploy", Value: choice + ": " + why},
 		},
-		Criteria: []verdict.Judged{
+		Criteria: []verdict.Criterion{
 			rightAnswers(total), baselineSustained(limits, fixedLevels(of[single])), everyServer(of[cluster], manyTotal, size), notTheGenerator(all),
 		},
-		Passed: fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why),
+		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why)},
 	}
 	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many, size), serverTable(oneTotal, manyTotal))
 	a.Tables = append(a.Tables, fixedTable("Single", limits, of[single]), fixedTable("Cluster", limits, of[cluster]))
 	a.Tables = append(a.Tables, detailTables(all, total)...)
 	a.Tables = append(a.Tables, r.resourceTables(all)...)
-	a.Figures = []verdict.Figure{
+	a.Metrics = []verdict.Metric{
 		{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
 		{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
 		{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
@@ -179,12 +179,12 @@ func assessCompare(r *Run) verdict.Assessment {
 
 // everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
 // which it was.
-func everyServer(levels []StageResult, q *Requests, size int) verdict.Judged {
+func everyServer(levels []StageResult, q *Requests, size int) verdict.Criterion {
 	named := slices.Sorted(maps.Keys(q.Servers))
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
 		Why: "a cluster of which one server does all is none; servers name themselves by X-Server",
-	}}
+	}
 	switch {
 	case len(named) < size && len(named) > 0:
 		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, strings.Join(named, ", "))}

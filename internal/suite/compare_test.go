@@ -174,8 +174,7 @@ func TestADeathOutranksTheCountThatItDisturbed(t *testing.T) {
 	require.Equal(t, verdict.Invalid, judged(run()).Verdict, "nobody knows who asked")
 	r := run()
 	r.Failures = []string{"backend-2-cluster died at 10:00:00 UTC (signal: killed) and was restarted"}
-	kind := compare
-	v := verdict.JudgeSuite(r.Rounds[0], verdict.Facts{Failures: r.Failures}, kind.Assess(r))
+	v := judged(r)
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Equal(t, r.Failures, v.Reasons)
 	require.Contains(t, fmt.Sprint(v.Warnings), "what a process counted is lost when it dies")

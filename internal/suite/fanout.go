@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -30,7 +31,7 @@ func assessFanout(r *Run) verdict.Assessment {
 	m, account := r.Rounds[0], r.streams()
 	a := verdict.Assessment{
 		Streams: account, Facts: streamFacts(account, m),
-		Criteria: append(append([]verdict.Judged{everyStream(m)}, deliveries(m)...), account.Criteria()...),
+		Criteria: append(append([]verdict.Criterion{everyStream(m)}, deliveries(m)...), slices.Concat(account.Faults(), account.Agreement())...),
 	}
 	t := verdict.Table{
 		Title:   "Broadcasts",
@@ -52,18 +53,18 @@ func assessFanout(r *Run) verdict.Assessment {
 			whole(int64(st.Concurrency)), whole(to), trend(l, .5), trend(l, .95), trend(l, .99), trend(l, 1),
 			trend(last[st.Name], .5), trend(last[st.Name], 1), trend(post[st.Name], .5), percentPoints(x.Runners), percentPoints(x.Backend),
 		})
-		a.Figures = append(a.Figures,
-			verdict.Figure{Name: fmt.Sprintf("p99 to %s", whole(int64(st.Concurrency))), Unit: "ms", Value: quantile(l.Trend, .99)})
+		a.Metrics = append(a.Metrics,
+			verdict.Metric{Name: fmt.Sprintf("p99 to %s", whole(int64(st.Concurrency))), Unit: "ms", Value: quantile(l.Trend, .99)})
 	}
 	a.Tables = []verdict.Table{t}
 	a.Facts = append([]verdict.Fact{{Name: "deliveries", Value: whole(delivered)}}, a.Facts...)
-	a.Passed = fmt.Sprintf("every broadcast reached every connection: %s deliveries", whole(delivered))
+	a.Passed = []string{fmt.Sprintf("every broadcast reached every connection: %s deliveries", whole(delivered))}
 	return a
 }
 
 // deliveries ask that each broadcast came to each subscriber, once, and nothing else did: one who got
 // it twice does not stand for one who never did.
-func deliveries(m *shard.Merged) []verdict.Judged {
+func deliveries(m *shard.Merged) []verdict.Criterion {
 	total := func(name string) (sum float64) {
 		for _, metric := range sumsByStage(m, name) {
 			sum += metric.Sum
@@ -71,19 +72,19 @@ func deliveries(m *shard.Merged) []verdict.Judged {
 		return sum
 	}
 	due, arrived, overdue, short := total("fanout_due"), total("fanout_arrived"), total("fanout_overdue"), total("fanout_short")
-	all := verdict.Judged{Criterion: verdict.Criterion{
+	all := verdict.Criterion{
 		Name: "broadcasts are everywhere", Limit: count(due), Actual: count(arrived), Pass: due > 0 && arrived == due && short == 0,
 		Invalid: due == 0, Why: "a message to all has to reach all",
-	}}
+	}
 	if short > 0 {
 		all.Reasons = append(all.Reasons, fmt.Sprintf("of %s broadcasts the server itself says that it did not put them on every stream", count(short)))
 	}
 	if arrived != due {
 		all.Reasons = append(all.Reasons, fmt.Sprintf("%s of %s deliveries arrived in time, %s came later", count(arrived), count(due), count(overdue)))
 	}
-	none := func(name, what, why, counter string) verdict.Judged {
+	none := func(name, what, why, counter string) verdict.Criterion {
 		n := total(counter)
-		c := verdict.Judged{Criterion: verdict.Criterion{Name: name, Limit: "0", Actual: count(n), Pass: n == 0, Why: why}}
+		c := verdict.Criterion{Name: name, Limit: "0", Actual: count(n), Pass: n == 0, Why: why}
 		if n > 0 {
 			c.Reasons = []string{count(n) + " " + what}
 		}
@@ -91,7 +92,7 @@ func deliveries(m *shard.Merged) []verdict.Judged {
 	}
 	timed := none("deliveries without a send time", "deliveries say no time at which they were sent, or one in the future: the clocks of server and runners differ", "how long they took is not known", "fanout_untimed")
 	timed.Invalid = true
-	return []verdict.Judged{
+	return []verdict.Criterion{
 		all,
 		none("broadcasts doubled", "deliveries were of a broadcast that the subscriber already had", "a message that came twice", "fanout_twice"),
 		none("strange broadcasts", "deliveries were of no broadcast that was sent to the subscriber: damaged, or of somebody else", "a message whose content was changed", "fanout_strange"),

@@ -43,6 +43,14 @@ func figure(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
+// ratio writes n of total with a percentage.
+func ratio(n, total int64) string {
+	if total == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%d (%.2f %%)", n, 100*share(n, total))
+}
+
 func percentOf(v float64) string { return strconv.FormatFloat(100*v, 'f', 2, 64) + " %" }
 
 // change writes by how much a figure moved.

@@ -35,14 +35,14 @@ func assessHandshake(r *Run) verdict.Assessment {
 	total := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
-			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(total.Total()), whole(total.OK.Count()), verdict.Ratio(total.Failed.Count(), total.Total()))},
+			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(total.Total()), whole(total.OK.Count()), ratio(total.Failed.Count(), total.Total()))},
 			{Name: "rate", Value: rate(r, total)},
 			{Name: "failed by", Value: dominant(total)},
 			{Name: "peak", Value: whole(int64(mostOpen(m))) + " connections open at a time"},
 		},
-		Passed: fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", whole(total.OK.Count()), whole(total.Total())),
+		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", whole(total.OK.Count()), whole(total.Total()))},
 	}
-	a.Criteria = []verdict.Judged{allMade(stages), failedShare(r, stages), strangersRefused(m)}
+	a.Criteria = []verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Criteria = append(a.Criteria, heldToTheEnd(m))
 	}
@@ -55,9 +55,9 @@ func assessHandshake(r *Run) verdict.Assessment {
 	a.Tables = append(a.Tables, memory)
 	a.Tables = append(a.Tables, r.resourceTables(stages)...)
 	for _, st := range stages {
-		a.Figures = append(a.Figures,
-			verdict.Figure{Name: "connections/s of " + count(float64(st.Requests.Total())), Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
-			verdict.Figure{Name: "whole p99 of " + count(float64(st.Requests.Total())), Unit: "ms", Value: quantile(st.OK, .99)})
+		a.Metrics = append(a.Metrics,
+			verdict.Metric{Name: "connections/s of " + count(float64(st.Requests.Total())), Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
+			verdict.Metric{Name: "whole p99 of " + count(float64(st.Requests.Total())), Unit: "ms", Value: quantile(st.OK, .99)})
 	}
 	return a
 }
@@ -72,23 +72,23 @@ func rate(r *Run, total *Requests) string {
 }
 
 // allMade makes a run invalid that did not come to its end: MAX_SECONDS was over, say.
-func allMade(stages []StageResult) verdict.Judged {
+func allMade(stages []StageResult) verdict.Criterion {
 	var planned, made int64
 	for _, st := range stages {
 		planned += int64(st.Stage.Requests)
 		made += st.Total()
 	}
-	return verdict.Judged{Criterion: verdict.Criterion{
+	return verdict.Criterion{
 		Name: "connections tried", Limit: whole(planned), Actual: whole(made), Pass: made == planned && planned > 0, Invalid: true,
 		Why: "a storm that was cut short proves nothing of its scale",
-	}}
+	}
 }
 
-func failedShare(r *Run, stages []StageResult) verdict.Judged {
+func failedShare(r *Run, stages []StageResult) verdict.Criterion {
 	limit := r.number("MAX_FAILED_PERCENT") / 100
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "failed connections", Limit: "at most " + percentOf(limit), Pass: true, Why: "who cannot connect gets nothing at all",
-	}}
+	}
 	var worst float64
 	for _, st := range stages {
 		worst = max(worst, st.FailedShare())
@@ -103,11 +103,11 @@ func failedShare(r *Run, stages []StageResult) verdict.Judged {
 
 // strangersRefused reads what the script checks before the storm. It checks only what the server told:
 // an answer lets a stranger in, an alert or a refusing status does not.
-func strangersRefused(m *shard.Merged) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func strangersRefused(m *shard.Merged) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "strangers are refused", Limit: "without and with a foreign certificate", Actual: "refused", Pass: true,
 		Why: "mutual TLS that lets everyone in is none",
-	}}
+	}
 	for _, how := range []string{"without a certificate", "with a foreign certificate"} {
 		passes, fails := checked(m, "refused "+how)
 		answered, ends := stranger(m, how)
@@ -145,12 +145,12 @@ func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
 	return answered, ends
 }
 
-func heldToTheEnd(m *shard.Merged) verdict.Judged {
+func heldToTheEnd(m *shard.Merged) verdict.Criterion {
 	passes, fails := checked(m, "held to the end")
-	return verdict.Judged{Criterion: verdict.Criterion{
+	return verdict.Criterion{
 		Name: "connections held to the end", Limit: whole(passes + fails), Actual: whole(passes), Pass: fails == 0 && passes > 0,
 		Why: "each is asked again and again, and has to answer on the same connection",
-	}}
+	}
 }
 
 func checked(m *shard.Merged, name string) (passes, fails int64) {
@@ -170,7 +170,7 @@ const (
 
 // memoryByScale is what runner and backend took at each scale. Memory is flat when the last scale
 // takes hardly more than the first, though it has many times the connections.
-func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Judged) {
+func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Criterion) {
 	t = verdict.Table{Title: "Memory by scale", Note: "the most during each scale", Columns: []string{"connections", "runners", "backend"}}
 	var runners, backend []uint64
 	for _, st := range stages {
@@ -190,10 +190,10 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 			continue // it does not show it, or the scale was shorter than a sample
 		}
 		limit := uint64(flatFactor*float64(p.rss[0])) + flatSpare
-		flat = append(flat, verdict.Judged{Criterion: verdict.Criterion{
+		flat = append(flat, verdict.Criterion{
 			Name: p.name, Limit: "at most " + mib(limit), Actual: mib(p.rss[last]), Pass: p.rss[last] <= limit,
 			Why: "what is kept of each connection adds up",
-		}})
+		})
 	}
 	return t, flat
 }

@@ -60,8 +60,11 @@ func (r *Run) counted(name, stage string, value float64) *Run {
 }
 
 func judged(r *Run) *verdict.Verdict {
-	kind, _ := Of(r.Rounds[0].Plan)
-	return verdict.JudgeSuite(r.Rounds[0], verdict.Facts{}, kind.Assess(r))
+	v, err := Judge((*verdict.Evidence)(r))
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // table is the section of that title.

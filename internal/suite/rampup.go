@@ -95,7 +95,7 @@ func assessRampup(r *Run) verdict.Assessment {
 			{Name: "breaks", Value: breaking.Sentence(perSecond)},
 			{Name: "safe", Value: safe}, {Name: "in bursts", Value: burst},
 		},
-		Passed: fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond)),
+		Passed: []string{fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond))},
 	}
 	a.Criteria = append(a.Criteria, rightAnswers(total), baselineSustained(limits, levels), enough(r, breaking), generatorKeptUp(limits, levels))
 	a.Criteria = append(a.Criteria, r.accounted()...)
@@ -106,14 +106,14 @@ func assessRampup(r *Run) verdict.Assessment {
 		a.Tables = append(a.Tables, stressTable(stages))
 	}
 	a.Tables = append(a.Tables, r.resourceTables(stages)...)
-	a.Figures = rampupFigures(stages, breaking)
+	a.Metrics = rampupFigures(stages, breaking)
 	return a
 }
 
-func rampupFigures(stages []StageResult, b Breaking) []verdict.Figure {
-	out := []verdict.Figure{{Name: "requests/s sustained", Unit: perSecond, Value: b.Sustained, HigherIsBetter: true}}
+func rampupFigures(stages []StageResult, b Breaking) []verdict.Metric {
+	out := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: b.Sustained, HigherIsBetter: true}}
 	for _, st := range stages {
-		out = append(out, verdict.Figure{Name: "p95 at " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+		out = append(out, verdict.Metric{Name: "p95 at " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
 	}
 	return out
 }

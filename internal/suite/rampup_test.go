@@ -51,7 +51,7 @@ func TestRampupWithoutAFault(t *testing.T) {
 	require.Equal(t, []string{"answered/s", "20", "50", "+150.0 %"}, table(v, "Baseline against stress").Rows[0])
 	require.Empty(t, table(v, "Errors").Rows)
 	require.Equal(t, []string{"runners, together", "1.0 %", "45000 µs", "9.0 MiB"}, table(v, "Processes").Rows[0])
-	require.Equal(t, verdict.Figure{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Figures[0])
+	require.Equal(t, verdict.Metric{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Metrics[0])
 }
 
 func TestRampupThatBreaks(t *testing.T) {

@@ -10,12 +10,12 @@ import (
 
 // rightAnswers fails a run in which an answer came with status 200 and was not the right one: under
 // no load is that in order.
-func rightAnswers(q *Requests) verdict.Judged {
+func rightAnswers(q *Requests) verdict.Criterion {
 	wrong := q.Codes[shard.CodeWrong]
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", whole(wrong)), Pass: wrong == 0 && q.Total() > 0,
 		Why: "a wrong answer is worse than none",
-	}}
+	}
 	if q.Total() == 0 {
 		c.Actual, c.Invalid = "no request was made", true
 	}
@@ -23,11 +23,11 @@ func rightAnswers(q *Requests) verdict.Judged {
 }
 
 // accounted says whether what was sent is what was counted.
-func (r *Run) accounted() []verdict.Judged { return append(r.serverAgrees(), r.sentOnce()...) }
+func (r *Run) accounted() []verdict.Criterion { return append(r.serverAgrees(), r.sentOnce()...) }
 
 // sentOnce is advisory, and there where a request was sent again: over HTTP/2, after the server had said
 // that it did not look at it.
-func (r *Run) sentOnce() []verdict.Judged {
+func (r *Run) sentOnce() []verdict.Criterion {
 	var again float64
 	for _, m := range r.Rounds {
 		for _, metric := range m.Metrics {
@@ -39,46 +39,44 @@ func (r *Run) sentOnce() []verdict.Judged {
 	if again == 0 {
 		return nil
 	}
-	return []verdict.Judged{{
-		Criterion: verdict.Criterion{
-			Name: "requests are sent once", Limit: "all", Actual: count(again) + " sent again", Advisory: true,
-			Why: "who asks again is told nothing of the first refusal",
-		},
+	return []verdict.Criterion{{
+		Name: "requests are sent once", Limit: "all", Actual: count(again) + " sent again", Advisory: true,
+		Why:     "who asks again is told nothing of the first refusal",
 		Reasons: []string{fmt.Sprintf("the server refused %s requests unseen (HTTP/2: GOAWAY or REFUSED_STREAM), and got them again; their times have both in them", count(again))},
 	}}
 }
 
 // serverAgrees holds the count of the backends, where they are ours and started for this run, against
 // the runners'. What failed may or may not have reached them.
-func (r *Run) serverAgrees() []verdict.Judged {
+func (r *Run) serverAgrees() []verdict.Criterion {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
 	served := int64(r.Samples[len(r.Samples)-1].Served)
 	all := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
 	least := all.Total() - all.Failed.Count()
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "the server's own count", Limit: whole(all.Total()), Actual: whole(served), Pass: served >= least && served <= all.Total(),
 		Invalid: true, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
-	}}
+	}
 	if !c.Pass && len(r.Failures) > 0 { // which fail the run, and outrank a count that they disturbed
 		c.Advisory, c.Invalid = true, false
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends that still ran at the end, the runners account for %s: what a process counted is lost when it dies",
 			whole(served), whole(all.Total()))}
-		return []verdict.Judged{c}
+		return []verdict.Criterion{c}
 	}
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
 			whole(served), whole(all.Total()), whole(all.Failed.Count()))}
 	}
-	return []verdict.Judged{c}
+	return []verdict.Criterion{c}
 }
 
 // baselineSustained asks that the lowest load is sustained: without that there is nothing to compare with.
-func baselineSustained(l Limits, levels []Level) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func baselineSustained(l Limits, levels []Level) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "the lowest load is sustained", Limit: "good", Actual: "there was none", Invalid: true, Why: "what breaks at once has no breaking point",
-	}}
+	}
 	if len(levels) == 0 {
 		return c
 	}
@@ -91,12 +89,12 @@ func baselineSustained(l Limits, levels []Level) verdict.Judged {
 }
 
 // enough holds what was sustained against MIN_RATE.
-func enough(r *Run, b Breaking) verdict.Judged {
+func enough(r *Run, b Breaking) verdict.Criterion {
 	least := r.number("MIN_RATE")
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "requests/s sustained", Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least,
 		Invalid: b.Status == ByGenerator, Why: "what is planned with has to be sustained",
-	}}
+	}
 	if least > 0 {
 		c.Limit = "at least " + count(least)
 	}
@@ -104,11 +102,11 @@ func enough(r *Run, b Breaking) verdict.Judged {
 }
 
 // generatorKeptUp is advisory: levels at which it did not are not held against the service.
-func generatorKeptUp(l Limits, levels []Level) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func generatorKeptUp(l Limits, levels []Level) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "the generator kept up", Limit: "at every load", Actual: "it did", Pass: true, Advisory: true,
 		Why: "a starved generator must not be read as a slow server",
-	}}
+	}
 	var at []string
 	for _, v := range levels {
 		if status, why := l.Judge(v); status == ByGenerator {
@@ -150,7 +148,7 @@ func detailTables(stages []StageResult, total *Requests) (out []verdict.Table) {
 // totals is a fact: what became of all requests.
 func totals(total *Requests, dropped int64) verdict.Fact {
 	return verdict.Fact{Name: "requests", Value: fmt.Sprintf("%s made, %s good, %s failed, %s never made",
-		whole(total.Total()), whole(total.OK.Count()), verdict.Ratio(total.Failed.Count(), total.Total()), whole(dropped))}
+		whole(total.Total()), whole(total.OK.Count()), ratio(total.Failed.Count(), total.Total()), whole(dropped))}
 }
 
 func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A step is some connections that were held for a while, and what went wrong meanwhile: each fault
@@ -61,7 +62,7 @@ func (s step) explained() bool {
 }
 
 // steps are those that were begun, in order, with what the ledgers of the streams charge them with.
-func (r *Run) steps() (out []step) {
+func (r *Run) steps(account *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
 	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
 	for _, st := range stagesOf(m) {
@@ -77,8 +78,7 @@ func (r *Run) steps() (out []step) {
 	if len(out) == 0 {
 		return nil
 	}
-	for i := range m.Connections {
-		c := &m.Connections[i]
+	for c := range account.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok {
 			charge(out, n, c, &m.Runners[c.Runner], m.Plan.Interval())
 		}

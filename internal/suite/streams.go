@@ -12,15 +12,16 @@ import (
 func (r *Run) streams() *verdict.Streams { return verdict.Account(r.Rounds[0], r.Server, r.OneHost) }
 
 // everyStream makes a run invalid that does not account for each stream that was planned.
-func everyStream(m *shard.Merged) verdict.Judged {
+func everyStream(m *shard.Merged) verdict.Criterion {
 	problems := m.CheckConnections()
 	if m.Plan.Connections == 0 {
 		problems = append(problems, "the script planned no stream")
 	}
-	c := verdict.Judged{Criterion: verdict.Criterion{
+	c := verdict.Criterion{
 		Name: "every planned stream observed", Limit: count(float64(m.Plan.Connections)), Actual: "all", Pass: len(problems) == 0, Invalid: true,
-		Why: "what was not observed proves nothing",
-	}, Reasons: problems}
+		Why:     "what was not observed proves nothing",
+		Reasons: problems,
+	}
 	if !c.Pass {
 		c.Actual = "not all"
 	}

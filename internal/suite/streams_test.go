@@ -274,7 +274,7 @@ func TestCapacity(t *testing.T) {
 	}
 	v := judged(climbing(100, 200))
 	require.Equal(t, []string{"100", "–", "–", "20.0", "20.0", "20.0", "0", "0", "0", "0", "0", "good"}, table(v, "Steps").Rows[0])
-	require.Equal(t, 200.0, v.Figures[0].Value)
+	require.Equal(t, 200.0, v.Metrics[0].Value)
 }
 
 // No load makes a good service send what is wrong: where it does at a step that is not sustained
@@ -346,7 +346,7 @@ func TestFanout(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "600", fact(v, "deliveries"))
 	require.Equal(t, []string{"10", "100", "3.00", "3.00", "3.00", "3.00"}, table(v, "Broadcasts").Rows[0][:6])
-	require.Equal(t, "p99 to 50", v.Figures[1].Name)
+	require.Equal(t, "p99 to 50", v.Metrics[1].Name)
 	for name, c := range map[string]struct {
 		edit func(*Run)
 		want verdict.Outcome

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -41,24 +41,45 @@ type Suite struct {
 	// (--runner K/N) and on Kubernetes. NoCluster says the same of Kubernetes alone.
 	OneMachine string
 	NoCluster  string
-	Assess     func(*Run) verdict.Assessment
+	// Page has the sections of report.html in their order; nil: those of a script that declares what it does.
+	Page []string
+	// Optional says that no criterion rests on the samples of target and host: ones that cannot be read are a warning.
+	Optional bool
+	Assess   func(*Run) verdict.Assessment
+	// Metrics are those to compare with other runs, beside the ones that Assess gives; nil: none.
+	Metrics func(*verdict.Verdict) []verdict.Metric
 	// Next is the environment of one more round, nil when there is enough; nil: one round does. Only a run whose runners
 	// are all on this machine asks for it: elsewhere the first round is all there is.
 	Next func(*Run) map[string]string
 }
 
+// declaredPage are the sections for what a script declared.
+var declaredPage = []string{"criteria", "found", "curves", "settings", "processes", "spikes", "comparison", "data"}
+
 // A Setting is an environment variable that the script reads; its profile holds the default.
 type Setting struct{ Name, Help string }
 
-// A Run is what the runners of one run left.
-type Run struct {
-	Rounds  []*shard.Merged // the first is the suite, others searched further
-	Samples []resources.Sample
-	Server  verdict.ServerLedger // nil where the target keeps none
-	Cores   int                  // of the machine
-	OneHost bool                 // target and runners share it
+// A Run is the evidence of a run, as a suite reads it.
+type Run verdict.Evidence
 
-	Failures []string // deaths of the target's processes: what they counted is lost with them
+// Judge makes the verdict of a run of any suite.
+func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
+	s, err := Of(e.Rounds[0].Plan)
+	if err != nil {
+		return nil, err
+	}
+	a := s.Assess((*Run)(e))
+	a.Layout = s.Layout()
+	return verdict.Judge(e, a), nil
+}
+
+// Layout is how verdicts of the suite are written and shown.
+func (s *Suite) Layout() verdict.Layout {
+	l := verdict.Layout{Title: strings.ToUpper(s.Name[:1]) + s.Name[1:], Declared: !s.Planned, Page: s.Page}
+	if l.Page == nil {
+		l.Page = declaredPage
+	}
+	return l
 }
 
 // named are the suites that have to be named, in the order of their names.
@@ -89,7 +110,21 @@ func (s *Suite) InPlan() string {
 }
 
 // Check says in one sentence what is wrong with a plan of this suite, nil if nothing is.
-func (s *Suite) Check(p plan.Plan) error { return p.Check() }
+func (s *Suite) Check(p plan.Plan) error {
+	if s.Planned {
+		return p.Check()
+	}
+	return p.CheckDeclared()
+}
+
+// Declared is the plan of a run as far as the script of a runner declares it; ok is false where the runner's own plan
+// says it all.
+func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
+	if s.Suite == nil {
+		return p, false
+	}
+	return plan.Plan{Suite: s.Suite.Name, TestID: s.Runner.TestID, Runners: runners}, true
+}
 
 // trend is a further trend of the script in a stage; one without values where there is none.
 func (r *Run) trend(name, stage string) shard.Metric {

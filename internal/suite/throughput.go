@@ -85,18 +85,18 @@ func assessThroughput(r *Run) verdict.Assessment {
 	}
 	a := verdict.Assessment{
 		Facts:    []verdict.Fact{totals(total, dropped)},
-		Criteria: []verdict.Judged{rightAnswers(total), baselineSustained(limits, fixedLevels(levels)), notTheGenerator(counted)},
+		Criteria: []verdict.Criterion{rightAnswers(total), baselineSustained(limits, fixedLevels(levels)), notTheGenerator(counted)},
 		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes), r.endpointTable()},
 	}
 	if best, ok := peak(levels); ok {
 		a.Facts = append(a.Facts,
 			verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))},
 			verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
-		a.Figures = append(a.Figures, verdict.Figure{Name: "peak answers/s", Unit: perSecond, Value: best.PerSecond(), HigherIsBetter: true})
-		a.Passed = fmt.Sprintf("%s right answers, %s a second at the peak", whole(total.OK.Count()), count(best.PerSecond()))
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "peak answers/s", Unit: perSecond, Value: best.PerSecond(), HigherIsBetter: true})
+		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", whole(total.OK.Count()), count(best.PerSecond()))}
 	}
 	for _, st := range levels {
-		a.Figures = append(a.Figures, verdict.Figure{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
 	}
 	a.Criteria = append(a.Criteria, r.accounted()...)
 	a.Tables = append(a.Tables, latencyTable(counted, total))
@@ -106,11 +106,11 @@ func assessThroughput(r *Run) verdict.Assessment {
 }
 
 // notTheGenerator is advisory: a throughput is the service's only where the generator was not the limit.
-func notTheGenerator(stages []StageResult) verdict.Judged {
-	c := verdict.Judged{Criterion: verdict.Criterion{
+func notTheGenerator(stages []StageResult) verdict.Criterion {
+	c := verdict.Criterion{
 		Name: "the generator was not the limit", Limit: "at no load", Actual: "at none", Pass: true, Advisory: true,
 		Why: "a throughput that the generator limits is a lower bound of the service's",
-	}}
+	}
 	var limited, unknown int
 	var last string
 	for _, st := range stages {

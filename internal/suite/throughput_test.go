@@ -30,8 +30,8 @@ func TestThroughput(t *testing.T) {
 	require.Equal(t, []string{"10 at a time", "2,000", "0", "200", "20.0", "good", "–"}, table(v, "By requests at a time").Rows[1])
 	require.Equal(t, []string{"1000 requests", "1,000", "0", "100", "7.00", "good", "–"}, table(v, "By number of requests").Rows[0])
 	require.Equal(t, []string{"math.add", "500", "0", "0", "7.00", "7.00", "7.00", "7.00"}, table(v, "By endpoint").Rows[1])
-	require.Equal(t, "peak answers/s", v.Figures[0].Name)
-	require.InDelta(t, 200, v.Figures[0].Value, 1e-9)
+	require.Equal(t, "peak answers/s", v.Metrics[0].Name)
+	require.InDelta(t, 200, v.Metrics[0].Value, 1e-9)
 }
 
 func TestAPeakOfAStarvedGeneratorIsALowerBound(t *testing.T) {

@@ -61,8 +61,8 @@ func assessUpload(r *Run) verdict.Assessment {
 		Title: "Uploads", Note: "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
 		Columns: []string{"stage", "uploads", "whole", "failed", "MB", "seconds", "MB/s"},
 	}
-	lost := verdict.Judged{Criterion: verdict.Criterion{Name: "every upload arrived whole", Limit: "all", Why: "the server's hash of what came is the hash of what was sent"}}
-	fast := verdict.Judged{Criterion: verdict.Criterion{Name: "MB/s", Limit: "any", Pass: true, Why: "how long people wait for their uploads"}}
+	lost := verdict.Criterion{Name: "every upload arrived whole", Limit: "all", Why: "the server's hash of what came is the hash of what was sent"}
+	fast := verdict.Criterion{Name: "MB/s", Limit: "any", Pass: true, Why: "how long people wait for their uploads"}
 	if least := r.number("MIN_MB_PER_SECOND"); least > 0 {
 		fast.Limit = fmt.Sprintf("at least %.1f", least)
 	}
@@ -86,13 +86,13 @@ func assessUpload(r *Run) verdict.Assessment {
 		}
 		fast.Actual = fmt.Sprintf("%s %.1f", fast.Actual, u.rate())
 		a.Facts = append(a.Facts, verdict.Fact{Name: u.Kind, Value: fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate())})
-		a.Figures = append(a.Figures, verdict.Figure{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
 	}
 	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
-	a.Criteria = append([]verdict.Judged{lost, fast}, r.accounted()...)
+	a.Criteria = append([]verdict.Criterion{lost, fast}, r.accounted()...)
 	a.Tables = append([]verdict.Table{t, latencyTable(stages, total)}, detailTables(stages, total)...)
 	a.Tables = append(a.Tables, r.resourceTables(stages)...)
-	a.Passed = fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)
+	a.Passed = []string{fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)}
 	return a
 }
 

@@ -16,6 +16,16 @@ import (
 // the run was not observed, however well it went while the stream was open.
 const leastOpen = .5
 
+// OpenTime is for how long streams were open that were to be so for the whole run, and why they were not.
+type OpenTime struct {
+	Held *Held `json:"held_seconds,omitempty"`
+	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
+	LongestOutage *Outage `json:"longest_outage,omitempty"`
+	// RefusedAttempts counts the attempts to connect that failed, those of connections that got in later
+	// among them, by reason: "status 503", "connect_timeout".
+	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
+}
+
 // Held is how long streams were open, in seconds: from their headers to the request for their end, each
 // at most as long as planned.
 type Held struct {
@@ -35,102 +45,105 @@ type Outage struct {
 }
 
 // openFor is for how much of the planned time the connection had a stream.
-func (j *judge) openFor(r *shard.Connection) time.Duration { return min(r.OpenFor(), j.m.Plan.Hold()) }
+func (s *Streams) openFor(r *shard.Connection) time.Duration {
+	return min(r.OpenFor(), s.m.Plan.Hold())
+}
 
-// held sums up how long streams were open, how long connections were without one, and why.
-func (j *judge) held() {
+// openTime sums up how long streams were open, how long connections were without one, and why.
+func (s *Streams) openTime() {
 	var open time.Duration
-	h := shard.NewHistogram() // of those that are listed; count and maximum are of all
+	outages := shard.NewHistogram() // of those that are listed; count and maximum are of all
 	var longest, longestBack time.Duration
 	survived := 0
 	var shared []string
-	for i := range j.m.Connections {
-		c := &j.m.Connections[i]
-		open += j.openFor(c)
+	for c := range s.Records() {
+		open += s.openFor(c)
 		for _, f := range c.Refusals {
-			if j.v.RefusedAttempts == nil {
-				j.v.RefusedAttempts = map[string]int{}
+			if s.RefusedAttempts == nil {
+				s.RefusedAttempts = map[string]int{}
 			}
-			j.v.RefusedAttempts[f.Reason] += f.Count
+			s.RefusedAttempts[f.Reason] += f.Count
 		}
 		for _, o := range c.Outages {
-			h.Record(o.To - o.From)
+			outages.Record(o.To - o.From)
 		}
 		survived += max(c.Survived, len(c.Outages))
 		longestBack = max(longestBack, c.MaxOutage)
-		if j.server != nil && c.Streams > 0 && wasTaken(c) {
+		if s.server != nil && c.Streams > 0 && wasTaken(c) {
 			shared = append(shared, c.ID)
 		}
 		if o := c.Longest; o.To-o.From > longest {
 			longest = o.To - o.From
-			j.v.LongestOutage = &Outage{ID: c.ID, Unix: unix(j.m.Runners[c.Runner].At(o.From)), Seconds: longest.Seconds()}
+			s.LongestOutage = &Outage{ID: c.ID, Unix: unix(s.m.Runners[c.Runner].At(o.From)), Seconds: longest.Seconds()}
 		}
 	}
 	if len(shared) > 0 {
-		j.v.Warnings = append(slices.Clip(j.v.Warnings), fmt.Sprintf(
+		s.Warnings = append(s.Warnings, fmt.Sprintf(
 			"the server's ledger counts another client's stream too for %s: what it says of them is not held against what arrived", first(shared, "")))
 	}
 	if survived > 0 {
-		j.v.Reconnect = &Reconnects{Quantiles: quantiles(h), Count: survived}
-		j.v.Reconnect.Max = max(j.v.Reconnect.Max, milliseconds(longestBack))
+		s.Reconnect = &Reconnects{Quantiles: quantiles(outages), Count: survived}
+		s.Reconnect.Max = max(s.Reconnect.Max, milliseconds(longestBack))
 	}
-	planned := j.m.Plan.Hold().Seconds() * float64(j.m.Plan.Connections)
-	j.v.Held = &Held{Planned: planned, Held: open.Seconds()}
-	if planned > 0 {
-		j.v.Held.Share = j.v.Held.Held / planned
+	s.Held = &Held{Planned: s.m.Plan.Hold().Seconds() * float64(s.m.Plan.Connections), Held: open.Seconds()}
+	if s.Held.Planned > 0 {
+		s.Held.Share = s.Held.Held / s.Held.Planned
 	}
 }
 
-// heldCriteria compare the time that streams were open with the plan. Connections that were refused,
+// HeldThroughout compares the time that streams were open with the plan. Connections that were refused,
 // dropped or not ended are reported by other criteria.
-func (j *judge) heldCriteria() {
-	short := j.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
-		planned := j.m.Plan.Hold()
-		least := time.Duration(leastOpen * float64(planned))
-		open := j.openFor(c)
-		if c.State != ledger.Completed || open >= least || j.v.Noops.Received == 0 { // which proves nothing at all
+func (s *Streams) HeldThroughout() []Criterion {
+	planned := s.m.Plan.Hold()
+	least := time.Duration(leastOpen * float64(planned))
+	short := s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
+		open := s.openFor(c)
+		if c.State != ledger.Completed || open >= least || s.Noops.Received == 0 { // which proves nothing at all
 			return 0, ""
 		}
 		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, round(open), planned, refusals(", and was refused ", c.Refusals))
 	})
-	j.add(Criterion{
-		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, j.v.Held.Percent()+" of the plan"),
-		Pass: len(short.sentences) == 0, Invalid: short.stalled, Why: "nothing is known of the time without a stream",
-		weight: doubtful(short.stalled, proven),
-	}, short.sentences...)
-	limit, ok := j.m.Plan.MaxOutage()
-	if !j.m.Plan.Reconnect {
-		return
+	open := short.judged(Criterion{
+		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
+		Why: "nothing is known of the time without a stream",
+	})
+	if !s.m.Plan.Reconnect {
+		return []Criterion{open}
 	}
-	c := Criterion{
-		Name: "longest outage of a stream", Limit: "any", Actual: "none", Pass: true,
-		Why: "how long a client had to do without",
-	}
-	if o := j.v.LongestOutage; o != nil {
+	c := Criterion{Name: "longest outage of a stream", Limit: "any", Actual: "none", Why: "how long a client had to do without"}
+	if o := s.LongestOutage; o != nil {
 		c.Actual = fmt.Sprintf("%s (%s)", round(time.Duration(o.Seconds*float64(time.Second))), o.ID)
 	}
 	var long overrun
-	if ok {
-		long = j.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
+	if limit, ok := s.m.Plan.MaxOutage(); ok {
+		c.Limit = limit.String()
+		long = s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
 			took := c.Longest.To - c.Longest.From
 			if c.Streams == 0 || took <= limit {
 				return 0, ""
 			}
-			return took - limit, j.outageSentence(c)
+			return took - limit, s.outageSentence(c)
 		})
-		c.Limit, c.Pass, c.Invalid = limit.String(), len(long.sentences) == 0, long.stalled
-		c.weight = doubtful(long.stalled, proven)
 	}
-	j.add(c, long.sentences...)
+	return []Criterion{open, long.judged(c)}
+}
+
+// Passed is what a pass has shown, in sentences.
+func (s *Streams) Passed() (out []string) {
+	if n := s.Evidence.CouldHide; n > 0 {
+		out = append(out, fmt.Sprintf("no noop is known to be missing; up to %d of %d could have gone missing unnoticed", n, s.Noops.Expected))
+	}
+	return append(out, fmt.Sprintf("%s held to the end, %s%d of %d noops received",
+		counted(s.Connections.Completed, "connection", "connections"), s.interruptions(), s.Noops.Received, s.Noops.Expected))
 }
 
 // interruptions is the part of a pass's sentence about streams that were not open all the time.
-func (j *judge) interruptions() (text string) {
-	if n := j.v.Connections.Reconnected; n > 0 {
+func (s *Streams) interruptions() (text string) {
+	if n := s.Connections.Reconnected; n > 0 {
 		text = counted(n, "reconnect", "reconnects") + ", "
 	}
 	refused := 0
-	for _, n := range j.v.RefusedAttempts {
+	for _, n := range s.RefusedAttempts {
 		refused += n
 	}
 	if refused > 0 {
@@ -139,7 +152,7 @@ func (j *judge) interruptions() (text string) {
 	if text == "" {
 		return ""
 	}
-	return text + "open for " + j.v.Held.Percent() + " of the planned time, "
+	return text + "open for " + s.Held.Percent() + " of the planned time, "
 }
 
 // overrun are the connections that exceeded a limit, the worst first.
@@ -148,21 +161,26 @@ type overrun struct {
 	stalled   bool // stalls of the generator could explain every one
 }
 
-func (j *judge) overruns(of func(*shard.Connection) (over time.Duration, sentence string)) (out overrun) {
+// judged is the criterion that no connection exceeds the limit.
+func (o overrun) judged(c Criterion) Criterion {
+	c.Pass, c.Reasons, c.Invalid, c.weight = len(o.sentences) == 0, o.sentences, o.stalled, doubtful(o.stalled, proven)
+	return c
+}
+
+func (s *Streams) overruns(of func(*shard.Connection) (over time.Duration, sentence string)) (out overrun) {
 	type one struct {
 		over     time.Duration
 		sentence string
 	}
 	var all []one
 	out.stalled = true
-	for i := range j.m.Connections {
-		c := &j.m.Connections[i]
+	for c := range s.Records() {
 		over, sentence := of(c)
 		if sentence == "" {
 			continue
 		}
 		all = append(all, one{over, sentence})
-		stall := time.Duration(j.m.Runners[c.Runner].StallMaxUS) * time.Microsecond
+		stall := time.Duration(s.m.Runners[c.Runner].StallMaxUS) * time.Microsecond
 		out.stalled = out.stalled && stall >= over
 	}
 	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.over, a.over) })
@@ -173,8 +191,8 @@ func (j *judge) overruns(of func(*shard.Connection) (over time.Duration, sentenc
 	return out
 }
 
-func (j *judge) outageSentence(c *shard.Connection) string {
-	o, r := c.Longest, j.m.Runners[c.Runner]
+func (s *Streams) outageSentence(c *shard.Connection) string {
+	o, r := c.Longest, s.m.Runners[c.Runner]
 	end, after := "it was back", "it was back"
 	switch {
 	case o.From >= c.ClosedAt:

@@ -96,11 +96,11 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			t.Parallel()
 			m, _ := clean()
 			c.edit(m)
-			v := Judge(m, nil, Facts{})
+			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.criteria, failedCriteria(v))
 			require.Equal(t, c.reasons, v.Reasons)
-			require.Equal(t, v, Judge(m, nil, Facts{}), "a verdict can be made again at any time")
+			require.Equal(t, v, judgeSoak(m, nil, Evidence{}), "a verdict can be made again at any time")
 		})
 	}
 }
@@ -112,7 +112,7 @@ func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 	lateBy(&m.Connections[0].Record, 17*time.Second, 12)
 	lateBy(&m.Connections[1].Record, 5*time.Second, 3)
 	m.Connections[1].Refusals = append(m.Connections[1].Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1})
-	text, err := json.Marshal(Judge(m, nil, Facts{}))
+	text, err := json.Marshal(judgeSoak(m, nil, Evidence{}))
 	require.NoError(t, err)
 	var v struct {
 		Held    Held           `json:"held_seconds"`
@@ -136,7 +136,7 @@ func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 	r := &m.Connections[0].Record
 	r.Streams, r.Survived, r.MaxOutage, r.Longest = 41, 40, 9*time.Second, ledger.Outage{To: 12 * time.Second} // its connect
 	r.Outages = []ledger.Outage{{From: time.Second, To: 2 * time.Second}}
-	v := Judge(m, nil, Facts{})
+	v := judgeSoak(m, nil, Evidence{})
 	require.Equal(t, 40, v.Reconnect.Count)
 	require.InDelta(t, 9000, v.Reconnect.Max, .1)
 	require.InDelta(t, 12, v.LongestOutage.Seconds, .001)
@@ -155,7 +155,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	for _, reason := range []string{"status 409", "status 503", "connect_timeout"} {
 		m, server := clean()
 		refused(m, reason)
-		v := Judge(m, server, Facts{})
+		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
 		require.Equal(t, []string{"connections opened", "connections held to the end"}, failedCriteria(v), reason)
 		require.Zero(t, v.Noops.Missed)
@@ -168,7 +168,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	lateBy(&m.Connections[0].Record, 17*time.Second, 12)
 	m.Connections[0].Refusals[0].Reason = "status 409"
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
-	v := Judge(m, server, Facts{})
+	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the server's ledger counts another client's stream too for d-0")
 
@@ -177,7 +177,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	r := &m.Connections[0].Record
 	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
-	v = Judge(m, server, Facts{})
+	v = judgeSoak(m, server, Evidence{})
 	require.EqualValues(t, 1, v.Noops.Missed, "a 409 to a reconnect is of our own old stream")
 }
 
@@ -187,15 +187,15 @@ func TestARefusalNamesItsAttempts(t *testing.T) {
 	m.Plan.Reconnect = true
 	r := &m.Connections[0].Record
 	*r = ledger.Record{ID: "d-0", State: ledger.Connecting, Reason: "status 503", Attempts: 5, Refusals: attempts("status 503", 5)}
-	v := Judge(m, server, Facts{})
+	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, 1, v.Connections.Refused, "also where the run was stopped between two attempts")
 	require.Zero(t, v.Connections.Unfinished)
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4s")
-	again := Judge(m, server, Facts{})
+	again := judgeSoak(m, server, Evidence{})
 	require.Equal(t, v, again)
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
 	r.Reason = "connect_timeout"
-	v = Judge(m, server, Facts{})
+	v = judgeSoak(m, server, Evidence{})
 	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:36.000 UTC (connect_timeout) after 15s of attempts, which were refused 5 times (status 503), once (connect_timeout)")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -62,7 +63,7 @@ func TestACleanRunPasses(t *testing.T) {
 		if !withLedger {
 			server = nil
 		}
-		v := Judge(m, server, Facts{})
+		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict)
 		require.Equal(t, 0, v.Verdict.ExitCode())
 		require.Equal(t, []string{"3 connections held to the end, 717 of 717 noops received"}, v.Reasons)
@@ -90,151 +91,153 @@ func TestEachCriterionAlone(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		name     string
-		edit     func(m *shard.Merged, s ServerLedger, f *Facts)
+		edit     func(m *shard.Merged, s ServerLedger, f *Evidence)
 		want     Outcome
 		criteria []string
 		reasons  []string
 	}{
-		{"a shard is missing", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Problems = []string{"runner 2 of 2 left no shard"} }, Invalid,
+		{"a shard is missing", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
+			m.Problems = []string{"runner 2 of 2 left no shard"}
+		}, Invalid,
 			[]string{"complete account"}, []string{"runner 2 of 2 left no shard"}},
-		{"a runner was killed", func(_ *shard.Merged, _ ServerLedger, f *Facts) {
+		{"a runner was killed", func(_ *shard.Merged, _ ServerLedger, f *Evidence) {
 			f.Problems = []string{"runner 1 was ended by a signal"}
 		}, Invalid,
 			[]string{"complete account"}, []string{"runner 1 was ended by a signal"}},
-		{"one lost", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one lost", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			r := &m.Connections[1].Record
 			r.Received, r.Lost = noopsEach-1, 1
 			find(r, ledger.KindLost, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}},
-		{"one never sent", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"one never sent", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			r := &m.Connections[0].Record
 			r.Received, r.Last, r.Unsent = noopsEach-1, noopsEach-1, 1
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 			find(r, ledger.KindUnsent, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-0 missed 1: the stream was silent for that long before 22:14:50.000 UTC"}},
-		{"one twice", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one twice", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].Duplicated = 1
 			find(&m.Connections[0].Record, ledger.KindDuplicated, 1)
 		}, Fail, []string{"noops duplicated"}, []string{"d-0 received noop 7 twice, again at 22:14:50.000 UTC"}},
-		{"one out of order", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one out of order", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].Reordered = 1
 			find(&m.Connections[0].Record, ledger.KindReordered, 1)
 		}, Fail, []string{"noops reordered"}, []string{"d-0 received noop 7 out of order, at 22:14:50.000 UTC"}},
-		{"one corrupted", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one corrupted", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].Corrupted, m.Connections[0].Received = 1, noopsEach-1
 			find(&m.Connections[0].Record, ledger.KindCorrupted, 1)
 		}, Fail, []string{"noops corrupted"}, []string{`d-0 received noop 7 corrupted at 22:14:50.000 UTC: "x" instead of "0"`}},
-		{"one dropped", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one dropped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].State = ledger.Dropped
 			find(&m.Connections[0].Record, ledger.KindDropped, 1)
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 22:14:50.000 UTC (reset) after 239 noops"}},
-		{"one waits for its reconnect when the run ends", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one waits for its reconnect when the run ends", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].State = ledger.Waiting
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server, and it did not come back) after 239 noops"}},
-		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, ledger.ReasonClient
 		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5s of the request to (END_TIMEOUT)"}},
-		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, "reset"
 			m.Connections[1].State, m.Connections[1].Reason = ledger.Unfinished, ledger.ReasonInterrupted
 		}, Fail, []string{"connections held to the end"}, []string{
 			"1 connection ended with an error after the request to end: reset (once)",
 			"1 connection was stopped before its end: the run was stopped, or the script closed the stream",
 		}},
-		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			delete(s, "d-0")
 			m.Connections[0].Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
 			find(&m.Connections[0].Record, ledger.KindRefused, 1)
 		}, Fail, []string{"connections opened", "connections held to the end"}, []string{
 			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 connection was refused, so it was not held",
 		}},
-		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections[0].Received, m.Connections[0].Last = noopsEach-1, noopsEach-1
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 		}, Fail, []string{"count against floor(held / interval)"}, []string{"d-0 was held for 59m55s and accounts for 238 noops instead of at least 239"}},
-		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].Held += 20 * time.Second
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Facts) {
+		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
 		}, Fail, []string{"noops missed"}, []string{
 			"d-1 missed noops 240 to 241: sent, by the server's ledger, but nothing came before the stream ended at 23:13:15.000 UTC",
 		}},
-		{"the last one lost, which both know", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"the last one lost, which both know", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			r := &m.Connections[1].Record
 			r.Received, r.Last, r.Tail = noopsEach-1, noopsEach-1, 1
 			find(r, ledger.KindTail, 1)
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach, Sent: noopsEach}
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed 1: the stream was silent from noop 7 to its end at 22:14:49.000 UTC"}},
-		{"the server knows less", func(_ *shard.Merged, s ServerLedger, _ *Facts) {
+		{"the server knows less", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 200, Sent: 200}
 		}, Fail, []string{"the server's own count"}, []string{"d-1 received number 239, the server says the last it sent was 200"}},
-		{"the server sent another number of noops", func(_ *shard.Merged, s ServerLedger, _ *Facts) {
+		{"the server sent another number of noops", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach, Sent: noopsEach + 4}
 		}, Fail, []string{"the server's own count"}, []string{"the server says it sent 243 noops to d-1, 239 arrived"}},
-		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections[1].Messages, m.Connections[1].Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections[1].Messages, m.Connections[1].Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
 		}, Fail, []string{"the server's own count"}, []string{"the server says it sent 243 noops and messages to d-1, 244 arrived"}},
-		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Facts) { delete(s, "d-2") }, Fail,
+		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Evidence) { delete(s, "d-2") }, Fail,
 			[]string{"the server's own count"}, []string{"the server has no entry for d-2, which held a stream"}},
-		{"a restarted server knows only its own numbering", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"a restarted server knows only its own numbering", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			r := &m.Connections[1].Record
 			r.Streams, r.Numberings, r.Last = 2, 2, 100
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
 		}, Pass, nil, []string{"3 connections held to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
-		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Facts) {
+		{"a server that took over in mid-numbering", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections[1].Numbered, m.Connections[1].Last, m.Connections[1].Hidden = false, 0, 2
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections[1].Numbered, m.Connections[1].Last = false, 0
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 1: sent, by the server's ledger, but nothing came before the stream ended at 23:13:15.000 UTC"}},
-		{"the service keeps another interval", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"the service keeps another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			for i := range m.Connections {
 				m.Connections[i].Interval, m.Connections[i].IntervalError = 12*time.Second, 20*time.Millisecond
 			}
 		}, Invalid, []string{"interval between two noops"}, []string{"the service sends a noop every 12 s, the plan says every 15 s: set NOOP_INTERVAL=12"}},
-		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Facts) {
+		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			for i := range m.Connections {
 				r := &m.Connections[i].Record
 				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
 				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
 			}
 		}, Pass, nil, []string{"3 connections held to the end, 714 of 714 noops received"}},
-		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			for i := range m.Connections {
 				m.Connections[i].Interval = 15 * time.Second
 			}
 			m.Connections[1].Interval = 30 * time.Second
 		}, Fail, []string{"interval between two noops"}, []string{"d-1 was sent a noop every 30 s, not every 15 s"}},
-		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Connections[0].Late = 5 }, Pass, nil,
+		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections[0].Late = 5 }, Pass, nil,
 			[]string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Plan.MaxLate, m.Connections[0].Late = 5, 5 }, Pass, nil,
+		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections[0].Late = 5, 5 }, Pass, nil,
 			[]string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Plan.MaxLate, m.Connections[0].Late = 0, 1
 			m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
 		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5s, at 22:14:50.000 UTC"}},
-		{"a check failed", func(m *shard.Merged, _ ServerLedger, _ *Facts) {
+		{"a check failed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1}
 		}, Fail,
 			[]string{"checks of the script"}, []string{`the check "c" failed 1 of 3 times`}},
-		{"a check was not made", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Checks[0].Passes = 2 }, Fail,
+		{"a check was not made", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks[0].Passes = 2 }, Fail,
 			[]string{"checks of the script"}, []string{`the check "Received all messages" was made 2 times for 3 connections`}},
-		{"no check at all", func(m *shard.Merged, _ ServerLedger, _ *Facts) { m.Checks = nil }, Fail,
+		{"no check at all", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Checks = nil }, Fail,
 			[]string{"checks of the script"}, []string{"the script made no check at all"}},
-		{"the backend died", func(_ *shard.Merged, _ ServerLedger, f *Facts) { f.Failures = []string{"the backend died"} }, Fail,
+		{"the backend died", func(_ *shard.Merged, _ ServerLedger, f *Evidence) { f.Failures = []string{"the backend died"} }, Fail,
 			[]string{"the target stayed up"}, []string{"the backend died"}},
-		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Facts) {
+		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []string{"the backend died"}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
 	}
@@ -242,14 +245,14 @@ func TestEachCriterionAlone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m, server := clean()
-			var facts Facts
+			var facts Evidence
 			c.edit(m, server, &facts)
-			v := Judge(m, server, facts)
+			v := judgeSoak(m, server, facts)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			require.Equal(t, c.criteria, failedCriteria(v))
 			require.Equal(t, c.reasons, v.Reasons)
 			require.Equal(t, v.Noops.Received+v.Noops.Missed+v.Noops.Corrupted, v.Noops.Expected)
-			again := Judge(m, server, facts)
+			again := judgeSoak(m, server, facts)
 			require.Equal(t, v, again, "a verdict can be made again at any time")
 		})
 	}
@@ -261,7 +264,7 @@ func TestInvalidOutranksFail(t *testing.T) {
 	m.Connections[0].Duplicated = 1
 	find(&m.Connections[0].Record, ledger.KindDuplicated, 1)
 	m.Problems = []string{"runner 2 of 2 left no shard"}
-	v := Judge(m, server, Facts{})
+	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, 2, v.Verdict.ExitCode())
 	require.Len(t, v.Reasons, 2, "what it saw is listed all the same")
@@ -274,7 +277,7 @@ func TestNothingReceivedProvesNothing(t *testing.T) {
 		r := &m.Connections[i].Record
 		r.Received, r.Last, r.Held = 0, 0, 0
 	}
-	v := Judge(m, nil, Facts{})
+	v := judgeSoak(m, nil, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, []string{"not one noop was received, so nothing was tested"}, v.Reasons)
 }
@@ -283,7 +286,7 @@ func TestNoRunnersAtAll(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID = "t"
-	v := Judge(shard.Merge(p, nil), nil, Facts{})
+	v := judgeSoak(shard.Merge(p, nil), nil, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, 1200, v.Connections.Unobserved)
 }
@@ -297,7 +300,7 @@ func TestManyFindingsOfOneKindDoNotHideAnother(t *testing.T) {
 	}
 	m.Connections[2].Reordered = 1
 	find(&m.Connections[2].Record, ledger.KindReordered, 1)
-	v := Judge(m, server, Facts{})
+	v := judgeSoak(m, server, Evidence{})
 	require.Len(t, v.Findings, maxFindings+1)
 	require.Equal(t, "reordered", v.Findings[maxFindings].Kind)
 	require.Len(t, v.Reasons, 10+1+1)
@@ -317,7 +320,7 @@ func TestLatencyIsSinceTheTimestampOnOneClockOnly(t *testing.T) {
 		m, _ := clean()
 		m.Latency = &shard.Latency{MinUS: c.minUS, Histogram: shard.NewHistogram()}
 		m.Latency.Histogram.Record(2 * time.Millisecond)
-		v := Judge(m, nil, Facts{OneClock: c.oneClock})
+		v := judgeSoak(m, nil, Evidence{OneHost: c.oneClock})
 		require.Equal(t, c.above, v.LatencyMS.Above)
 		require.InDelta(t, c.p50, v.LatencyMS.P50, .03)
 	}
@@ -327,7 +330,7 @@ func TestLatencyIsSinceTheTimestampOnOneClockOnly(t *testing.T) {
 func TestTheContractOfVerdictJSON(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
-	text, err := json.Marshal(Judge(m, server, Facts{Resources: Resources{BackendRSSMax: 4, BackendCPUAverage: 1.5}}))
+	text, err := json.Marshal(judgeSoak(m, server, Evidence{Samples: []resources.Sample{{Unix: 0, BackendRSS: 4}, {Unix: 100, BackendRSS: 3, BackendCPU: 1.5}}}))
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(text, &got))

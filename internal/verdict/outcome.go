@@ -1,6 +1,9 @@
 package verdict
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // A weight is how much a criterion that is not met weighs: the heaviest one decides the verdict.
 type weight int
@@ -42,35 +45,46 @@ func restsOn(proof bool) weight {
 	return byClock
 }
 
-// outcome chooses pass, fail or invalid by the heaviest criterion that is not met, and lists the sentences
+// decide chooses pass, fail or invalid by the heaviest criterion that is not met, and lists the sentences
 // of all. Those of an invalid criterion that gives way become warnings.
-func (j *judge) outcome() {
+func (v *Verdict) decide(all []Criterion) {
 	heaviest := nothing
-	for i := range j.v.Criteria {
-		heaviest = max(heaviest, j.v.Criteria[i].weighs())
+	for i := range all {
+		heaviest = max(heaviest, all[i].weighs())
 	}
 	switch heaviest {
 	case nothing:
-		j.v.Verdict = Pass
+		v.Verdict = Pass
 	case byClock, proven:
-		j.v.Verdict = Fail
+		v.Verdict = Fail
 	case doubt, noInterval, incomplete:
-		j.v.Verdict = Invalid
+		v.Verdict = Invalid
 	}
-	j.v.Warnings = slices.Clip(j.v.Warnings) // the caller's
-	for i := range j.v.Criteria {
-		c := &j.v.Criteria[i]
-		if w := c.weighs(); c.Invalid && w < heaviest && (w == doubt || j.v.Verdict == Fail) {
+	for _, c := range all {
+		if w := c.weighs(); c.Invalid && w < heaviest && (w == doubt || v.Verdict == Fail) {
 			c.Advisory = true
 		}
 		switch {
 		case c.Pass:
 		case c.Advisory:
-			j.v.Warnings = append(j.v.Warnings, j.sentencesOf[i]...)
+			v.Warnings = append(v.Warnings, c.sentences()...)
 		default:
-			j.v.Reasons = append(j.v.Reasons, j.sentencesOf[i]...)
+			v.Reasons = append(v.Reasons, c.sentences()...)
 		}
+		v.Criteria = append(v.Criteria, c)
 	}
+}
+
+// sentences say why a criterion is not met, the first of many.
+func (c *Criterion) sentences() []string {
+	const most = 10
+	switch n := len(c.Reasons); {
+	case n == 0:
+		return []string{fmt.Sprintf("%s: %s, the limit is %s", c.Name, c.Actual, c.Limit)}
+	case n > most:
+		return append(slices.Clone(c.Reasons[:most]), fmt.Sprintf("… and %d more of this kind (%s: %s)", n-most, c.Name, c.Actual))
+	}
+	return c.Reasons
 }
 
 // proofs say which counts hold whatever the interval is.

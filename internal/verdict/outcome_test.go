@@ -41,7 +41,7 @@ func TestADoubtExcusesNoFault(t *testing.T) {
 			t.Parallel()
 			m, _ := clean()
 			doubt(m)
-			v := Judge(m, nil, Facts{})
+			v := judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Invalid, v.Verdict)
 			doubted := v.Reasons
 			require.NotEmpty(t, doubted)
@@ -49,7 +49,7 @@ func TestADoubtExcusesNoFault(t *testing.T) {
 			m, _ = clean()
 			doubt(m)
 			lost(m)
-			v = Judge(m, nil, Facts{})
+			v = judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Fail, v.Verdict)
 			require.Equal(t, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}, v.Reasons)
 			for _, sentence := range doubted {
@@ -57,7 +57,7 @@ func TestADoubtExcusesNoFault(t *testing.T) {
 			}
 
 			m.Problems = []string{"runner 2 of 2 left no shard"}
-			v = Judge(m, nil, Facts{})
+			v = judgeSoak(m, nil, Evidence{})
 			require.Equal(t, Invalid, v.Verdict, "what was not observed outranks all")
 		})
 	}
@@ -74,49 +74,49 @@ func TestAnotherIntervalExcusesTheClockAlone(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		edit func(r *ledger.Record, e *ServerEntry, f *Facts)
+		edit func(r *ledger.Record, e *ServerEntry, f *Evidence)
 		want Outcome
 	}{
-		{"nothing", func(*ledger.Record, *ServerEntry, *Facts) {}, Invalid},
-		{"missed by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Numbered, r.Unsent = false, 9 }, Invalid},
-		{"missed at the end by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Tail = 9 }, Invalid},
-		{"duplicated by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Facts) {
+		{"nothing", func(*ledger.Record, *ServerEntry, *Evidence) {}, Invalid},
+		{"missed by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Numbered, r.Unsent = false, 9 }, Invalid},
+		{"missed at the end by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Tail = 9 }, Invalid},
+		{"duplicated by the clock", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
 			r.Numbered, r.Received, r.Duplicated = false, noopsEach-100, 100 // a noop twice as often
 		}, Invalid},
-		{"too few", func(r *ledger.Record, e *ServerEntry, _ *Facts) {
+		{"too few", func(r *ledger.Record, e *ServerEntry, _ *Evidence) {
 			r.Received, r.Last, e.Last, e.Sent = 100, 100, 100, 100
 		}, Invalid},
-		{"silent for long", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Dropped, "idle" }, Invalid},
-		{"ended at the next noop", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Unfinished, "client" }, Invalid},
-		{"a number lost", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Received, r.Lost = noopsEach-1, 1 }, Fail},
-		{"lost by the server's ledger", func(_ *ledger.Record, e *ServerEntry, _ *Facts) { e.Last++; e.Sent++ }, Fail},
-		{"lost by the server's ledger, without numbers", func(r *ledger.Record, e *ServerEntry, _ *Facts) { r.Numbered = false; e.Sent++ }, Fail},
-		{"a number twice", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Duplicated = 1 }, Fail},
-		{"a number out of order", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Reordered = 1 }, Fail},
-		{"corrupted", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.Received, r.Corrupted = noopsEach-1, 1 }, Fail},
-		{"dropped", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Dropped, "reset" }, Fail},
-		{"broken at its end", func(r *ledger.Record, _ *ServerEntry, _ *Facts) { r.State, r.Reason = ledger.Unfinished, "reset" }, Fail},
-		{"refused", func(r *ledger.Record, _ *ServerEntry, _ *Facts) {
+		{"silent for long", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Dropped, "idle" }, Invalid},
+		{"ended at the next noop", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Unfinished, "client" }, Invalid},
+		{"a number lost", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Received, r.Lost = noopsEach-1, 1 }, Fail},
+		{"lost by the server's ledger", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Last++; e.Sent++ }, Fail},
+		{"lost by the server's ledger, without numbers", func(r *ledger.Record, e *ServerEntry, _ *Evidence) { r.Numbered = false; e.Sent++ }, Fail},
+		{"a number twice", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Duplicated = 1 }, Fail},
+		{"a number out of order", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Reordered = 1 }, Fail},
+		{"corrupted", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.Received, r.Corrupted = noopsEach-1, 1 }, Fail},
+		{"dropped", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Dropped, "reset" }, Fail},
+		{"broken at its end", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) { r.State, r.Reason = ledger.Unfinished, "reset" }, Fail},
+		{"refused", func(r *ledger.Record, _ *ServerEntry, _ *Evidence) {
 			*r = ledger.Record{ID: r.ID, State: ledger.Refused, Attempts: 1}
 		}, Fail},
-		{"the server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Facts) { e.Sent-- }, Fail},
-		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Facts) { f.Failures = []string{"it died"} }, Fail},
+		{"the server's own count", func(_ *ledger.Record, e *ServerEntry, _ *Evidence) { e.Sent-- }, Fail},
+		{"the target died", func(_ *ledger.Record, _ *ServerEntry, f *Evidence) { f.Failures = []string{"it died"} }, Fail},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m, server := clean()
 			halfAsOften(m)
-			e, f := server["d-0"], Facts{}
+			e, f := server["d-0"], Evidence{}
 			c.edit(&m.Connections[0].Record, &e, &f)
 			server["d-0"] = e
-			v := Judge(m, server, f)
+			v := judgeSoak(m, server, f)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
 			said := v.Reasons
 			if c.want == Fail {
 				said = v.Warnings
 			}
 			require.Contains(t, strings.Join(said, "\n"), "set NOOP_INTERVAL=30")
-			require.Equal(t, v, Judge(m, server, f), "a verdict can be made again at any time")
+			require.Equal(t, v, judgeSoak(m, server, f), "a verdict can be made again at any time")
 		})
 	}
 }

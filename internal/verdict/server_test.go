@@ -63,7 +63,7 @@ func FuzzServerLedger(f *testing.F) {
 		m, _ := clean()
 		r := &m.Connections[1].Record
 		r.Received, r.Lost = noopsEach-1, 1
-		v := Judge(m, l, Facts{})
+		v := judgeSoak(m, l, Evidence{})
 		require.Equal(t, Fail, v.Verdict)
 		require.NotZero(t, v.Noops.Missed)
 	})

@@ -36,10 +36,9 @@ func endOf(r *shard.Connection) end {
 }
 
 // unfinished says what became of the connections that the server did not end properly when asked.
-func (j *judge) unfinished() (out []string) {
+func (s *Streams) unfinished() (out []string) {
 	count, errs := map[end]int{}, map[string]int{}
-	for i := range j.m.Connections {
-		c := &j.m.Connections[i]
+	for c := range s.Records() {
 		e := endOf(c)
 		if count[e]++; e == endedByError {
 			errs[c.Reason]++
@@ -47,7 +46,7 @@ func (j *judge) unfinished() (out []string) {
 	}
 	if n := count[endTimedOut]; n > 0 {
 		out = append(out, fmt.Sprintf("%s not come to %s end: the server did not end the stream within %s of the request to (END_TIMEOUT)",
-			counted(n, "connection did", "connections did"), either(n, "its", "their"), j.m.Plan.EndTimeout()))
+			counted(n, "connection did", "connections did"), either(n, "its", "their"), s.m.Plan.EndTimeout()))
 	}
 	if n := count[endedByError]; n > 0 {
 		var reasons []string

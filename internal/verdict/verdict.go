@@ -37,20 +37,12 @@ type Verdict struct {
 	TestID      string      `json:"testid"`
 	Verdict     Outcome     `json:"verdict"`
 	Reasons     []string    `json:"reasons"`
-	Plan        Planned     `json:"plan"`
-	Suite       *Suite      `json:"suite,omitempty"` // nil of a soak
-	Facts       []Fact      `json:"facts,omitempty"` // of a suite, as are the next two
+	Plan        plan.Plan   `json:"plan"`
+	Suite       *Suite      `json:"suite,omitempty"` // what the script declared, where Layout says so
+	Facts       []Fact      `json:"facts,omitempty"`
 	Tables      []Table     `json:"tables,omitempty"`
-	Figures     []Figure    `json:"figures,omitempty"`
-	Connections Connections `json:"connections"`
-	Noops       Noops       `json:"noops"`
-	Evidence    Evidence    `json:"evidence"` // of a soak, and of a suite that holds streams
-	Interval    Interval    `json:"interval_s"`
-	LatenessMS  Quantiles   `json:"lateness_ms"`
-	ConnectMS   Quantiles   `json:"connect_ms"`
-	LatencyMS   *Latency    `json:"latency_ms,omitempty"`
-	Reconnect   *Reconnects `json:"reconnect_ms,omitempty"`
-	Server      Server      `json:"server"`
+	Metrics     []Metric    `json:"figures,omitempty"`
+	Counts                  // of the event streams
 	Generator   Generator   `json:"generator"`
 	Resources   Resources   `json:"resources"`
 	Criteria    []Criterion `json:"criteria"`
@@ -60,17 +52,11 @@ type Verdict struct {
 	StartedUnix float64     `json:"started_unix_s"`
 	EndedUnix   float64     `json:"ended_unix_s"`
 	Warnings    []string    `json:"warnings,omitempty"`
+	OpenTime                // of streams that were to be open for the whole run
 
-	Held *Held `json:"held_seconds,omitempty"` // of a soak, as is the next
-	// LongestOutage is the longest time that a connection was without a stream; the first connect may be it.
-	LongestOutage *Outage `json:"longest_outage,omitempty"`
-	// RefusedAttempts counts the attempts to connect that failed, those of connections that got in later
-	// among them, by reason: "status 503", "connect_timeout".
-	RefusedAttempts map[string]int `json:"refused_attempts,omitempty"`
+	Layout  Layout   `json:"-"`
+	streams *Streams // see Records
 }
-
-// Planned is the plan of the run, as verdict.json shows it.
-type Planned struct{ plan.Plan }
 
 // Connections counts device ids, not streams: a connection that came back counts once.
 type Connections struct {
@@ -128,14 +114,14 @@ type Reconnects struct {
 	Count int `json:"count"`
 }
 
-// Generator is how much CPU the runners got: a starved client must not be read as a late server.
+// Generator is how much CPU the runners got: a saturated load generator must not be read as a late server.
 // CPUSeconds and RunDelaySeconds are sums over all runners.
 type Generator struct {
 	CPUSeconds      float64 `json:"cpu_seconds"`
 	RunDelaySeconds float64 `json:"run_delay_seconds"` // threads ready to run, waiting for a core
 	StallMaxMS      float64 `json:"stall_max_ms"`      // longest time by which a runner woke up late
 	GCPauseMaxMS    float64 `json:"gc_pause_max_ms"`
-	Starved         bool    `json:"starved"`
+	Saturated       bool    `json:"starved"` // see Streams.KeptUp
 }
 
 // Server is the server's own count beside ours.
@@ -168,7 +154,8 @@ type Criterion struct {
 	Advisory bool   `json:"advisory,omitempty"`
 	Why      string `json:"why"` // what it means for whoever runs the service
 
-	weight weight // see outcome
+	Reasons []string `json:"-"` // where it is not met, the sentences that say what broke it
+	weight  weight   // see decide
 }
 
 // A Finding is one fault of one connection, in a sentence.

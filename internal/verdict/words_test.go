@@ -30,7 +30,7 @@ func TestACountThatConfirmsAFault(t *testing.T) {
 	c.Received--
 	c.Lost++
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1})
-	v := Judge(m, server, Facts{})
+	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Fail, v.Verdict)
 	require.False(t, v.Server.Agrees)
 	require.True(t, v.Server.Confirms)
@@ -40,7 +40,7 @@ func TestACountThatConfirmsAFault(t *testing.T) {
 	require.Equal(t, "differs on 1 stream, where faults were found", count.Actual)
 
 	m, server = clean()
-	v = Judge(m, server, Facts{})
+	v = judgeSoak(m, server, Evidence{})
 	require.False(t, v.Server.Confirms)
 	require.Equal(t, "agrees", criterion(t, v, "the server's own count").Actual)
 }

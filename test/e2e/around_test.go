@@ -113,7 +113,7 @@ func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Zero(t, v.Noops.Missed)
 	require.Positive(t, v.Noops.Late)
-	require.True(t, v.Generator.Starved)
+	require.True(t, v.Generator.Saturated)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "the generator was starved")
 }
 
@@ -150,7 +150,7 @@ func TestAMachineThatStandsStillDropsNothing(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, 20, v.Connections.Completed, r.out.String())
 	require.Zero(t, v.Connections.Dropped)
-	require.True(t, v.Generator.Starved)
+	require.True(t, v.Generator.Saturated)
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 }
 
@@ -167,7 +167,7 @@ func TestBusyCoresLoseNothing(t *testing.T) { // alone: it leaves no core to any
 	v := begin(t, nil, "--connections", "100", "--seconds", "15", "--noop-interval", "1").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Zero(t, v.Noops.Missed)
-	require.True(t, v.Generator.Starved, "%+v", v.Generator)
+	require.True(t, v.Generator.Saturated, "%+v", v.Generator)
 }
 
 func TestResultsThatCannotBeWritten(t *testing.T) {

@@ -51,7 +51,7 @@ func TestHandshakeKeepsToItsRate(t *testing.T) {
 	t.Parallel()
 	v := smoke(t, "handshake", "--certs", certificates(t), "--connections", "60", "--rate-limit", "20").judged()
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.LessOrEqual(t, v.Figures[0].Value, 21., "connections/s")
+	require.LessOrEqual(t, v.Metrics[0].Value, 21., "connections/s")
 }
 
 func TestHandshakeHoldsConnections(t *testing.T) {

@@ -18,7 +18,7 @@ export const options = {
 
 export default function () {
   const held = {
-    idleTimeout: config.idleTimeout,
+    idleTimeout: 2500 * config.noopInterval,
     reconnect: false,
     headers: config.headers,
     tags: { name: 'GET /event/connect' },

@@ -136,7 +136,7 @@ func (r *result) classify(j *judged, want *expected, late time.Duration) {
 		r.Class = foundExactly
 	case !sc.clean() && j.Verdict.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case j.Verdict.Verdict == verdict.Invalid && (j.Generator.Starved || j.blamesGenerator()), late > sc.Plan.interval()/4:
+	case j.Verdict.Verdict == verdict.Invalid && (j.Generator.Saturated || j.blamesGenerator()), late > sc.Plan.interval()/4:
 		r.Class = starved
 	case sc.clean():
 		r.Class = falseAlarm

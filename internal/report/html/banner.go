@@ -25,9 +25,19 @@ func zero(n uint64) Tone {
 	return Bad
 }
 
-func (s *soak) banner() Banner {
+func (s *subject) banner() Banner {
+	b := Banner{Word: strings.ToUpper(string(s.v.Verdict)), Tone: tone(s.v.Verdict), Name: s.v.TestID, Reasons: s.v.Reasons}
+	if s.v.Layout.Declared {
+		b.Name, b.Tiles = s.v.Suite.Name+" "+s.v.TestID, s.metricTiles()
+		return b
+	}
+	b.Tiles = s.countTiles()
+	return b
+}
+
+// countTiles are what became of connections and noops.
+func (s *subject) countTiles() []Tile {
 	v, c, n := s.v, s.v.Connections, s.v.Noops
-	b := Banner{Word: strings.ToUpper(string(v.Verdict)), Tone: tone(v.Verdict), Name: v.TestID, Reasons: v.Reasons}
 	whole := func(part, all uint64) Tone {
 		if part == all {
 			return Good
@@ -38,7 +48,7 @@ func (s *soak) banner() Banner {
 	if v.Held != nil {
 		open = ", open for " + v.Held.Percent() + " of the time"
 	}
-	b.Tiles = []Tile{
+	tiles := []Tile{
 		{Name: "connections held", Value: integer(c.Completed), Note: "of " + integer(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
 		{Name: "noops received", Value: count(n.Received), Note: "of " + count(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
 		{Name: "noops missed", Value: count(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
@@ -54,6 +64,5 @@ func (s *soak) banner() Banner {
 			server.Value, server.Tone = "confirms the faults", ""
 		}
 	}
-	b.Tiles = append(b.Tiles, server)
-	return b
+	return append(tiles, server)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -41,7 +40,7 @@ func TestBrowser(t *testing.T) {
 	nothing := shard.Merge(plan.Default(), nil)
 	for name, run := range map[string]*Run{
 		"hour.html": hour, "evil.html": evil, "eight.html": madeUp(1200, 8*3600),
-		"nothing.html": {Merged: nothing, Verdict: verdict.Judge(nothing, nil, verdict.Facts{})},
+		"nothing.html": {Merged: nothing, Verdict: judged(t, nothing)},
 	} {
 		f, err := os.Create(filepath.Join(dir, name))
 		require.NoError(t, err)

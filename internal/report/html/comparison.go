@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // comparisonTolerance is the share of the old median by which a figure may get worse, as in
@@ -27,10 +29,10 @@ func (s *subject) comparison() Section {
 	judged, notes := s.judged()
 	t := Table{Columns: columns("", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
 	was := map[string]float64{}
-	for _, f := range baseline.Metrics(b.Against.Verdict) {
+	for _, f := range suite.Metrics(b.Against.Verdict) {
 		was[f.Name] = f.Value
 	}
-	for _, f := range baseline.Metrics(s.v) {
+	for _, f := range suite.Metrics(s.v) {
 		before, ok := was[f.Name]
 		if !ok {
 			continue
@@ -63,7 +65,7 @@ func (s *subject) judged() (c *baseline.Comparison, notes []string) {
 }
 
 // mark is the noise band of a figure and what became of it.
-func mark(c *baseline.Comparison, f baseline.Metric) Row {
+func mark(c *baseline.Comparison, f verdict.Metric) Row {
 	if c == nil {
 		return Row{{Text: "–"}, {}}
 	}
@@ -88,7 +90,7 @@ func mark(c *baseline.Comparison, f baseline.Metric) Row {
 	return Row{{Text: "–"}, {}}
 }
 
-func figure(f baseline.Metric, v float64) string {
+func figure(f verdict.Metric, v float64) string {
 	switch f.Unit {
 	case "ms":
 		if v < 0 {

@@ -8,7 +8,7 @@ import (
 )
 
 // headroom is what this load says about the next one.
-func (s *soak) headroom() Section {
+func (s *subject) headroom() Section {
 	out := Section{ID: "headroom", Title: "Headroom"}
 	from, to := s.phases.steady(s.series)
 	streams := s.v.Connections.Opened

@@ -1,8 +1,8 @@
 // Package html writes report.html: one file that a person looks at first. It needs no network
 // and opens from disk.
 //
-// A page is data: a banner and sections of sentences, tables and charts, which each kind of run
-// composes as it needs (soak.go: the soak's, suite.go: all others'). page.html.tmpl lays them out, and the script in
+// A page is data: a banner and sections of sentences, tables and charts, of which each suite names those that it
+// needs (subject.go). page.html.tmpl lays them out, and the script in
 // page/, bundled by `make build` into bundle/, draws the charts. Without the bundle (a bare
 // `go build`) all is there but the drawings, and the page says so.
 package html
@@ -55,8 +55,5 @@ type File struct {
 
 // Write writes the page of a run.
 func Write(w io.Writer, r *Run) error {
-	if r.Verdict.Suite != nil {
-		return suitePage(r).write(w)
-	}
-	return soakPage(r).write(w)
+	return newSubject(r).page().write(w)
 }

@@ -195,7 +195,7 @@ func TestRunsWithNearlyNothing(t *testing.T) {
 		}},
 	} {
 		m := shard.Merge(p, shards)
-		_, doc := render(t, &Run{Merged: m, Verdict: verdict.Judge(m, nil, verdict.Facts{})})
+		_, doc := render(t, &Run{Merged: m, Verdict: judged(t, m)})
 		require.Equal(t, "INVALID", doc.Find(".banner .word").Text(), name)
 		require.True(t, doc.Find(".banner").HasClass("doubt"), name)
 		require.NotZero(t, doc.Find("#criteria tr").Length(), name)

@@ -10,7 +10,7 @@ import (
 )
 
 // lateness is how late noops were, over all of them and over time.
-func (s *soak) lateness() Section {
+func (s *subject) lateness() Section {
 	out := Section{ID: "lateness-all", Title: "How late", Short: "Lateness"}
 	if s.Merged.Lateness.Count() == 0 {
 		return out
@@ -36,7 +36,10 @@ func (s *soak) lateness() Section {
 			continue
 		}
 		row := cells(d.name, count(uint64(d.h.Count())))
-		t.Rows = append(t.Rows, append(row, times(d.h, .5, .9, .99, .999, 1)...))
+		for _, q := range []float64{.5, .9, .99, .999, 1} {
+			row = append(row, Cell{Text: duration(millis(d.h.Quantile(q)))})
+		}
+		t.Rows = append(t.Rows, row)
 		chart.Series = append(chart.Series, quantiles(d.name, d.h))
 	}
 	out.Tables, out.Charts = []Table{t}, []*Chart{chart}
@@ -77,7 +80,7 @@ var heatRows = []time.Duration{
 // heatColumns is how many columns a heatmap may have.
 const heatColumns = 240
 
-func (s *soak) heat() *Heat {
+func (s *subject) heat() *Heat {
 	t := s.series
 	if t.n < 2 {
 		return nil

@@ -20,7 +20,7 @@ const (
 )
 
 // leaks is the slope of memory while nothing changed.
-func (s *soak) leaks() Section {
+func (s *subject) leaks() Section {
 	out := Section{ID: "leaks", Title: "Memory over time", Short: "Memory"}
 	from, to := s.phases.steady(s.series)
 	from += int(leakWarmUp * float64(to-from))
@@ -51,7 +51,7 @@ func (s *soak) leaks() Section {
 	return out
 }
 
-func (s *soak) leak(name string, values []float64, from, to int) Row {
+func (s *subject) leak(name string, values []float64, from, to int) Row {
 	if values == nil {
 		return nil
 	}

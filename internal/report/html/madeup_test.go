@@ -2,13 +2,17 @@ package html
 
 import (
 	"math/rand/v2"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -36,10 +40,10 @@ func madeUp(connections, seconds int) *Run {
 	}
 	m := shard.Merge(p, shards)
 	samples := madeUpSamples(p)
-	sum := resources.Summarize(samples)
-	v := verdict.Judge(m, server, verdict.Facts{OneClock: true, Resources: verdict.Resources{
-		BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax,
-	}})
+	v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}, Server: server, Samples: samples, OneHost: true})
+	if err != nil {
+		panic(err)
+	}
 	return &Run{Verdict: v, Merged: m, Samples: samples, Circumstances: Circumstances{
 		Command: []string{"bin/soak", "run"}, Version: "abc123", Backend: "abc123", Nginx: "nginx/1.22.1", OneClock: true,
 		Machine: resources.Machine{Name: "host-a", System: "debian 12", Kernel: "6.1", CPU: "Some CPU", Cores: 2, Memory: 8 << 30},
@@ -49,6 +53,14 @@ func madeUp(connections, seconds int) *Run {
 		{Name: "connections.csv", Content: []byte("id\n")},
 		{Name: "series.csv", Content: []byte("unix_s\n")},
 	}}
+}
+
+// judged is the verdict on shards alone.
+func judged(t *testing.T, m *shard.Merged) *verdict.Verdict {
+	t.Helper()
+	v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
+	require.NoError(t, err)
+	return v
 }
 
 func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.ServerLedger) *shard.Shard {

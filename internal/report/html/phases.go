@@ -3,18 +3,19 @@ package html
 import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // phases are the parts of a soak, in Unix seconds: streams are opened from start to held,
 // held, and ended from ending to end.
 type phases struct{ start, held, ending, end float64 }
 
-func phasesOf(m *shard.Merged, start, end float64) phases {
-	p := phases{start: start, held: start, ending: end, end: end}
-	seconds := func(c shard.Connection, at ledger.Instant) float64 {
+func phasesOf(m *shard.Merged, v *verdict.Verdict) phases {
+	p := phases{start: v.StartedUnix, held: v.StartedUnix, ending: v.EndedUnix, end: v.EndedUnix}
+	seconds := func(c *shard.Connection, at ledger.Instant) float64 {
 		return float64(m.Runners[c.Runner].At(at).UnixMicro()) / 1e6
 	}
-	for _, c := range m.Connections {
+	for c := range v.Records() {
 		if c.Streams > 0 {
 			p.held = max(p.held, seconds(c, c.OpenedAt))
 		}

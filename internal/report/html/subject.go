@@ -11,27 +11,42 @@ type subject struct {
 	*Run
 	v      *verdict.Verdict
 	series *series
+	phases phases
 	bands  []Band
 	spikes []spike
 }
 
-func newSubject(r *Run, bands []Band) *subject {
-	s := &subject{Run: r, v: r.Verdict, bands: bands}
+func newSubject(r *Run) *subject {
+	s := &subject{Run: r, v: r.Verdict, phases: phasesOf(r.Merged, r.Verdict)}
+	s.bands = s.phases.bands()
+	if s.v.Layout.Declared {
+		s.bands = stages(s.v)
+	}
 	s.series = newSeries(r.Merged, r.Samples, r.Machine.Cores)
 	s.spikes = s.findSpikes()
 	return s
 }
 
-// page puts sections together; one that has nothing to say is left out.
-func (s *subject) page(banner Banner, sections ...func() Section) *Page {
+// sections are those of a page by the names that suites have for them (verdict.Layout).
+var sections = map[string]func(*subject) Section{
+	"criteria": (*subject).criteria, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
+	// what was planned, and what was counted
+	"plan": (*subject).card, "account": (*subject).account, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
+	"ends": (*subject).ends, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
+	// what the script declared, and what it found
+	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
+}
+
+// page puts the sections of the run's suite together; one that has nothing to say is left out.
+func (s *subject) page() *Page {
 	p := &Page{
 		Title:  fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict),
-		Banner: banner,
+		Banner: s.banner(),
 		Time:   Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands},
 		Files:  s.Files,
 	}
-	for _, section := range sections {
-		if made := section(); len(made.Lead)+len(made.Tables)+len(made.Charts)+len(made.Downloads) > 0 {
+	for _, name := range s.v.Layout.Page {
+		if made := sections[name](s); len(made.Lead)+len(made.Tables)+len(made.Charts)+len(made.Downloads) > 0 {
 			p.Sections = append(p.Sections, made)
 		}
 	}

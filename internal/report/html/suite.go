@@ -4,21 +4,13 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// suitePage composes the page of a run of another kind than the soak, from what its suite says
-// of it in verdict.json.
-func suitePage(r *Run) *Page {
-	s := newSubject(r, stages(r.Verdict))
-	return s.page(s.suiteBanner(), s.criteria, s.suiteTables, s.curves, s.suiteCard, s.suiteTimelines, s.spikeTable, s.comparison, s.data)
-}
-
-// stages are the bands of a suite's timelines.
+// stages are the bands of timelines where the script declared stages.
 func stages(v *verdict.Verdict) (out []Band) {
 	for _, stage := range v.Suite.Stages {
 		from := v.StartedUnix + stage.Start
@@ -27,22 +19,17 @@ func stages(v *verdict.Verdict) (out []Band) {
 	return out
 }
 
-// suiteBanner has the first figures as its tiles.
-func (s *subject) suiteBanner() Banner {
-	const tiles = 5
-	b := Banner{Word: strings.ToUpper(string(s.v.Verdict)), Tone: tone(s.v.Verdict), Name: s.v.Suite.Name + " " + s.v.TestID, Reasons: s.v.Reasons}
-	for _, f := range s.v.Figures[:min(len(s.v.Figures), tiles)] {
-		value := strconv.FormatFloat(f.Value, 'g', 4, 64)
-		if f.Unit == "ms" {
-			value = duration(f.Value)
+// metricTiles are the first metrics.
+func (s *subject) metricTiles() (out []Tile) {
+	const most = 5
+	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), most)] {
+		tile := Tile{Name: m.Name, Value: strconv.FormatFloat(m.Value, 'g', 4, 64), Note: m.Unit}
+		if m.Unit == "ms" {
+			tile.Value, tile.Note = duration(m.Value), ""
 		}
-		tile := Tile{Name: f.Name, Value: value}
-		if f.Unit != "ms" {
-			tile.Note = f.Unit
-		}
-		b.Tiles = append(b.Tiles, tile)
+		out = append(out, tile)
 	}
-	return b
+	return out
 }
 
 func (s *subject) suiteCard() Section {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -19,18 +20,20 @@ func suiteRun() *Run {
 		Name: "rampup", Profile: "full", Parameters: map[string]string{"STAGES": "20,50"},
 		Stages: []shard.Stage{{Name: "a", Title: "20/s", Start: 0, Seconds: madeUpConnect}, {Name: "b", Title: "50/s", Start: madeUpConnect, Seconds: 500}},
 	}}
+	kind, _ := suite.Of(p)
 	answers := shard.NewHistogram()
 	for range 100 {
 		answers.Record(3 * time.Millisecond)
 	}
 	m.Metrics = []shard.Metric{{Name: shard.RequestDuration, Tags: map[string]string{shard.TagStage: "b", shard.TagCode: shard.CodeOK}, Trend: answers}}
 	r.Merged, r.Baseline = m, Baseline{}
-	r.Verdict = verdict.JudgeSuite(m, verdict.Facts{}, verdict.Assessment{
-		Criteria: []verdict.Judged{{Criterion: verdict.Criterion{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}}},
+	r.Verdict = verdict.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}}, verdict.Assessment{
+		Layout:   kind.Layout(),
+		Criteria: []verdict.Criterion{{Name: "answers are right", Limit: "all", Actual: "0 wrong", Pass: true}},
 		Facts:    []verdict.Fact{{Name: "breaks", Value: "between 20 and 50 requests/s"}},
-		Figures:  []verdict.Figure{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "p95", Unit: "ms", Value: 1500}},
+		Metrics:  []verdict.Metric{{Name: "sustained", Unit: "requests/s", Value: 20}, {Name: "p95", Unit: "ms", Value: 1500}},
 		Tables:   []verdict.Table{{Title: "Stages", Note: "good: under 1 % failed", Columns: []string{"stage", "requests", "status"}, Rows: [][]string{{"low", "600", "good"}, {"high", "1,500", "bad"}}}},
-		Passed:   "20 requests/s were sustained",
+		Passed:   []string{"20 requests/s were sustained"},
 	})
 	return r
 }
@@ -63,9 +66,22 @@ func TestMarkupFromASuiteStaysText(t *testing.T) {
 	r := suiteRun()
 	v := r.Verdict
 	v.Suite.Name, v.Suite.Parameters, v.Suite.Stages[0].Title = evil, map[string]string{evil: evil}, evil
-	v.Facts, v.Figures = []verdict.Fact{{Name: evil, Value: evil}}, []verdict.Figure{{Name: evil, Unit: evil}}
+	v.Facts, v.Metrics = []verdict.Fact{{Name: evil, Value: evil}}, []verdict.Metric{{Name: evil, Unit: evil}}
 	v.Tables = []verdict.Table{{Title: evil, Note: evil, Columns: []string{evil}, Rows: [][]string{{evil}}}}
 	_, doc := render(t, r)
 	require.Zero(t, doc.Find("img").Length())
 	require.Equal(t, evil, doc.Find("#found td").Last().Text())
+}
+
+// A suite names the sections of its page; a name that nobody knows would be a crash.
+func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, kind := range append(suite.All(), suite.Default()) {
+		for _, name := range kind.Layout().Page {
+			require.Contains(t, sections, name, kind.Name)
+			used[name] = true
+		}
+	}
+	require.Len(t, used, len(sections), "no section is without a suite")
 }

@@ -11,7 +11,7 @@ import (
 const sampleGap = 3
 
 // timelines are the charts that share one cursor.
-func (s *soak) timelines() Section {
+func (s *subject) timelines() Section {
 	t := s.series
 	out := Section{ID: "timelines", Title: "Timelines"}
 	if t.n == 0 {
@@ -74,7 +74,7 @@ func (s *Section) add(c *Chart, lines ...Series) {
 
 // planned is how many connections the plan wants open: all of them, from the start until their
 // ends are asked for.
-func (s *soak) planned() []float64 {
+func (s *subject) planned() []float64 {
 	out := make([]float64, s.series.n)
 	end := s.v.StartedUnix + s.v.Plan.Hold().Seconds()
 	for i := range out {
@@ -98,7 +98,7 @@ func window(interval float64) int {
 }
 
 // noopsPer counts noops over so many steps, and what the connections open owe in that time.
-func (s *soak) noopsPer(width int) (expected, received []float64) {
+func (s *subject) noopsPer(width int) (expected, received []float64) {
 	t := s.series
 	if t.open == nil {
 		return nil, nil

@@ -41,9 +41,9 @@ func TestAStarvedGenerator(t *testing.T) {
 			t.Parallel()
 			m, server := clean()
 			c.edit(m)
-			v := Judge(m, server, Facts{})
+			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict)
-			require.Equal(t, c.starved, v.Generator.Starved)
+			require.Equal(t, c.starved, v.Generator.Saturated)
 			if c.starved {
 				require.Contains(t, v.Warnings[len(v.Warnings)-1], "the generator was starved")
 			} else {
@@ -58,7 +58,7 @@ func TestTheBrokenLimitOfTheGeneratorIsNamed(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	m.Runners[0].RunDelaySeconds, m.Runners[0].StallMaxUS = 1800, 6000
-	v := Judge(m, server, Facts{})
+	v := judgeSoak(m, server, Evidence{})
 	c := criterion(t, v, "the generator kept up")
 	require.Equal(t, "stall under 500 ms, CPU wait under 5 % or below CPU used", c.Limit)
 	require.Contains(t, c.Actual, "waited for a core for 1800.0 s, 25 % of their time, and computed for ")

@@ -14,9 +14,9 @@ func TestEvidence(t *testing.T) {
 		for i := range m.Connections {
 			m.Connections[i].Hidden = 1 // one was due at the end, and the server says which was its last
 		}
-		v := Judge(m, server, Facts{})
+		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
-		require.Equal(t, Evidence{By: ByServer, Why: []string{}}, v.Evidence)
+		require.Equal(t, Basis{By: ByServer, Why: []string{}}, v.Evidence)
 	})
 	t.Run("by the clock a pass says what could have gone missing unnoticed", func(t *testing.T) {
 		t.Parallel()
@@ -24,7 +24,7 @@ func TestEvidence(t *testing.T) {
 		for i := range m.Connections {
 			m.Connections[i].Numbered, m.Connections[i].Last, m.Connections[i].Hidden = false, 0, 2
 		}
-		v := Judge(m, nil, Facts{})
+		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, ByClock, v.Evidence.By)
 		require.EqualValues(t, 6, v.Evidence.CouldHide)
@@ -36,7 +36,7 @@ func TestEvidence(t *testing.T) {
 			m.Connections[i].Numbered, m.Connections[i].Last, m.Connections[i].Hidden = false, 0, 2
 		}
 		m.Plan.MaxHidden = 5
-		v = Judge(m, nil, Facts{})
+		v = judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
 		require.Equal(t, []string{"noops that could have gone missing unnoticed"}, failedCriteria(v))
 		require.Contains(t, v.Reasons[0], "6 of 717 noops could have gone missing unnoticed, the limit is 5 (MAX_HIDDEN): on 3 streams the noops carry no ids that count")
@@ -45,22 +45,22 @@ func TestEvidence(t *testing.T) {
 		t.Parallel()
 		m, _ := clean()
 		m.Connections[1].Hidden = 1
-		v := Judge(m, nil, Facts{})
+		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
 		require.Equal(t, ByNumbers, v.Evidence.By)
 		m.Plan.MaxHidden = 1
-		require.Equal(t, Pass, Judge(m, nil, Facts{}).Verdict)
+		require.Equal(t, Pass, judgeSoak(m, nil, Evidence{}).Verdict)
 	})
 	t.Run("the server's count does not tell a copy from the noop in whose place it came", func(t *testing.T) {
 		t.Parallel()
 		m, server := clean()
 		m.Connections[1].Numbered, m.Connections[1].Last = false, 0
 		m.Connections[1].Hidden, m.Connections[1].Filled = 3, 2
-		v := Judge(m, server, Facts{})
+		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, ByClock, v.Evidence.By)
 		require.EqualValues(t, 2, v.Evidence.CouldHide)
 		m.Plan.MaxHidden = 0
-		require.Equal(t, Invalid, Judge(m, server, Facts{}).Verdict)
+		require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)
 	})
 }

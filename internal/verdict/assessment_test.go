@@ -18,31 +18,32 @@ func suiteMerged() *shard.Merged {
 	}
 }
 
-func TestJudgeSuite(t *testing.T) {
+func TestJudge(t *testing.T) {
 	t.Parallel()
-	good := Judged{Criterion: Criterion{Name: "a", Pass: true}}
-	bad := Judged{Criterion: Criterion{Name: "b", Actual: "2", Limit: "1"}, Reasons: []string{"why"}}
-	advice := Judged{Criterion: Criterion{Name: "c", Advisory: true}, Reasons: []string{"take care"}}
+	good := Criterion{Name: "a", Pass: true}
+	bad := Criterion{Name: "b", Actual: "2", Limit: "1", Reasons: []string{"why"}}
+	advice := Criterion{Name: "c", Advisory: true, Reasons: []string{"take care"}}
 	for _, c := range []struct {
 		name    string
-		edit    func(m *shard.Merged, f *Facts, a *Assessment)
+		edit    func(m *shard.Merged, f *Evidence, a *Assessment)
 		want    Outcome
 		reasons []string
 	}{
 		{"all well", nil, Pass, []string{"all was well"}},
-		{"a criterion", func(_ *shard.Merged, _ *Facts, a *Assessment) { a.Criteria = append(a.Criteria, bad) }, Fail, []string{"why"}},
-		{"advice", func(_ *shard.Merged, _ *Facts, a *Assessment) { a.Criteria = append(a.Criteria, advice) }, Pass, []string{"all was well"}},
-		{"not whole, and a criterion", func(m *shard.Merged, _ *Facts, a *Assessment) {
+		{"a criterion", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Criteria = append(a.Criteria, bad) }, Fail, []string{"why"}},
+		{"advice", func(_ *shard.Merged, _ *Evidence, a *Assessment) { a.Criteria = append(a.Criteria, advice) }, Pass, []string{"all was well"}},
+		{"not whole, and a criterion", func(m *shard.Merged, _ *Evidence, a *Assessment) {
 			m.Problems = []string{"runner 2 left no shard"}
 			a.Criteria = append(a.Criteria, bad)
 		}, Invalid, []string{"runner 2 left no shard", "why"}},
-		{"the target died", func(_ *shard.Merged, f *Facts, _ *Assessment) { f.Failures = []string{"it died"} }, Fail, []string{"it died"}},
+		{"the target died", func(_ *shard.Merged, f *Evidence, _ *Assessment) { f.Failures = []string{"it died"} }, Fail, []string{"it died"}},
 	} {
-		m, f, a := suiteMerged(), Facts{}, Assessment{Criteria: []Judged{good}, Passed: "all was well"}
+		m, f, a := suiteMerged(), Evidence{}, Assessment{Layout: Layout{Declared: true}, Criteria: []Criterion{good}, Passed: []string{"all was well"}}
 		if c.edit != nil {
 			c.edit(m, &f, &a)
 		}
-		v := JudgeSuite(m, f, a)
+		f.Rounds = []*shard.Merged{m}
+		v := Judge(&f, a)
 		require.Equal(t, c.want, v.Verdict, c.name)
 		require.Equal(t, c.reasons, v.Reasons, c.name)
 	}
@@ -51,7 +52,9 @@ func TestJudgeSuite(t *testing.T) {
 // A reader of verdict.json must not take a suite for a soak that lost all its noops.
 func TestVerdictJSONOfASuite(t *testing.T) {
 	t.Parallel()
-	b, err := json.Marshal(JudgeSuite(suiteMerged(), Facts{}, Assessment{Passed: "x", Tables: []Table{{Title: "T", Columns: []string{"a"}, Rows: [][]string{{"1"}}}}}))
+	b, err := json.Marshal(Judge(&Evidence{Rounds: []*shard.Merged{suiteMerged()}}, Assessment{
+		Layout: Layout{Declared: true}, Tables: []Table{{Title: "T", Columns: []string{"a"}, Rows: [][]string{{"1"}}}},
+	}))
 	require.NoError(t, err)
 	var got map[string]any
 	require.NoError(t, json.Unmarshal(b, &got))

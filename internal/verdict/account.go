@@ -1,0 +1,319 @@
+package verdict
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Counts are the sums over all event streams of a run.
+type Counts struct {
+	Connections Connections `json:"connections"`
+	Noops       Noops       `json:"noops"`
+	Evidence    Basis       `json:"evidence"`
+	Interval    Interval    `json:"interval_s"`
+	LatenessMS  Quantiles   `json:"lateness_ms"`
+	ConnectMS   Quantiles   `json:"connect_ms"`
+	LatencyMS   *Latency    `json:"latency_ms,omitempty"`
+	Reconnect   *Reconnects `json:"reconnect_ms,omitempty"`
+	Server      Server      `json:"server"`
+}
+
+// Streams are the counts of the event streams of a run, and the criteria that rest on them. A suite takes the criteria
+// that fit how it opens and ends its streams.
+type Streams struct {
+	Counts
+	OpenTime
+	Findings []Finding // the first of each kind
+	Runners  []Runner  // what each counted
+	Warnings []string
+
+	m       *shard.Merged
+	server  ServerLedger
+	oneHost bool
+
+	concluded map[int]*shard.Connection // what Records has instead of the runner's record
+	counts    []ledger.Counts           // of each runner
+	listed    map[ledger.Kind]int
+	measured  int      // streams whose interval could be measured
+	short     []string // ids that received fewer than floor(held / interval)
+	disagree  []string // sentences: the server counts otherwise
+
+	unexplained []string // those of disagree on streams without any other fault
+	proofs      proofs
+}
+
+// maxFindings bounds the listed findings of each kind, so that many of one kind, lateness
+// above all, do not crowd out a single one of another. connections.csv has them all.
+const maxFindings = 50
+
+// Account adds up the streams of a run, and compares them with the server's own ledger.
+func Account(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
+	s := &Streams{
+		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
+		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
+	}
+	s.Connections.Planned = m.Plan.Connections
+	s.Server.Known = server != nil
+	for i := range m.Connections {
+		s.count(i)
+	}
+	s.Connections.Unobserved = max(m.Plan.Connections-len(m.Connections), 0)
+	var all ledger.Counts
+	for i, sum := range s.counts {
+		all.Add(sum)
+		s.Runners[i].Totals = sum.Totals()
+	}
+	s.Noops.Totals = all.Totals()
+	s.Noops.Floor = uint64(m.Plan.Connections) * uint64(m.Plan.NoopsPerConnection())
+	s.Server.Agrees = len(s.disagree) == 0
+	s.Server.Confirms = len(s.disagree) > 0 && len(s.unexplained) == 0
+	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
+	s.interval()
+	s.latency()
+	s.basis()
+	s.openTime()
+	return s
+}
+
+// Records are the connections as the verdict counts them: those of the runners, but for what only their end or the
+// server's ledger shows.
+func (s *Streams) Records() iter.Seq[*shard.Connection] {
+	return func(yield func(*shard.Connection) bool) {
+		for i := range s.m.Connections {
+			c, ok := s.concluded[i]
+			if !ok {
+				c = &s.m.Connections[i]
+			}
+			if !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// Records are the connections of the run as Streams.Records has them. A verdict that was read from a file has none.
+func (v *Verdict) Records() iter.Seq[*shard.Connection] {
+	if v.streams == nil {
+		return func(func(*shard.Connection) bool) {}
+	}
+	return v.streams.Records()
+}
+
+// conclude changes a copy of the ith connection, with one more finding.
+func (s *Streams) conclude(i int, f ledger.Finding) *shard.Connection {
+	c := s.concluded[i]
+	if c == nil {
+		copied := s.m.Connections[i]
+		c = &copied
+		s.concluded[i] = c
+	}
+	c.Findings = append(slices.Clip(c.Findings), f)
+	return c
+}
+
+// count adds the ith connection.
+func (s *Streams) count(i int) {
+	r := &s.m.Connections[i]
+	switch {
+	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
+		r = s.conclude(i, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
+		r.State = ledger.Refused
+	case r.State == ledger.Waiting:
+		r = s.conclude(i, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
+		r.State = ledger.Dropped
+	}
+	s.countState(r)
+	agreed := len(s.disagree)
+	if lost := s.compare(r); lost > 0 {
+		r = s.conclude(i, ledger.Finding{
+			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lost, Count: lost, At: r.ClosedAt, Note: "sent, by the server's ledger",
+		})
+		r.Tail += lost
+	}
+	s.prove(r)
+	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
+		s.unexplained = append(s.unexplained, s.disagree[agreed:]...)
+	}
+	s.counts[r.Runner].Add(r.Counts)
+	s.Runners[r.Runner].Connections++
+	s.checkFloor(r)
+	s.list(r)
+}
+
+// list lists the findings of a connection, unless there are too many of their kind.
+func (s *Streams) list(r *shard.Connection) {
+	for _, f := range r.Findings {
+		if s.listed[f.Kind]++; s.listed[f.Kind] > maxFindings {
+			continue
+		}
+		at := s.m.Runners[r.Runner].At(f.At)
+		text := Sentence(r.Record, f, at)
+		if laptop := s.m.Laptop(r.Runner); laptop != "" {
+			text += " (" + laptop + ")"
+		}
+		s.Findings = append(s.Findings, Finding{Kind: string(f.Kind), ID: r.ID, Unix: unix(at), Text: text})
+	}
+}
+
+// Sentences are the listed findings of some kinds in words.
+func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
+	for _, f := range s.Findings {
+		if slices.Contains(kinds, ledger.Kind(f.Kind)) {
+			out = append(out, f.Text)
+		}
+	}
+	return out
+}
+
+// prove notes which faults of a connection hold whatever the interval is. A client takes a stream for idle, and
+// gives up waiting for its end, after a number of intervals.
+func (s *Streams) prove(r *shard.Connection) {
+	p := &s.proofs
+	switch end := endOf(r); {
+	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endedByError:
+		p.unheld = true
+	}
+	p.missed = p.missed || r.Numbered && r.Lost > 0 || s.sentMore(r)
+	p.duplicated = p.duplicated || r.Numbered && r.Duplicated > 0
+	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
+}
+
+// sentMore says that the server sent more noops than arrived, by its own ledger. What the clock takes for
+// a duplicate may be a noop of a shorter interval.
+func (s *Streams) sentMore(r *shard.Connection) bool {
+	e, ok := s.server[r.ID]
+	switch {
+	case !ok || r.Streams == 0 || wasTaken(r):
+		return false
+	case r.Numbered || r.Received == 0:
+		return e.Last > r.Last
+	}
+	return e.First <= 1 && e.Sent > r.Received+r.Corrupted+r.Duplicated
+}
+
+func (s *Streams) countState(r *shard.Connection) {
+	c := &s.Connections
+	if r.Streams > 0 {
+		c.Opened++
+		c.Reconnected += r.Streams - 1
+	}
+	switch r.State {
+	case ledger.Completed:
+		c.Completed++
+	case ledger.Refused:
+		c.Refused++
+	case ledger.Dropped, ledger.Waiting:
+		c.Dropped++
+	case ledger.Planned, ledger.Connecting, ledger.Open, ledger.Unfinished:
+		c.Unfinished++
+	}
+}
+
+// compare compares a connection with the server's entry and returns how many noops the server sent
+// after the last one that arrived, beyond those that the clock already found missing. If our client
+// never had a stream, or got one only after the id had been taken, the entry is that of another client.
+func (s *Streams) compare(r *shard.Connection) (lostAtEnd uint64) {
+	if s.server == nil || r.Streams == 0 || wasTaken(r) {
+		return 0
+	}
+	e, ok := s.server[r.ID]
+	if !ok {
+		s.differs("the server has no entry for %s, which held a stream", r.ID)
+		return 0
+	}
+	s.Server.Sent += e.Sent
+	s.Runners[r.Runner].ServerSent += e.Sent
+	if !r.Numbered && r.Received > 0 {
+		return s.compareCount(r, e)
+	}
+	switch {
+	case e.Last > r.Last:
+		if after := e.Last - r.Last; after > r.Tail {
+			lostAtEnd = after - r.Tail
+		}
+	case e.Last < r.Last:
+		s.differs("%s received number %d, the server says the last it sent was %d", r.ID, r.Last, e.Last)
+		return 0
+	}
+	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
+		what := "noops"
+		if r.Messages > 0 {
+			what = "noops and messages"
+		}
+		s.differs("the server says it sent %d %s to %s, %d arrived", e.Sent, what, r.ID, arrived)
+	}
+	return lostAtEnd
+}
+
+// compareCount is compare for noops without numbers.
+func (s *Streams) compareCount(r *shard.Connection, e ServerEntry) (lost uint64) {
+	arrived := r.Received + r.Corrupted
+	if e.First > 1 { // it counts from before this run
+		return 0
+	}
+	if e.Sent > arrived+r.Missed() {
+		return e.Sent - arrived - r.Missed()
+	}
+	if e.Sent < arrived {
+		s.differs("the server says it sent %d noops to %s, %d arrived", e.Sent, r.ID, arrived)
+	}
+	return 0
+}
+
+func (s *Streams) differs(format string, args ...any) {
+	s.disagree = append(s.disagree, fmt.Sprintf(format, args...))
+}
+
+// wasTaken says that another client had a stream of this id before ours.
+func wasTaken(r *shard.Connection) bool {
+	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
+}
+
+// checkFloor is a second opinion on the ledger: a stream that was held for so long is owed at least
+// floor(held / interval) noops, whatever their numbers. It allows what the ledger allows: the interval
+// that the service kept, and a first noop after at most 1.5 intervals.
+func (s *Streams) checkFloor(r *shard.Connection) {
+	if r.State != ledger.Completed || r.Streams != 1 {
+		return
+	}
+	planned := s.m.Plan.Interval()
+	tolerance := min(s.m.Plan.Late(), planned/2)
+	held := min(r.Held, s.m.Plan.Hold()) // while the server takes its time to end it, nothing is owed
+	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
+	if r.Expected() < uint64(owed) {
+		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
+			r.ID, r.Held.Round(time.Millisecond), r.Expected(), owed))
+	}
+}
+
+func (s *Streams) latency() {
+	l := s.m.Latency
+	if l == nil {
+		return
+	}
+	h, above := l.Histogram, AboveFastest
+	if s.oneHost && l.MinUS >= 0 {
+		shifted := shard.NewHistogram()
+		shifted.MergeShifted(h, time.Duration(l.MinUS)*time.Microsecond)
+		h, above = shifted, AboveSend
+	}
+	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
+}
+
+// byLoad are prefixes of the names of criteria that a good service may fail under more load. A script
+// that looks for that load makes no checks.
+var byLoad = []string{"connections opened", "connections held to the end", "noops missed", "interval between", "noops over ", "checks of the script"}
+
+// AtAnyLoad are the criteria that a service has to meet at any load. A suite that looks for the breaking
+// point judges the others step by step.
+func (s *Streams) AtAnyLoad() []Criterion {
+	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Criterion) bool {
+		return slices.ContainsFunc(byLoad, func(name string) bool { return strings.HasPrefix(c.Name, name) })
+	})
+}

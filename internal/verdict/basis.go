@@ -1,0 +1,98 @@
+package verdict
+
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// The kinds of evidence, from the strongest.
+const (
+	ByServer  = "server"  // the server's own ledger of what it sent, beside numbers or clock
+	ByNumbers = "numbers" // every stream numbers its noops per device; the server keeps no ledger
+	ByClock   = "clock"   // on some streams one noop per interval is all that is known
+)
+
+// Basis is what the counts of a run rest on: how many noops may have gone missing unnoticed
+// (docs/accounting.md), and why.
+type Basis struct {
+	By        string   `json:"by"`
+	CouldHide uint64   `json:"could_hide"`
+	Why       []string `json:"why"`
+}
+
+// Client says what the counts rest on where the server keeps no ledger.
+func (e Basis) Client() string {
+	if e.By == ByClock {
+		return "clock"
+	}
+	return "numbers and clock"
+}
+
+// hidden is how many noops of a connection may be lost without a trace: none, where the server says which
+// were sent last; where it says how many, and that many arrived, only those in whose place a copy may have
+// come.
+func (s *Streams) hidden(r *shard.Connection) uint64 {
+	e, ok := s.server[r.ID]
+	switch {
+	case !ok || wasTaken(r):
+		return r.Hidden
+	case r.Numbered:
+		return 0
+	case e.First <= 1 && e.Sent <= r.Received+r.Corrupted+r.Missed():
+		return r.Filled
+	}
+	return r.Hidden
+}
+
+// basis says what the counts rest on. One stream that only the clock judges makes it the clock: there
+// is no ledger of the server, or none that tells.
+func (s *Streams) basis() {
+	e := &s.Evidence
+	e.By, e.Why = ByNumbers, []string{}
+	if s.server != nil {
+		e.By = ByServer
+	}
+	var byClock, hiding int
+	for c := range s.Records() {
+		n := s.hidden(c)
+		if c.Received > 0 && !c.Numbered && (s.server == nil || n > 0) {
+			byClock++
+		}
+		if n > 0 {
+			e.CouldHide += n
+			hiding++
+		}
+	}
+	if byClock > 0 {
+		e.By = ByClock
+	}
+	if hiding == 0 {
+		return
+	}
+	if byClock > 0 {
+		e.Why = append(e.Why, fmt.Sprintf("on %s the noops carry no ids that count 1, 2, 3 …: a lost first noop looks like a service that began an interval later, and a noop that was due right before the end may have been on its way, and one that came together with a late one may be its copy",
+			counted(byClock, "stream", "streams")))
+	}
+	if byClock < hiding {
+		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end, and may have been on its way", counted(hiding-byClock, "numbered stream", "numbered streams")))
+	}
+}
+
+// Unnoticed limits how many noops may have gone missing unnoticed: by default to none, or to any
+// number where there is only the clock.
+func (s *Streams) Unnoticed() Criterion {
+	e, most := s.Evidence, s.m.Plan.MaxHidden
+	limit := fmt.Sprint(most)
+	switch {
+	case most < 0 && e.By == ByClock:
+		limit = "any"
+	case most < 0:
+		most, limit = 0, "0"
+	}
+	return Criterion{
+		Name: "noops that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
+		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, weight: doubt, Why: "a pass has to rest on what was seen",
+		Reasons: []string{fmt.Sprintf("%d of %d noops could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, limit, first(e.Why, ""))},
+	}
+}

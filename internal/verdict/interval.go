@@ -1,0 +1,74 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Interval is the time between two noops of a stream, in seconds.
+type Interval struct {
+	Planned float64 `json:"planned"`
+	Kept    float64 `json:"kept"` // the median of the streams on which it could be measured; 0: on none
+	Off     int     `json:"off"`  // streams that are over 1 % off the plan
+}
+
+// mostOff is how far the interval of a stream may be off the plan, as a share of it.
+const mostOff = .01
+
+// interval adds up the intervals that the ledgers measured.
+func (s *Streams) interval() {
+	planned := s.m.Plan.Interval()
+	s.Interval.Planned = planned.Seconds()
+	var kept []time.Duration
+	for c := range s.Records() {
+		if c.Interval <= 0 {
+			continue
+		}
+		kept = append(kept, c.Interval)
+		if off(planned, c) {
+			s.Interval.Off++
+		}
+	}
+	if len(kept) == 0 {
+		return
+	}
+	slices.Sort(kept)
+	s.Interval.Kept = kept[len(kept)/2].Seconds()
+	s.measured = len(kept)
+}
+
+// off says that a stream kept another interval than planned, beyond what jitter and lateness explain.
+func off(planned time.Duration, c *shard.Connection) bool {
+	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
+}
+
+// keptInterval refuses to judge a service by an interval that it does not keep; faults that do not
+// rest on it fail the run all the same. Where only some streams are off, the service fails them.
+func (s *Streams) keptInterval() Criterion {
+	i := s.Interval
+	c := Criterion{
+		Name: "interval between two noops", Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: "too few noops to tell", Pass: i.Off == 0,
+		Why: "every count rests on the planned interval",
+	}
+	if s.measured > 0 {
+		c.Actual = fmt.Sprintf("%.4g s", i.Kept)
+	}
+	if i.Off == 0 {
+		return c
+	}
+	c.Actual += fmt.Sprintf(", %s off", counted(i.Off, "stream", "streams"))
+	if 2*i.Off > s.measured {
+		c.Invalid, c.weight = true, noInterval
+		c.Reasons = []string{fmt.Sprintf("the service sends a noop every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}
+		return c
+	}
+	for r := range s.Records() {
+		if r.Interval > 0 && off(s.m.Plan.Interval(), r) {
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s was sent a noop every %.3g s, not every %g s", r.ID, r.Interval.Seconds(), i.Planned))
+		}
+	}
+	return c
+}

@@ -1,0 +1,64 @@
+package verdict
+
+import (
+	"encoding/json"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A Suite is what the script of a run declared of itself, where the plan does not say it.
+type Suite struct {
+	Name       string            `json:"name"`
+	Profile    string            `json:"profile"`
+	BackendURL string            `json:"backend_url"`
+	Parameters map[string]string `json:"parameters"`
+	Stages     []shard.Stage     `json:"stages"`
+}
+
+// declared is what the script of a run declared.
+func declared(m *shard.Merged) *Suite {
+	out := &Suite{Name: m.Plan.Suite, BackendURL: m.Plan.BackendURL}
+	if s := m.Suite; s != nil { // a runner left a shard
+		out.Profile, out.Parameters, out.Stages = s.Profile, s.Parameters, s.Stages
+	}
+	return out
+}
+
+// MarshalJSON leaves out the counts that a run does not have whose script declared what it does.
+func (v *Verdict) MarshalJSON() ([]byte, error) {
+	type plain Verdict
+	if !v.Layout.Declared {
+		return json.Marshal((*plain)(v))
+	}
+	var evidence *Basis
+	if v.Evidence.By != "" { // it held streams
+		evidence = &v.Evidence
+	}
+	return json.Marshal(struct {
+		*plain
+		Connections Connections  `json:"connections,omitzero"`
+		Noops       Noops        `json:"noops,omitzero"`
+		Evidence    *Basis       `json:"evidence,omitempty"`
+		Interval    Interval     `json:"interval_s,omitzero"`
+		LatenessMS  Quantiles    `json:"lateness_ms,omitzero"`
+		ConnectMS   Quantiles    `json:"connect_ms,omitzero"`
+		Server      Server       `json:"server,omitzero"`
+		Plan        declaredPlan `json:"plan"`
+	}{(*plain)(v), v.Connections, v.Noops, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
+		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
+		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval,
+	}})
+}
+
+// declaredPlan is the part of a plan that a run has whose script declares what it does. Runs with the same
+// declaredPlan can be compared.
+type declaredPlan struct {
+	Suite        string            `json:"suite"`
+	Profile      string            `json:"profile"`
+	Parameters   map[string]string `json:"parameters,omitempty"`
+	Runners      int               `json:"runners"`
+	BackendURL   string            `json:"backend_url"`
+	Connections  int               `json:"connections,omitempty"`
+	Seconds      int               `json:"seconds,omitempty"`
+	NoopInterval float64           `json:"noop_interval_s,omitempty"`
+}

@@ -1,0 +1,72 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Use is what a load generator took of the CPU in some time: seconds, summed over its threads. It is saturated where
+// what it measures may be its own, because its threads waited for a core, or because it stalled.
+type Use struct {
+	CPU    float64       // computing
+	Waited float64       // ready to run, without a core
+	Wall   float64       // that passed
+	Stall  time.Duration // longest time by which one of its processes woke up late
+}
+
+// mostWaited is the share of the time for which threads may wait for a core.
+const mostWaited = .05
+
+// WaitedLong says that threads waited for more than mostWaited of the time, and for longer than they computed.
+func (u Use) WaitedLong() bool { return u.Wall > 0 && u.Waited > mostWaited*u.Wall && u.Waited > u.CPU }
+
+// useOf is what the runners of a run took.
+func useOf(m *shard.Merged) (u Use) {
+	for _, r := range m.Runners {
+		u.CPU += r.CPUSeconds
+		u.Waited += r.RunDelaySeconds
+		u.Stall = max(u.Stall, time.Duration(r.StallMaxUS)*time.Microsecond)
+		u.Wall += max(float64(r.EndedUS-r.StartedUS)/1e6, 0)
+	}
+	return u
+}
+
+// stallsNoops says that a runner once stalled for so long that a noop may be late by that alone. Many
+// short waits for a core make no noop late.
+func stallsNoops(m *shard.Merged) bool { return useOf(m).Stall > m.Plan.Late()/2 }
+
+// generator sums up what the runners took. Whether they were saturated is told by the lateness of noops, where there are any.
+func generator(m *shard.Merged) (g Generator) {
+	u := useOf(m)
+	g.CPUSeconds, g.RunDelaySeconds, g.StallMaxMS = u.CPU, u.Waited, milliseconds(u.Stall)
+	for _, r := range m.Runners {
+		g.GCPauseMaxMS = max(g.GCPauseMaxMS, float64(r.GCPauseMaxUS)/1000)
+	}
+	return g
+}
+
+// KeptUp is advisory. A client that reads late loses nothing, so counts hold; but it cannot
+// say how late a noop was.
+func (s *Streams) KeptUp() Criterion {
+	u := useOf(s.m)
+	var broken []string
+	if stallsNoops(s.m) {
+		broken = append(broken, fmt.Sprintf("once stalled for %s", u.Stall.Round(time.Millisecond)))
+	}
+	if u.WaitedLong() {
+		broken = append(broken, fmt.Sprintf("waited for a core for %.1f s, %.0f %% of their time, and computed for %.1f s", u.Waited, 100*u.Waited/u.Wall, u.CPU))
+	}
+	actual := fmt.Sprintf("stall %.0f ms, waited %.1f s, used %.1f s", milliseconds(u.Stall), u.Waited, u.CPU)
+	if len(broken) > 0 {
+		actual = strings.Join(broken, ", and ")
+	}
+	return Criterion{
+		Name:   "the generator kept up",
+		Limit:  fmt.Sprintf("stall under %d ms, CPU wait under %.0f %% or below CPU used", s.m.Plan.LateMS/2, 100*mostWaited),
+		Actual: actual, Pass: len(broken) == 0, Advisory: true, Why: "a starved client must not be read as a late server",
+		Reasons: []string{"the generator was starved, so lateness is not the server's: the runners " + actual},
+	}
+}
