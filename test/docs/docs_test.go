@@ -75,7 +75,7 @@ var (
 	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notInSlug = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
-	code      = regexp.MustCompile("`[^`\n]+`|(?m)^    .*$")
+	code      = regexp.MustCompile("`[^`\n]+`|(?m)^    \\S.*$")
 	word      = regexp.MustCompile(`[\w.@/-]+`)
 	fileName  = regexp.MustCompile(`^[\w.-]+\.(go|js|ts|tmpl|tf|sh|yaml)$`)
 	testName  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
