@@ -76,7 +76,7 @@ func TestDiffer(t *testing.T) {
 
 // What is called significance must be it: equal runs differ in about one case of twenty, or
 // less, whichever method had to be used.
-func TestEqualRunsSeldomDiffer(t *testing.T) {
+func TestEqualRunsDifferInOneOfTwenty(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))
 	draw := func(n int) []float64 {

@@ -97,7 +97,7 @@ func TestCompare(t *testing.T) {
 
 // 5 ms more on every message are in every gap alike: without a common clock no figure shows them, and
 // the comparison has to say so.
-func TestAComparisonSaysWhatItCannotSee(t *testing.T) {
+func TestCompareListsWhatItCannotSee(t *testing.T) {
 	t.Parallel()
 	above := func(from string) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) {
@@ -132,7 +132,7 @@ func TestAComparisonSaysWhatItCannotSee(t *testing.T) {
 }
 
 // Faults that the old runs had too are noise until they are more than that.
-func TestFaultsThatWereThereBefore(t *testing.T) {
+func TestFaultsOfOldRunsAreNoise(t *testing.T) {
 	t.Parallel()
 	missed := func(n uint64) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) { v.Noops.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }
@@ -144,7 +144,7 @@ func TestFaultsThatWereThereBefore(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeCompared(t *testing.T) {
+func TestCompareRefuses(t *testing.T) {
 	t.Parallel()
 	good := readAll(t, 1, 3, nil)
 	other := readAll(t, 9, 1, func(v *verdict.Verdict) { v.Plan.Connections = 7 })
@@ -169,7 +169,7 @@ func TestWhatCannotBeCompared(t *testing.T) {
 	require.ErrorContains(t, err, "tolerance")
 }
 
-func TestRunsThatAreRefused(t *testing.T) {
+func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
 	t.Parallel()
 	_, err := Read(t.TempDir())
 	require.ErrorContains(t, err, "holds no verdict.json")

@@ -194,7 +194,7 @@ func TestTextKeepsToEightyColumns(t *testing.T) {
 }
 
 // A spreadsheet runs cells that begin like a formula.
-func TestNoCellIsAFormula(t *testing.T) {
+func TestCellsThatLookLikeAFormulaAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"} {
 		m, v, _ := handmade()
@@ -220,7 +220,7 @@ func (f *full) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func TestAFullDiskIsSaid(t *testing.T) {
+func TestWriteErrorsAreReturned(t *testing.T) {
 	t.Parallel()
 	m, v, samples := handmade()
 	for name, write := range map[string]func(io.Writer) error{
@@ -235,7 +235,7 @@ func TestAFullDiskIsSaid(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestNumberFormats(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"0", "999", "1,000", "1,234,567"}, []string{thousands(0), thousands(999), thousands(1000), thousands(1_234_567)})
 	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "9999 ms", "10.0 s"}, []string{ms(.1), ms(99.9), ms(100), ms(9999), ms(10_000)})

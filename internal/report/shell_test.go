@@ -9,7 +9,7 @@ import (
 )
 
 // `make soak` was shown as `--backend-url --prefix --out results`, which is another command.
-func TestACommandLineCanBePasted(t *testing.T) {
+func TestShellQuotesWhatAShellWouldRead(t *testing.T) {
 	t.Parallel()
 	args := []string{"printf", "%s\\n", "--backend-url", "", "--prefix", "a b", "it's", "$HOME", "s3://b/p?region=x&profile=y", "*", "é"}
 	shown := Shell(args...)

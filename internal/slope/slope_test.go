@@ -29,7 +29,7 @@ func TestSlopeOfALine(t *testing.T) {
 }
 
 // The interval is what a reader rests on: it must hold the true slope as often as it says.
-func TestIntervalHoldsTheTruthAsOftenAsItSays(t *testing.T) {
+func TestIntervalHoldsTheSlopeInNineteenOfTwenty(t *testing.T) {
 	t.Parallel()
 	const runs = 1000
 	for _, slope := range []float64{0, .02} {

@@ -37,7 +37,7 @@ func TestThinningKeepsEndsAndPeaks(t *testing.T) {
 	}
 }
 
-func TestManyPartsStayThin(t *testing.T) {
+func TestSeriesWithManyGapsAreThinned(t *testing.T) {
 	t.Parallel()
 	values := make([]float64, 40_000)
 	for i := range values {
@@ -55,7 +55,7 @@ func TestWindowsHoldWholeIntervals(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestNumberFormats(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"0", "999", "1,000", "−1,234,567"}, []string{integer(0), integer(999), integer(1000), integer(-1_234_567)})
 	require.Equal(t, []string{"–", "0.1 ms", "100 ms", "1.50 s", "10.0 s", "3m0s"}, []string{duration(nan), duration(.1), duration(100), duration(1500), duration(10_000), duration(180_000)})

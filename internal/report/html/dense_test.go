@@ -10,7 +10,7 @@ import (
 )
 
 // One bucket of 1970 beside those of a run made an axis of eleven million steps a year.
-func TestAnAxisIsAsLongAsWhatIsOnIt(t *testing.T) {
+func TestOutlyingTimestampsDoNotStretchTheAxis(t *testing.T) {
 	t.Parallel()
 	const began = 1_800_000_000
 	h := shard.NewHistogram()

@@ -40,7 +40,7 @@ func row(t *testing.T, doc *goquery.Document, section, name string) []string {
 	return out
 }
 
-func TestFiguresOfARun(t *testing.T) {
+func TestPageOfASoakShowsItsCounts(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, madeUp(100, 3600))
 	require.Equal(t, "FAIL", doc.Find(".banner .word").Text())
@@ -75,7 +75,7 @@ func TestFiguresOfARun(t *testing.T) {
 	require.Equal(t, "There is no earlier run.", doc.Find("#comparison p").Text())
 }
 
-func TestLeaksAreTold(t *testing.T) {
+func TestGrowingMemoryIsReported(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, madeUp(100, 3600))
 	backend := row(t, doc, "leaks", "backend")
@@ -163,7 +163,7 @@ func TestMarkupFromOutsideStaysText(t *testing.T) {
 	}
 }
 
-func TestEightHoursStaySmall(t *testing.T) {
+func TestPageOfEightHoursIsUnderTwoMegabytes(t *testing.T) {
 	t.Parallel()
 	r := madeUp(1200, 8*3600)
 	lines := bytes.Repeat([]byte("1700000000,1200,0,0,80,0,0,1.234,5.678,9.012,73400320,2.0,20,0,0,0,20971520,0.2,1200,12,1210,31457280,0.1\n"), 5760)
@@ -183,7 +183,7 @@ func TestEightHoursStaySmall(t *testing.T) {
 }
 
 // A page has to come out of whatever a run left.
-func TestRunsWithNearlyNothing(t *testing.T) {
+func TestPageOfARunWithoutData(t *testing.T) {
 	t.Parallel()
 	p := plan.Default()
 	p.TestID, p.BackendURL = "none", "http://h"

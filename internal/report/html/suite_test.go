@@ -38,7 +38,7 @@ func suiteRun() *Run {
 	return r
 }
 
-func TestASuiteHasAPageOfItsOwn(t *testing.T) {
+func TestPageOfASuite(t *testing.T) {
 	t.Parallel()
 	_, doc := render(t, suiteRun())
 	require.Equal(t, "PASS", doc.Find(".banner .word").Text())
