@@ -75,8 +75,8 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
 	m.Connections = []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}}
 	m.Series = []shard.Bucket{
-		{Unix: start, Open: 4, Opened: 4, RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40},
-		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4},
+		{Unix: start, Open: 4, Opened: 4, Process: shard.Process{RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40}},
+		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), Process: shard.Process{RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4}},
 		{Unix: start + 10, Closed: 4},
 	}
 	samples := []resources.Sample{

@@ -40,14 +40,18 @@ func (s *bucketSum) add(b Bucket) {
 	s.Noops += b.Noops
 	s.Late += b.Late
 	s.Faults += b.Faults
-	s.RSS += b.RSS
-	s.HeapLive += b.HeapLive
-	s.CPUPercent += b.CPUPercent
-	s.Goroutines += b.Goroutines
-	s.Files += b.Files
-	s.RunDelayMS += b.RunDelayMS
-	s.StallMS = max(s.StallMS, b.StallMS)
-	s.GCPauseUS = max(s.GCPauseUS, b.GCPauseUS)
+	s.Process.add(b.Process)
+}
+
+func (p *Process) add(o Process) {
+	p.RSS += o.RSS
+	p.HeapLive += o.HeapLive
+	p.CPUPercent += o.CPUPercent
+	p.Goroutines += o.Goroutines
+	p.Files += o.Files
+	p.RunDelayMS += o.RunDelayMS
+	p.StallMS = max(p.StallMS, o.StallMS)
+	p.GCPauseUS = max(p.GCPauseUS, o.GCPauseUS)
 }
 
 func sortedBuckets(sums map[int64]*bucketSum) []Bucket {

@@ -78,14 +78,20 @@ const (
 
 // A Bucket sums up BucketWidth seconds of one runner.
 type Bucket struct {
-	Unix       int64   `json:"unix_s"` // start, a multiple of BucketWidth
-	Open       int     `json:"open"`   // streams held at the bucket's end
-	Opened     int     `json:"opened"`
-	Closed     int     `json:"closed"`
-	Noops      int     `json:"noops"`
-	Late       int     `json:"late"`
-	Faults     int     `json:"faults"` // duplicated, reordered, corrupted, found lost
-	Lateness   *Packed `json:"lateness,omitempty"`
+	Unix     int64   `json:"unix_s"` // start, a multiple of BucketWidth
+	Open     int     `json:"open"`   // streams held at the bucket's end
+	Opened   int     `json:"opened"`
+	Closed   int     `json:"closed"`
+	Noops    int     `json:"noops"`
+	Late     int     `json:"late"`
+	Faults   int     `json:"faults"` // duplicated, reordered, corrupted, found lost
+	Lateness *Packed `json:"lateness,omitempty"`
+	Process
+}
+
+// A Process is what a runner took of its machine in a bucket; in sums over the runners, what all took together,
+// but the longest pause and stall of any.
+type Process struct {
 	RSS        uint64  `json:"rss_bytes,omitempty"`
 	HeapLive   uint64  `json:"heap_live_bytes,omitempty"` // what the last garbage collection found in use
 	CPUPercent float64 `json:"cpu_percent"`               // seconds of CPU over BucketWidth, of one core

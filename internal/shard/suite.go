@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // How suites of requests name what they measure: one metric for every request, split by these tags.
@@ -23,6 +25,10 @@ const (
 	SentAgain       = "requests_sent_again" // over HTTP/2, where the server said that it had not looked at them
 	Other           = "(other)"             // value of the first tag where a script made too many combinations
 )
+
+// WakeUps is how often an answer wakes the generator up: the connection, the request, the answer's head,
+// its body, the script.
+const WakeUps = 5
 
 // A Suite is what a script declares of itself, where the plan does not say it: what it does, in
 // which stages, and by which tags its metrics are kept apart. All runners declare the same. The tag js is the
@@ -110,4 +116,21 @@ func (n *Metric) key() string {
 // isOther says that a metric has the rest of the combinations of tags.
 func (s *Suite) isOther(n Metric) bool {
 	return s != nil && len(s.SplitBy) > 0 && n.Tags[s.SplitBy[0]] == Other
+}
+
+// adoptPlan takes over what the scripts planned for their streams, which is not known before they are
+// loaded. All runners have to have planned the same.
+func (m *Merged) adoptPlan(parts []part) {
+	for i, p := range parts {
+		if diff := planDifference(parts[0].plan, p.plan, m.Runners[i].Index, plan.Parts); diff != "" {
+			m.problem("runner %d planned other streams than runner %d: %s", m.Runners[i].Index, m.Runners[0].Index, diff)
+		}
+	}
+	if len(parts) == 0 || parts[0].plan.Connections == 0 {
+		return // no streams
+	}
+	of := m.Plan
+	m.Plan = parts[0].plan
+	m.Plan.Suite, m.Plan.TestID, m.Plan.RunID, m.Plan.Runners, m.Plan.BackendURL = of.Suite, of.TestID, of.RunID, of.Runners, of.BackendURL
+	m.Groups[0].Plan = m.Plan
 }

@@ -29,7 +29,7 @@ func storming(parameters map[string]string, runner, backend [2]uint64) *Run {
 		if i < 2 {
 			scale = 0
 		}
-		m.Series = append(m.Series, shard.Bucket{Unix: began.Unix() + 5*i, RSS: runner[scale] << 20, CPUPercent: 50})
+		m.Series = append(m.Series, shard.Bucket{Unix: began.Unix() + 5*i, Process: shard.Process{RSS: runner[scale] << 20, CPUPercent: 50}})
 		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + 5*i, BackendRSS: backend[scale] << 20, BackendCPU: float64(i)})
 	}
 	m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_open", Tags: map[string]string{shard.TagStage: "scale-2"}, Max: 8})

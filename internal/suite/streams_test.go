@@ -138,7 +138,7 @@ func climbing(held ...int) *Run {
 	m.Checks = nil
 	h := shard.NewHistogram()
 	h.Record(20 * time.Millisecond)
-	m.Series = []shard.Bucket{{Unix: began.Unix(), Lateness: h.Pack(), CPUPercent: 30}, {Unix: began.Unix() + 15, Lateness: h.Pack(), CPUPercent: 60}}
+	m.Series = []shard.Bucket{{Unix: began.Unix(), Lateness: h.Pack(), Process: shard.Process{CPUPercent: 30}}, {Unix: began.Unix() + 15, Lateness: h.Pack(), Process: shard.Process{CPUPercent: 60}}}
 	return r
 }
 

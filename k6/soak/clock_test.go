@@ -54,7 +54,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 				Comment: fmt.Appendf(nil, "sent=%d", at.Add(-3*time.Millisecond).UnixMicro()),
 			})
 			if r.bucketOver(seen) {
-				r.roll(seen, sample{})
+				r.roll(seen, shard.Process{})
 			}
 		}
 		l.CloseRequested(r.instant(clock(at.Add(time.Second))))

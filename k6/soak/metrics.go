@@ -12,7 +12,7 @@ type snapshot struct {
 	shard.Progress
 	planned int              // streams of the whole run, over all its runners
 	recent  *shard.Histogram // lateness since the snapshot before; nil: no noop came
-	self    sample
+	self    shard.Process
 }
 
 // A metric is one of k6, and how it follows from a snapshot; load-tests/types/soak.d.ts documents them.
@@ -29,8 +29,8 @@ var published = append(noopMetrics(), []metric{
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
-	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.rss) }},
-	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.cpuPercent }},
+	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.RSS) }},
+	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},
 }...)
 
 // noopMetrics are those of the counts of noops. A count that may go down again is a gauge: a late noop fills a

@@ -233,9 +233,10 @@ func (o *outputSoak) sampleSecond() {
 func (o *outputSoak) sampleBucket() {
 	o.mu.Lock()
 	s := o.sampler.take()
-	s.stall = max(o.probe.take(), o.seconds.takeStall())
-	o.runner.StallMaxUS = max(o.runner.StallMaxUS, s.stall.Microseconds())
-	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.gcPause.Microseconds())
+	stall := max(o.probe.take(), o.seconds.takeStall())
+	s.StallMS = stall.Milliseconds()
+	o.runner.StallMaxUS = max(o.runner.StallMaxUS, stall.Microseconds())
+	o.runner.GCPauseMaxUS = max(o.runner.GCPauseMaxUS, s.GCPauseUS)
 	o.mu.Unlock()
 	o.recorder.roll(time.Now(), s)
 }

@@ -189,14 +189,11 @@ func (r *recorder) bucketOver(now time.Time) bool {
 
 // roll ends the present bucket. Its histogram is kept with coarser buckets, since a run of hours has
 // thousands of them.
-func (r *recorder) roll(now time.Time, s sample) {
+func (r *recorder) roll(now time.Time, s shard.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := bucketOf(r.wall(now))
-	r.bucket.Open = r.open
-	r.bucket.RSS, r.bucket.HeapLive, r.bucket.CPUPercent = s.rss, s.heapLive, s.cpuPercent
-	r.bucket.Goroutines, r.bucket.Files, r.bucket.GCPauseUS = s.goroutines, s.files, s.gcPause.Microseconds()
-	r.bucket.RunDelayMS, r.bucket.StallMS = s.runDelay.Milliseconds(), s.stall.Milliseconds()
+	r.bucket.Open, r.bucket.Process = r.open, s
 	if r.recent.Count() > 0 {
 		r.bucket.Lateness = r.recent.Pack().Fold()
 		r.recent.Reset()

@@ -139,11 +139,11 @@ func TestBuckets(t *testing.T) {
 	require.Zero(t, r.bucket.Unix%5)
 	require.False(t, r.bucketOver(at))
 	require.True(t, r.bucketOver(at.Add(5*time.Second)))
-	r.roll(at.Add(16*time.Second), sample{rss: 7, heapLive: 5, cpuPercent: 3, goroutines: 9, gcPause: time.Millisecond})
+	r.roll(at.Add(16*time.Second), shard.Process{RSS: 7, HeapLive: 5, CPUPercent: 3, Goroutines: 9, GCPauseUS: 1000})
 	b.Event(at.Add(32*time.Second), event("2", "0", ""))
 	b.Event(at.Add(32*time.Second), event("2", "x", ""))
 	b.Closed(at.Add(33*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: -1})
-	r.roll(at.Add(34*time.Second), sample{})
+	r.roll(at.Add(34*time.Second), shard.Process{})
 	s := filled(r)
 	require.Len(t, s.Series, 2)
 	first, second := s.Series[0], s.Series[1]
@@ -274,7 +274,7 @@ func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
 				r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, -1, time.Millisecond, true)
 			}
 			if r.bucketOver(now) {
-				r.roll(now, sample{rss: 1, heapLive: 1})
+				r.roll(now, shard.Process{RSS: 1, HeapLive: 1})
 			}
 		}
 	}

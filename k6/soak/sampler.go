@@ -43,17 +43,6 @@ func (s *sampler) usage() (u usage, ok bool) {
 	return u, true
 }
 
-type sample struct {
-	rss        uint64
-	heapLive   uint64  // what the last garbage collection found in use
-	cpuPercent float64 // of one core, since the sample before; see cpuPercent
-	goroutines int
-	files      int           // open descriptors
-	gcPause    time.Duration // the longest since the sample before
-	runDelay   time.Duration // run-queue latency: ready, but waiting for a core; of all threads, since the sample before
-	stall      time.Duration // the longest time by which this process woke up late
-}
-
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid()))
 	if err != nil {
@@ -65,24 +54,25 @@ func newSampler() *sampler {
 	return s
 }
 
-func (s *sampler) take() sample {
-	out := sample{goroutines: runtime.NumGoroutine(), gcPause: s.longestPause(), heapLive: heapLive()}
+// take samples what this process takes now, or has taken since the sample before.
+func (s *sampler) take() shard.Process {
+	out := shard.Process{Goroutines: runtime.NumGoroutine(), GCPauseUS: s.longestPause().Microseconds(), HeapLive: heapLive()}
 	if s.self == nil {
 		return out
 	}
 	if n, err := s.self.NumFDs(); err == nil {
-		out.files = int(n)
+		out.Files = int(n)
 	}
 	if m, err := s.self.MemoryInfo(); err == nil {
-		out.rss = m.RSS
+		out.RSS = m.RSS
 		s.rssMax = max(s.rssMax, m.RSS)
 	}
 	if u, ok := s.usage(); ok {
 		now := time.Now()
-		out.cpuPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
+		out.CPUPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
 		s.at, s.last.cpu = now, u.cpu
 		if u.runDelay >= s.last.runDelay { // a thread that ended takes its share with it
-			out.runDelay, s.last.runDelay = u.runDelay-s.last.runDelay, u.runDelay
+			out.RunDelayMS, s.last.runDelay = (u.runDelay - s.last.runDelay).Milliseconds(), u.runDelay
 		}
 	}
 	return out

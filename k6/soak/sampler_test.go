@@ -39,6 +39,6 @@ func TestTheLastMomentOfARunIsNoBucketOfWork(t *testing.T) {
 	require.InDelta(t, 25, cpuPercent(5, 20*time.Second), .001, "a process that was stopped samples late")
 	s := newSampler()
 	for range 3 {
-		require.LessOrEqual(t, s.take().cpuPercent, 100*float64(runtime.NumCPU()))
+		require.LessOrEqual(t, s.take().CPUPercent, 100*float64(runtime.NumCPU()))
 	}
 }

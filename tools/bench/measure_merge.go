@@ -122,7 +122,7 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 		}
 		s.Lateness.Merge(bucket)
 		s.Series = append(s.Series, shard.Bucket{
-			Unix: at, Open: held, Noops: held / 3, RSS: 80 << 20, CPUPercent: 3, Goroutines: 100, Lateness: bucket.Pack().Fold(),
+			Unix: at, Open: held, Noops: held / 3, Process: shard.Process{RSS: 80 << 20, CPUPercent: 3, Goroutines: 100}, Lateness: bucket.Pack().Fold(),
 		})
 	}
 	return s

@@ -109,7 +109,7 @@ func madeUpShard(p plan.Plan, index int, random *rand.Rand, server verdict.Serve
 func madeUpBuckets(s *shard.Shard, p plan.Plan, connections int, random *rand.Rand) {
 	end := p.Seconds - plan.DisconnectLead
 	for at := 0; at < p.Seconds; at += int(step) {
-		b := shard.Bucket{Unix: int64(madeUpStart + at), Open: connections, RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}
+		b := shard.Bucket{Unix: int64(madeUpStart + at), Open: connections, Process: shard.Process{RSS: uint64(70<<20 + random.IntN(1<<20)), CPUPercent: 2, Goroutines: 20, Files: connections + 12}}
 		switch {
 		case at < madeUpConnect:
 			b.Opened, b.CPUPercent = connections*int(step)/madeUpConnect, 40
