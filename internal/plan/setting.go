@@ -26,7 +26,7 @@ type Setting struct {
 	Help   string // of the flag; "": there is none, `soak run` chooses the value
 	Suites string // help of the flag that every suite has of it; "": suites have none, and their plan leaves it open
 	Script string // property that a script states (k6/x/soak), with a question mark if it may be left out
-	States string // what only scripts need to know of it
+	States string // what it is for scripts; "": as Help says
 	Doc    string // page with more
 	Holds  Scope
 }
@@ -169,6 +169,7 @@ func OfSuites(settings []Setting) (out []Setting) {
 // Default is the original test: 1200 connections for an hour, one noop every 15 s.
 func Default() (p Plan) {
 	reset(p.Settings())
+	p.ConnectionsPerVU = 1
 	return p
 }
 

@@ -15,24 +15,24 @@ const MaxConnections = 10_000_000
 // ./internal/plan` writes the last three.
 func (p *Plan) Settings() []Setting {
 	return []Setting{
-		{Name: "CONNECTIONS", Value: &p.Connections, Default: 1200, Alone: 0, Min: 1, Max: MaxConnections, Must: fmt.Sprintf("a soak holds at least 1 connection, and at most %d", MaxConnections),
-			Help: "streams to hold", Script: "connections", States: "0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
+		{Name: "CONNECTIONS", Value: &p.Connections, Default: 1200, Alone: 0, Min: 1, Max: MaxConnections, Must: fmt.Sprintf("a soak needs at least 1 connection, and at most %d", MaxConnections),
+			Help: "streams to hold", Script: "connections", States: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Must: fmt.Sprintf("it must be over %d, because streams are ended %[1]d s before the end, and at most a year", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams are ended %d s before its end", DisconnectLead), Script: "seconds"},
 		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: .001, Must: "it must be over 0 seconds, and at least 0.001",
 			Help: "seconds between two noops of one stream", Script: "noopInterval"},
 		{Name: "RUNNERS", Value: &p.Runners, Default: 2, Alone: 1, Min: 1, Must: "it takes at least 1",
 			Help: "k6 processes that share the streams", Suites: "k6 processes that share the load", Script: "runners", Holds: Parts},
-		{Name: "CONNECTIONS_PER_VU", Value: &p.ConnectionsPerVU, Default: 1, Min: 1, Must: "it must be at least 1",
+		{Name: "CONNECTIONS_PER_VU", Value: &p.ConnectionsPerVU, Alone: 1, Min: 1, Must: "it must be at least 1",
 			Help:   "streams that one virtual user holds; 0: chosen by the number of streams, up to 50, and more beyond 5,000 streams per runner",
-			Script: "connectionsPerVU", Doc: "docs/math.md"},
+			Script: "connectionsPerVU", States: "streams that one virtual user holds, at least 1", Doc: "docs/math.md"},
 		{Name: "BACKEND_URL", Value: &p.BackendURL,
 			Help:   "URL of the service to soak, or several with commas between: each runner takes the next one; empty: start backend and nginx here",
-			Suites: "the service to test; empty: start backend and nginx here", Script: "backendUrl"},
+			Suites: "the service to test; empty: start backend and nginx here", Script: "backendUrl", States: "the service, `http://` or `https://`"},
 		{Name: "PREFIX", Value: &p.Prefix, Help: "prefix of the device ids: PREFIX0, PREFIX1 and so on (default \"soak-\")",
-			Script: "prefix", States: "Letters, digits, `.`, `_`, `-`", Holds: Parts},
+			Script: "prefix", States: "of the device ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`", Holds: Parts},
 		{Name: "TESTID", Value: &p.TestID, Help: "name of the run and of its folder (default: the time, UTC)",
-			Suites: "name of the run and of its folder (default: the time, UTC)", Script: "testid", Holds: Runners},
+			Suites: "name of the run and of its folder (default: the time, UTC)", Script: "testid", States: "name of the run, '' for none", Holds: Runners},
 		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, Must: "it must be at least 1 ms, and at most a year",
 			Help: "a noop that is later than this many milliseconds counts as late", Script: "lateMs"},
 		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "how many noops may be late; -1: any number"},
@@ -42,7 +42,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			Must: "write the longest time without a stream in seconds, up to a year, or -1 for any",
 			Help: "with --reconnect: for how many seconds a connection may be without a stream; -1: any"},
-		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Must: "it must be a number of seconds over 0, up to a year, or 0 for the default",
+		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, Must: "it must be a number of seconds over 0, or 0 for the default, and at most a year",
 			Help:   "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)",
 			Script: "endTimeout?"},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
@@ -65,5 +65,23 @@ func (l *Local) Settings() []Setting {
 		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339"},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
+	}
+}
+
+// A Constant is a number that Go and scripts share.
+type Constant struct {
+	Name  string // in scripts
+	Value float64
+	Is    string
+}
+
+// Constants are those of the end of a stream.
+func Constants() []Constant {
+	return []Constant{
+		{"DISCONNECT_LEAD", DisconnectLead, "How many seconds before the end of the run each connection asks the server to end its stream."},
+		{"END_TIMEOUT_SECONDS", endTimeoutSeconds, "By default a stream may take so many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer."},
+		{"END_TIMEOUT_INTERVALS", endTimeoutIntervals, "See END_TIMEOUT_SECONDS. A service that looks for the request at its next tick has time."},
+		{"TEARDOWN_SECONDS", teardownSeconds, "How many seconds a runner may take to end its streams, beside the ends themselves."},
+		{"ENDS_PER_SECOND", endsPerSecond, "So many DELETEs a runner has answered in a second, at least, when it ends its streams."},
 	}
 }

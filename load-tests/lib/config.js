@@ -2,63 +2,29 @@
 // The configuration of a soak: environment variables in, one checked object out. A script
 // that imports this stops in the init context, with one sentence, before any load is made.
 
-import { authorization, number, url, whole } from './settings.js';
+import { DISCONNECT_LEAD, END_TIMEOUT_INTERVALS, END_TIMEOUT_SECONDS, ENDS_PER_SECOND, SETTINGS, TEARDOWN_SECONDS } from './plan.js';
+import { authorization, setting, url } from './settings.js';
 
-const env = __ENV;
-
-/** How many seconds before the end each connection asks the server to end its stream. */
-export const DISCONNECT_LEAD = 5;
+export { DISCONNECT_LEAD };
 
 /** A stream that is silent for this many intervals is over, whatever TCP says of it. */
 const SILENT_INTERVALS = 2.5;
 
-/** So many DELETEs a runner has answered in a second, at least, when it ends its streams. */
-const ENDS_PER_SECOND = 50;
+/** The same in ms for suites, whose intervals are short: a machine that is busy for a moment cuts nobody off. */
+const LEAST_SILENCE = 10000;
 
 /** How long the answer to a DELETE may take, in ms. */
 export const DELETE_TIMEOUT = 10000;
 
-/** The same in ms for suites, whose intervals are short: a machine that is busy for a moment cuts nobody off. */
-const LEAST_SILENCE = 10000;
-
 /**
- * Reads and checks the configuration. What it leaves unsaid the plan checks again in Go,
+ * Reads and checks the configuration. What the settings have to be to each other the plan checks in Go,
  * the same for every way a soak is started.
  */
 export function soakConfig() {
-  const backendUrl = url('BACKEND_URL');
-  const seconds = whole('SECONDS', 3600);
-  if (seconds <= DISCONNECT_LEAD) {
-    throw new Error(`SECONDS is ${seconds}: it must be over ${DISCONNECT_LEAD}, because streams are ended ${DISCONNECT_LEAD} s before the end.`);
-  }
-  const noopInterval = number('NOOP_INTERVAL', 15);
-  if (noopInterval <= 0) {
-    throw new Error(`NOOP_INTERVAL is ${noopInterval}: it must be over 0 seconds.`);
-  }
-  const connectionsPerVU = whole('CONNECTIONS_PER_VU', 1);
-  if (connectionsPerVU < 1) {
-    throw new Error(`CONNECTIONS_PER_VU is ${connectionsPerVU}: it must be at least 1.`);
-  }
-  // 0: as many as the options of the run ask for (k6 run --iterations 600).
-  const connections = whole('CONNECTIONS', 0);
-  if (connections < 0) {
-    throw new Error(`CONNECTIONS is ${connections}: a soak needs at least 1 connection.`);
-  }
-  return Object.freeze({
-    backendUrl,
-    connections,
-    connectionsPerVU,
-    seconds,
-    noopInterval,
-    idleTimeout: SILENT_INTERVALS * noopInterval * 1000,
-    prefix: env.PREFIX || '',
-    testid: env.TESTID || '',
-    runners: whole('RUNNERS', 1),
-    lateMs: whole('LATE_MS', 1000),
-    endTimeout: endTimeout(noopInterval),
-    reconnect: env.RECONNECT === '1' || env.RECONNECT === 'true',
-    headers: authorization(),
-  });
+  const plan = /** @type {Required<import('k6/x/soak').Plan>} */ (
+    Object.fromEntries(Object.entries(SETTINGS).map(([property, one]) => [property, setting(one)]))
+  );
+  return withTarget(plan, SILENT_INTERVALS * plan.noopInterval * 1000);
 }
 
 /** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
@@ -69,37 +35,28 @@ export function soakConfig() {
  * @param {{connections: number, seconds: number, noopInterval: number, lateMs: number}} suite
  * @returns {SoakConfig}
  */
-export function streamConfig({ connections, seconds, noopInterval, lateMs }) {
-  return Object.freeze({
-    backendUrl: url('BACKEND_URL'),
-    connections,
+export function streamConfig(suite) {
+  const plan = {
+    ...suite,
     connectionsPerVU: 1,
-    seconds,
-    noopInterval,
-    idleTimeout: Math.max(SILENT_INTERVALS * noopInterval * 1000, LEAST_SILENCE),
-    prefix: env.PREFIX || '',
-    testid: env.TESTID || '',
-    runners: whole('RUNNERS', 1),
-    lateMs,
-    endTimeout: endTimeout(noopInterval),
+    runners: setting(SETTINGS.runners),
+    prefix: setting(SETTINGS.prefix),
+    testid: setting(SETTINGS.testid),
     reconnect: false,
-    headers: authorization(),
-  });
+    endTimeout: setting(SETTINGS.endTimeout),
+  };
+  return withTarget(plan, Math.max(SILENT_INTERVALS * suite.noopInterval * 1000, LEAST_SILENCE));
 }
 
 /**
- * How long a stream may take to end after the server has answered the DELETE: by default 15 s or 1.5
- * intervals, so that a service that looks for it at its next tick has time.
+ * Adds what a stream needs beside its plan.
  *
- * @param {number} noopInterval in seconds
- * @returns {number} seconds
+ * @param {Omit<Required<import('k6/x/soak').Plan>, 'backendUrl'>} plan
+ * @param {number} idleTimeout in ms
  */
-function endTimeout(noopInterval) {
-  const seconds = number('END_TIMEOUT', 0);
-  if (seconds < 0) {
-    throw new Error(`END_TIMEOUT is ${seconds}: it must be a number of seconds over 0, or 0 for the default.`);
-  }
-  return seconds || Math.max(15, 1.5 * noopInterval);
+function withTarget(plan, idleTimeout) {
+  const endTimeout = plan.endTimeout || Math.max(END_TIMEOUT_SECONDS, END_TIMEOUT_INTERVALS * plan.noopInterval);
+  return Object.freeze({ ...plan, backendUrl: url('BACKEND_URL'), endTimeout, idleTimeout, headers: authorization() });
 }
 
 /**
@@ -110,7 +67,7 @@ function endTimeout(noopInterval) {
  */
 export function teardown(config) {
   const answers = Math.ceil(config.connections / config.runners / ENDS_PER_SECOND);
-  return Math.ceil(45 + config.endTimeout) + answers;
+  return Math.ceil(TEARDOWN_SECONDS + config.endTimeout) + answers;
 }
 
 /**
@@ -161,7 +118,7 @@ function secondsOf(duration) {
  * @param {string} suite
  */
 export function oneRunner(suite) {
-  const runners = whole('RUNNERS', 1);
+  const runners = setting(SETTINGS.runners);
   if (runners !== 1) {
     throw new Error(`RUNNERS is ${runners}: ${suite} needs one runner, which knows of all connections.`);
   }

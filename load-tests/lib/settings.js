@@ -29,6 +29,38 @@ export function whole(name, fallback) {
 
 /**
  * @param {string} name
+ * @returns {boolean} whether the variable is 1 or true
+ */
+function on(name) {
+  const text = env[name] || '0';
+  if (!/^(0|1|false|true)$/.test(text)) {
+    throw new Error(`${name} is "${text}": it must be 1 or 0.`);
+  }
+  return text === '1' || text === 'true';
+}
+
+/**
+ * Reads one of SETTINGS (plan.js) and checks its bounds.
+ *
+ * @param {{name: string, kind: string, otherwise: any, min?: number, max?: number, must?: string}} setting
+ * @returns {any} a number, a boolean or a text, by its kind
+ */
+export function setting({ name, kind, otherwise, min = -Infinity, max = Infinity, must = '' }) {
+  if (kind === 'text') {
+    return env[name] || otherwise;
+  }
+  if (kind === 'switch') {
+    return on(name);
+  }
+  const value = kind === 'whole' ? whole(name, otherwise) : number(name, otherwise);
+  if (value !== otherwise && (value < min || value > max)) {
+    throw new Error(`${name} is ${value}: ${must}.`);
+  }
+  return value;
+}
+
+/**
+ * @param {string} name
  * @param {number[]} fallback
  * @returns {number[]} the variable as whole numbers over 0, with commas between
  */

@@ -40,33 +40,35 @@
  * | `soak_cpu_percent` | gauge | CPU since the last time, of at least 5 s; 100 is one core |
  */
 declare module 'k6/x/soak' {
-  /** What a run promises to do. The verdict is held against it. */
+  /**
+   * What a run promises to do. The verdict is held against it. What a script does not state comes from the
+   * environment: MAX_LATE, MAX_HIDDEN, MAX_OUTAGE.
+   */
   export interface Plan {
-    /** Streams over all runners; 0: as many as iterations × `connectionsPerVU` of the run's options. */
+    // Settings: `go generate ./internal/plan`
+    /** `CONNECTIONS`: streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options. */
     connections: number;
-    /** Length of the run in seconds, over 5. Streams are ended 5 s before its end. */
+    /** `SECONDS`: length of the run in seconds; streams are ended 5 s before its end. */
     seconds: number;
-    /** Seconds between two noops of one stream, over 0. */
+    /** `NOOP_INTERVAL`: seconds between two noops of one stream. */
     noopInterval: number;
-    /** The service, `http://` or `https://`. */
-    backendUrl: string;
-    /** Of the device ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
-    prefix: string;
-    /** Name of the run, '' for none. */
-    testid: string;
-    /** How many runners share the connections, at least 1. */
+    /** `RUNNERS`: k6 processes that share the streams. */
     runners: number;
-    /** Streams that one virtual user holds, at least 1. */
+    /** `CONNECTIONS_PER_VU`: streams that one virtual user holds, at least 1. */
     connectionsPerVU: number;
-    /** Milliseconds above which a noop counts as late, at least 1. */
+    /** `BACKEND_URL`: the service, `http://` or `https://`. */
+    backendUrl: string;
+    /** `PREFIX`: of the device ids: `PREFIX0`, `PREFIX1`, … Letters, digits, `.`, `_`, `-`. */
+    prefix: string;
+    /** `TESTID`: name of the run, '' for none. */
+    testid: string;
+    /** `LATE_MS`: a noop that is later than this many milliseconds counts as late. */
     lateMs: number;
-    /** Clients reconnect and resume by `Last-Event-ID`. */
+    /** `RECONNECT`: clients reconnect and resume by Last-Event-ID. */
     reconnect: boolean;
-    /**
-     * Seconds that a stream may take to end after the server has answered the request to end it.
-     * Left out or 0: 15 s or 1.5 intervals, whichever is longer.
-     */
+    /** `END_TIMEOUT`: seconds that a stream may take to end after the server answered the DELETE. Left out or 0: 15 or 1.5 intervals, whichever is longer. */
     endTimeout?: number;
+    // End of settings
   }
 
   /**

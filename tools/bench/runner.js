@@ -18,7 +18,7 @@ export const options = {
 
 export default function () {
   const held = {
-    idleTimeout: 2500 * config.noopInterval,
+    idleTimeout: config.idleTimeout,
     reconnect: false,
     headers: config.headers,
     tags: { name: 'GET /event/connect' },
