@@ -33,81 +33,29 @@ func (l *Ledger) Noop(n Noop) Arrival {
 		l.believe(&n)
 	}
 	a := l.clock.noop(&n)
-	b := l.byNumber
-	if b == nil {
+	c := l.byNumber
+	if c == nil {
 		return a
 	}
 	if n.OtherID {
 		n.Number = 0
 	}
-	byNumber := b.noop(&n)
-	if b.ids.hopeless() {
+	byNumber := c.noop(&n)
+	if c.ids.hopeless() {
 		l.byNumber, l.foreignIDs = nil, true
 	}
 	l.say()
-	if _, ok := l.decides(); ok {
+	if l.numbersDecide() {
 		return byNumber
 	}
 	return a
-}
-
-// believe decides by the first noop whether the ids can number the noops of this connection.
-func (l *Ledger) believe(n *Noop) {
-	if b := l.byNumber; b != nil && (n.OtherID || !b.plausible(n.At, n.Number)) {
-		l.byNumber, l.foreignIDs = nil, n.OtherID || n.Number > 0
-		l.say()
-	}
 }
 
 // Message counts a numbered event that is no noop: it uses a number, but no slot.
 func (l *Ledger) Message(at Instant, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b := l.byNumber; b != nil && number > 0 && (l.clock.Arrived() > 0 || b.plausible(at, number)) {
-		b.message(at, number)
-	}
-}
-
-// decides is the count that the record shows: by number, if the whole stream looks like a sequence and
-// most streams of the runner do not say otherwise; else by the clock. The other streams have a say because
-// random ids look like a sequence on a stream or two of many.
-func (l *Ledger) decides() (b *numberBook, byNumber bool) {
-	b = l.byNumber
-	return b, b != nil && l.clock.Arrived() > 0 && b.sequence() && l.cfg.sequences.Load() >= l.cfg.others.Load()
-}
-
-// An opinion is what a stream takes the service's ids for.
-type opinion int8
-
-const (
-	unknown opinion = iota // it has no ids yet, or too few
-	sequence
-	another
-)
-
-// say tells the other streams of the runner what this one takes the ids for.
-func (l *Ledger) say() {
-	is := unknown
-	switch b := l.byNumber; {
-	case b != nil && b.sequence():
-		is = sequence
-	case b != nil && l.clock.Arrived() > 0 || l.foreignIDs:
-		is = another
-	}
-	if is == l.says {
-		return
-	}
-	l.count(l.says, -1)
-	l.count(is, +1)
-	l.says = is
-}
-
-func (l *Ledger) count(o opinion, n int64) {
-	switch o {
-	case sequence:
-		l.cfg.sequences.Add(n)
-	case another:
-		l.cfg.others.Add(n)
-	case unknown:
+	if c := l.byNumber; c != nil && number > 0 && (l.clock.Arrived() > 0 || c.plausible(at, number)) {
+		c.message(at, number)
 	}
 }

@@ -3,9 +3,9 @@
 //
 // Noops are counted twice, because each count sees what the other cannot:
 //
-//   - by number, where they carry an `id:` of 1, 2, 3 … per device (numberBook). A hole in the
+//   - by number, where they carry an `id:` of 1, 2, 3 … per device (numberCounter). A hole in the
 //     numbers is a noop that was sent and lost on the way.
-//   - by the clock (clockBook). Every interval has a slot, in which one noop is owed. A slot that
+//   - by the clock (clockCounter). Every interval has a slot, in which one noop is owed. A slot that
 //     stays empty is a noop that never came, whether or not the server noticed.
 //
 // A late noop arrives before the next one is due and fills its own slot, so lateness is never
@@ -76,11 +76,11 @@ type Ledger struct {
 	mu  sync.Mutex
 	rec Record // without the counts of clock and byNumber
 
-	life
-	clock      clockBook
-	byNumber   *numberBook // from the start, for what happens before the first noop; nil: noops have no numbers
-	foreignIDs bool        // the ids do not number the noops of this connection
-	says       opinion     // what this stream has told the others about the ids
+	connection
+	clock      clockCounter
+	byNumber   *numberCounter // from the start, for what happens before the first noop; nil: noops have no numbers
+	foreignIDs bool           // the ids do not number the noops of this connection
+	says       opinion        // what this stream has told the others about the ids
 
 	streamOpen bool    // a stream is open now
 	dialing    bool    // an attempt is under way
@@ -92,139 +92,14 @@ type Ledger struct {
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
-	l := &Ledger{life: life{cfg: cfg}, rec: Record{ID: id, State: Planned}}
-	l.clock.life = &l.life
-	l.byNumber = &numberBook{book: book{life: &l.life}}
+	l := &Ledger{connection: connection{cfg: cfg}, rec: Record{ID: id, State: Planned}}
+	l.clock.connection = &l.connection
+	l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
 	return l
 }
 
 // ID is the device id.
 func (l *Ledger) ID() string { return l.rec.ID }
-
-// Connecting notes that a dial begins.
-func (l *Ledger) Connecting(at Instant) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.rec.Attempts == 0 && l.endAskedAt == 0 {
-		l.leave(at)
-	}
-	if !l.connecting {
-		l.connecting, l.connectAt = true, at
-	}
-	l.dialing = true
-	l.rec.Attempts++
-	if l.rec.Streams == 0 && l.rec.State != Refused {
-		l.rec.State = Connecting
-	}
-}
-
-// Opened notes that the headers of a good response are complete: the first noop is awaited from
-// here on, not from the dial. It returns how long the connect took, from the first dial since the last
-// stream.
-func (l *Ledger) Opened(at Instant) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	took := at - l.connectAt
-	l.rec.Streams++
-	o, out := l.comeBack(at)
-	switch {
-	case l.rec.Streams == 1:
-		l.rec.OpenedAt, l.rec.Connect = at, took
-	case out:
-		l.rec.survived(o)
-	}
-	l.rec.State = Open
-	l.dialing, l.connecting = false, false
-	l.streamOpen = true
-	l.streams, l.openedAt = l.rec.Streams, at
-	l.clock.opened(at)
-	if l.byNumber != nil {
-		l.byNumber.opened(at)
-	}
-	return took
-}
-
-// CloseRequested notes that the server is now being asked to end the stream. From here on no further noop
-// is owed, and the end of the stream is no drop.
-func (l *Ledger) CloseRequested(at Instant) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.endAskedAt != 0 {
-		return
-	}
-	l.endAskedAt = max(at, 1)
-	l.comeBack(at)
-	if l.rec.State == Connecting && !l.dialing { // between two attempts, and none follows
-		l.refuse(at, l.rec.Reason)
-	}
-}
-
-// Closed notes the end of a stream or of an attempt to open one. clean: the server ended the stream.
-// reason is its name in reports. again: the client is going to reconnect.
-func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	asked := l.endAskedAt != 0
-	l.dialing = false
-	if l.streamOpen {
-		l.streamOpen = false
-		l.rec.Held += at - l.openedAt
-		l.rec.Open += max(l.end(at)-l.openedAt, 0)
-		l.rec.ClosedAt = at
-		if again && !asked {
-			l.lose(at)
-		}
-	} else {
-		l.attemptFailed(at, reason)
-	}
-	if !again {
-		l.comeBack(at)
-	}
-	l.rec.Reason = reason
-	switch {
-	case again && !asked:
-		if l.rec.Streams > 0 {
-			l.rec.State = Waiting
-		}
-	case l.rec.Streams == 0:
-		l.refuse(at, reason)
-	case asked && clean && l.rec.State == Open:
-		l.rec.State = Completed
-		l.closeBooks(l.end(at))
-	case l.rec.State == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
-		l.rec.State = Unfinished
-		l.closeBooks(l.end(at))
-	default:
-		l.closeBooks(l.end(at))
-		l.rec.State = Dropped
-		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
-	}
-}
-
-// lose notes that the stream is lost, and another follows.
-func (l *Ledger) lose(at Instant) {
-	l.leave(at)
-	l.clock.lose()
-	if l.byNumber != nil {
-		l.byNumber.lose(at)
-	}
-}
-
-// closeBooks ends both counts with the last stream: slots that are still in doubt are missed.
-func (l *Ledger) closeBooks(end Instant) {
-	l.clock.close(end)
-	if l.byNumber != nil {
-		l.byNumber.close(end)
-	}
-}
-
-// end is the last moment of the stream at which a noop could still be owed.
-func (l *Ledger) end(at Instant) Instant {
-	if l.endAskedAt != 0 {
-		return min(at, l.endAskedAt)
-	}
-	return at
-}
 
 // Undecided is how long it will still be unknown whether the noop of the present slot is lost or on its
 // way; 0 if none is due. A script that waits for that long before it requests the end leaves no noop
@@ -232,18 +107,15 @@ func (l *Ledger) end(at Instant) Instant {
 func (l *Ledger) Undecided(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := &l.clock.book
-	if n, ok := l.decides(); ok {
-		b = &n.book
-	}
-	if !l.streamOpen || !b.sawNoop {
+	c := l.counterOf(l.numbersDecide())
+	if !l.streamOpen || !c.sawNoop {
 		return 0
 	}
-	if burst := b.lastAt + l.cfg.Interval/2; b.slots.balance > 0 && at < burst {
+	if burst := c.lastAt + l.cfg.Interval/2; c.slots.balance > 0 && at < burst {
 		return burst - at // what was held up with the last noop may be right behind it
 	}
-	within := b.slots.tolerance(l.cfg.tolerance(), l.cfg.Interval) + share(l.cfg.Interval, aboutDue)
-	due := b.slots.nextDue(at-within, b.lastAt, l.cfg.Interval)
+	within := c.slots.tolerance(l.cfg.tolerance(), l.cfg.Interval) + share(l.cfg.Interval, aboutDue)
+	due := c.slots.nextDue(at-within, c.lastAt, l.cfg.Interval)
 	if at < due-within/4 {
 		return 0
 	}
@@ -251,43 +123,38 @@ func (l *Ledger) Undecided(at Instant) time.Duration {
 }
 
 // Record is a copy of all counts and findings so far.
-func (l *Ledger) Record() Record {
+func (l *Ledger) Record() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.rec
-	r.Outages = append([]Outage(nil), l.rec.Outages...)
-	r.Others = append([]EventCount(nil), l.rec.Others...)
-	r.Refusals = append([]Refusal(nil), l.rec.Refusals...)
-	common := l.rec.Findings
-	r.Findings = nil
-	of := &l.clock.book
-	if b, ok := l.decides(); ok {
-		r.Numbered, of = true, &b.book
-		b.fill(&r)
-		for _, h := range b.numbers.holes {
-			r.find(Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.to - h.from + 1, At: h.at})
+	l.sumUp(&r)
+	r.Outages, r.Others, r.Refusals = slices.Clone(l.rec.Outages), slices.Clone(l.rec.Others), slices.Clone(l.rec.Refusals)
+	if r.Numbered {
+		for _, h := range l.byNumber.numbers.holes {
+			r.find(h.finding())
 		}
-	} else {
-		l.clock.fill(&r)
 	}
+	of := l.counterOf(r.Numbered)
 	r.Unlisted += of.unlisted
-	for _, f := range slices.Concat(of.findings, common) {
+	for _, f := range slices.Concat(of.findings, l.rec.Findings) {
 		r.find(f)
 	}
 	return r
 }
 
 // Sums is Record without its lists: cheap enough to call on every ledger once a second.
-func (l *Ledger) Sums() Record {
+func (l *Ledger) Sums() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r := l.rec
-	r.Findings, r.Outages, r.Refusals, r.Others = nil, nil, nil, nil
-	if b, ok := l.decides(); ok {
-		r.Numbered = true
-		b.fill(&r)
-	} else {
-		l.clock.fill(&r)
-	}
+	l.sumUp(&r)
 	return r
+}
+
+func (l *Ledger) sumUp(r *Record) {
+	*r = l.rec
+	r.Findings, r.Outages, r.Refusals, r.Others = nil, nil, nil, nil
+	if r.Numbered = l.numbersDecide(); r.Numbered {
+		l.byNumber.fill(r)
+	} else {
+		l.clock.fill(r)
+	}
 }

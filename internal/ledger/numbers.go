@@ -10,6 +10,12 @@ type hole struct {
 	at       Instant
 }
 
+func (h hole) size() uint64 { return h.to - h.from + 1 }
+
+func (h hole) finding() Finding {
+	return Finding{Kind: KindLost, From: h.from, To: h.to, Count: h.size(), At: h.at}
+}
+
 // numbers records which `id:` numbers came, since the server last began at 1.
 type numbers struct {
 	known     bool // a number of this numbering was seen
@@ -46,7 +52,7 @@ func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
 
 func (n *numbers) open(h hole) {
 	if len(n.holes) >= maxRanges {
-		n.forgotten += h.to - h.from + 1
+		n.forgotten += h.size()
 		return
 	}
 	n.holes = append(n.holes, h)
@@ -86,7 +92,7 @@ func (n *numbers) restart() (lost []hole) {
 
 func countHoles(holes []hole) (sum uint64) {
 	for _, h := range holes {
-		sum += h.to - h.from + 1
+		sum += h.size()
 	}
 	return sum
 }

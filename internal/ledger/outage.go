@@ -79,11 +79,11 @@ func (l *Ledger) refuse(at Instant, reason string) {
 	switch {
 	case len(l.rec.Refusals) > 0 && (reason == ReasonClient || reason == ReasonInterrupted):
 		reason = l.lastRefusal()
-	case reason == ReasonClient && l.endAskedAt != 0:
+	case reason == ReasonClient && l.closeRequestedAt != 0:
 		reason = ReasonNoAnswer
 	}
 	l.comeBack(at)
-	if l.rec.State == Refused { // the client tried once more, though the end was asked for
+	if l.rec.State == Refused { // the client tried once more after the request to close
 		return
 	}
 	l.rec.State, l.rec.Reason = Refused, reason

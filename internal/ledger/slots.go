@@ -39,7 +39,7 @@ type slots struct {
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }
 
 // resume starts anew after an outage. Noops in doubt before it may still be replayed; n and
-// covered are those of book.
+// covered are those of fill.
 func (s *slots) resume(at Instant, n, covered int64) {
 	*s = slots{anchor: at, balance: max(max(s.balance, 0)+n-covered, 0)}
 }
@@ -73,13 +73,13 @@ func (s *slots) advance(at Instant, interval time.Duration) int64 {
 	return n
 }
 
-// book compares the n slots that passed with an arrival at the instant at with the covered noops
-// (arrived, or known by their number). settle ends the doubt: book then returns how many slots were
+// fill compares the n slots that passed with an arrival at the instant at with the covered noops
+// (arrived, or known by their number). settle ends the doubt: fill then returns how many slots were
 // never served. burst: the arrival came right behind the one before, so it does not show when it was due.
 // Numbers may be ahead of the clock by as many as are missing below them, as two swapped noops are for
 // a moment. If they are further ahead, the schedule is earlier than it was taken for, and the anchor
 // moves. So a server that sends too fast cannot make up for a later silence.
-func (s *slots) book(at Instant, n, covered, ahead int64, burst, settle bool) (unsent uint64) {
+func (s *slots) fill(at Instant, n, covered, ahead int64, burst, settle bool) (unsent uint64) {
 	switch {
 	case settle && n > 0 && s.balance > 0:
 		unsent, s.balance = uint64(s.balance), 0

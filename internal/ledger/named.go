@@ -38,18 +38,3 @@ func (l *Ledger) countNamed(name string) bool {
 	}
 	return false
 }
-
-// Explain adds a text to the finding of Closed: that of an error, or of the answer that refused the
-// client.
-func (l *Ledger) Explain(text string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	last := len(l.rec.Findings) - 1
-	if text == "" || last < 0 {
-		return
-	}
-	f := &l.rec.Findings[last]
-	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.Reason {
-		f.Note += ": " + text
-	}
-}

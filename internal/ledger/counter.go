@@ -1,0 +1,210 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// connection is what both counters know of it.
+type connection struct {
+	cfg              *Config
+	streams          int     // how many were opened
+	openedAt         Instant // headers of the present one
+	closeRequestedAt Instant // 0: not yet
+}
+
+// openedAfterRequest says that the present stream was opened after the request to close. No noop is due on
+// it, though it may deliver what earlier streams missed.
+func (c *connection) openedAfterRequest() bool {
+	return c.closeRequestedAt != 0 && c.openedAt >= c.closeRequestedAt
+}
+
+// A counter is what the two counters of a connection have in common; see clockCounter and numberCounter.
+type counter struct {
+	*connection
+	Counts
+	slots   slots
+	pace    pace
+	sawNoop bool    // on this stream
+	lastAt  Instant // the last noop of this stream, or its headers: gaps are measured from here
+
+	maxGap, maxLateness time.Duration
+
+	findings []Finding
+	unlisted int
+}
+
+// fill writes the counts into a record.
+func (c *counter) fill(r *Record) {
+	r.Counts, r.MaxGap, r.MaxLateness, r.LastAt = c.Counts, c.maxGap, c.maxLateness, c.lastAt
+	c.pace.fill(r, c.cfg.Interval)
+}
+
+func (c *counter) opened(at Instant) {
+	c.sawNoop, c.lastAt = false, at
+	c.pace.opened(c.cfg.Interval)
+}
+
+// measures says whether the gap before this noop counts for the pace. It starts the measurement if there
+// is none: at the first noop of the first stream, and on later streams after the noops that are replayed
+// at once.
+func (c *counter) measures(at Instant) bool {
+	if c.pace.started {
+		return true
+	}
+	if c.streams == 1 || c.sawNoop && !c.inBurst(at) {
+		c.pace.start(at)
+	}
+	return false
+}
+
+// inBurst says that an arrival is right behind the previous one: held up with it, or a copy of it.
+func (c *counter) inBurst(at Instant) bool { return c.sawNoop && at-c.lastAt < c.cfg.Interval/50 }
+
+// passed is how many slots the arrival is past the last one. Before the first noop of a stream the
+// phase is unknown: up to 1.5 intervals after the headers it is the noop of the first slot.
+func (c *counter) passed(at Instant) int64 {
+	interval := c.cfg.Interval
+	if c.sawNoop {
+		return c.slots.advance(at, interval)
+	}
+	if c.streams > 1 && c.slots.anchor > 0 { // not resumed by number: noops are owed for the outage, too
+		c.silence(c.openedAt, c.slots.settle()+c.slots.owed(c.openedAt, interval, 0)) // nothing is on its way any more
+	}
+	c.slots.start(at)
+	return c.headSlots(at)
+}
+
+// headSlots is how many slots have passed at the first noop of a stream. The first slot is due within an
+// interval. Later the number is rounded, since a noop may be a moment early.
+func (c *counter) headSlots(at Instant) int64 {
+	if head := at - c.openedAt; head > c.cfg.Interval*3/2 {
+		return nearest(head, c.cfg.Interval)
+	}
+	return 1
+}
+
+// oweSinceHeaders has slots count from the headers if not one noop has shown their phase.
+func (c *counter) oweSinceHeaders() {
+	if c.slots.anchor == 0 {
+		c.slots.anchor = c.openedAt
+	}
+}
+
+func (c *counter) count(n *Noop) {
+	if n.Intact {
+		c.Received++
+		return
+	}
+	c.countCorrupted(n)
+}
+
+//go:noinline
+func (c *counter) countCorrupted(n *Noop) {
+	c.Corrupted++
+	number := n.Number
+	if number == 0 {
+		number = c.Arrived()
+	}
+	c.find(Finding{Kind: KindCorrupted, From: number, At: n.At, Note: n.Data})
+}
+
+func (c *counter) gapClock(at Instant, gap time.Duration) {
+	c.lastAt = at
+	c.maxGap = max(c.maxGap, gap)
+}
+
+// silence notes slots that stayed empty before the instant at.
+func (c *counter) silence(at Instant, count uint64) {
+	if count > 0 {
+		c.notSent(c.Arrived(), at, count)
+	}
+}
+
+//go:noinline
+func (c *counter) notSent(from uint64, at Instant, count uint64) {
+	c.Unsent += count
+	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
+}
+
+// lateBy records how late a noop was.
+func (c *counter) lateBy(a *Arrival, number uint64, at Instant, lateness time.Duration) {
+	lateness = max(lateness, 0)
+	a.Lateness[a.N] = lateness
+	a.N++
+	c.maxLateness = max(c.maxLateness, lateness)
+	if lateness > c.cfg.Late {
+		a.Late++
+		c.tooLate(number, at, lateness)
+	}
+}
+
+//go:noinline
+func (c *counter) tooLate(number uint64, at Instant, lateness time.Duration) {
+	c.Late++
+	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
+}
+
+// heldUp is how late a noop is that comes before the next slot while slots are in doubt: it was held up,
+// and fills the first of them.
+func (c *counter) heldUp(at Instant) time.Duration {
+	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.cfg.Interval)
+}
+
+// close ends the count of slots with the last stream, and returns how many slots before the last arrival
+// stayed empty. If a client reconnects though the end was requested, close is called again, and counts
+// nothing twice.
+func (c *counter) close(end Instant) (unsent uint64) {
+	interval := c.cfg.Interval
+	tolerance := c.slots.tolerance(c.cfg.tolerance(), interval)
+	c.oweSinceHeaders()
+	about := share(interval, aboutDue)
+	tail := c.slots.owed(end, interval, tolerance+about)
+	notDue := c.slots.notDue(end, c.lastAt, interval, c.cfg.tolerance())
+	switch {
+	case !c.sawNoop:
+		c.Hidden += 2 // one at each end: nothing tells the phase
+	case c.slots.nextDue(end-tolerance-about, c.lastAt, interval) <= end+about:
+		c.Hidden++ // it may have been on its way
+	}
+	unsent = c.slots.settle()
+	if !c.openedAfterRequest() {
+		unsent -= min(unsent, notDue)
+	}
+	if tail > 0 {
+		c.Tail += tail
+		c.find(Finding{Kind: KindTail, From: c.Arrived() + 1, Count: tail, At: end})
+		c.slots.anchor += time.Duration(tail) * interval
+	}
+	return unsent
+}
+
+func (c *counter) find(f Finding) {
+	if len(c.findings) >= maxFindings || f.Kind == KindLate && c.Late > maxLateFindings {
+		c.unlisted++
+		return
+	}
+	c.findings = append(c.findings, f)
+}
+
+// withdraw removes the newest finding of that kind and time.
+func (c *counter) withdraw(kind Kind, at Instant) {
+	for i, f := range slices.Backward(c.findings) {
+		if f.Kind == kind && f.At == at {
+			c.findings = slices.Delete(c.findings, i, i+1)
+			return
+		}
+	}
+	c.unlisted--
+}
+
+// found is find without room for a Finding on the caller's stack; see Ledger.Noop.
+//
+//go:noinline
+func (c *counter) found(kind Kind, from uint64, at Instant) {
+	c.find(Finding{Kind: kind, From: from, At: at})
+}
+
+func share(interval time.Duration, of float64) time.Duration {
+	return time.Duration(float64(interval) * of)
+}

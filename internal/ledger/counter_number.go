@@ -1,0 +1,226 @@
+package ledger
+
+import (
+	"fmt"
+	"time"
+)
+
+// A numberCounter counts noops by the numbers that they carry: 1, 2, 3 … per device. A hole is a noop
+// that was sent and lost, a number seen twice is a duplicate, one that fills a hole is reordered.
+// Slots for which the service made no number are found by the clock.
+type numberCounter struct {
+	counter
+	ids        ids
+	numbers    numbers
+	from       uint64  // how many numbers the first noop of this numbering allows
+	since      Instant // when it came
+	numberings int
+	skipped    uint64  // numbers that a message, not a noop, skipped since the last noop
+	headStart  int64   // numbers before the first noop for which the clock had no slot
+	doubtAt    Instant // when slots last came into doubt
+	doubtful   uint64  // and before which noop
+	silent     int64   // slots that stayed empty on lost streams since the last noop
+}
+
+// maxJump is how far numbers may skip at once. A number beyond it belongs to no sequence, and would
+// make every sum meaningless.
+const maxJump = 1 << 32
+
+// sequence says whether the ids so far are a sequence: at least one followed another, or there is only
+// the first.
+func (c *numberCounter) sequence() bool {
+	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.sequence(c.keepsUp())
+}
+
+// keepsUp says that the numbers grew about as fast as slots passed: a service that sends a noop again in
+// place of the next one does that, and one that always sends the same number does not.
+func (c *numberCounter) keepsUp() bool {
+	slots := c.from + uint64(nearest(c.lastAt-c.since, c.cfg.Interval))
+	return slots >= 6 && 4*c.numbers.highest >= 3*slots
+}
+
+// plausible says whether the first number of a stream fits a device whose numbers began at 1.
+func (c *numberCounter) plausible(at Instant, number uint64) bool {
+	return number > 0 && number <= c.numbers.highest+2+whole(at-c.openedAt, c.cfg.Interval)
+}
+
+func (c *numberCounter) message(at Instant, number uint64) {
+	if number == 0 || number > c.numbers.highest+maxJump {
+		return
+	}
+	switch s, grew := c.numbers.see(number, at); s {
+	case inOrder:
+		c.Messages++
+		c.skipped += grew - 1
+	case filled:
+		c.Messages++
+		c.Reordered++
+		c.found(KindReordered, number, at)
+	case repeated:
+		c.Duplicated++
+		c.found(KindDuplicated, number, at)
+	}
+}
+
+func (c *numberCounter) noop(n *Noop) (a Arrival) {
+	if n.Number == 0 || n.Number > c.numbers.highest+1+maxJump {
+		c.renumber(n)
+	}
+	if !c.sawNoop && c.streams > 1 && n.Number == 1 && c.numbers.highest > 1 {
+		c.restart(n.At)
+	}
+	known := c.numbers.known
+	sight, grew := c.numbers.see(n.Number, n.At)
+	if sight == repeated {
+		if c.sawNoop && n.At-c.slots.anchor >= c.cfg.Interval/2 {
+			c.ids.stale++
+		}
+		c.Duplicated++
+		c.found(KindDuplicated, n.Number, n.At)
+		return a
+	}
+	gap, doubt := n.At-c.lastAt, c.slots.balance > 0
+	if !known {
+		c.from, c.since = max(n.Number, uint64(c.headSlots(n.At))), n.At
+	}
+	leapt := sight == inOrder && grew > 1 && c.aheadOfClock(n)
+	next := sight == inOrder && grew == 1
+	if sight == inOrder {
+		grew, c.skipped = grew+c.skipped, 0
+	}
+	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At)
+	c.gapClock(n.At, gap)
+	a.Counted, c.sawNoop, c.silent = true, true, 0
+	c.count(n)
+	if sight == filled {
+		c.ids.filled(n.At-c.numbers.skippedAt >= 2*c.cfg.Interval)
+		c.Reordered++
+		c.found(KindReordered, n.Number, n.At)
+		return a
+	}
+	if measured && c.closeRequestedAt == 0 {
+		c.pace.step(n.At, int64(grew), c.cfg.Interval)
+	}
+	switch {
+	case leapt:
+		c.ids.leap++
+	case next && known:
+		c.ids.sawNext()
+	case known:
+		c.ids.gap = true
+	}
+	if doubt && passed == 0 && grew == 1 {
+		c.lateBy(&a, n.Number, n.At, c.heldUp(n.At))
+	} else {
+		c.lateBy(&a, n.Number, n.At, gap-time.Duration(grew)*c.cfg.Interval)
+	}
+	return a
+}
+
+// aheadOfClock says that the numbers have grown faster than one per interval since the first noop of this
+// numbering. Messages use up numbers, too.
+func (c *numberCounter) aheadOfClock(n *Noop) bool {
+	slots := uint64(nearest(n.At-c.since, c.cfg.Interval))
+	return n.Number > c.from+slots+c.Messages
+}
+
+// renumber counts a noop whose id is missing or impossible as a corrupted one with the next number.
+//
+//go:noinline
+func (c *numberCounter) renumber(n *Noop) {
+	if n.OtherID {
+		c.ids.words++
+	} else {
+		c.ids.bare++
+	}
+	next := c.numbers.highest + 1
+	if n.Number == 0 {
+		n.Data = "a noop without number"
+	} else {
+		n.Data = fmt.Sprintf("a noop with the number %d after %d", n.Number, c.numbers.highest)
+	}
+	n.Number, n.Intact = next, false
+}
+
+// due returns the slots that passed. A stream opened after the request to close owes nothing,
+// though it may deliver what earlier streams missed.
+func (c *numberCounter) due(passed int64) int64 {
+	if c.openedAfterRequest() {
+		return 0
+	}
+	return passed
+}
+
+// fillSlots counts the slots of an arrival by which the highest number grew by grew, and returns how many
+// slots passed.
+func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
+	resumed := c.streams > 1 && !c.sawNoop && c.numbers.known
+	c.numbers.known = true
+	if resumed { // the numbers show what was lost in the outage, but not a silence before it
+		passed := c.due(c.resumedSlots(at)) + c.silent
+		if passed > grew {
+			c.doubt(at)
+		}
+		c.slots.resume(at, passed, grew)
+		return passed
+	}
+	passed := c.due(c.passed(at))
+	switch {
+	case !c.sawNoop && grew > passed: // the phase is unknown yet: the numbers tell how many slots passed
+		c.headStart = grew - passed
+		passed = grew
+	case grew == 0 && c.headStart > 0: // a number from before the first noop came after all
+		c.headStart--
+		grew = 1
+	}
+	if passed > grew {
+		c.doubt(at)
+	}
+	if passed > 1 && grew == passed && c.sawNoop {
+		c.slots.anchor = min(c.slots.anchor, at) // the numbers say that it is the noop of this slot
+	}
+	ahead := min(c.numbers.missing(), maxJump)
+	c.slots.fill(at, passed, grew, int64(ahead), c.inBurst(at), false)
+	return passed
+}
+
+// doubt notes that slots before this arrival are empty so far.
+func (c *numberCounter) doubt(at Instant) { c.doubtAt, c.doubtful = at, c.Arrived()+1 }
+
+// resumedSlots is headSlots for a stream that may begin with replayed noops, which fill no slot.
+func (c *numberCounter) resumedSlots(at Instant) int64 {
+	if at-c.openedAt < c.cfg.Interval/4 {
+		return 0
+	}
+	return c.headSlots(at)
+}
+
+func (c *numberCounter) restart(at Instant) {
+	c.numberings = max(c.numberings, 1) + 1
+	c.found(KindRestarted, c.numbers.highest, at)
+	for _, h := range c.numbers.restart() {
+		c.find(h.finding())
+	}
+	c.skipped = 0
+}
+
+// lose notes that the stream is lost, and another follows.
+func (c *numberCounter) lose(at Instant) {
+	since := c.openedAt
+	if c.sawNoop {
+		since = c.slots.anchor
+	}
+	c.oweSinceHeaders()
+	c.silent += int64(whole(at-since-c.cfg.tolerance(), c.cfg.Interval))
+}
+
+func (c *numberCounter) close(end Instant) {
+	if unsent := c.counter.close(end); unsent > 0 {
+		c.notSent(c.doubtful, c.doubtAt, unsent)
+	}
+}
+
+func (c *numberCounter) fill(r *Record) {
+	c.counter.fill(r)
+	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lost(), c.numberings
+}

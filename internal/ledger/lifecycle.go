@@ -1,0 +1,143 @@
+package ledger
+
+import "time"
+
+// Connecting notes that a dial begins.
+func (l *Ledger) Connecting(at Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rec.Attempts == 0 && l.closeRequestedAt == 0 {
+		l.leave(at)
+	}
+	if !l.connecting {
+		l.connecting, l.connectAt = true, at
+	}
+	l.dialing = true
+	l.rec.Attempts++
+	if l.rec.Streams == 0 && l.rec.State != Refused {
+		l.rec.State = Connecting
+	}
+}
+
+// Opened notes that the headers of a good response are complete: the first noop is awaited from
+// here on, not from the dial. It returns how long the connect took, from the first dial since the last
+// stream.
+func (l *Ledger) Opened(at Instant) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took := at - l.connectAt
+	l.rec.Streams++
+	o, out := l.comeBack(at)
+	switch {
+	case l.rec.Streams == 1:
+		l.rec.OpenedAt, l.rec.Connect = at, took
+	case out:
+		l.rec.survived(o)
+	}
+	l.rec.State = Open
+	l.dialing, l.connecting = false, false
+	l.streamOpen = true
+	l.streams, l.openedAt = l.rec.Streams, at
+	l.clock.opened(at)
+	if l.byNumber != nil {
+		l.byNumber.opened(at)
+	}
+	return took
+}
+
+// CloseRequested notes that the server is now being asked to end the stream. From here on no further noop
+// is owed, and the end of the stream is no drop.
+func (l *Ledger) CloseRequested(at Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closeRequestedAt != 0 {
+		return
+	}
+	l.closeRequestedAt = max(at, 1)
+	l.comeBack(at)
+	if l.rec.State == Connecting && !l.dialing { // between two attempts, and none follows
+		l.refuse(at, l.rec.Reason)
+	}
+}
+
+// Closed notes the end of a stream or of an attempt to open one. clean: the server ended the stream.
+// reason is its name in reports. again: the client is going to reconnect.
+func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	asked := l.closeRequestedAt != 0
+	l.dialing = false
+	if l.streamOpen {
+		l.streamOpen = false
+		l.rec.Held += at - l.openedAt
+		l.rec.Open += max(l.end(at)-l.openedAt, 0)
+		l.rec.ClosedAt = at
+		if again && !asked {
+			l.lose(at)
+		}
+	} else {
+		l.attemptFailed(at, reason)
+	}
+	if !again {
+		l.comeBack(at)
+	}
+	l.rec.Reason = reason
+	switch {
+	case again && !asked:
+		if l.rec.Streams > 0 {
+			l.rec.State = Waiting
+		}
+	case l.rec.Streams == 0:
+		l.refuse(at, reason)
+	case asked && clean && l.rec.State == Open:
+		l.rec.State = Completed
+		l.closeCounters(l.end(at))
+	case l.rec.State == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
+		l.rec.State = Unfinished
+		l.closeCounters(l.end(at))
+	default:
+		l.closeCounters(l.end(at))
+		l.rec.State = Dropped
+		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
+	}
+}
+
+// Explain adds a text to the finding of Closed: that of an error, or of the answer that refused the
+// client.
+func (l *Ledger) Explain(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	last := len(l.rec.Findings) - 1
+	if text == "" || last < 0 {
+		return
+	}
+	f := &l.rec.Findings[last]
+	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.Reason {
+		f.Note += ": " + text
+	}
+}
+
+// lose notes that the stream is lost, and another follows.
+func (l *Ledger) lose(at Instant) {
+	l.leave(at)
+	l.clock.lose()
+	if l.byNumber != nil {
+		l.byNumber.lose(at)
+	}
+}
+
+// closeCounters ends both counts with the last stream: slots that are still in doubt are missed.
+func (l *Ledger) closeCounters(end Instant) {
+	l.clock.close(end)
+	if l.byNumber != nil {
+		l.byNumber.close(end)
+	}
+}
+
+// end is the last moment of the stream at which a noop could still be owed.
+func (l *Ledger) end(at Instant) Instant {
+	if l.closeRequestedAt != 0 {
+		return min(at, l.closeRequestedAt)
+	}
+	return at
+}
