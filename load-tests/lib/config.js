@@ -16,15 +16,14 @@ const LEAST_SILENCE = 10000;
 /** How long the answer to a DELETE may take, in ms. */
 export const DELETE_TIMEOUT = 10000;
 
+/** @typedef {Required<import('k6/x/soak').Plan>} Plan */
+
 /**
  * Reads and checks the configuration. What the settings have to be to each other the plan checks in Go,
  * the same for every way a soak is started.
  */
 export function soakConfig() {
-  const plan = /** @type {Required<import('k6/x/soak').Plan>} */ (
-    Object.fromEntries(Object.entries(SETTINGS).map(([property, one]) => [property, setting(one)]))
-  );
-  return withTarget(plan, SILENT_INTERVALS * plan.noopInterval * 1000);
+  return configOf({}, 0);
 }
 
 /** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
@@ -36,27 +35,23 @@ export function soakConfig() {
  * @returns {SoakConfig}
  */
 export function streamConfig(suite) {
-  const plan = {
-    ...suite,
-    connectionsPerVU: 1,
-    runners: setting(SETTINGS.runners),
-    prefix: setting(SETTINGS.prefix),
-    testid: setting(SETTINGS.testid),
-    reconnect: false,
-    endTimeout: setting(SETTINGS.endTimeout),
-  };
-  return withTarget(plan, Math.max(SILENT_INTERVALS * suite.noopInterval * 1000, LEAST_SILENCE));
+  return configOf({ ...suite, connectionsPerVU: 1, reconnect: false }, LEAST_SILENCE);
 }
 
 /**
- * Adds what a stream needs beside its plan.
- *
- * @param {Omit<Required<import('k6/x/soak').Plan>, 'backendUrl'>} plan
- * @param {number} idleTimeout in ms
+ * @param {Partial<Plan>} given what is not to be read from the environment
+ * @param {number} leastSilence in ms
  */
-function withTarget(plan, idleTimeout) {
-  const endTimeout = plan.endTimeout || Math.max(END_TIMEOUT_SECONDS, END_TIMEOUT_INTERVALS * plan.noopInterval);
-  return Object.freeze({ ...plan, backendUrl: url('BACKEND_URL'), endTimeout, idleTimeout, headers: authorization() });
+function configOf(given, leastSilence) {
+  const read = Object.entries(SETTINGS).filter(([property]) => !(property in given)).map(([property, one]) => [property, setting(one)]);
+  const plan = /** @type {Plan} */ ({ ...Object.fromEntries(read), ...given });
+  return Object.freeze({
+    ...plan,
+    backendUrl: url('BACKEND_URL'),
+    endTimeout: plan.endTimeout || Math.max(END_TIMEOUT_SECONDS, END_TIMEOUT_INTERVALS * plan.noopInterval),
+    idleTimeout: Math.max(SILENT_INTERVALS * plan.noopInterval * 1000, leastSilence),
+    headers: authorization(),
+  });
 }
 
 /**

@@ -68,11 +68,15 @@ export default runInInit({
     throws(() => soak({ CONNECTIONS: '-1' }), 'CONNECTIONS is -1');
     throws(() => soak({ CONNECTIONS_PER_VU: '0' }), 'CONNECTIONS_PER_VU is 0: it must be at least 1');
     throws(() => soak({ END_TIMEOUT: '-1' }), 'END_TIMEOUT is -1');
+    throws(() => soak({ LATE_MS: '0' }), 'LATE_MS is 0: it must be at least 1 ms');
+    throws(() => soak({ RECONNECT: 'yes' }), 'RECONNECT is "yes": it must be 1 or 0.');
     throws(() => soak({ RUNNERS: '1.5' }), 'RUNNERS is "1.5": it must be a whole number.');
   },
   'a suite of short intervals cuts nobody off who is silent for a moment': () => {
     const config = given({ BACKEND_URL, PREFIX: 'p-' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 }));
     equal([config.idleTimeout, config.lateMs, config.prefix, config.reconnect], [10000, 500, 'p-', false]);
+    const own = given({ BACKEND_URL, SECONDS: '1', RECONNECT: '1' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 }));
+    equal([own.seconds, own.reconnect], [60, false], 'what a suite says itself');
   },
   'a suite that needs one runner refuses more': () => {
     oneRunner('fanout');
