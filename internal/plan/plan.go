@@ -88,30 +88,22 @@ func (p *Plan) checkStreams() error {
 }
 
 func (p *Plan) checkURL() error {
-	if p.BackendURL == "" {
-		return nil
+	if _, err := NormalURLs("BACKEND_URL", p.BackendURL); err != nil {
+		return err
 	}
-	all := p.BackendURLs()
-	if len(all) > p.Runners {
-		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %d", len(all), p.Runners, len(all))
-	}
-	for _, one := range all {
-		if _, err := NormalURL("BACKEND_URL", one); err != nil {
-			return err
-		}
+	if n := len(p.BackendURLs()); n > p.Runners {
+		return fmt.Errorf("BACKEND_URL names %d services for %d runners: each runner goes to one, so raise RUNNERS to %[1]d", n, p.Runners)
 	}
 	return nil
 }
 
-// BackendURLs are the services in their normal form; one that has none stays as it is, for Check.
+// BackendURLs are the services, in their normal form if the plan passes Check.
 func (p *Plan) BackendURLs() []string {
-	all := strings.Split(p.BackendURL, ",")
-	for i, one := range all {
-		if normal, err := NormalURL("BACKEND_URL", one); err == nil {
-			all[i] = normal
-		}
+	normal, err := NormalURLs("BACKEND_URL", p.BackendURL)
+	if err != nil {
+		normal = p.BackendURL
 	}
-	return all
+	return strings.Split(normal, ",")
 }
 
 // BackendOf is the service that this runner (from 1) soaks: each runner the next one of them.

@@ -179,11 +179,14 @@ func DefaultLocal() (l Local) {
 	return l
 }
 
-// Environment is the plan as a runner is told it, by variable.
+// Environment is the plan as a runner is told it, by variable. Where the plan does not say how many streams
+// there are, the script states all that not every run has.
 func (p Plan) Environment() map[string]string {
 	out := map[string]string{}
 	for _, s := range p.Settings() {
-		out[s.Name] = s.String()
+		if p.Connections > 0 || s.Suites != "" || s.Help == "" {
+			out[s.Name] = s.String()
+		}
 	}
 	return out
 }

@@ -134,21 +134,15 @@ func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
 // environment carries the plan: unlike arguments it is not shown to every user by ps.
 func environment(c Config, index int) []string {
 	p := c.Plan
-	env := append(inherited(), "PROGRESS_FD=3",
-		"RUNNER="+strconv.Itoa(index), "RUNNERS="+strconv.Itoa(p.Runners), "TESTID="+p.TestID, "SOAK_RUN_ID="+p.RunID,
-		"BACKEND_URL="+p.BackendOf(index), "BACKEND_TOKEN="+c.Token,
-	)
-	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
-		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
-	}
-	if p.Suite != "" {
-		return append(env, c.Env...)
-	}
 	p.BackendURL = p.BackendOf(index)
+	env := append(inherited(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
 	for name, value := range p.Environment() {
 		env = append(env, name+"="+value)
 	}
-	return env
+	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
+		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
+	}
+	return append(env, c.Env...)
 }
 
 func (r *runner) listen(f *os.File) {

@@ -5,7 +5,6 @@ package sizing
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -48,9 +47,6 @@ func For(connections int, interval time.Duration) (Need, error) {
 	p.Runners = max(ceil(connections, StreamsPerRunner), min(p.Runners, connections))
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
-	if connections > most {
-		return Need{}, fmt.Errorf("--connections is %d: no figure here reaches beyond %d", connections, most)
-	}
 	if err := p.Check(); err != nil {
 		return Need{}, errors.New("no plan: " + err.Error())
 	}
@@ -67,8 +63,5 @@ func For(connections int, interval time.Duration) (Need, error) {
 	n.DollarsPerHour = float64(n.RunnerHosts+n.TargetHosts) * (HostPerHour + AddressPerHour)
 	return n, nil
 }
-
-// most is where a plan ends, see plan.Check.
-const most = 10_000_000
 
 func ceil(n, of int) int { return (n + of - 1) / of }
