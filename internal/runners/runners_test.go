@@ -25,7 +25,7 @@ func TestSegmentsAreThoseOfK6AndTile(t *testing.T) {
 		require.NoError(t, err, Sequence(n))
 		require.Len(t, sequence, n)
 		p := plan.Default()
-		p.Runners, p.Connections = n, 0
+		p.Suite, p.Runners, p.Connections = "any", n, 0 // without streams, of which each would have to be observed
 		var shards []*shard.Shard
 		for i := 1; i <= n; i++ {
 			segment, err := lib.NewExecutionSegmentFromString(Segment(i, n))
@@ -34,7 +34,7 @@ func TestSegmentsAreThoseOfK6AndTile(t *testing.T) {
 			_, err = lib.NewExecutionTuple(segment, &sequence)
 			require.NoError(t, err)
 			shards = append(shards, &shard.Shard{
-				Plan: p, Runner: shard.Runner{Index: i, Segment: segment.String(), State: shard.Finished},
+				Plan: p, Suite: &shard.Suite{Name: p.Suite}, Runner: shard.Runner{Index: i, Segment: segment.String(), State: shard.Finished},
 				Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
 			})
 		}

@@ -42,17 +42,17 @@ function on(name) {
 /**
  * Reads one of SETTINGS (plan.js) and checks its bounds.
  *
- * @param {{name: string, kind: string, otherwise: any, min?: number, max?: number, must?: string}} setting
- * @returns {any} a number, a boolean or a text, by its kind
+ * @param {{name: string, type: string, otherwise: any, min?: number, max?: number, must?: string}} setting
+ * @returns {any} a number, a boolean or a text, by its type
  */
-export function setting({ name, kind, otherwise, min = -Infinity, max = Infinity, must = '' }) {
-  if (kind === 'text') {
+export function setting({ name, type, otherwise, min = 0, max = Infinity, must = '' }) {
+  if (type === 'string') {
     return env[name] || otherwise;
   }
-  if (kind === 'switch') {
+  if (type === 'bool') {
     return on(name);
   }
-  const value = kind === 'whole' ? whole(name, otherwise) : number(name, otherwise);
+  const value = type === 'int' ? whole(name, otherwise) : number(name, otherwise);
   if (value !== otherwise && (value < min || value > max)) {
     throw new Error(`${name} is ${value}: ${must}.`);
   }

@@ -4,40 +4,26 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: generate FOLDER")
-		os.Exit(64)
+	files, err := files(os.Args[1])
+	for name, text := range files {
+		err = cmp.Or(err, os.WriteFile(filepath.Join(os.Args[1], name), []byte(text), 0o644))
 	}
-	if err := write(os.Args[1]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-func write(root string) error {
-	files, err := files(root)
-	if err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(files[name]), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // files are the generated files by name; of two only a part is generated, between two marks.
@@ -47,7 +33,10 @@ func files(root string) (map[string]string, error) {
 		return nil, err
 	}
 	types, err := replace(root, "load-tests/types/soak.d.ts", "    // Settings: `go generate ./internal/plan`\n", "    // End of settings", declarations())
-	return map[string]string{"README.md": readme, "load-tests/types/soak.d.ts": types, "load-tests/lib/plan.js": script()}, err
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"README.md": readme, "load-tests/types/soak.d.ts": types, "load-tests/lib/plan.js": script()}, nil
 }
 
 // replace puts text between two marks of a file.
@@ -66,9 +55,11 @@ func replace(root, name, from, to, text string) (string, error) {
 
 func all() []plan.Setting {
 	p, l := plan.Default(), plan.DefaultLocal()
+	p.ConnectionsPerVU = 0 // `soak run` chooses it
 	return append(p.Settings(), l.Settings()...)
 }
 
+// chosen is the end of a help that says what `soak run` chooses.
 var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
 // markdown is the table of the README.
@@ -78,12 +69,7 @@ func markdown() string {
 		if s.Help == "" {
 			continue
 		}
-		help, initial := s.Help, ""
-		if s.Default != nil {
-			initial = s.String()
-		} else if s.Type() != "string" {
-			initial = "0"
-		}
+		help, initial := s.Help, s.String()
 		if found := chosen.FindStringSubmatch(help); found != nil {
 			help, initial = strings.TrimSuffix(help, found[0]), found[1]
 		}
@@ -101,9 +87,9 @@ func declarations() (out string) {
 		if s.Script == "" {
 			continue
 		}
+		kind := map[string]string{"int": "number", "float64": "number", "bool": "boolean", "string": "string"}[s.Type()]
 		help := cmp.Or(s.States, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
-		kind := map[string]string{"int": "number", "float64": "number", "bool": "boolean"}
-		out += fmt.Sprintf("    /** `%s`: %s. */\n    %s: %s;\n", s.Name, help, s.Script, cmp.Or(kind[s.Type()], s.Type()))
+		out += fmt.Sprintf("    /** `%s`: %s. */\n    %s: %s;\n", s.Name, help, s.Script, kind)
 	}
 	return out
 }
@@ -116,7 +102,7 @@ func script() string {
 	}
 	out += `
 /**
- * What a script states of the plan (` + "`Plan`" + ` of k6/x/soak): the variable of each property, its kind, what it is where the
+ * What a script states of the plan (` + "`Plan`" + ` of k6/x/soak): the variable of each property, its type in Go, what it is where the
  * variable is not set (with k6 alone, as ` + "`soak run`" + ` sets them all), and the bounds of any other value.
  */
 export const SETTINGS = Object.freeze({
@@ -125,39 +111,18 @@ export const SETTINGS = Object.freeze({
 		if s.Script == "" {
 			continue
 		}
-		kind := map[string]string{"int": "whole", "float64": "number", "bool": "switch", "string": "text"}[s.Type()]
-		out += fmt.Sprintf("  %s: { name: '%s', kind: '%s', otherwise: %s", strings.TrimSuffix(s.Script, "?"), s.Name, kind, literal(alone(s)))
-		if s.Must != "" {
-			out += fmt.Sprintf(", min: %s, max: %s, must: %s", number(s.Min), most(s.Max), literal(s.Must))
+		row, err := json.Marshal(struct {
+			Name      string  `json:"name"`
+			Type      string  `json:"type"`
+			Otherwise any     `json:"otherwise"`
+			Min       float64 `json:"min,omitempty"`
+			Max       float64 `json:"max,omitempty"`
+			Must      string  `json:"must,omitempty"`
+		}{s.Name, s.Type(), cmp.Or(s.Alone, reflect.ValueOf(s.Value).Elem().Interface()), s.Min, s.Max, s.Must})
+		if err != nil {
+			panic(err) // no value of a setting is one that JSON has not
 		}
-		out += " },\n"
+		out += fmt.Sprintf("  %s: %s,\n", strings.TrimSuffix(s.Script, "?"), row)
 	}
 	return out + "});\n"
-}
-
-// alone is the value with k6 alone.
-func alone(s plan.Setting) any {
-	if s.Alone != nil {
-		return s.Alone
-	}
-	if s.Default != nil {
-		return s.Default
-	}
-	return map[string]any{"int": 0, "float64": 0, "bool": false, "string": ""}[s.Type()]
-}
-
-func literal(v any) string {
-	if text, ok := v.(string); ok {
-		return "'" + strings.ReplaceAll(text, "'", "\\'") + "'"
-	}
-	return fmt.Sprint(v)
-}
-
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
-
-func most(v float64) string {
-	if v == 0 {
-		return "Infinity"
-	}
-	return number(v)
 }
