@@ -132,7 +132,7 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 
 .PHONY: e2e
 e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
-	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 6 ./test/e2e
+	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 8 ./test/e2e
 
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
 .PHONY: campaign
