@@ -20,7 +20,7 @@ const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
 	Worse  Outcome = "worse"
-	// Unsure is a time that got worse while a generator was starved: it may be the generator's.
+	// Unsure is a time that got worse while a load generator was saturated: that may be the reason.
 	Unsure Outcome = "unsure"
 )
 
@@ -51,7 +51,7 @@ type Comparison struct {
 	saturated bool // a load generator was
 }
 
-// Least numbers of runs: two of them have a spread, a third one can be held against it.
+// Least numbers of runs: two of them have a spread, with which a third can be compared.
 const (
 	leastOld = 2
 	leastAll = 3
@@ -62,7 +62,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	all := append(slices.Clone(old), now...)
 	switch {
 	case len(all) < leastAll || len(old) < leastOld:
-		return nil, fmt.Errorf("a comparison takes at least %d runs, %d of them old ones: with fewer nobody can say what is noise", leastAll, leastOld)
+		return nil, fmt.Errorf("a comparison takes at least %d runs, %d of them old ones: fewer do not show what is noise", leastAll, leastOld)
 	case len(now) == 0:
 		return nil, errors.New("name at least one new run behind --")
 	case !(tolerance >= 0):
@@ -127,7 +127,7 @@ func (c *Comparison) warn(all []Run) {
 		}
 	}
 	if c.saturated = len(dirs) > 0; c.saturated {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the generator was starved in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
+		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the load generator was saturated in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
 	}
 }
 

@@ -78,7 +78,7 @@ func TestCompare(t *testing.T) {
 		{"faster", 4, 4, func(v *verdict.Verdict) { v.LatenessMS.P99 /= 2 }, verdict.Pass, "better"},
 		{"a single noop missed", 2, 1, func(v *verdict.Verdict) { v.Noops.Missed = 1 }, verdict.Fail, "noops missed: up to 1, where no old run had any"},
 		{"a failed run", 3, 3, func(v *verdict.Verdict) { v.Verdict = verdict.Fail }, verdict.Fail, "failed verdict"},
-		{"a starved generator's times accuse nobody", 3, 1, func(v *verdict.Verdict) {
+		{"times of a saturated generator are unsure", 3, 1, func(v *verdict.Verdict) {
 			v.Generator.Saturated, v.LatenessMS.P99 = true, 60
 		}, verdict.Pass, "unsure"},
 		{"but its losses do", 3, 1, func(v *verdict.Verdict) { v.Generator.Saturated, v.Noops.Missed = true, 1 }, verdict.Fail, "noops missed"},
@@ -95,7 +95,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// 5 ms more on every message are in every gap alike: without a common clock no figure shows them, and
+// 5 ms more on every message are in every gap alike: without a common clock no metric shows them, and
 // the comparison has to say so.
 func TestCompareListsWhatItCannotSee(t *testing.T) {
 	t.Parallel()
@@ -114,11 +114,11 @@ func TestCompareListsWhatItCannotSee(t *testing.T) {
 		want     verdict.Outcome
 		says     string
 	}{
-		"one clock":                 {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
-		"no common clock":           {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: a delay that every message has alike, however long: service and runners have no clock in common"},
-		"no time of sending":        {none, none, verdict.Pass, "not seen: a delay that every message has alike, however long: no time of sending is compared"},
-		"a clock in the old only":   {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
-		"a service without figures": {hidden, hidden, verdict.Pass, "not seen: what the service takes of memory and CPU"},
+		"one clock":                         {above(verdict.AboveSend), above(verdict.AboveSend), verdict.Fail, "latency p50: 7.5 ms"},
+		"no common clock":                   {above(verdict.AboveFastest), above(verdict.AboveFastest), verdict.Pass, "not seen: a delay that every message has alike, however long: service and runners have no clock in common"},
+		"no time of sending":                {none, none, verdict.Pass, "not seen: a delay that every message has alike, however long: no time of sending is compared"},
+		"a clock in the old only":           {above(verdict.AboveSend), above(verdict.AboveFastest), verdict.Pass, "latency p99 counts from the time of sending in some runs and not in others"},
+		"a service that shows no resources": {hidden, hidden, verdict.Pass, "not seen: what the service takes of memory and CPU"},
 	} {
 		result, err := Compare(readAll(t, 1, 4, c.old), readAll(t, 50, 4, c.now), .1)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
 package baseline
 
-// least is the change of a metric below which nobody would care, by unit.
+// least is the change of a metric that is too small to matter, by unit.
 var least = map[string]float64{"ms": 5, "MiB": 1, "%": 1}

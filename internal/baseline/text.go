@@ -21,7 +21,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "figure\told median\tspread\tnew median\tspread\tchange\tsignificance\t\t")
+	fmt.Fprintln(t, "metric\told median\tspread\tnew median\tspread\tchange\tsignificance\t\t")
 	for _, change := range c.Changes {
 		if change.Fault && change.Old.Max == 0 && change.New.Max == 0 {
 			continue

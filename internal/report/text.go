@@ -81,7 +81,7 @@ func mark(c verdict.Criterion) string {
 	return "XX"
 }
 
-// facts are the figures of a run in the order in which people ask for them.
+// facts say what ran and what came of it, in the order in which people ask.
 func facts(v *verdict.Verdict) [][2]string {
 	if v.Layout.Declared {
 		return declaredFacts(v)

@@ -10,7 +10,7 @@ import (
 	"github.com/shirou/gopsutil/v4/mem"
 )
 
-// Machine says which computer a run was on, for whoever reads its figures later.
+// Machine says which computer a run was on.
 type Machine struct {
 	Name   string `json:"name,omitempty"`
 	System string `json:"system,omitempty"` // "debian 12.11"

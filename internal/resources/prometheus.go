@@ -62,7 +62,7 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	return samples, nil
 }
 
-// fill asks for every figure and puts it into the samples of its time. found is false when
+// fill asks for every metric and puts its values into the samples of their time. found is false when
 // nothing of a backend was there.
 func fill(ctx context.Context, ask prometheus.API, samples []Sample) (found bool, err error) {
 	window := prometheus.Range{
@@ -109,7 +109,7 @@ func Redacted(address string) string {
 	return u.Redacted()
 }
 
-// WithHost puts the host's figures of own samples into those of a Prometheus that watches no
+// WithHost copies the host's part of own samples into those of a Prometheus that watches no
 // host, and says whether it did.
 func WithHost(samples, own []Sample) bool {
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.BusySeconds > 0 || s.NetworkKnown }) {

@@ -22,7 +22,7 @@ import (
 // Every is the distance of two samples.
 const Every = 5 * time.Second
 
-// A Sample is one line of resources.ndjson. A figure that could not be had is 0. What counts
+// A Sample is one line of resources.ndjson. What could not be read is 0. What counts
 // seconds or events does so since its process or the host started; differences tell.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
@@ -42,7 +42,7 @@ type Sample struct {
 	Host
 }
 
-// ofBackend are a backend's figures by the names on its metrics page, which a Prometheus keeps.
+// ofBackend are a backend's metrics by the names on its metrics page, which a Prometheus keeps.
 // Those of several backends add up.
 var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"process_resident_memory_bytes": func(s *Sample, v float64) { s.BackendRSS += uint64(v) },
@@ -56,11 +56,11 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },
 }
 
-// served is held against the runners' own count, to the request. What a Prometheus scraped before the
-// last of them is no such count.
+// served is compared with the runners' own count, to the request: the last scrape of a Prometheus may
+// be from before the last request.
 const served = "backend_service_requests_total"
 
-// FromMetrics adds a backend's figures from its metrics page, as far as it shows them.
+// FromMetrics adds a backend's values from its metrics page, as far as it shows them.
 func (s *Sample) FromMetrics(page io.Reader) error {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(page)

@@ -92,7 +92,7 @@ func (s *subject) k6() string {
 	return strings.Join(all, ", ")
 }
 
-// source says where the figures of target and host come from.
+// source says where the samples of target and host come from.
 func (s *subject) source() string {
 	switch {
 	case s.ResourcesFrom != "":

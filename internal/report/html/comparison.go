@@ -3,6 +3,7 @@ package html
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/sse-soak/sse-soak/internal/baseline"
@@ -10,11 +11,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// comparisonTolerance is the share of the old median by which a figure may get worse, as in
+// comparisonTolerance is the share of the old median by which a metric may get worse, as in
 // `soak compare`.
 const comparisonTolerance = 0.1
 
-// comparison holds the run against earlier ones of its plan.
+// comparison compares the run with an earlier one of its plan, and with what is normal for the plan.
 func (s *subject) comparison() Section {
 	out := Section{ID: "comparison", Title: "Against earlier runs", Short: "Comparison"}
 	b := s.Baseline
@@ -26,84 +27,76 @@ func (s *subject) comparison() Section {
 	}
 	name := filepath.Base(b.Against.Dir)
 	out.Lead = []string{fmt.Sprintf("Against %s (%s, %s), a run of the same plan.", name, b.Against.Verdict.Verdict, date(b.Against.Verdict.StartedUnix))}
-	judged, notes := s.judged()
+	changes := s.changes(&out)
 	t := Table{Columns: columns("", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
-	was := map[string]float64{}
-	for _, f := range suite.Metrics(b.Against.Verdict) {
-		was[f.Name] = f.Value
-	}
-	for _, f := range suite.Metrics(s.v) {
-		before, ok := was[f.Name]
-		if !ok {
+	before := suite.Metrics(b.Against.Verdict)
+	for _, m := range suite.Metrics(s.v) {
+		i := slices.IndexFunc(before, func(was verdict.Metric) bool { return was.Name == m.Name })
+		if i < 0 {
 			continue
 		}
-		delta := f.Value - before
-		row := cells(f.Name, figure(f, before), figure(f, f.Value), plus(figure(f, delta), delta))
-		t.Rows = append(t.Rows, append(row, mark(judged, f)...))
+		was, delta := before[i].Value, m.Value-before[i].Value
+		row := cells(m.Name, metric(m, was), metric(m, m.Value), plus(metric(m, delta), delta), "–", "")
+		if change, ok := changes[m.Name]; ok {
+			row[4].Text = noise(change)
+			row[5] = outcomes[change.Outcome]
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	out.Tables = []Table{t}
-	out.Notes = notes
 	return out
 }
 
-// judged is what more runs of the plan say of this one; nil with fewer than three in all.
-func (s *subject) judged() (c *baseline.Comparison, notes []string) {
+var outcomes = map[baseline.Outcome]Cell{
+	baseline.Same: {Text: "same"}, baseline.Better: {Text: "better", Tone: Good}, baseline.Worse: {Text: "regression", Tone: Bad}, baseline.Unsure: {Text: "unsure", Tone: Doubt},
+}
+
+// changes are what more runs of the plan say of this one, by metric; none with fewer than three in all.
+// The notes of the section say what they rest on.
+func (s *subject) changes(out *Section) map[string]baseline.Change {
 	b := s.Baseline
 	c, err := baseline.Compare(b.Old, []baseline.Run{*b.This}, comparisonTolerance)
 	if err != nil {
-		return nil, []string{fmt.Sprintf("What is noise is not known: %v.", err)}
+		out.Notes = []string{fmt.Sprintf("What is noise is not known: %v.", err)}
+		return nil
 	}
-	notes = []string{fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
+	out.Notes = []string{fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
 		len(b.Old), 100*comparisonTolerance)}
 	for _, what := range c.Blind {
-		notes = append(notes, "Not seen: "+what+".")
+		out.Notes = append(out.Notes, "Not seen: "+what+".")
 	}
 	for _, w := range c.Warnings {
-		notes = append(notes, "Warning: "+w+".")
+		out.Notes = append(out.Notes, "Warning: "+w+".")
 	}
-	return c, notes
-}
-
-// mark is the noise band of a figure and what became of it.
-func mark(c *baseline.Comparison, f verdict.Metric) Row {
-	if c == nil {
-		return Row{{Text: "–"}, {}}
-	}
+	changes := map[string]baseline.Change{}
 	for _, change := range c.Changes {
-		if change.Name != f.Name {
-			continue
-		}
-		band := "–"
-		switch {
-		case change.Band != nil:
-			band = figure(f, max(change.Band.Low, 0)) + " to " + figure(f, change.Band.High)
-		case change.Fault:
-			band = figure(f, change.Old.Min) + " to " + figure(f, change.Old.Max)
-		}
-		tone := map[baseline.Outcome]Tone{baseline.Worse: Bad, baseline.Better: Good, baseline.Unsure: Doubt}[change.Outcome]
-		text := string(change.Outcome)
-		if change.Outcome == baseline.Worse {
-			text = "regression"
-		}
-		return Row{{Text: band}, {Text: text, Tone: tone}}
+		changes[change.Name] = change
 	}
-	return Row{{Text: "–"}, {}}
+	return changes
 }
 
-func figure(f verdict.Metric, v float64) string {
-	switch f.Unit {
-	case "ms":
-		if v < 0 {
-			return "−" + duration(-v)
-		}
-		return duration(v)
-	case "MiB":
-		return memory(v)
-	case "%":
-		return percent(v)
+// noise is where a metric falls without a change: the band, or what the old runs had of a fault.
+func noise(c baseline.Change) string {
+	switch {
+	case c.Band != nil:
+		return metric(c.Metric, max(c.Band.Low, 0)) + " to " + metric(c.Metric, c.Band.High)
+	case c.Fault:
+		return metric(c.Metric, c.Old.Min) + " to " + metric(c.Metric, c.Old.Max)
 	}
-	if v < 0 {
-		return "−" + figure(f, -v)
+	return "–"
+}
+
+// metric is a value of a metric with its unit.
+func metric(m verdict.Metric, v float64) string {
+	switch {
+	case m.Unit == "MiB":
+		return memory(v)
+	case m.Unit == "%":
+		return percent(v)
+	case v < 0:
+		return "−" + metric(m, -v)
+	case m.Unit == "ms":
+		return duration(v)
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }

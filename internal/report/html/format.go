@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The figures of a page, as a person reads them.
+// Numbers of a page, as a person reads them.
 
 func count(n uint64) string {
 	s := strconv.FormatUint(n, 10)

@@ -1,7 +1,7 @@
 // Package html writes report.html: one file that a person looks at first. It needs no network
 // and opens from disk.
 //
-// A page is data: a banner and sections of sentences, tables and charts, of which each suite names those that it
+// A page is data: a banner and sections of sentences, tables and charts, and each suite names the sections that it
 // needs (subject.go). page.html.tmpl lays them out, and the script in
 // page/, bundled by `make build` into bundle/, draws the charts. Without the bundle (a bare
 // `go build`) all is there but the drawings, and the page says so.
@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A Run is all that a page tells of.
+// A Run is all that a page shows.
 type Run struct {
 	Verdict *verdict.Verdict
 	Merged  *shard.Merged
@@ -39,7 +39,7 @@ type Circumstances struct {
 	OneClock      bool   // target and runners are on one host
 }
 
-// A Baseline is what a run is held against.
+// A Baseline is what a run is compared with.
 type Baseline struct {
 	Against *baseline.Run  // the one run to show differences from; nil: there is none
 	Old     []baseline.Run // the runs that say what is noise, Against among them

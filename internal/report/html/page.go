@@ -23,7 +23,7 @@ type Page struct {
 	Files    []File
 }
 
-// Tone colours what is said: "good", "bad", "doubt" or "".
+// Tone is the colour of a text: "good", "bad", "doubt" or "".
 type Tone string
 
 // The tones.
@@ -33,7 +33,7 @@ const (
 	Doubt Tone = "doubt"
 )
 
-// A Banner is the verdict, large, and the few figures that people ask for first.
+// A Banner is the verdict, large, and the few numbers that people ask for first.
 type Banner struct {
 	Word    string
 	Tone    Tone
@@ -42,7 +42,7 @@ type Banner struct {
 	Tiles   []Tile
 }
 
-// A Tile is one figure.
+// A Tile is one number.
 type Tile struct {
 	Name, Value, Note string
 	Tone              Tone

@@ -11,9 +11,9 @@ import (
 
 const step = int64(shard.BucketWidth / time.Second)
 
-// series are the figures of a run on one time axis, a point each step; NaN is not known, and a column
-// of which nothing is known is nil. A point tells of the step that ends there: what was so then, or
-// what happened in it.
+// series are the samples of a run on one time axis, a point each step; NaN is not known, and a column
+// of which nothing is known is nil. A point stands for the step that ends there: the value at its
+// end, or what happened in it.
 type series struct {
 	from int64
 	n    int

@@ -10,7 +10,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/slope"
 )
 
-// A spike is a stretch of points in which a signal stands out of its own usual.
+// A spike is a stretch of points in which a signal is far above its own median.
 type spike struct {
 	signal   *signal
 	from, to int // points, both within
@@ -28,8 +28,8 @@ type signal struct {
 	usual       float64
 }
 
-// outlier is how many deviations above the median a point stands out; joined is how many quiet
-// points may lie within one spike; listed is how many spikes of a signal are told of.
+// outlier is how many deviations above the median a point of a spike is; joined is how many quiet
+// points may lie within one spike; listed is how many spikes of a signal are listed.
 const (
 	outlier = 6
 	joined  = 2
@@ -49,7 +49,7 @@ func (s *subject) signals() []*signal {
 	}
 }
 
-// findSpikes finds what stands out most of each signal, in the order of time.
+// findSpikes finds the highest spikes of each signal, in the order of time.
 func (s *subject) findSpikes() []spike {
 	var all []spike
 	for _, g := range s.signals() {
@@ -120,8 +120,8 @@ func (s *subject) causes() []cause {
 		{name: "a collection in the backend", at: above(t.backendGCs, 0)},
 		{name: "a collection that paused a runner for over 1 ms", at: above(t.runnerGC, 1)},
 		{name: "a checkpoint of a runner", at: s.checkpoint},
-		{name: "a runner standing still for over 50 ms", at: above(t.stall, 50)},
-		{name: "runners waiting for a core", at: above(t.runDelay, 200*float64(step))},
+		{name: "a stall of a runner over 50 ms", at: above(t.stall, 50)},
+		{name: "run-queue latency of the runners", at: above(t.runDelay, 200*float64(step))},
 		{name: "the host over 90 % busy", at: above(t.hostCPU, 90)},
 	}...)
 }

@@ -37,12 +37,12 @@ func (s *subject) suiteCard() Section {
 	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", plural(len(s.v.Runners), "k6 process", "k6 processes"),
 		"target", suite.BackendURL, "started", date(s.v.StartedUnix), "ended", date(s.v.EndedUnix), "command", report.Shell(s.Command...))
 	run.Caption = "The run"
-	settings := Table{Caption: "Settings"}
-	for _, name := range slices.Sorted(maps.Keys(suite.Parameters)) {
-		settings.Rows = append(settings.Rows, cells(name, suite.Parameters[name]))
-	}
 	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
-	if len(settings.Rows) > 0 {
+	if len(suite.Parameters) > 0 {
+		settings := Table{Caption: "Settings"}
+		for _, name := range slices.Sorted(maps.Keys(suite.Parameters)) {
+			settings.Rows = append(settings.Rows, cells(name, suite.Parameters[name]))
+		}
 		out.Tables = append(out.Tables, settings)
 	}
 	return out
@@ -75,7 +75,7 @@ func suiteTable(t verdict.Table) Table {
 	return out
 }
 
-// mostCurves is how many lines of one chart can be told apart.
+// mostCurves is how many lines of one chart an eye can tell apart.
 const mostCurves = 8
 
 // curves are the good answers' times by percentile, a line for each stage.

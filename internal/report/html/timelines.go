@@ -47,8 +47,8 @@ func (s *subject) processes(out *Section) {
 		over("runners", "", t.runnerGo, sampleGap), over("backend", "", t.backendGo, sampleGap))
 	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, in each 5 s", Unit: "ms"},
 		over("runner, longest", "", t.runnerGC, sampleGap), over("backend, all", "", t.backendGC, sampleGap))
-	out.add(&Chart{ID: "waiting", Title: "Starved runners", Note: "threads waiting for a core, summed; longest standstill of a runner; in each 5 s", Unit: "ms"},
-		over("waiting", "", t.runDelay, sampleGap), over("standstill", "", t.stall, sampleGap))
+	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
+		over("run-queue latency", "", t.runDelay, sampleGap), over("stall", "", t.stall, sampleGap))
 	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s", Marks: s.marks("network")},
 		over("retransmits", "", t.retransmits, sampleGap), over("accept queue overflows", "", t.overflows, sampleGap), over("dropped connects", "", t.drops, sampleGap))
 	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "of all its cores, by all that runs on it", Unit: "%"},

@@ -11,28 +11,28 @@ import { bands, clock, describe, overTime, range, timeAxis } from './timeline.js
 /**
  * @param {Chart} chart
  * @param {Time} time
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  */
-export function drawHeatmap(chart, time, place) {
+export function drawHeatmap(chart, time, container) {
   const heat = /** @type {Heat} */ (chart.heat);
   const width = heat.width * time.step;
   const xs = heat.counts.map((_, i) => time.from + i * width);
   const plot = new uPlot(
     {
-      ...overTime(place, 90 + 15 * heat.rows.length),
+      ...overTime(container, 90 + 15 * heat.rows.length),
       series: [
         { label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) },
         { label: 'noops', points: { show: false }, value: (_u, _v, _s, i) => (i === null ? '–' : summary(heat, i)) },
       ],
       axes: [
-        timeAxis(place),
+        timeAxis(container),
         { ...axis(), size: axisSize, splits: () => heat.rows.map((_, i) => i + 0.5), values: () => heat.rows, grid: { show: false } },
       ],
       scales: { x: range(time), y: { range: [0, heat.rows.length] } },
       hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => cells(u, heat, xs, width)] },
     },
     [xs, xs.map(() => null)],
-    place,
+    container,
   );
   describe(plot, chart);
   return plot;

@@ -19,10 +19,10 @@ const plots = [];
 
 for (const figure of document.querySelectorAll('figure[data-chart]')) {
   const chart = data.charts[/** @type {HTMLElement} */ (figure).dataset.chart ?? ''];
-  const place = /** @type {HTMLElement} */ (figure.querySelector('.plot'));
-  const plot = draw[chart.kind](chart, data.time, place);
+  const container = /** @type {HTMLElement} */ (figure.querySelector('.plot'));
+  const plot = draw[chart.kind](chart, data.time, container);
   plots.push(plot);
-  new ResizeObserver(() => fit(plot, place)).observe(place);
+  new ResizeObserver(() => fit(plot, container)).observe(container);
 }
 
 for (const button of document.querySelectorAll('button[data-file]')) {
@@ -32,11 +32,11 @@ for (const button of document.querySelectorAll('button[data-file]')) {
 
 /**
  * @param {import('uplot')} plot
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  */
-function fit(plot, place) {
-  if (place.clientWidth !== plot.width) {
-    plot.setSize({ width: place.clientWidth, height: plot.height });
+function fit(plot, container) {
+  if (container.clientWidth !== plot.width) {
+    plot.setSize({ width: container.clientWidth, height: plot.height });
   }
 }
 

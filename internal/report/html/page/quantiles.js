@@ -3,20 +3,20 @@
 // much room as the one before.
 import uPlot from 'uplot';
 
-import { axis, axisSize, figure, lineColour } from './theme.js';
+import { axis, axisSize, lineColour, withUnit } from './theme.js';
 import { describe } from './timeline.js';
 
 /** @import { Chart, Time } from './page.types.js' */
 
-/** Both axes are logarithmic, and 0 has no place there. */
+/** Both axes are logarithmic, and neither shows 0. */
 const FLOOR = 0.01;
 
 /**
  * @param {Chart} chart
  * @param {Time} _time
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  */
-export function drawQuantiles(chart, _time, place) {
+export function drawQuantiles(chart, _time, container) {
   const series = chart.series ?? [];
   const joined = uPlot.join(
     series.map((s) => /** @type {import('uplot').AlignedData} */ ([s.at, s.values.map((v) => Math.max(v ?? FLOOR, FLOOR))])),
@@ -24,24 +24,24 @@ export function drawQuantiles(chart, _time, place) {
   );
   const plot = new uPlot(
     {
-      width: place.clientWidth,
+      width: container.clientWidth,
       height: 260,
       cursor: { drag: { x: false, y: false } },
       series: [
         { label: 'percentile', value: (_, v) => (v === null ? '–' : percentile(v)) },
         ...series.map((s, i) => ({
           label: s.name, stroke: lineColour(i), width: 1.5, spanGaps: true, points: { show: s.at.length < 3 },
-          value: (/** @type {import('uplot')} */ _, /** @type {number | null} */ v) => figure(v, chart.unit),
+          value: (/** @type {import('uplot')} */ _, /** @type {number | null} */ v) => withUnit(v, chart.unit),
         })),
       ],
       axes: [
         { ...axis(), size: 28, values: (_, ticks) => ticks.map((v) => (v !== null && isDecade(v) ? percentile(v) : '')) },
-        { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v !== null && isDecade(v) ? figure(v, chart.unit) : '')) },
+        { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v !== null && isDecade(v) ? withUnit(v, chart.unit) : '')) },
       ],
       scales: { x: { time: false, distr: 3 }, y: { distr: 3, range: (_, min, max) => [decade(min, Math.floor), decade(max, Math.ceil)] } },
     },
     joined,
-    place,
+    container,
   );
   describe(plot, chart);
   return plot;

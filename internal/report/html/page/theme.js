@@ -31,7 +31,7 @@ export function axis() {
  * @param {number | null | undefined} v
  * @param {string} unit
  */
-export function figure(v, unit) {
+export function withUnit(v, unit) {
   if (v === null || v === undefined) {
     return '–';
   }

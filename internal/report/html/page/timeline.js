@@ -2,7 +2,7 @@
 // A chart over the time of the run. All of them share a cursor, and zoom together.
 import uPlot from 'uplot';
 
-import { axis, axisSize, colour, figure, lineColour } from './theme.js';
+import { axis, axisSize, colour, lineColour, withUnit } from './theme.js';
 
 /** @import { Chart, Series, Time } from './page.types.js' */
 
@@ -19,20 +19,20 @@ export function clock(unix) {
 /**
  * @param {Chart} chart
  * @param {Time} time
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  */
-export function drawTimeline(chart, time, place) {
+export function drawTimeline(chart, time, container) {
   const series = chart.series ?? [];
   const plot = new uPlot(
     {
-      ...overTime(place, 190),
+      ...overTime(container, 190),
       series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart))],
-      axes: [timeAxis(place), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : figure(v, chart.unit))) }],
+      axes: [timeAxis(container), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : withUnit(v, chart.unit))) }],
       scales: { x: range(time), y: chart.log ? { distr: 3, range: logRange } : { range: fromZero } },
       hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => marks(u, chart)] },
     },
     table(series, time, chart.log ? LOG_FLOOR : -Infinity),
-    place,
+    container,
   );
   describe(plot, chart);
   return plot;
@@ -41,12 +41,12 @@ export function drawTimeline(chart, time, place) {
 /**
  * The options that all charts over time share.
  *
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @param {number} height
  */
-export function overTime(place, height) {
+export function overTime(container, height) {
   return {
-    width: place.clientWidth,
+    width: container.clientWidth,
     height,
     tzDate: (/** @type {number} */ unix) => uPlot.tzDate(new Date(unix * 1000), 'Etc/UTC'),
     cursor: {
@@ -67,11 +67,11 @@ export function range(time) {
 }
 
 /**
- * @param {HTMLElement} place
+ * @param {HTMLElement} container
  * @returns {import('uplot').Axis}
  */
-export function timeAxis(place) {
-  return { ...axis(), size: 28, space: place.clientWidth < 500 ? 60 : 80, values: (_, ticks, _index, _space, step) => ticks.map((v) => clock(v).slice(0, step % 60 === 0 ? 5 : 8)) };
+export function timeAxis(container) {
+  return { ...axis(), size: 28, space: container.clientWidth < 500 ? 60 : 80, values: (_, ticks, _index, _space, step) => ticks.map((v) => clock(v).slice(0, step % 60 === 0 ? 5 : 8)) };
 }
 
 /**
@@ -83,7 +83,7 @@ export function timeAxis(place) {
 function line(s, i, chart) {
   const stroke = lineColour(i);
   /** @type {import('uplot').Series} */
-  const out = { label: s.name, stroke, width: 1.5, points: { show: s.at.length < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + figure(v, chart.unit) };
+  const out = { label: s.name, stroke, width: 1.5, points: { show: s.at.length < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
   switch (s.style) {
     case 'dashed':
       return { ...out, dash: [6, 4] };
@@ -134,7 +134,7 @@ export function bands(u, time) {
   ctx.rect(left, 0, width, top + height);
   ctx.clip();
   ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
-  ctx.textBaseline = 'bottom'; // names stand above the plot, where no line hides them
+  ctx.textBaseline = 'bottom'; // names are above the plot, where no line hides them
   time.bands.forEach((band, i) => {
     const from = u.valToPos(band.from, 'x', true);
     const room = u.valToPos(band.to, 'x', true) - from;
@@ -188,7 +188,7 @@ function marks(u, chart) {
 export function describe(plot, chart) {
   const said = (chart.series ?? []).map((s) => {
     const values = s.values.filter((v) => v !== null);
-    return `${s.name} from ${figure(min(values), chart.unit)} to ${figure(max(values), chart.unit)}`;
+    return `${s.name} from ${withUnit(min(values), chart.unit)} to ${withUnit(max(values), chart.unit)}`;
   });
   const canvas = plot.root.querySelector('canvas');
   canvas?.setAttribute('role', 'img');
