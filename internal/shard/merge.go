@@ -13,7 +13,6 @@ import (
 // grouping do not matter.
 type Merged struct {
 	Plan        plan.Plan
-	Groups      []Group  // of runners with one plan; several where laptops merge
 	Suite       *Suite   // what the scripts declare; nil where they declare nothing
 	Runners     []Runner // by index
 	Connect     *Histogram
@@ -28,6 +27,8 @@ type Merged struct {
 	// Problems are sentences that say why the shards are not the whole account of the plan.
 	// With a single one the run can be no pass.
 	Problems []string
+
+	groups []group // of runners with one plan; several where laptops merge
 }
 
 // A Connection is a record and the runner whose instants it counts in.
@@ -119,7 +120,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m
 	m.Plan = p
 	g.sort(func(a, b int) int { return cmp.Compare(m.Runners[a].Index, m.Runners[b].Index) })
-	m.Groups = []Group{{Plan: p, Runners: len(m.Runners), declared: p.Runners}}
+	m.groups = []group{{plan: p, runners: len(m.Runners), declared: p.Runners}}
 	m.checkRunners(g.parts)
 	if m.Plan.Connections > 0 {
 		g.finish()

@@ -132,5 +132,5 @@ func (m *Merged) adoptPlan(parts []part) {
 	of := m.Plan
 	m.Plan = parts[0].plan
 	m.Plan.Suite, m.Plan.TestID, m.Plan.RunID, m.Plan.Runners, m.Plan.BackendURL = of.Suite, of.TestID, of.RunID, of.Runners, of.BackendURL
-	m.Groups[0].Plan = m.Plan
+	m.groups[0].plan = m.Plan
 }

@@ -1,0 +1,93 @@
+package shard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// CheckConnections holds the ids against the plan: each planned one exactly once. It returns what
+// is not so, in sentences. Of a suite Merge does not ask: one may have reasons to end early.
+func (m *Merged) CheckConnections() (problems []string) {
+	switch {
+	case len(m.groups) == 1 && m.groups[0].refused:
+		return nil
+	case len(m.groups) < 2:
+		return checkIDs(m.Plan, m.Connections)
+	}
+	from := func(runner int) int { // connections are in the order of their runners
+		i, _ := slices.BinarySearchFunc(m.Connections, runner, func(c Connection, runner int) int { return cmp.Compare(c.Runner, runner) })
+		return i
+	}
+	for _, g := range m.groups {
+		if !g.refused {
+			problems = append(problems, checkIDs(g.plan, m.Connections[from(g.first):from(g.first+g.runners)])...)
+		}
+	}
+	return problems
+}
+
+func checkIDs(p plan.Plan, connections []Connection) (problems []string) {
+	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	times := make([]uint8, p.Connections) // how often each was seen, up to 2
+	foreign := map[string]bool{}
+	for _, c := range connections {
+		if n, ok := p.Number(c.ID); ok {
+			times[n] = min(times[n]+1, 2)
+		} else {
+			foreign[c.ID] = true
+		}
+	}
+	var missing, twice ids
+	for n, seen := range times {
+		switch seen {
+		case 0:
+			missing.add(p, n)
+		case 2:
+			twice.add(p, n)
+		}
+	}
+	if missing.count > 0 {
+		problem("%d of %s not observed: %s", missing.count, counted(p.Connections, "planned connection was", "planned connections were"), some(missing.first))
+	}
+	if twice.count > 0 {
+		problem("%s observed twice: %s", counted(twice.count, "connection was", "connections were"), some(twice.first))
+	}
+	if len(foreign) > 0 {
+		problem("%s not of this plan: %s", counted(len(foreign), "connection is", "connections are"), some(slices.Sorted(maps.Keys(foreign))))
+	}
+	return problems
+}
+
+// ids are how many there are, and the first of them: as many as some needs.
+type ids struct {
+	count int
+	first []string
+}
+
+func (i *ids) add(p plan.Plan, number int) {
+	if i.count++; len(i.first) <= mostNamed {
+		i.first = append(i.first, p.DeviceID(number))
+	}
+}
+
+// counted is a number of things, in the form that goes with it.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		many = one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+const mostNamed = 5
+
+func some(ids []string) string {
+	if len(ids) <= mostNamed {
+		return strings.Join(ids, ", ")
+	}
+	return strings.Join(ids[:mostNamed], ", ") + ", …"
+}

@@ -1,0 +1,61 @@
+package shard
+
+import (
+	"math"
+	"time"
+)
+
+// leastShared is the share of the planned hold for which all runners of a soak have to run at the same time.
+const leastShared = .75
+
+// checkOverlap finds a runner that ran before or after another one: a shard of an earlier run must
+// not stand in for one that is missing. Nor are runners that hardly overlap one soak: the service never held
+// all of their streams. Of one that did not finish the end is not known.
+func (m *Merged) checkOverlap() {
+	var began, ended *Runner // the last to begin, the first to end
+	for i := range m.Runners {
+		r := &m.Runners[i]
+		if r.State != Finished {
+			continue
+		}
+		if began == nil || r.StartedUS > began.StartedUS {
+			began = r
+		}
+		if ended == nil || r.EndedUS < ended.EndedUS {
+			ended = r
+		}
+	}
+	if began == nil {
+		return
+	}
+	if began.StartedUS <= ended.EndedUS {
+		if m.Plan.Connections > 0 {
+			m.checkShared(began)
+		}
+		return
+	}
+	m.problem("%s ended at %s, before %s began at %s: they are not of one run, so remove the shard that is not of it; or their clocks differ, so set them and run again",
+		ended.String(), stamp(time.UnixMicro(ended.EndedUS)), began.String(), stamp(began.Started()))
+}
+
+// checkShared compares the time in which all runners ran with the plan. A runner that ended early counts as if it
+// had run for the planned time: a service that cuts its streams off fails, by other criteria.
+func (m *Merged) checkShared(last *Runner) {
+	planned := m.Plan.Hold()
+	first, shared := last, time.Duration(math.MaxInt64)
+	for i := range m.Runners {
+		r := &m.Runners[i]
+		if r.State != Finished {
+			continue
+		}
+		end := max(r.EndedUS, r.StartedUS+planned.Microseconds())
+		if d := time.Duration(end-last.StartedUS) * time.Microsecond; d < shared {
+			first, shared = r, d
+		}
+	}
+	if float64(shared) >= leastShared*float64(planned) {
+		return
+	}
+	m.problem("%s and %s ran at the same time for only %s of the %s that were planned: start them together (%g %% have to be common); or their clocks differ, so set them and run again",
+		first.String(), last.String(), shared.Round(100*time.Millisecond), planned, 100*leastShared)
+}

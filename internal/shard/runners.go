@@ -1,0 +1,146 @@
+package shard
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// checkRunners compares the runners with each other and with the plan: each is there once and has
+// finished, all are of one run and one script, and their segments cover 0 to 1 exactly once.
+func (m *Merged) checkRunners(parts []part) {
+	for i := range m.groups {
+		g := &m.groups[i]
+		m.checkGroup(g, m.runnersOf(g), parts[g.first:])
+	}
+	m.checkOneRun()
+}
+
+func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
+	if g.refused {
+		return
+	}
+	want, seen := g.plan, map[int]bool{}
+	want.Runners = g.declared
+	for i, r := range runners {
+		who := m.who(g, r.Index)
+		if seen[r.Index] {
+			m.problem("%s left two shards", who)
+		}
+		seen[r.Index] = true
+		if r.Index > g.plan.Runners {
+			m.problem("%s is not one of the %d runners of the plan", who, g.plan.Runners)
+		}
+		if r.State != Finished {
+			m.problem("%s on %s did not finish: %s", who, r.Host, describe(r))
+		}
+		if diff := planDifference(want, parts[i].plan, r.Index, plan.Parts); g.plan.Connections > 0 && diff != "" {
+			m.problem("%s ran another plan: %s", who, diff)
+		}
+	}
+	missing := g.plan.Runners
+	for index := range seen {
+		if index <= g.plan.Runners {
+			missing--
+		}
+	}
+	for i, named := 1, 0; named < min(missing, mostMissing); i++ {
+		if !seen[i] {
+			m.problem("%s of %d left no shard", m.who(g, i), g.plan.Runners)
+			named++
+		}
+	}
+	if missing > mostMissing {
+		m.problem("%d more runners left no shard", missing-mostMissing)
+	}
+	if len(runners) > 0 {
+		if gap := tile(runners); gap != "" {
+			m.problem("the execution segments%s do not cover the plan once: %s", m.of(g), gap)
+		}
+	}
+}
+
+// mostMissing is how many of the runners that left no shard are named.
+const mostMissing = 10
+
+// checkOneRun checks that the runners of all groups are of one run.
+func (m *Merged) checkOneRun() {
+	for _, r := range m.Runners {
+		first := m.Runners[0]
+		switch {
+		case m.Plan.TestID != "" && r.TestID != m.Plan.TestID:
+			m.problem("the shard of runner %d is of the run %q, not of %q", r.Index, r.TestID, m.Plan.TestID)
+		case m.Plan.RunID != "" && r.RunID != m.Plan.RunID:
+			m.problem("the shard of %s is of another run of that name, which began at %s: remove it", r.String(), stamp(r.Started()))
+		}
+		if r.ScriptHash != first.ScriptHash {
+			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)
+		}
+		if r.K6Version != first.K6Version {
+			m.problem("%s ran k6 %s, %s ran %s: use one version", r.String(), r.K6Version, first.String(), first.K6Version)
+		}
+	}
+	m.checkOverlap()
+}
+
+func describe(r Runner) string {
+	what := map[RunState]string{
+		Running:     "it was killed, or could not deliver its end; this is its last checkpoint, " + time.UnixMicro(r.EndedUS).UTC().Format(time.TimeOnly) + " UTC",
+		Interrupted: "it was interrupted", Aborted: "it was aborted",
+	}[r.State]
+	if what == "" {
+		what = fmt.Sprintf("its state is %q", r.State)
+	}
+	if r.Error != "" {
+		what += " (" + r.Error + ")"
+	}
+	return what
+}
+
+// planDifference names the first thing in which a script understood the plan differently. Which
+// run and suite a shard is of is checked apart.
+func planDifference(want, got plan.Plan, runner int, scope plan.Scope) string {
+	want.BackendURL, got.BackendURL = want.BackendOf(runner), got.BackendOf(runner)
+	want.EndTimeoutS, got.EndTimeoutS = want.EndTimeout().Seconds(), got.EndTimeout().Seconds()
+	return plan.Difference(want, got, scope)
+}
+
+// tile says where the segments leave a gap or overlap, "" if they do neither.
+func tile(runners []Runner) string {
+	type segment struct{ from, to *big.Rat }
+	var all []segment
+	for _, r := range runners {
+		from, to, ok := strings.Cut(r.Segment, ":")
+		f, fOK := fraction(from)
+		t, tOK := fraction(to)
+		if !ok || !fOK || !tOK {
+			return fmt.Sprintf("runner %d has the segment %.80q", r.Index, r.Segment)
+		}
+		all = append(all, segment{f, t})
+	}
+	slices.SortFunc(all, func(a, b segment) int { return a.from.Cmp(b.from) })
+	at := new(big.Rat)
+	for _, s := range all {
+		if c := s.from.Cmp(at); c != 0 {
+			return fmt.Sprintf("%s between %s and %s", map[bool]string{true: "a gap", false: "an overlap"}[c > 0], at.RatString(), s.from.RatString())
+		}
+		at = s.to
+	}
+	if at.Cmp(big.NewRat(1, 1)) != 0 {
+		return fmt.Sprintf("they end at %s, not at 1", at.RatString())
+	}
+	return ""
+}
+
+// fraction reads what k6 writes: 0, 1, 1/3, .25. A number such as 1e999999999 would take the
+// memory of a machine.
+func fraction(text string) (*big.Rat, bool) {
+	if len(text) > 40 || strings.Trim(text, "0123456789./") != "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(text)
+}
