@@ -46,13 +46,12 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "what is there stays as it is: nothing puts the end off")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
-	f.parameters["/sse-soak/runners/kubeconfig"] = "apiVersion: v1"
-	program, record := recorder(t)
+	cluster := startCluster(t)
+	f.parameters["/sse-soak/runners/kubeconfig"] = kubeconfigOf(cluster.URL)
 	d := &deployment{dir: dir, yes: true}
-	require.Equal(t, exitError(1), d.soak(ctx, program, nil))
-	said, err := os.ReadFile(record)
-	require.NoError(t, err)
-	assert.Contains(t, string(said), "s3://", "the bucket is the one that terraform made")
+	stack := startStack(t).Listener.Addr().String() // terraform's address of it leads nowhere
+	require.Equal(t, exitError(2), d.soak(ctx, soakProgram(t), []string{"--backend-via", stack, "--out", t.TempDir()}))
+	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
 	require.NoError(t, d.logs(ctx))
 
 	// The image is gone by now, as after `make clean`: taking down needs none.

@@ -66,6 +66,8 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `</reservationSet></DescribeInstancesResponse>`)
 	case r.URL.Query().Get("Action") == "DescribeVolumes":
 		fmt.Fprint(w, `<DescribeVolumesResponse><volumeSet/></DescribeVolumesResponse>`)
+	case r.URL.Query().Has("list-type"): // of a bucket
+		fmt.Fprint(w, `<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>`)
 	default:
 		http.Error(w, "unknown question", http.StatusBadRequest)
 	}

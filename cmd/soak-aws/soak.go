@@ -48,10 +48,6 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return err
 	}
-	secrets, err := lines(values[out.Secrets])
-	if err != nil {
-		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
-	}
 	if err := os.WriteFile(d.kubeconfig(), []byte(values[out.Kubeconfig]), 0o600); err != nil {
 		return err
 	}
@@ -59,14 +55,13 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return err
 	}
-	prometheus, err := withPassword(out.Prometheus, "prometheus", secrets["PROMETHEUS_PASSWORD"])
+	env, err := out.environment(values[out.Secrets], kubeconfig)
 	if err != nil {
-		return err
+		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
 	}
 	cmd := exec.CommandContext(ctx, program, append(out.flags(), args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "AWS_REGION="+out.Region,
-		"BACKEND_TOKEN="+secrets["BACKEND_TOKEN"], "PROMETHEUS_URL="+prometheus)
+	cmd.Env = append(os.Environ(), env...)
 	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Minute
@@ -105,24 +100,21 @@ func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string
 	return values, nil
 }
 
-// lines reads NAME=VALUE lines.
-func lines(text string) (map[string]string, error) {
+// environment has what soak must not be told by flags, which every user of this machine sees: the
+// secrets, which come as lines of NAME=VALUE.
+func (o outputs) environment(secrets, kubeconfig string) ([]string, error) {
 	values := map[string]string{}
-	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
-		name, value, ok := strings.Cut(line, "=")
+	for line := range strings.Lines(strings.TrimSpace(secrets)) {
+		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		if !ok {
 			return nil, errors.New("it holds a line that is not NAME=VALUE")
 		}
 		values[name] = value
 	}
-	return values, nil
-}
-
-func withPassword(address, user, password string) (string, error) {
-	u, err := url.Parse(address)
+	prometheus, err := url.Parse(o.Prometheus)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	u.User = url.UserPassword(user, password)
-	return u.String(), nil
+	prometheus.User = url.UserPassword("prometheus", values["PROMETHEUS_PASSWORD"])
+	return []string{"KUBECONFIG=" + kubeconfig, "AWS_REGION=" + o.Region, "BACKEND_TOKEN=" + values["BACKEND_TOKEN"], "PROMETHEUS_URL=" + prometheus.String()}, nil
 }

@@ -2,86 +2,77 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// deployed is a deployment whose terraform tells the outputs in testdata/outputs.json.
-func deployed(t *testing.T) *deployment {
+// deployed is a deployment whose terraform tells the outputs in testdata/outputs.json, with some of their text replaced.
+func deployed(t *testing.T, replace ...string) *deployment {
 	t.Helper()
 	d := &deployment{dir: t.TempDir()}
-	outputs, err := filepath.Abs("testdata/outputs.json")
+	text, err := os.ReadFile("testdata/outputs.json")
 	require.NoError(t, err)
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+outputs+"'\n"), 0o755))
+	told := filepath.Join(bin, "outputs.json")
+	require.NoError(t, os.WriteFile(told, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+told+"'\n"), 0o755))
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	require.NoError(t, os.WriteFile(filepath.Join(d.dir, settingsFile), nil, 0o600))
 	return d
 }
 
-// recorder is a program in the place of soak that writes down how it was called, and fails a run.
-func recorder(t *testing.T) (program, record string) {
-	t.Helper()
-	dir := t.TempDir()
-	program, record = filepath.Join(dir, "soak"), filepath.Join(dir, "record")
-	script := "#!/bin/sh\n{ printf '%s\\n' \"$@\"; echo \"token $BACKEND_TOKEN\"; echo \"prometheus $PROMETHEUS_URL\"; echo \"region $AWS_REGION\"; cat \"$KUBECONFIG\"; } >'" + record + "'\nexit 1\n"
-	require.NoError(t, os.WriteFile(program, []byte(script), 0o755))
-	return program, record
-}
-
-func TestSoak(t *testing.T) {
-	f := startAWS(t)
+// ready has the parameters of a deployment that is set up, whose kubeconfig leads to that cluster.
+func (f *fakeAWS) ready(cluster string) {
 	f.parameters = map[string]string{
 		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready",
-		"/sse-soak/runners/status-0": "ready", "/sse-soak/runners/kubeconfig": "apiVersion: v1\n",
+		"/sse-soak/runners/status-0": "ready", "/sse-soak/runners/kubeconfig": kubeconfigOf(cluster),
 	}
-	d := deployed(t)
-	program, record := recorder(t)
-	err := d.soak(context.Background(), program, []string{"--seconds", "60"})
-	assert.Equal(t, exitError(1), err, "the exit code is the verdict's")
-	said, err := os.ReadFile(record)
-	require.NoError(t, err)
-	assert.Equal(t, `run
---on
-k8s
---overlay
-k3s
---shards
-s3://sse-soak-123/shards?region=eu-central-1
---backend-url
-http://10.20.0.10
---backend-via
-203.0.113.20
---connections
-1200
---noop-interval
-15
---seconds
-60
-token abc
-prometheus http://prometheus:ghi@203.0.113.20/prometheus/
-region eu-central-1
-apiVersion: v1
-`, string(said))
+}
+
+// TestSoak has the real soak bring a run to the cluster of the runners, with the settings and the secrets that
+// terraform and AWS tell. There the run ends: no operator is at work in this cluster.
+func TestSoak(t *testing.T) {
+	stack, cluster := startStack(t), startCluster(t)
+	f := startAWS(t)
+	f.ready(cluster.URL)
+	d := deployed(t, "203.0.113.20", stack.Listener.Addr().String())
+	err := d.soak(context.Background(), soakProgram(t), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
+	require.Equal(t, exitError(2), err, "the exit code is the verdict's: the run could not begin")
+
+	made := cluster.created("testruns")
+	assert.Contains(t, made, `"sse-soak"`, "the namespace of the overlay k3s")
+	for name, value := range map[string]string{"BACKEND_URL": "http://10.20.0.10", "CONNECTIONS": "1200", "NOOP_INTERVAL": "15", "SECONDS": "60"} {
+		assert.Contains(t, made, fmt.Sprintf(`{"name":%q,"value":%q}`, name, value))
+	}
+	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
+	assert.Regexp(t, "BACKEND_TOKEN\\W+abc", cluster.created("secrets"))
+	assert.Contains(t, stack.asked(), stack.Listener.Addr().String()+"/healthz", "this machine asks the stack at its public address")
+
 	info, err := os.Stat(d.kubeconfig())
 	require.NoError(t, err)
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
+func TestWhatSoakIsTold(t *testing.T) {
+	t.Parallel()
+	env, err := outputs{Region: "eu-central-1", Prometheus: "http://203.0.113.20/prometheus/"}.
+		environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@203.0.113.20/prometheus/"}, env)
+}
+
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	f := startAWS(t)
-	f.parameters = map[string]string{
-		"/sse-soak/stack/secrets": pending, "/sse-soak/stack/status": pending,
-		"/sse-soak/runners/status-0": "ready", "/sse-soak/runners/kubeconfig": "apiVersion: v1\n",
-	}
-	program, record := recorder(t)
-	err := deployed(t).soak(context.Background(), program, nil)
+	f.ready("http://127.0.0.1:1")
+	f.parameters["/sse-soak/stack/secrets"], f.parameters["/sse-soak/stack/status"] = pending, pending
+	err := deployed(t).soak(context.Background(), "no program", nil)
 	require.ErrorContains(t, err, `not all hosts are set up: /sse-soak/stack/status says "pending"`)
-	assert.NoFileExists(t, record)
 }
 
 func TestSettingsAreMissing(t *testing.T) {

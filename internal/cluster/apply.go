@@ -149,12 +149,16 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 		if err == nil && len(pods.Items) == 0 {
 			return nil
 		}
+		if err == nil {
+			err = fmt.Errorf("%d pods are still there", len(pods.Items))
+		}
+		failed := fmt.Errorf("the run is not cleaned up, `kubectl delete testrun -n %s %s` does it: %w", namespace, name, err)
+		if apierrors.IsForbidden(err) {
+			return failed // what this user may not do now it may not do later either
+		}
 		select {
 		case <-ctx.Done():
-			if err == nil {
-				err = fmt.Errorf("%d pods are still there", len(pods.Items))
-			}
-			return fmt.Errorf("the run is not cleaned up, `kubectl delete testrun -n %s %s` does it: %w", namespace, name, err)
+			return failed
 		case <-time.After(lookEvery):
 		}
 	}

@@ -87,6 +87,19 @@ func TestWhatOneMayNotChangeIsTakenToBeThere(t *testing.T) {
 	assert.Contains(t, applied, "deployments/bucket")
 }
 
+// A user who may make TestRuns and not look at pods waited for ever, and was told nothing.
+func TestCleaningUpEndsWhereOneMayNotLook(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.typed.PrependReactor("list", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(a.GetResource().GroupResource(), "", errors.New("not you"))
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*lookEvery)
+	defer cancel()
+	require.ErrorContains(t, w.Delete(ctx, "ns", runName), "not you")
+	require.NoError(t, ctx.Err())
+}
+
 func TestTheTargetsRestartsAreItsFailure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A recorded server keeps what it was asked.
+type recorded struct {
+	*httptest.Server
+	mu       sync.Mutex
+	requests []string // HOST/PATH
+	bodies   map[string]string
+}
+
+func record(t *testing.T, answer func(w http.ResponseWriter, r *http.Request, body string)) *recorded {
+	rec := &recorded{bodies: map[string]string{}}
+	rec.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		rec.mu.Lock()
+		rec.requests = append(rec.requests, r.Host+r.URL.Path)
+		rec.bodies[r.Method+" "+filepath.Base(r.URL.Path)] = string(body)
+		rec.mu.Unlock()
+		answer(w, r, string(body))
+	}))
+	t.Cleanup(rec.Close)
+	return rec
+}
+
+func (r *recorded) asked() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string{}, r.requests...)
+}
+
+// created is the object of that resource that was made in the cluster last.
+func (r *recorded) created(resource string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bodies["POST "+resource]
+}
+
+// startStack is nginx at the public address of the stack: it says that it is ready, and no more.
+func startStack(t *testing.T) *recorded {
+	return record(t, func(w http.ResponseWriter, _ *http.Request, _ string) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"status":"ready","noop_interval_s":15}`)
+	})
+}
+
+// startCluster is an API server whose user may make TestRuns, look, and do nothing else, so that a run ends where the
+// secret for its runners is made.
+func startCluster(t *testing.T) *recorded {
+	return record(t, func(w http.ResponseWriter, r *http.Request, body string) {
+		w.Header().Set("Content-Type", "application/json")
+		switch runs := strings.Contains(r.URL.Path, "/testruns"); {
+		case runs && r.Method == http.MethodGet:
+			fmt.Fprint(w, `{"apiVersion":"k6.io/v1alpha1","kind":"TestRunList","metadata":{},"items":[]}`)
+		case runs && r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, body)
+		case runs && r.Method == http.MethodDelete:
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Success"}`)
+		case r.Method == http.MethodGet: // of pods
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"PodList","metadata":{},"items":[]}`)
+		default:
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403}`)
+		}
+	})
+}
+
+// kubeconfigOf leads to a cluster.
+func kubeconfigOf(address string) string {
+	return `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"` + address + `"}}],` +
+		`"users":[{"name":"c","user":{}}],"contexts":[{"name":"c","context":{"cluster":"c","user":"c"}}]}`
+}
+
+// soakProgram builds soak as make does, beside the folder that it takes the overlay from.
+func soakProgram(t *testing.T) string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink(filepath.Join(root, "infra"), filepath.Join(dir, "infra")))
+	program := filepath.Join(dir, "bin", "soak")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "./cmd/soak")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return program
+}
