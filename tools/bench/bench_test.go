@@ -2,54 +2,32 @@ package main
 
 import (
 	"math"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 )
 
-func TestParseStat(t *testing.T) {
-	got, err := parseStat("812 (k6 (a) b) S 1 812 812 0 -1 4194560 5000 0 3 0 1234 66 0 0 20 0 9 0 424242 1 2 3")
-	require.NoError(t, err)
-	require.Equal(t, 13*time.Second, got)
-	for _, bad := range []string{"", "812 (k6) S 1 2", "1 (k6) S 1 812 812 0 -1 1 5 0 3 0 x 66 0"} {
-		_, err := parseStat(bad)
-		require.Error(t, err, bad)
+// bench is started at the root of the repository.
+func TestScriptsExist(t *testing.T) {
+	for _, script := range []string{bareScript, soakScript} {
+		require.FileExists(t, "../../"+script)
 	}
 }
 
-func TestParseMemory(t *testing.T) {
-	const status = "Name:\tk6\nVmHWM:\t    2048 kB\nVmRSS:\t    1024 kB\n"
-	got, err := parseMemory(status, "VmRSS")
-	require.NoError(t, err)
-	require.InDelta(t, 1<<20, got, 0)
-	_, err = parseMemory(status, "Pss")
-	require.Error(t, err)
-}
-
-func TestFit(t *testing.T) {
-	x := []float64{0, 1, 2, 3, 4, 5}
-	exact, err := fit(x, []float64{1, 3, 5, 7, 9, 11})
-	require.NoError(t, err)
-	require.InDelta(t, 2, exact.value, 1e-9)
-	require.InDelta(t, exact.low, exact.high, 1e-9)
-
-	// By hand: 34.6/17.5, and 2.776 (t for 4 degrees) × the standard error.
-	noisy, err := fit(x, []float64{1.1, 2.9, 5.2, 6.8, 9.1, 10.9})
-	require.NoError(t, err)
-	require.InDelta(t, 1.9771, noisy.value, 1e-3)
-	require.InDelta(t, 0.1105, noisy.high-noisy.value, 1e-3)
-
-	_, err = fit(x[:3], x[:3])
-	require.Error(t, err)
-	_, err = fit([]float64{1, 1, 1, 1}, []float64{1, 2, 3, 4})
-	require.Error(t, err)
-}
-
-func TestStudent(t *testing.T) {
-	for freedom, want := range map[int]float64{3: 3.182, 5: 2.571, 10: 2.228, 30: 2.042, 1000: 1.962} {
-		require.InEpsilon(t, want, student(freedom), 0.02, "%d degrees of freedom", freedom)
+func TestProcesses(t *testing.T) {
+	me := []int{os.Getpid()}
+	for _, of := range []func(procfs.Proc) (float64, error){rssOf, pssOf} {
+		require.InDelta(t, 100<<20, sum(me, of), 99<<20, "some MB")
 	}
+	before, began := sum(me, cpuOf), time.Now()
+	for sum(me, cpuOf) == before && time.Since(began) < 10*time.Second { // a tick is 10 ms of CPU
+	}
+	require.Greater(t, sum(me, cpuOf), before)
+	require.Error(t, attempt(func() { sum([]int{1 << 30}, rssOf) }))
+	require.Contains(t, children(os.Getppid(), ""), os.Getpid())
 }
 
 func TestLowest(t *testing.T) {
@@ -91,16 +69,22 @@ func TestJudge(t *testing.T) {
 		quick  bool
 		want   Verdict
 	}{
-		{single("", "KB", 3), false, None},
-		{single("", "KB", 3).limited(3), false, Pass},
-		{single("", "KB", 3.1).limited(3), false, Over},
-		{single("", "KB", 3.1).limited(3), true, None},
-		{single("", "KB", math.NaN()).limited(3), false, Over},
+		{figure("", "KB", 3), false, None},
+		{figure("", "KB", 3).limited(3), false, Pass},
+		{figure("", "KB", 3.1).limited(3), false, Over},
+		{figure("", "KB", 3.1).limited(3), true, None},
+		{figure("", "KB", math.NaN()).limited(3), false, Over},
 		{Figure{Value: 1, Low: -1, High: 3, Interval: true, Limit: 2}, false, Undecided},
 		{Figure{Value: 1, Low: -1, High: 2, Interval: true, Limit: 2}, false, Pass},
 		{Figure{Value: 4, Low: 3, High: 5, Interval: true, Limit: 2}, false, Over},
 	} {
 		c.figure.judge(c.quick)
 		require.Equal(t, c.want, c.figure.Verdict, "%+v", c.figure)
+	}
+}
+
+func TestShort(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", .00123456: "0.00123", 1.234: "1.23", 12.34: "12.3", 999.6: "1000", -123.4: "-123", 4567: "4567"} {
+		require.Equal(t, want, short(v))
 	}
 }

@@ -8,80 +8,192 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A client is a process that holds connections: a runner or raw clients.
+// A client is processes that hold connections: a runner or raw clients.
 type client interface {
 	pids() []int
 	// done is closed when it has ended, which it should not while it is measured.
 	done() <-chan struct{}
 	// has waits until it received n noops, as far as it tells before its end.
-	has(ctx context.Context, n uint64) error
+	has(n uint64)
 	// end ends it in order and says what it received and missed.
-	end(ctx context.Context) (received, missed uint64, err error)
+	end() (received, missed uint64)
 	// kill ends it at once; after end it does nothing.
 	kill()
+}
+
+// hold waits until the client holds n connections and has settled.
+func (s service) hold(c client, n int, settle time.Duration) {
+	s.await(n, c.done())
+	s.sleep(settle)
+}
+
+// A cost is what processes took in a window.
+type cost struct {
+	rss      float64 // bytes: median of a sample each half second
+	seconds  float64 // of CPU
+	noops    uint64  // sent in it
+	from, to counts
+}
+
+// tick is the CPU time that /proc can tell from none.
+const tick = .01
+
+func (c cost) per(noops float64) float64 { return c.seconds / float64(c.noops) * noops }
+
+// steady measures processes while whole rounds of noops go through them.
+func (s service) steady(pids []int, window time.Duration) (c cost) {
+	c.from = s.quiet()
+	before := sum(pids, cpuOf)
+	var rss []float64
+	for began := time.Now(); time.Since(began) < window.Truncate(time.Second); s.sleep(500 * time.Millisecond) {
+		rss = append(rss, sum(pids, rssOf))
+	}
+	c.to = s.quiet()
+	c.rss, c.seconds, c.noops = median(rss), max(sum(pids, cpuOf)-before, tick), c.to.noops-c.from.noops
+	return c
+}
+
+// errUnaccounted: a client that did less than all of the work has no figure.
+var errUnaccounted = errors.New("there is no figure for that")
+
+// finish ends the client and compares what it received with what the backend sent it since before:
+// all that was sent before the client was asked to end, and nothing that was not sent. It is to be
+// called in the pause after a round of noops: none may be on its way.
+func (s service) finish(c client, before counts) (received uint64) {
+	least := s.counts().noops - before.noops
+	c.has(least)
+	received, missed := c.end()
+	s.await(0, nil)
+	most := s.counts().noops - before.noops
+	if received < least || received > most || missed > 0 {
+		check(fmt.Errorf("%d to %d noops were sent, %d received and %d missed or faulty: %w", least, most, received, missed, errUnaccounted))
+	}
+	return received
+}
+
+// prefix of the ids of the process whose folder was made last: no two clients share ids.
+func (b *bench) prefix() string { return fmt.Sprintf("bench-%d-", b.started) }
+
+// A runner is one k6 process that holds all connections.
+type runner struct {
+	*bench
+	*runners.Group
+	shards string
+	over   chan struct{}
+	stop   func() // asks it to end
+}
+
+// startRunner starts k6 as a soak does, so that what a soak sets counts here too.
+func (s service) startRunner(script string, connections, perVU int) *runner {
+	dir := s.folder("runner")
+	shards := filepath.Join(dir, "shards")
+	check(os.MkdirAll(shards, 0o755))
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners = "bench", connections, perVU, 1
+	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, s.prefix()
+	group := must(runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir}))
+	ctx, stop := context.WithCancel(context.Background())
+	r := &runner{s.bench, group, shards, make(chan struct{}), stop}
+	go func() {
+		group.Wait(ctx)
+		close(r.over)
+	}()
+	return r
+}
+
+func (r *runner) pids() []int           { return r.PIDs() }
+func (r *runner) done() <-chan struct{} { return r.over }
+
+// has gives a machine that stalled ten seconds: what is on its way when a runner is stopped
+// would be neither received nor missed. finish says what is missing.
+func (r *runner) has(n uint64) {
+	for range 100 {
+		if p, _ := r.Progress(); p.Received >= n {
+			return
+		}
+		r.sleep(100 * time.Millisecond)
+	}
+}
+
+// shard is what the process left.
+func (r *runner) shard() *shard.Shard {
+	paths := must(filepath.Glob(filepath.Join(r.shards, "*"+shard.Suffix)))
+	if len(paths) != 1 {
+		check(fmt.Errorf("%d shards in %s instead of 1", len(paths), r.shards))
+	}
+	return must(shard.ReadFile(paths[0]))
+}
+
+func (r *runner) kill() {
+	r.Kill()
+	<-r.over
+}
+
+func (r *runner) end() (received, missed uint64) {
+	r.stop()
+	select {
+	case <-r.over:
+	case <-r.ctx.Done():
+		check(r.ctx.Err())
+	case <-time.After(time.Minute):
+		check(errors.New("the runner did not end within a minute of being asked to"))
+	}
+	for _, c := range r.shard().Connections {
+		received += c.Received
+		// By numbers alone: a starved runner's clock may doubt a noop that then came late.
+		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted
+	}
+	return received, missed
 }
 
 // rawClients share the connections among as many processes as descriptors ask for, each with
 // a loopback address of its own so that ports do not run out either.
 type rawClients struct {
-	children []*process.Process
-	logs     []string
-	over     chan struct{}
+	*bench
+	processes []*process.Process
+	logs      []string
+	over      chan struct{}
 }
 
-func (o *options) startRaw(s service, connections int, stamps bool) (client, error) {
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	c := &rawClients{over: make(chan struct{})}
-	for left := connections; left > 0; left -= o.size.rawPerProcess {
-		dir, err := o.folder("raw")
-		if err == nil {
-			log := filepath.Join(dir, "out.json")
-			args := []string{
-				"raw-client", "--address", u.Host, "--connections", strconv.Itoa(min(left, o.size.rawPerProcess)),
-				"--prefix", o.prefix(), "--source", fmt.Sprintf("127.0.0.%d", 2+len(c.children)),
-				fmt.Sprintf("--stamps=%t", stamps),
-			}
-			var p *process.Process
-			p, err = process.Start(process.Spec{Name: "raw client", Path: self, Args: args, Env: os.Environ(), Log: log, Orphan: syscall.SIGKILL})
-			if err == nil {
-				c.children, c.logs = append(c.children, p), append(c.logs, log)
-			}
+func (s service) startRaw(connections int, stamps bool) *rawClients {
+	c := &rawClients{bench: s.bench, over: make(chan struct{})}
+	err := attempt(func() {
+		for left := connections; left > 0; left -= s.rawPerProcess {
+			log := filepath.Join(s.folder("raw"), "out.json")
+			o := must(json.Marshal(rawOptions{
+				Address: must(url.Parse(s.URL)).Host, Connections: min(left, s.rawPerProcess), Prefix: s.prefix(),
+				Source: fmt.Sprintf("127.0.0.%d", 2+len(c.processes)), Stamps: stamps,
+			}))
+			c.processes = append(c.processes, must(process.Start(process.Spec{
+				Name: "raw client", Path: must(os.Executable()), Args: []string{"raw-client", string(o)}, Env: os.Environ(), Log: log, Orphan: syscall.SIGKILL,
+			})))
+			c.logs = append(c.logs, log)
 		}
-		if err != nil {
-			c.watch()
-			c.kill()
-			return nil, err
-		}
-	}
-	c.watch()
-	return c, nil
-}
-
-func (c *rawClients) watch() {
+	})
 	go func() {
-		for _, p := range c.children {
+		for _, p := range c.processes {
 			<-p.Done()
 		}
 		close(c.over)
 	}()
+	if err != nil {
+		c.kill()
+		check(err)
+	}
+	return c
 }
 
 func (c *rawClients) pids() (out []int) {
-	for _, p := range c.children {
+	for _, p := range c.processes {
 		out = append(out, p.PID())
 	}
 	return out
@@ -90,44 +202,33 @@ func (c *rawClients) pids() (out []int) {
 func (c *rawClients) done() <-chan struct{} { return c.over }
 
 // has has nothing to wait for: raw clients tell at their end.
-func (c *rawClients) has(context.Context, uint64) error { return nil }
+func (c *rawClients) has(uint64) {}
 
 func (c *rawClients) kill() {
-	gone, cancel := context.WithCancel(context.Background())
-	cancel()
-	for _, p := range c.children {
-		p.Stop(gone, syscall.SIGKILL, time.Second)
+	for _, p := range c.processes {
+		p.Stop(c.ctx, syscall.SIGKILL, time.Second)
 	}
-	<-c.over
 }
 
-func (c *rawClients) end(ctx context.Context) (received, missed uint64, err error) {
-	results, err := c.results(ctx)
-	for _, r := range results {
-		received += r.Received
-		missed += r.Missed
-		if r.Failed > 0 {
-			err = errors.Join(err, fmt.Errorf("%d connections of the raw client failed: %v", r.Failed, r.Errors))
+func (c *rawClients) end() (received, missed uint64) {
+	for _, r := range c.results() {
+		received, missed = received+r.Received, missed+r.Missed
+		if len(r.Errors) > 0 {
+			check(fmt.Errorf("connections of the raw client failed: %v", r.Errors))
 		}
 	}
-	return received, missed, err
+	return received, missed
 }
 
-func (c *rawClients) results(ctx context.Context) (out []rawResult, err error) {
-	for _, p := range c.children { // all at once, within the pause after a round of noops
+func (c *rawClients) results() (out []rawResult) {
+	for _, p := range c.processes { // all at once, within the pause after a round of noops
 		p.Signal(syscall.SIGTERM)
 	}
-	for i, p := range c.children {
-		p.Stop(ctx, syscall.SIGTERM, 20*time.Second)
-		text, err := os.ReadFile(c.logs[i])
+	for i, p := range c.processes {
+		p.Stop(c.ctx, syscall.SIGTERM, 20*time.Second)
 		var r rawResult
-		if err == nil {
-			err = json.Unmarshal(text, &r)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read what the raw client counted: %w", err)
-		}
+		check(json.Unmarshal(must(os.ReadFile(c.logs[i])), &r))
 		out = append(out, r)
 	}
-	return out, nil
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -24,59 +25,84 @@ const (
 	exitUsage     = 64
 )
 
-// errOverLimit names the figures that broke a limit.
-type errOverLimit struct{ names []string }
+// An exitError is an error with an exit code of its own.
+type exitError struct {
+	code int
+	error
+}
 
-func (e errOverLimit) Error() string { return "over the limit: " + strings.Join(e.names, "; ") }
+func usage(format string, args ...any) error {
+	return exitError{exitUsage, fmt.Errorf(format, args...)}
+}
 
-// A section is a part that can be measured alone.
-type section struct {
+// A bench is one run of this program.
+type bench struct {
+	ctx    context.Context // ends everything
+	quick  bool
+	only   []string
+	growth time.Duration
+	json   string
+	md     string
+	update bool
+	rounds int
+	window time.Duration
+
+	dir     string // logs, shards, sockets
+	started int    // processes so far: numbers their folders
+	sizes
+}
+
+// sections can be measured alone; this is their order.
+var sections = []struct {
 	name    string
-	measure func(context.Context, *options) ([]Figure, error)
+	measure func(*bench) []Figure
+}{
+	{"runner", (*bench).measureRunner},
+	{"backend", (*bench).measureBackend},
+	{"nginx", (*bench).measureNginx},
+	{"growth", (*bench).measureGrowth},
+	{"merge", (*bench).measureMerge},
 }
 
-// sections in the order they run.
-var sections = []section{
-	{"runner", measureRunner},
-	{"backend", measureBackend},
-	{"nginx", measureNginx},
-	{"growth", measureGrowth},
-	{"merge", measureMerge},
+// sizes are how many connections each measurement holds.
+type sizes struct {
+	base, full     int // runner: its memory is the difference of the two
+	idle, busy     int // backend
+	broadcast      int
+	nginx, growing int           // growing: growth
+	shards         int           // merge
+	ledgers        int           // in each of them
+	rawPerProcess  int           // connections of one raw client: descriptors bound it
+	settle         time.Duration // from the last connect to the first measurement
+	idleSettle     time.Duration // the backend gives memory back to the system some seconds after a ramp
 }
+
+var (
+	fullSizes = sizes{
+		base: 500, full: 5000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growing: 1200,
+		shards: 1000, ledgers: 1000, rawPerProcess: 5000, settle: 8 * time.Second, idleSettle: 10 * time.Second,
+	}
+	quickSizes = sizes{
+		base: 200, full: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growing: 200,
+		shards: 10, ledgers: 100, rawPerProcess: 1000, settle: time.Second, idleSettle: time.Second,
+	}
+)
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:])
+	err := command(&bench{ctx: ctx}).Execute()
 	stop()
-	os.Exit(code)
-}
-
-func run(ctx context.Context, args []string) int {
-	root := benchCommand()
-	root.AddCommand(rawCommand())
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	var over errOverLimit
-	var usage usageError
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &over):
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		return exitOverLimit
-	case errors.As(err, &usage):
-		fmt.Fprintf(os.Stderr, "bench: %v\n`bench --help` lists the flags.\n", err)
-		return exitUsage
+		code := exitBroken
+		if own := (exitError{}); errors.As(err, &own) {
+			code = own.code
+		}
+		os.Exit(code)
 	}
-	fmt.Fprintln(os.Stderr, "bench:", err)
-	return exitBroken
 }
 
-// usageError is wrong usage; its sentence says what would be right.
-type usageError struct{ error }
-
-func benchCommand() *cobra.Command {
-	o := &options{}
+func command(b *bench) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure memory and CPU per connection, beside the peers' figures",
@@ -87,67 +113,127 @@ func benchCommand() *cobra.Command {
 		SilenceUsage:  true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError{fmt.Errorf("unexpected argument %q", args[0])}
+				return usage("unexpected argument %q", args[0])
 			}
-			return nil
+			return b.check()
 		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return bench(cmd.Context(), o) },
+		RunE: func(*cobra.Command, []string) error { return b.run() },
 	}
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
+	cmd.AddCommand(rawCommand(b.ctx))
 	f := cmd.Flags()
-	f.BoolVar(&o.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
-	f.StringSliceVar(&o.only, "only", nil, "sections to run: runner, backend, nginx, growth, merge")
-	f.DurationVar(&o.growth, "growth", 10*time.Minute, "how long to watch a runner's memory, once it has settled for as long, 10m at most; 0 leaves it out, as --quick does")
-	f.BoolVar(&o.update, "update", false, "keep the figures of --json's file for the sections that are not run")
-	f.StringVar(&o.json, "json", "", "also write the figures to this file as JSON")
-	f.StringVar(&o.md, "md", "", "also write the table to this file as Markdown")
-	f.StringVar(&o.bin, "bin", "bin", "folder with k6 and backend")
-	f.IntVar(&o.rounds, "rounds", 3, "how often runner and raw client take turns")
-	f.DurationVar(&o.window, "window", 20*time.Second, "how long each of them is measured")
-	f.StringVar(&o.keep, "keep", "", "keep the logs and shards of the processes in this folder")
+	f.BoolVar(&b.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
+	f.StringSliceVar(&b.only, "only", nil, "sections to run: runner, backend, nginx, growth, merge")
+	f.DurationVar(&b.growth, "growth", 10*time.Minute, "how long to watch a runner's memory, once it has settled for as long, 10m at most; 0 leaves it out, as --quick does")
+	f.BoolVar(&b.update, "update", false, "keep the figures of --json's file for the sections that are not run")
+	f.StringVar(&b.json, "json", "", "also write the figures to this file as JSON")
+	f.StringVar(&b.md, "md", "", "also write the table to this file")
+	f.IntVar(&b.rounds, "rounds", 3, "how often runner and raw client take turns")
+	f.DurationVar(&b.window, "window", 20*time.Second, "how long each of them is measured")
 	return cmd
 }
 
-func bench(ctx context.Context, o *options) error {
-	if err := o.check(); err != nil {
+func (b *bench) check() error {
+	for _, name := range b.only {
+		if !slices.Contains([]string{"runner", "backend", "nginx", "growth", "merge"}, name) {
+			return usage("--only %s: the sections are runner, backend, nginx, growth and merge", name)
+		}
+	}
+	switch {
+	case b.rounds < 1 || b.window < 2*time.Second:
+		return usage("--rounds must be at least 1 and --window at least 2s")
+	case b.growth != 0 && b.growth < time.Minute:
+		return usage("--growth %v: a slope needs at least 1m", b.growth)
+	case b.update && (b.json == "" || b.quick):
+		return usage("--update adds to the full run in the file that --json names")
+	}
+	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript} {
+		if _, err := os.Stat(name); err != nil {
+			return fmt.Errorf("%w; `make build` makes the programs, and bench runs at the root of the repository", err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) run() (err error) {
+	b.sizes = fullSizes
+	if b.quick {
+		b.sizes, b.rounds, b.window, b.growth = quickSizes, 1, 3*time.Second, 0
+	}
+	if b.dir, err = os.MkdirTemp("", "bench-"); err != nil {
 		return err
 	}
-	cleanup, err := o.prepare()
-	if err != nil {
-		return err
-	}
-	defer cleanup()
-	r := Report{Schema: 1, Machine: thisMachine(), Quick: o.quick}
+	r := Report{Schema: 1, Machine: thisMachine(), Quick: b.quick}
 	for _, s := range sections {
-		if len(o.only) > 0 && !slices.Contains(o.only, s.name) || s.name == "growth" && o.growth == 0 {
+		if len(b.only) > 0 && !slices.Contains(b.only, s.name) || s.name == "growth" && b.growth == 0 {
 			continue
 		}
 		began := time.Now()
-		o.say("%s …", s.name)
-		figures, err := s.measure(ctx, o)
-		if err == nil {
-			err = ctx.Err()
+		b.say("%s …", s.name)
+		if err := attempt(func() { r.add(s.name, began, s.measure(b)) }); err != nil {
+			return fmt.Errorf("measure %s: %w (what was logged is in %s)", s.name, err, b.dir)
 		}
-		if err != nil {
-			return fmt.Errorf("measure %s: %w", s.name, err)
-		}
-		for i := range figures {
-			figures[i].Section, figures[i].Measured = s.name, began.UTC().Format("2006-01-02 15:04 UTC")
-			figures[i].judge(o.quick)
-		}
-		r.Figures = append(r.Figures, figures...)
-		o.say("%s took %v", s.name, time.Since(began).Round(time.Second))
+		b.say("%s took %v", s.name, time.Since(began).Round(time.Second))
 	}
+	_ = os.RemoveAll(b.dir)
 	r.Machine.LoadAfter = loadAverage()
-	if err := r.merge(o); err != nil {
+	if err := r.save(b); err != nil {
 		return err
 	}
-	r.writeText(os.Stdout)
-	if err := r.save(o); err != nil {
-		return err
-	}
+	r.write(os.Stdout)
 	if broken := r.broken(); len(broken) > 0 {
-		return errOverLimit{broken}
+		return exitError{exitOverLimit, errors.New("over the limit: " + strings.Join(broken, "; "))}
 	}
+	return nil
+}
+
+// folder is a new one for the logs of one process.
+func (b *bench) folder(name string) string {
+	b.started++
+	dir := filepath.Join(b.dir, fmt.Sprintf("%02d-%s", b.started, name))
+	check(os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+// say tells on stderr what is going on: minutes go by without a figure.
+func (b *bench) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
+
+// sleep waits, or ends the measurement with the program.
+func (b *bench) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-b.ctx.Done():
+		check(b.ctx.Err())
+	}
+}
+
+// A measurement is a straight line of steps, of which the first that fails ends it: check and must
+// raise its error, attempt returns it.
+type failure struct{ error }
+
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+func must[T any](value T, err error) T {
+	check(err)
+	return value
+}
+
+func attempt(steps func()) (err error) {
+	defer func() {
+		switch e := recover().(type) {
+		case nil:
+		case failure:
+			err = e.error
+		default:
+			panic(e)
+		}
+	}()
+	steps()
 	return nil
 }

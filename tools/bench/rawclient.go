@@ -7,12 +7,17 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net"
 	"os"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
 
 // rawBuffer is what each connection of the raw client reads into.
@@ -21,28 +26,30 @@ const rawBuffer = 512
 // goodbye is how long the service may take to close a stream that the client has ended.
 const goodbye = 5 * time.Second
 
-// rawOptions are the flags of the raw client.
+// dialsAtATime bounds connects under way: the accept queue is not what is measured.
+const dialsAtATime = 100
+
+// rawOptions are the argument of the raw client, as JSON.
 type rawOptions struct {
-	address     string
-	connections int
-	prefix      string
-	source      string // local address; one address has only so many ports
-	dials       int    // at a time
-	stamps      bool   // record when each noop arrived
+	Address     string // host:port of the service
+	Connections int
+	Prefix      string // of the device ids
+	Source      string // local address; one address has only so many ports
+	Stamps      bool   // record when each noop arrived
 }
 
 // rawResult is what the raw client prints when it is asked to end.
 type rawResult struct {
-	Received uint64         `json:"received"`
-	Missed   uint64         `json:"missed"` // numbers skipped
-	Failed   int            `json:"failed"` // connections that could not be held
-	Kernel   []float64      `json:"kernel_spread_s,omitempty"`
-	Reader   []float64      `json:"reader_spread_s,omitempty"`
-	Errors   map[string]int `json:"errors,omitempty"`
+	Received uint64
+	Missed   uint64         // numbers skipped
+	Kernel   []float64      // see spreads
+	Reader   []float64      //
+	Errors   map[string]int // of connections that could not be held
 }
 
 // A rawConn is the least a client needs to know of a connection.
 type rawConn struct {
+	conn                   net.Conn
 	received, missed, last uint64
 	arrivals               []arrival // with stamps
 	err                    error
@@ -50,81 +57,58 @@ type rawConn struct {
 
 // rawCommand is the yardstick of the runner: the least Go program that holds connections,
 // reads their noops and counts them.
-func rawCommand() *cobra.Command {
-	var o rawOptions
-	cmd := &cobra.Command{
-		Use: "raw-client", Short: "Hold connections and count noops with as little as possible, until interrupted",
-		SilenceErrors: true, SilenceUsage: true,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return json.NewEncoder(os.Stdout).Encode(holdRaw(cmd.Context(), o))
+func rawCommand(ctx context.Context) *cobra.Command {
+	return &cobra.Command{
+		Use: "raw-client", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var o rawOptions
+			if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(holdRaw(ctx, o))
 		},
 	}
-	f := cmd.Flags()
-	f.StringVar(&o.address, "address", "127.0.0.1:8080", "host:port of the service")
-	f.IntVar(&o.connections, "connections", 1000, "how many to hold")
-	f.StringVar(&o.prefix, "prefix", "raw-", "of the device ids")
-	f.StringVar(&o.source, "source", "127.0.0.1", "local address to connect from")
-	f.IntVar(&o.dials, "dials", 100, "connects at a time")
-	f.BoolVar(&o.stamps, "stamps", false, "tell the first to the last arrival of each round of noops")
-	return cmd
 }
 
 // holdRaw opens all connections and reads them until ctx ends.
 func holdRaw(ctx context.Context, o rawOptions) rawResult {
-	conns := make([]rawConn, o.connections)
-	open := make([]net.Conn, o.connections)
-	places := make(chan struct{}, o.dials)
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(o.source)}, Timeout: 20 * time.Second}
-	var dials, readers sync.WaitGroup
+	conns := make([]rawConn, o.Connections)
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(o.Source)}, Timeout: 20 * time.Second}
+	var dials errgroup.Group
+	dials.SetLimit(dialsAtATime)
+	var readers sync.WaitGroup
 	for i := range conns {
-		select {
-		case places <- struct{}{}:
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		dials.Go(func() {
-			conn, err := dialer.DialContext(ctx, "tcp", o.address)
-			if err == nil {
-				_, err = fmt.Fprintf(conn, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.prefix, i, o.address)
+		dials.Go(func() error {
+			c := &conns[i]
+			if c.conn, c.err = dialer.DialContext(ctx, "tcp", o.Address); c.err != nil {
+				return nil
 			}
-			<-places
-			if err != nil {
-				conns[i].err = err
-				return
-			}
-			open[i] = conn
+			_, c.err = fmt.Fprintf(c.conn, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, i, o.Address)
 			// On a stack of its own: that of the dial has grown and would be counted.
-			readers.Go(func() { conns[i].read(conn, o.stamps) })
+			readers.Go(func() { c.read(o.Stamps) })
+			return nil
 		})
 	}
 	<-ctx.Done()
-	dials.Wait()
+	_ = dials.Wait()
 	// Half-closed: the service sees that we go and closes, and what it wrote before is read.
-	for _, conn := range open {
-		if half, ok := conn.(*net.TCPConn); ok {
+	for i := range conns {
+		if half, ok := conns[i].conn.(*net.TCPConn); ok {
 			_ = half.CloseWrite()
 			_ = half.SetReadDeadline(time.Now().Add(goodbye))
 		}
 	}
 	readers.Wait()
-	for _, conn := range open {
-		if conn != nil {
-			_ = conn.Close()
-		}
-	}
-	return summarize(conns, o.stamps)
+	return summarize(conns, o.Stamps)
 }
 
 // read reads a stream to its end.
-func (c *rawConn) read(conn net.Conn, stamps bool) {
-	var from io.Reader = conn
+func (c *rawConn) read(stamps bool) {
+	defer c.conn.Close()
+	var from io.Reader = c.conn
 	var clock *stampedReader
 	if stamps {
-		var err error
-		if clock, err = newStampedReader(conn); err != nil {
-			c.err = err
+		if clock, c.err = newStampedReader(c.conn); c.err != nil {
 			return
 		}
 		from = clock
@@ -150,13 +134,7 @@ var (
 // headers pass by as lines without meaning.
 func (c *rawConn) line(line []byte) bool {
 	if id, ok := bytes.CutPrefix(line, idField); ok {
-		var n uint64
-		for _, b := range id {
-			if b < '0' || b > '9' {
-				break
-			}
-			n = n*10 + uint64(b-'0')
-		}
+		n, _ := strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
 		if n > c.last+1 {
 			c.missed += n - c.last - 1
 		}
@@ -171,16 +149,12 @@ func (c *rawConn) line(line []byte) bool {
 }
 
 func summarize(conns []rawConn, stamps bool) rawResult {
-	var r rawResult
+	r := rawResult{Errors: map[string]int{}}
 	for i := range conns {
 		c := &conns[i]
 		r.Received += c.received
 		r.Missed += c.missed
 		if c.err != nil {
-			r.Failed++
-			if r.Errors == nil {
-				r.Errors = make(map[string]int)
-			}
 			r.Errors[c.err.Error()]++
 		}
 	}
@@ -188,4 +162,46 @@ func summarize(conns []rawConn, stamps bool) rawResult {
 		r.Kernel, r.Reader = spreads(conns)
 	}
 	return r
+}
+
+// An arrival is when one noop came in, in nanoseconds since 1970: at the socket by the
+// kernel's stamp, which no load on the reader can delay, and at the reader.
+type arrival struct{ kernel, reader int64 }
+
+// A round is the first and the last arrival of one noop on all connections.
+type round struct {
+	noops       int
+	first, last arrival
+}
+
+// spreads says of each round of noops that reached every connection how many seconds there
+// were from its first arrival to its last, by the kernel's clock and by the readers'.
+func spreads(conns []rawConn) (kernel, reader []float64) {
+	start := int64(math.MaxInt64)
+	for i := range conns {
+		for _, a := range conns[i].arrivals {
+			start = min(start, a.kernel)
+		}
+	}
+	start -= int64(400 * time.Millisecond) // rounds are a second apart: between them it is quiet
+	rounds := map[int64]*round{}
+	for i := range conns {
+		for _, a := range conns[i].arrivals {
+			key := (a.kernel - start) / int64(time.Second)
+			if rounds[key] == nil {
+				rounds[key] = &round{first: a, last: a}
+			}
+			r := rounds[key]
+			r.noops++
+			r.first = arrival{min(r.first.kernel, a.kernel), min(r.first.reader, a.reader)}
+			r.last = arrival{max(r.last.kernel, a.kernel), max(r.last.reader, a.reader)}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(rounds)) {
+		if r := rounds[key]; r.noops == len(conns) {
+			kernel = append(kernel, float64(r.last.kernel-r.first.kernel)/1e9)
+			reader = append(reader, float64(r.last.reader-r.first.reader)/1e9)
+		}
+	}
+	return kernel, reader
 }

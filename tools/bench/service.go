@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
@@ -15,75 +15,62 @@ import (
 
 // A service is the backend that is measured, or measured against, with nginx in front of it
 // or without.
-type service struct{ *target.Target }
-
-func (o *options) startService(ctx context.Context, connections int, interval time.Duration, nginx bool) (service, error) {
-	dir, err := o.folder("service")
-	if err != nil {
-		return service{}, err
-	}
-	t, err := target.StartLocal(ctx, target.LocalConfig{
-		Backend: filepath.Join(o.bin, "backend"), Connections: connections,
-		NoopInterval: interval, LogDir: dir, NoNginx: !nginx,
-	})
-	return service{t}, err
+type service struct {
+	*target.Target
+	*bench
 }
 
-func (s service) stop(ctx context.Context) { s.Local.Stop(ctx) }
+func (b *bench) startService(connections int, interval time.Duration, nginx bool) service {
+	return service{must(target.StartLocal(b.ctx, target.LocalConfig{
+		Backend: "bin/backend", Connections: connections,
+		NoopInterval: interval, LogDir: b.folder("service"), NoNginx: !nginx,
+	})), b}
+}
+
+func (s service) stop() { s.Local.Stop(s.ctx) }
 
 // counts are the figures of the backend's metrics page that bench needs.
 type counts struct {
 	open   int
 	noops  uint64
-	passes uint64  // rounds of noops
-	spent  float64 // seconds in them
-	within map[float64]uint64
+	rounds *dto.Histogram // of noops: how many, and how long each took
 }
 
-func (s service) counts(ctx context.Context) (c counts, err error) {
-	page, ok := s.Metrics(ctx)
+func (s service) counts() counts {
+	page, ok := s.Metrics(s.ctx)
 	if !ok {
-		return c, errors.New("the backend does not show its metrics")
+		check(errors.New("the backend does not show its metrics"))
 	}
 	defer page.Close()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(page)
-	if err != nil {
-		return c, fmt.Errorf("read the backend's metrics: %w", err)
-	}
-	for _, name := range []string{"backend_streams_open", "backend_noops_sent_total", "backend_broadcast_duration_seconds"} {
-		if f := families[name]; f == nil || len(f.GetMetric()) == 0 {
-			return c, fmt.Errorf("the backend's metrics lack %s", name)
+	families := must(parser.TextToMetricFamilies(page))
+	first := func(name string) *dto.Metric {
+		if all := families[name].GetMetric(); len(all) > 0 {
+			return all[0]
 		}
+		panic(failure{fmt.Errorf("the backend's metrics lack %s", name)})
 	}
-	c.open = int(families["backend_streams_open"].GetMetric()[0].GetGauge().GetValue())
-	c.noops = uint64(families["backend_noops_sent_total"].GetMetric()[0].GetCounter().GetValue())
-	h := families["backend_broadcast_duration_seconds"].GetMetric()[0].GetHistogram()
-	c.passes, c.spent = h.GetSampleCount(), h.GetSampleSum()
-	c.within = make(map[float64]uint64)
-	for _, b := range h.GetBucket() {
-		c.within[b.GetUpperBound()] = b.GetCumulativeCount()
+	return counts{
+		open:   int(first("backend_streams_open").GetGauge().GetValue()),
+		noops:  uint64(first("backend_noops_sent_total").GetCounter().GetValue()),
+		rounds: first("backend_broadcast_duration_seconds").GetHistogram(),
 	}
-	return c, nil
 }
 
-// held waits until the backend holds n streams.
-func (s service) held(ctx context.Context, n int, alive <-chan struct{}) error {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+// await waits until the backend holds n streams, as long as alive is not closed.
+func (s service) await(n int, alive <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(s.ctx, 2*time.Minute)
 	defer cancel()
 	for {
-		c, err := s.counts(ctx)
-		if err != nil {
-			return err
-		}
-		if c.open == n {
-			return nil
+		open := s.counts().open
+		if open == n {
+			return
 		}
 		select {
 		case <-alive:
-			return fmt.Errorf("the client ended before it held %d connections", n)
+			check(fmt.Errorf("the client ended before it held %d connections", n))
 		case <-ctx.Done():
-			return fmt.Errorf("the backend holds %d of %d streams: %w", c.open, n, ctx.Err())
+			check(fmt.Errorf("the backend holds %d of %d streams: %w", open, n, ctx.Err()))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -91,36 +78,14 @@ func (s service) held(ctx context.Context, n int, alive <-chan struct{}) error {
 
 // quiet waits for the pause after a round of noops, at intervals of a second: what is counted
 // from one pause to another is whole rounds.
-func (s service) quiet(ctx context.Context) (counts, error) {
-	before, err := s.counts(ctx)
-	if err != nil {
-		return before, err
-	}
+func (s service) quiet() counts {
+	before := s.counts()
 	for range 100 {
-		if err := sleep(ctx, 50*time.Millisecond); err != nil {
-			return before, err
-		}
-		now, err := s.counts(ctx)
-		if err != nil {
-			return now, err
-		}
-		if now.noops > before.noops {
-			if err := sleep(ctx, 400*time.Millisecond); err != nil {
-				return now, err
-			}
-			return s.counts(ctx)
+		s.sleep(50 * time.Millisecond)
+		if s.counts().noops > before.noops {
+			s.sleep(400 * time.Millisecond)
+			return s.counts()
 		}
 	}
-	return before, errors.New("the backend sends no noops")
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	panic(failure{errors.New("the backend sends no noops")})
 }

@@ -25,38 +25,33 @@ const (
 )
 
 // measureMerge makes the files of a large run of an hour and has `soak merge` judge it.
-func measureMerge(ctx context.Context, o *options) ([]Figure, error) {
-	dir, err := o.folder("merge")
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) measureMerge() []Figure {
+	dir := b.folder("merge")
 	p := plan.Default()
-	p.TestID, p.Prefix, p.BackendURL, p.Runners = "merge", "soak-", "http://127.0.0.1:1", o.size.shards
-	p.Connections = p.Runners * o.size.ledgers
+	p.TestID, p.Prefix, p.BackendURL, p.Runners = "merge", "soak-", "http://127.0.0.1:1", b.shards
+	p.Connections = p.Runners * b.ledgers
 	p.ConnectionsPerVU = p.Density()
 	began := time.Now()
-	if err := writeRun(ctx, results.Dir(dir), p); err != nil {
-		return nil, err
-	}
-	o.say("the files took %v", time.Since(began).Round(time.Second))
-	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "soak"), "merge", dir)
+	check(writeRun(b.ctx, results.Dir(dir), p))
+	b.say("the files took %v", time.Since(began).Round(time.Second))
+	cmd := exec.CommandContext(b.ctx, "bin/soak", "merge", dir)
 	began = time.Now()
 	text, err := cmd.CombinedOutput()
 	wall := time.Since(began)
 	if err != nil {
-		return nil, fmt.Errorf("soak merge: %w\n%s", err, text)
+		check(fmt.Errorf("soak merge: %w\n%s", err, text))
 	}
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return nil, errors.New("soak merge: the system does not say what it took")
+		check(errors.New("soak merge: the system does not say what it took"))
 	}
-	what := fmt.Sprintf("`soak merge` of %d shards of an hour with %d ledgers each and the backend's ledger of %d ids, all reports included; the verdict is pass",
-		p.Runners, o.size.ledgers, p.Connections)
 	return []Figure{
-		single("merge, wall time", "s", wall.Seconds()).limited(limitMergeSeconds).means(what),
-		single("merge, CPU", "s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()).means("user and system time of the same"),
-		single("merge, largest RSS", "MB", float64(usage.Maxrss)/1024).limited(limitMergeMB).means("of the same"), // Maxrss is in KiB
-	}, nil
+		figure("merge, wall time", "s", wall.Seconds()).limited(limitMergeSeconds).means(
+			"`soak merge` of %d shards of an hour with %d ledgers each and the backend's ledger of %d ids, all reports included; the verdict is pass",
+			p.Runners, b.ledgers, p.Connections),
+		figure("merge, CPU", "s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()).means("user and system time of the same"),
+		figure("merge, largest RSS", "MB", float64(usage.Maxrss)/1024).limited(limitMergeMB).means("of the same"), // Maxrss is in KiB
+	}
 }
 
 // writeRun writes what a run leaves in its folder, as it is after an hour without a fault.
