@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,19 +10,23 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// The classes of results.
+// The classes of results, which are columns of the table.
 const (
-	foundExactly = "exactly"   // of a clean run: passed
-	undecided    = "undecided" // passed, and the verdict says that this loss could not have been noticed
-	otherwise    = "otherwise" // not passed, but the verdict does not match the fault
-	missed       = "missed"    // a false pass
+	foundExactly = "found exactly"      // of a clean run: passed
+	undecided    = "undecided, said so" // passed, and the verdict says that this loss could not have been noticed
+	otherwise    = "found otherwise"    // not passed, but the verdict does not match the fault
+	missed       = "missed"             // a false pass
 	falseAlarm   = "false alarm"
-	starved      = "starved" // this machine was too busy, so the result counts for nothing
-	broken       = "broken"  // the run did not come to a verdict
+	starved      = "starved"    // this machine was too busy, so the result counts for nothing
+	broken       = "no verdict" // the run did not come to one
 )
+
+var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, starved, broken}
 
 // A result is what became of a scenario.
 type result struct {
@@ -45,77 +48,70 @@ func (r *result) bad() bool {
 
 // A campaign is many scenarios.
 type campaign struct {
+	began      time.Time
 	seed       uint64
 	runs, jobs int
 	only       string // a kind or a group
 	root, out  string
 	mu         sync.Mutex
 	results    []*result
-	running    int
 }
 
 // run runs all scenarios, so many at a time, until ctx ends.
 func (c *campaign) run(ctx context.Context) {
-	seeds := make(chan uint64)
-	var workers sync.WaitGroup
-	for range c.jobs {
-		workers.Go(func() {
-			for seed := range seeds {
-				c.one(ctx, seed)
-			}
+	var workers errgroup.Group
+	workers.SetLimit(c.jobs)
+	for i := range uint64(c.runs) {
+		workers.Go(func() error {
+			c.one(ctx, c.seed+i)
+			return nil
 		})
 	}
-	for i := range uint64(c.runs) {
-		select {
-		case seeds <- c.seed + i:
-			continue
-		case <-ctx.Done():
-		}
-		break
-	}
-	close(seeds)
-	workers.Wait()
+	_ = workers.Wait()
 }
 
+// one runs a scenario, and once more where this machine was too busy for it.
 func (c *campaign) one(ctx context.Context, seed uint64) {
-	if ctx.Err() != nil {
-		return
-	}
-	c.mu.Lock()
-	c.running++
-	c.mu.Unlock()
-	r := c.try(ctx, draw(seed, c.only))
+	r := c.try(ctx, seed)
 	if r != nil && r.Class == starved {
-		if r = c.try(ctx, draw(seed, c.only)); r != nil {
+		if r = c.try(ctx, seed); r != nil {
 			r.Repeated = true
 		}
 	}
+	if r == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.running--
-	if r != nil {
-		c.results = append(c.results, r)
+	c.results = append(c.results, r)
+	if r.bad() {
+		fmt.Fprintln(os.Stderr, r.sentence())
 	}
 }
 
 // try runs a scenario; nil: the campaign was stopped.
-func (c *campaign) try(ctx context.Context, sc *scenario) *result {
-	dir, err := os.MkdirTemp("", "campaign-")
-	if err != nil {
-		return &result{Scenario: sc, Class: broken, Differences: []string{err.Error()}}
-	}
-	defer os.RemoveAll(dir)
-	began := time.Now()
-	j, want, late, err := do(ctx, sc, c.root, dir)
-	if errors.Is(err, errStopped) || ctx.Err() != nil {
+func (c *campaign) try(ctx context.Context, seed uint64) *result {
+	if ctx.Err() != nil {
 		return nil
 	}
-	r := &result{Scenario: sc, Only: c.only, Seconds: time.Since(began).Seconds()}
+	began, sc := time.Now(), draw(seed, c.only)
+	r := &result{Scenario: sc, Only: c.only}
+	dir, err := os.MkdirTemp("", "campaign-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		run := &run{scenario: sc, root: c.root, dir: dir}
+		var j *judged
+		if j, err = run.do(ctx); err == nil {
+			r.classify(j, run.expected(), run.lateness())
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		r.Class, r.Differences = broken, []string{err.Error()}
-	} else {
-		r.classify(j, &want, late)
 	}
+	r.Seconds = time.Since(began).Seconds()
 	if r.bad() || r.Class == starved {
 		c.keep(r, dir)
 	}
@@ -134,9 +130,9 @@ func (r *result) classify(j *judged, want *expected, late time.Duration) {
 		r.Class = undecided
 	case len(differences) == 0:
 		r.Class = foundExactly
-	case !sc.clean() && j.Verdict.Verdict == verdict.Pass && !want.allows(verdict.Pass):
+	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case j.Verdict.Verdict == verdict.Invalid && (j.Generator.Saturated || j.blamesGenerator()), late > sc.Plan.interval()/4:
+	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), late > sc.Plan.interval()/4:
 		r.Class = starved
 	case sc.clean():
 		r.Class = falseAlarm
@@ -145,31 +141,23 @@ func (r *result) classify(j *judged, want *expected, late time.Duration) {
 	}
 }
 
-func (e *expected) allows(o verdict.Outcome) bool {
-	for _, one := range e.Outcomes {
-		if one == o {
-			return true
-		}
-	}
-	return false
-}
-
 // keep copies the files that explain a result to the folder of the campaign.
 func (c *campaign) keep(r *result, dir string) {
 	to := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
 	if os.MkdirAll(to, 0o755) != nil {
 		return
 	}
-	b, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
+	if b, err := json.MarshalIndent(r, "", "  "); err == nil {
 		_ = os.WriteFile(filepath.Join(to, "scenario.json"), b, 0o644)
 	}
-	for _, name := range []string{
-		"soak.txt", "out/t/verdict.json", "out/t/report.txt", "out/t/connections.csv", "out/t/backend-ledger.ndjson", "copy/verdict.json", "copy/report.txt",
-		"out/t/k6-runner-1.log", "nginx.log", "laptops/verdict.json", "laptops/report.txt", "k6-0.txt", "k6-1.txt",
+	for _, pattern := range []string{
+		"*.txt", "*.log", "out/t/*.log", "out/t/connections.csv", "out/t/backend-ledger.ndjson", "*/verdict.json", "out/t/verdict.json", "*/report.txt", "out/t/report.txt",
 	} {
-		if b, err := os.ReadFile(filepath.Join(dir, name)); err == nil {
-			_ = os.WriteFile(filepath.Join(to, strings.ReplaceAll(name, "/", "-")), b, 0o644)
+		paths, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are right
+		for _, path := range paths {
+			if b, err := os.ReadFile(path); err == nil {
+				_ = os.WriteFile(filepath.Join(to, strings.ReplaceAll(path[len(dir)+1:], "/", "-")), b, 0o644)
+			}
 		}
 	}
 }

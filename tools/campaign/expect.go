@@ -47,12 +47,19 @@ type expected struct {
 	Hidden int
 }
 
-func passes() expected {
-	return expected{Outcomes: []verdict.Outcome{verdict.Pass}, Counts: counts{"late": anything}, Devices: map[string]bool{}}
+var (
+	passes = []verdict.Outcome{verdict.Pass}
+	fails  = []verdict.Outcome{verdict.Fail}
+)
+
+func passing() *expected {
+	return &expected{Outcomes: passes, Counts: counts{"late": anything}, Devices: map[string]bool{}}
 }
 
-func invalid(reason string) expected {
-	return expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Reason: reason}
+func (e *expected) allows(o verdict.Outcome) bool { return slices.Contains(e.Outcomes, o) }
+
+func invalid(reason string) *expected {
+	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Reason: reason}
 }
 
 // A judged is what verdict.json says.
@@ -77,13 +84,13 @@ func (j *judged) counts() map[string]int {
 // compare lists in sentences how a verdict differs from what is expected. undecided: it passed, and says
 // that it could not have noticed the loss.
 func (e *expected) compare(j *judged) (differences []string, undecided bool) {
-	if j.Verdict.Verdict == verdict.Pass && !slices.Contains(e.Outcomes, verdict.Pass) {
+	if j.Verdict.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
 		if e.Hidden > 0 && j.Evidence.CouldHide >= e.Hidden {
 			return nil, true
 		}
 		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, %d may be hidden)", e.Outcomes, j.Evidence.CouldHide, e.Hidden)}, false
 	}
-	if !slices.Contains(e.Outcomes, j.Verdict.Verdict) {
+	if !e.allows(j.Verdict.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict.Verdict, e.Outcomes))
 	}
 	if e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(j.Reasons, "\n")) {
@@ -152,8 +159,8 @@ func (s span) String() string {
 }
 
 // expectTruth is the verdict that follows from what the service did.
-func expectTruth(sc *scenario, devices []*device) expected {
-	e := passes()
+func expectTruth(sc *scenario, devices []*device) *expected {
+	e := passing()
 	for _, d := range devices {
 		d.mu.Lock()
 		c := sc.expectDevice(d)
@@ -173,24 +180,24 @@ func expectTruth(sc *scenario, devices []*device) expected {
 			e.Devices[d.id] = named
 		}
 		if sure {
-			e.Outcomes = []verdict.Outcome{verdict.Fail}
+			e.Outcomes = fails
 		}
 	}
-	if e.Hidden > 0 && len(e.Devices) > 0 && e.Outcomes[0] == verdict.Pass {
-		e.Outcomes = []verdict.Outcome{verdict.Fail} // or a pass that says what it could not see
+	if e.Hidden > 0 && len(e.Devices) > 0 && e.allows(verdict.Pass) {
+		e.Outcomes = fails // or a pass that says what it could not see
 	}
 	if sc.Fails {
-		e.Outcomes = []verdict.Outcome{verdict.Fail}
+		e.Outcomes = fails
 		for _, id := range sc.Strike.Devices {
 			if _, known := e.Devices[id]; !known {
 				e.Devices[id] = false // a reason names it, not a finding
 			}
 		}
 	}
-	if !sc.lateIsExact() {
+	if sc.Kind != "delay" {
 		e.Counts["late"] = anything
 	} else if e.Counts["late"].Min > 0 && sc.Plan.MaxLate >= 0 {
-		e.Outcomes = []verdict.Outcome{verdict.Fail}
+		e.Outcomes = fails
 	}
 	return e
 }
@@ -267,7 +274,7 @@ func (sc *scenario) expectMissed(d *device) (sum span) {
 		}
 		begins := n.away && (i == 0 || !owed[i-1].away)
 		switch known := sc.Service.numbered() && !n.unserved && !n.named; {
-		case i > last && known && sc.Service.Ledger:
+		case i > last && known && sc.Service.keepsLedger():
 			sum.add(exactly(1))
 		case i > last:
 			sum.add(sc.atEnd(over, n))
@@ -279,7 +286,7 @@ func (sc *scenario) expectMissed(d *device) (sum span) {
 			sum.add(exactly(1))
 		}
 	}
-	if first < 0 && sum.Min > 0 && !sc.Service.Ledger {
+	if first < 0 && sum.Min > 0 && !sc.Service.keepsLedger() {
 		sum.Min-- // not one noop told when they are due
 	}
 	return sum

@@ -3,192 +3,192 @@ package main
 import (
 	"math/rand/v2"
 	"net/http"
+	"os"
+	"strconv"
+	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-)
-
-// The groups of kinds.
-const (
-	groupClean   = "clean"
-	groupService = "service"
-	groupConnect = "connect"
-	groupWire    = "wire"
-	groupBackend = "own backend"
-	groupRunner  = "runner"
-	groupMerge   = "merge"
-	groupBucket  = "bucket"
-	groupSuite   = "suite"
 )
 
 // cleanKinds are runs in which nothing is wrong. The plain one is drawn most often.
 var cleanKinds = []kind{
-	{groupClean, "clean", asDrawn}, {groupClean, "clean", asDrawn}, {groupClean, "clean", asDrawn}, {groupClean, "clean", asDrawn},
-	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { ownBackend(r, sc, "") }},
-	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireDribble) }},
-	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireMerge) }},
-	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { sc.Tamper = tamperNothing }},
-	{groupClean, "clean", laptops(asDrawn)},
-	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { sc.Bucket = bucketGood }},
-	{groupClean, "clean", func(r *rand.Rand, sc *scenario) { sc.Strike.Headers = time.Duration(r.IntN(300)) * time.Millisecond }},
+	{"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn}, {"clean", "clean", asDrawn},
+	{"clean", "clean", func(r *rand.Rand, sc *scenario) { ownBackend(r, sc) }},
+	{"clean", "clean", wired(wireDribble)},
+	{"clean", "clean", wired(wireMerge)},
+	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.tamper = func(_, _ string) error { return nil } }},
+	{"clean", "clean", laptops(asDrawn)},
+	{"clean", "clean", func(_ *rand.Rand, sc *scenario) { sc.bucket = goodBucket }},
+	{"clean", "clean", func(r *rand.Rand, sc *scenario) { sc.Strike.Headers = time.Duration(r.IntN(300)) * time.Millisecond }},
 }
 
 func asDrawn(*rand.Rand, *scenario) {}
 
 // soakKinds are the faults of a soak.
 var soakKinds = []kind{
-	{groupService, "lose", struck(actLose, 1, false)},
-	{groupService, "lose several", func(r *rand.Rand, sc *scenario) {
+	{"service", "lose", struck(actLose, 1)},
+	{"service", "lose several", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(8, 0)
-		sc.strikeNoop(r, actLose, 2+r.IntN(2), 2+r.IntN(max(sc.Plan.noops()-6, 1)))
+		sc.strike(r, actLose, 2+r.IntN(2), 2+r.IntN(max(sc.Plan.noops()-6, 1)))
 	}},
-	{groupService, "lose first", func(r *rand.Rand, sc *scenario) { sc.strikeNoop(r, actLose, 1, 1) }},
-	{groupService, "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strikeNoop(r, actLose, 1, lastButOne) }},
-	{groupService, "lose last", func(r *rand.Rand, sc *scenario) { sc.strikeNoop(r, actLose, 1, lastNoop) }},
-	{groupService, "lose on all", func(r *rand.Rand, sc *scenario) {
-		sc.strikeNoop(r, actLose, 1, sc.middle(r))
-		sc.Strike.Devices = nil
-	}},
-	{groupService, "duplicate", struck(actDuplicate, 1, false)},
-	{groupService, "duplicate all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actDuplicate, Noop: everyNoop} }},
-	{groupService, "swap", struck(actHold, 1, true)},
-	{groupService, "corrupt", struck(actCorrupt, 1, false)},
-	{groupService, "corrupt all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actCorrupt, Noop: everyNoop} }},
-	{groupService, "delay", delay},
-	{groupService, "never-served slot", struck(actSkip, 1, true)},
-	{groupService, "silence with comments", struck(actQuiet, 0, false)},
-	{groupService, "stall", func(r *rand.Rand, sc *scenario) {
+	{"service", "lose first", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, 1) }},
+	{"service", "lose last but one", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, lastButOne) }},
+	{"service", "lose last", func(r *rand.Rand, sc *scenario) { sc.strike(r, actLose, 1, lastNoop) }},
+	{"service", "lose on all", then(struck(actLose, 1), func(_ *rand.Rand, sc *scenario) { sc.Strike.Devices = nil })},
+	{"service", "duplicate", struck(actDuplicate, 1)},
+	{"service", "duplicate all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actDuplicate, Noop: everyNoop} }},
+	{"service", "swap", then(numbered, struck(actHold, 1))},
+	{"service", "corrupt", struck(actCorrupt, 1)},
+	{"service", "corrupt all", func(_ *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actCorrupt, Noop: everyNoop} }},
+	{"service", "delay", delay},
+	{"service", "never-served slot", then(numbered, struck(actSkip, 1))},
+	{"service", "silence with comments", struck(actQuiet, 0)},
+	{"service", "stall", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.lengthen(9, 0)
 		sc.Service.Comments, sc.Service.EndsLate = false, false
-		sc.strikeNoop(r, actLose, 0, 2+r.IntN(2))
+		sc.strike(r, actLose, 0, 2+r.IntN(2))
 	}},
-	{groupService, "end early", struck(actClose, 1, false)},
-	{groupService, "reset", func(r *rand.Rand, sc *scenario) {
-		sc.Service.Nginx = false
-		sc.strikeNoop(r, actReset, 1, sc.middle(r))
-	}},
-	{groupService, "cut in a frame", struck(actTruncate, 1, false)},
-	{groupService, "never end", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{NeverEnd: true, Devices: sc.some(r)} }},
-	{groupService, "other interval", otherInterval},
-	{groupService, "named events", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actNamed, Devices: sc.some(r)} }},
+	{"service", "end early", struck(actClose, 1)},
+	{"service", "reset", then(struck(actReset, 1), func(_ *rand.Rand, sc *scenario) { sc.Service.Nginx = false })},
+	{"service", "cut in a frame", struck(actTruncate, 1)},
+	{"service", "never end", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{NeverEnd: true, Devices: sc.Plan.some(r)} }},
+	{"service", "other interval", otherInterval},
+	{"service", "named events", func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Action: actNamed, Devices: sc.Plan.some(r)} }},
+	{"service", "end early, and back", then(lengthened(8, 6), struck(actClose, 1), comesBack)},
 
-	{groupConnect, "refuse 503", answered(http.StatusServiceUnavailable)},
-	{groupConnect, "refuse 409", answered(http.StatusConflict)},
-	{groupConnect, "refuse 500", answered(http.StatusInternalServerError)},
-	{groupConnect, "refuse 404", answered(http.StatusNotFound)},
-	{groupConnect, "answer 204", answered(http.StatusNoContent)},
-	{groupConnect, "answer 201", answered(http.StatusCreated)},
-	{groupConnect, "wrong content type", answered(http.StatusOK)},
-	{groupConnect, "slow headers", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.Seconds = 19
-		sc.Strike = strike{Headers: 15 * time.Second, Devices: sc.some(r), Status: http.StatusServiceUnavailable}
-	}},
-
-	{groupConnect, "refused at first, and back", func(r *rand.Rand, sc *scenario) {
+	{"connect", "refuse 503", answered(http.StatusServiceUnavailable)},
+	{"connect", "refuse 409", answered(http.StatusConflict)},
+	{"connect", "refuse 500", answered(http.StatusInternalServerError)},
+	{"connect", "refuse 404", answered(http.StatusNotFound)},
+	{"connect", "answer 204", answered(http.StatusNoContent)},
+	{"connect", "answer 201", answered(http.StatusCreated)},
+	{"connect", "wrong content type", answered(http.StatusOK)},
+	{"connect", "slow headers", then(answered(http.StatusServiceUnavailable), func(_ *rand.Rand, sc *scenario) {
+		sc.Plan.Seconds, sc.Strike.Headers = 19, 15*time.Second
+	})},
+	{"connect", "refused at first, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect = 20, true
-		sc.Strike = strike{Status: []int{500, 502, 503}[r.IntN(3)], Devices: sc.some(r), Until: time.Second}
+		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), Devices: sc.Plan.some(r), Until: time.Second}
 	}},
-	{groupConnect, "refused for most of the run", func(r *rand.Rand, sc *scenario) {
+	{"connect", "refused for most of the run", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Reconnect, sc.Fails = 17+r.IntN(4), true, true
-		sc.Strike = strike{Status: []int{500, 502, 503}[r.IntN(3)], Devices: sc.some(r), Until: sc.hold() * 3 / 5}
+		sc.Strike = strike{Status: oneOf(r, 500, 502, 503), Devices: sc.Plan.some(r), Until: sc.Plan.hold() * 3 / 5}
 	}},
 
-	{groupWire, "reset", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireReset) }},
-	{groupWire, "cut in a frame", func(r *rand.Rand, sc *scenario) { wired(r, sc, wireMidFrame) }},
-	{groupWire, "half-open", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.lengthen(9, 0)
-		wired(r, sc, wireVanish)
-		sc.Wire.Noop = 2 + r.IntN(2)
-	}},
-	{groupWire, "pause, then burst", func(r *rand.Rand, sc *scenario) {
-		wired(r, sc, wirePause)
-		sc.Wire.Wait = time.Duration((0.3 + 0.9*r.Float64()) * float64(sc.Plan.interval()))
-	}},
-	{groupWire, "reset, and back", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.lengthen(8, 6)
-		wired(r, sc, wireReset)
-		comesBack(r, sc)
-	}},
-	{groupWire, "half-open, and back", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.lengthen(12, 8)
-		wired(r, sc, wireVanish)
-		sc.Wire.Noop = 2 + r.IntN(2)
-		comesBack(r, sc)
-	}},
-	{groupService, "end early, and back", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.lengthen(8, 6)
-		sc.strikeNoop(r, actClose, 1, sc.middle(r))
-		comesBack(r, sc)
-	}},
+	{"wire", "reset", wired(wireReset)},
+	{"wire", "cut in a frame", wired(wireMidFrame)},
+	{"wire", "half-open", then(lengthened(9, 0), wired(wireVanish))},
+	{"wire", "pause, then burst", wired(wirePause)},
+	{"wire", "reset, and back", then(lengthened(8, 6), wired(wireReset), comesBack)},
+	{"wire", "half-open, and back", then(lengthened(12, 8), wired(wireVanish), comesBack)},
 
-	{groupBackend, "drop", backendFault("drop", counts{"missed": exactly(1)})},
-	{groupBackend, "duplicate", backendFault("duplicate", counts{"duplicated": exactly(1)})},
-	{groupBackend, "reorder", backendFault("reorder", counts{"reordered": exactly(1)})},
-	{groupBackend, "corrupt", backendFault("corrupt", counts{"corrupted": exactly(1)})},
-	{groupBackend, "truncate", backendFault("truncate", counts{"missed": exactly(1), "dropped": exactly(1)})},
-	{groupBackend, "reset", func(r *rand.Rand, sc *scenario) {
-		backendFault("reset", counts{"dropped": exactly(1)})(r, sc)
-		sc.NoNginx = true
-	}},
-	{groupBackend, "refuse", backendFault("refuse", counts{"refused": exactly(1)})},
-	{groupBackend, "wrong type", backendFault("wrong-type", counts{"refused": exactly(1)})},
-	{groupBackend, "die", func(r *rand.Rand, sc *scenario) {
-		sc.Plan.lengthen(6, 6)
-		backendFault("die", nil)(r, sc)
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail}, Reason: "the backend died at", Counts: counts{"dropped": exactly(sc.Plan.Connections), "missed": anything, "late": anything}}
-	}},
-
-	{groupBackend, "die, and back", func(r *rand.Rand, sc *scenario) {
+	{"own backend", "drop", backendFault("drop", counts{"missed": exactly(1)})},
+	{"own backend", "duplicate", backendFault("duplicate", counts{"duplicated": exactly(1)})},
+	{"own backend", "reorder", backendFault("reorder", counts{"reordered": exactly(1)})},
+	{"own backend", "corrupt", backendFault("corrupt", counts{"corrupted": exactly(1)})},
+	{"own backend", "truncate", backendFault("truncate", counts{"missed": exactly(1), "dropped": exactly(1)})},
+	{"own backend", "reset", then(backendFault("reset", counts{"dropped": exactly(1)}), func(_ *rand.Rand, sc *scenario) { sc.Args = noNginx })},
+	{"own backend", "refuse", backendFault("refuse", counts{"refused": exactly(1)})},
+	{"own backend", "wrong type", backendFault("wrong-type", counts{"refused": exactly(1)})},
+	{"own backend", "die", then(lengthened(6, 6), backendFault("die", nil), func(_ *rand.Rand, sc *scenario) {
+		sc.want = &expected{
+			Outcomes: fails, Reason: "the backend died at",
+			Counts: counts{"dropped": exactly(sc.Plan.Connections), "missed": anything, "late": anything},
+		}
+	})},
+	{"own backend", "die, and back", func(r *rand.Rand, sc *scenario) {
 		sc.Plan.Seconds, sc.Plan.Interval, sc.Plan.Reconnect = 20, 1, true
 		backendFault("die", nil)(r, sc)
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Pass}, Counts: counts{"late": anything, "reconnected": {sc.Plan.Connections, unbounded}}}
+		sc.want = &expected{Outcomes: passes, Counts: counts{"late": anything, "reconnected": {sc.Plan.Connections, unbounded}}}
 	}},
 
-	{groupRunner, "killed", runnerFault(runnerKilled)},
-	{groupRunner, "stopped for a while", runnerFault(runnerStopped)},
-	{groupRunner, "Ctrl-C", runnerFault(runnerCtrlC)},
-
-	{groupMerge, "shard missing", tampered(tamperMissing, "left no shard|not observed|no readable shard")},
-	{groupMerge, "shard twice", tampered(tamperTwice, "")},
-	{groupMerge, "shard cut short", tampered(tamperCut, "")},
-	{groupMerge, "shard with a flipped bit", tampered(tamperFlip, "")},
-	{groupMerge, "shard of another run", tampered(tamperStale, "")},
-	{groupMerge, "run.json missing", tampered(tamperRun, "run.json")},
-	{groupMerge, "ledger missing", func(r *rand.Rand, sc *scenario) {
-		tampered(tamperLedger, "ledger")(r, sc)
-		sc.numbered()
-		sc.Service.Ledger = true
-	}},
-	{groupMerge, "two laptops, one prefix", laptops(func(_ *rand.Rand, sc *scenario) {
-		want := invalid("")
-		sc.Laptops, sc.want = laptopsAlike, &want
+	{"runner", "killed", runnerFault(invalid("killed"), func(_ *run, _, runner int) { _ = syscall.Kill(runner, syscall.SIGKILL) })},
+	{"runner", "stopped for a while", runnerFault(passing(), func(r *run, _, runner int) { // it reads everything afterwards: late, not lost
+		_ = syscall.Kill(runner, syscall.SIGSTOP)
+		time.Sleep(r.Strike.Wait)
+		_ = syscall.Kill(runner, syscall.SIGCONT)
 	})},
-	{groupMerge, "two laptops, one loses", laptops(struck(actLose, 1, false))},
-	{groupMerge, "two laptops, one killed", laptops(func(_ *rand.Rand, sc *scenario) {
-		want := invalid("")
-		sc.Laptops, sc.want = laptopsKilled, &want
-	})},
+	{"runner", "Ctrl-C", runnerFault(invalid("stopped by a signal"), func(_ *run, soak, _ int) { _ = syscall.Kill(soak, syscall.SIGINT) })},
 
-	{groupBucket, "refuses connections", bucketFault(bucketGone, "")},
-	{groupBucket, "missing", bucketFault(bucketMissing, "")},
-	{groupBucket, "denies the end", bucketFault(bucketDenies, "")},
-	{groupBucket, "object cut", bucketFault(bucketCut, "")},
-	{groupBucket, "object flipped", bucketFault(bucketFlip, "")},
-	{groupBucket, "object missing", bucketFault(bucketLost, "")},
+	{"merge", "shard missing", tampered("left no shard|not observed|no readable shard", os.Remove)},
+	{"merge", "shard twice", tampered("", copied)},
+	{"merge", "shard cut short", tampered("", changed(cut))},
+	{"merge", "shard with a flipped bit", tampered("", changed(flip))},
+	{"merge", "shard of another run", staleShard},
+	{"merge", "run.json missing", tampered("run.json", without(results.RunFile))},
+	{"merge", "ledger missing", then(numbered, tampered("ledger", without(results.LedgerFile)), func(_ *rand.Rand, sc *scenario) { sc.Service.Ledger = true })},
+	{"merge", "two laptops, one prefix", laptops(func(_ *rand.Rand, sc *scenario) { sc.Alike, sc.want = true, invalid("") })},
+	{"merge", "two laptops, one loses", laptops(struck(actLose, 1))},
+	{"merge", "two laptops, one killed", laptops(func(_ *rand.Rand, sc *scenario) { sc.disturb, sc.want = killLaptop, invalid("") })},
+
+	{"bucket", "refuses connections", inBucket(bucketGone)},
+	{"bucket", "missing", inBucket(bucketMissing)},
+	{"bucket", "denies the end", inBucket(bucketDenies)},
+	{"bucket", "object cut", inBucket(bucketSpoils(cut))},
+	{"bucket", "object flipped", inBucket(bucketSpoils(flip))},
+	{"bucket", "object missing", inBucket(bucketLoses)},
 }
 
-// struck is a fault that hits some devices in the middle of their streams.
-func struck(act string, count int, numbered bool) func(*rand.Rand, *scenario) {
+// cleanSuites are suites against a good service: our own, or one of streams that is here.
+var cleanSuites = []kind{
+	{"clean", "clean", suite("rampup")}, {"clean", "clean", suite("burst")}, {"clean", "clean", suite("upload")},
+	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("compare")}, {"clean", "clean", suite("fanout")},
+	{"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
+	{"clean", "clean", streams("capacity", strike{}, passes)}, {"clean", "clean", streams("churn", strike{}, passes)},
+}
+
+// suiteKinds are suites against a bad one.
+var suiteKinds = []kind{
+	{"suite", "capacity: noops lost", streams("capacity", strike{Action: actLose, Noop: 2, Count: 1}, fails)},
+	{"suite", "capacity: silence", streams("capacity", strike{Action: actLose, Noop: 1}, fails)},
+	{"suite", "capacity: noops doubled", streams("capacity", strike{Action: actDuplicate}, fails)},
+	{"suite", "capacity: noops corrupted", streams("capacity", strike{Action: actCorrupt}, fails)},
+	{"suite", "churn: noops lost", streams("churn", strike{Action: actLose, Noop: 2, Count: 1}, fails)},
+	{"suite", "churn: noops doubled", streams("churn", strike{Action: actDuplicate}, fails)},
+	{"suite", "churn: noops corrupted", streams("churn", strike{Action: actCorrupt}, fails)},
+	{"suite", "fanout: message dropped", then(suite("fanout"), func(_ *rand.Rand, sc *scenario) {
+		sc.Fault, sc.want = "drop:noop=2,count=2", &expected{Outcomes: fails, Any: true}
+	})},
+	{"suite", "rampup: wrong answers", harmed("rampup", harmWrong, 15)},
+	{"suite", "rampup: 500", harmed("rampup", harmStatus(http.StatusInternalServerError), 10)},
+	{"suite", "rampup: 204", harmed("rampup", harmStatus(http.StatusNoContent), 20)},
+	{"suite", "rampup: stalls", harmed("rampup", harmStall, 50)},
+	{"suite", "rampup: resets", harmed("rampup", harmReset, 20)},
+	{"suite", "throughput: wrong answers", harmed("throughput", harmWrong, 15)},
+	{"suite", "throughput: 500", harmed("throughput", harmStatus(http.StatusInternalServerError), 10)},
+	{"suite", "throughput: resets", harmed("throughput", harmReset, 20)},
+	{"suite", "burst: 500", harmed("burst", harmStatus(http.StatusInternalServerError), 7)},
+	{"suite", "burst: resets", harmed("burst", harmReset, 10)},
+	{"suite", "upload: a byte changed", harmed("upload", harmByte, 3)},
+}
+
+var noNginx = []string{"--no-nginx"}
+
+// then prepares in several steps.
+func then(steps ...prepare) prepare {
 	return func(r *rand.Rand, sc *scenario) {
-		if numbered {
-			sc.numbered()
+		for _, step := range steps {
+			step(r, sc)
 		}
-		sc.strikeNoop(r, act, count, sc.middle(r))
 	}
 }
 
-func (sc *scenario) strikeNoop(r *rand.Rand, act string, count, noop int) {
-	sc.Strike = strike{Action: act, Devices: sc.some(r), Noop: noop, Count: count, Hold: sc.hold()}
+// numbered makes the service number its noops.
+func numbered(_ *rand.Rand, sc *scenario) { sc.Service.IDs = idsNumbers }
+
+func lengthened(intervals, seconds float64) prepare {
+	return func(_ *rand.Rand, sc *scenario) { sc.Plan.lengthen(intervals, seconds) }
+}
+
+// struck is a fault that hits some devices in the middle of their streams.
+func struck(act string, count int) prepare {
+	return func(r *rand.Rand, sc *scenario) { sc.strike(r, act, count, sc.Plan.middle(r)) }
+}
+
+func (sc *scenario) strike(r *rand.Rand, act string, count, noop int) {
+	sc.Strike = strike{Action: act, Devices: sc.Plan.some(r), Noop: noop, Count: count, Hold: sc.Plan.hold()}
 }
 
 // delay makes one noop late, by less than an interval.
@@ -197,31 +197,42 @@ func delay(r *rand.Rand, sc *scenario) {
 	sc.Plan.Interval = max(sc.Plan.Interval, 1)
 	sc.Service.Schedule.Jitter = 0
 	sc.Plan.LateMS, sc.Plan.MaxLate = 250, 0
-	sc.strikeNoop(r, actDelay, 1, 2)
-	sc.Strike.Wait = time.Duration((0.55 + 0.3*r.Float64()) * float64(sc.Plan.interval()))
+	sc.strike(r, actDelay, 1, 2)
+	sc.Strike.Wait = sc.intervals(r, .55, .85)
+}
+
+// intervals draws a time between so many intervals.
+func (sc *scenario) intervals(r *rand.Rand, from, to float64) time.Duration {
+	return time.Duration((from + (to-from)*r.Float64()) * float64(sc.Plan.interval()))
 }
 
 // otherInterval is a service that does not send as often as planned.
 func otherInterval(r *rand.Rand, sc *scenario) {
-	factor := []float64{0.5, 0.8, 0.9, 1.1, 1.25, 2}[r.IntN(6)]
 	sc.Plan.lengthen(8, 0)
-	sc.Service.Schedule.Factor = factor
-	sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Reason: "NOOP_INTERVAL"}
-	if factor > 1 { // then slots stay empty, too
+	sc.Service.Schedule.Factor = oneOf(r, 0.5, 0.8, 0.9, 1.1, 1.25, 2)
+	sc.want = invalid("NOOP_INTERVAL")
+	if sc.Service.Schedule.Factor > 1 { // then slots stay empty, too
 		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Invalid, verdict.Fail}, Any: true}
 	}
 }
 
-func answered(status int) func(*rand.Rand, *scenario) {
-	return func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Status: status, Devices: sc.some(r)} }
+func answered(status int) prepare {
+	return func(r *rand.Rand, sc *scenario) { sc.Strike = strike{Status: status, Devices: sc.Plan.some(r)} }
 }
 
 // wired puts a wire in front of the service.
-func wired(r *rand.Rand, sc *scenario, does string) {
-	sc.Service.Framing = "chunks" // a noop is to be found in it
-	sc.Wire = wireSpec{Does: does, Devices: sc.some(r), Noop: sc.middle(r), After: time.Duration(0.4 * float64(sc.Plan.interval()))}
-	if does == wireDribble || does == wireMerge {
-		sc.Wire.Noop = 0
+func wired(does string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		sc.Service.Framing = "chunks" // a noop is to be found in it
+		sc.Wire = wireSpec{Does: does, Devices: sc.Plan.some(r), Noop: sc.Plan.middle(r), After: sc.Plan.interval() * 2 / 5}
+		switch does {
+		case wireDribble, wireMerge:
+			sc.Wire.Noop = 0
+		case wireVanish:
+			sc.Wire.Noop = 2 + r.IntN(2)
+		case wirePause:
+			sc.Wire.After = sc.intervals(r, .3, 1.2)
+		}
 	}
 }
 
@@ -231,28 +242,59 @@ func comesBack(r *rand.Rand, sc *scenario) {
 	sc.Service.Retry, sc.Service.EndsLate = 200, false
 	sc.Service.Resume = r.IntN(2) == 0
 	if sc.Service.IDs != idsNone {
-		sc.numbered()
+		numbered(r, sc)
 	}
 }
 
 // ownBackend soaks bin/backend.
-func ownBackend(r *rand.Rand, sc *scenario, fault string) {
-	sc.Service, sc.Fault, sc.NoNginx = nil, fault, r.IntN(2) == 0
-	want := passes()
-	sc.want = &want
+func ownBackend(r *rand.Rand, sc *scenario) {
+	sc.Service, sc.want = nil, passing()
+	if r.IntN(2) == 0 {
+		sc.Args = noNginx
+	}
 }
 
-func backendFault(fault string, c counts) func(*rand.Rand, *scenario) {
+func backendFault(fault string, c counts) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		id := sc.Plan.id(r.IntN(sc.Plan.Connections))
-		text := fault + ":id=" + id
+		sc.Fault = fault + ":id=" + id
 		if fault != "refuse" && fault != "wrong-type" {
-			text += ",noop=" + itoa(sc.middle(r))
+			sc.Fault += ",noop=" + strconv.Itoa(sc.Plan.middle(r))
 		}
-		ownBackend(r, sc, text)
-		sc.want = &expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"late": anything}, Devices: map[string]bool{id: true}}
+		ownBackend(r, sc)
+		sc.want = &expected{Outcomes: fails, Counts: counts{"late": anything}, Devices: map[string]bool{id: true}}
 		for name, s := range c {
 			sc.want.Counts[name] = s
 		}
+	}
+}
+
+// suite is one against our own backend.
+func suite(name string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		ownBackend(r, sc)
+		sc.Suite, sc.Plan.Seconds, sc.want = name, 20, &expected{Outcomes: passes, Any: true}
+		switch name {
+		case "compare":
+			sc.Args = nil // nginx is what it is about
+		case "capacity":
+			sc.Args = append([]string{"--late-ms", "20000"}, sc.Args...) // the limit of this machine is not wanted
+		case "churn":
+			sc.Args = append([]string{"--seed", strconv.Itoa(r.IntN(1000))}, sc.Args...)
+		}
+	}
+}
+
+// streams is a suite of event streams against a service of this process.
+func streams(name string, fault strike, outcomes []verdict.Outcome) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		service := sc.Service
+		suite(name)(r, sc)
+		sc.Service, sc.Strike = service, fault
+		sc.Plan.Interval, sc.Plan.Connections = 1, 150
+		if fault.Noop > 0 {
+			sc.Service.IDs, sc.Service.Schedule.Phase = idsNumbers, phaseConnect
+		}
+		sc.want.Outcomes = outcomes
 	}
 }

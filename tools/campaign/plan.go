@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"time"
@@ -25,19 +26,22 @@ const lead = 5
 func drawPlan(r *rand.Rand) plan {
 	p := plan{
 		Connections: 10 + r.IntN(91), Seconds: 8 + r.IntN(13), Runners: 1 + r.IntN(2),
-		LateMS: 1000, MaxLate: -1, Prefix: "c" + strconv.Itoa(r.IntN(1000)) + "-",
+		LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("c%d-", r.IntN(1000)),
 	}
 	intervals := []float64{0.5, 0.8, 1, 1.5, 2}
 	most := 1
 	for most < len(intervals) && intervals[most]*6 <= float64(p.Seconds-lead) {
 		most++
 	}
-	p.Interval = intervals[r.IntN(most)]
+	p.Interval = oneOf(r, intervals[:most]...)
 	if r.IntN(2) == 0 {
-		p.PerVU = []int{1, 2, 5}[r.IntN(3)]
+		p.PerVU = oneOf(r, 1, 2, 5)
 	}
 	return p
 }
+
+// oneOf draws one of these.
+func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
 // lengthen makes the streams last for at least so many intervals and seconds.
 func (p *plan) lengthen(intervals, seconds float64) {
@@ -53,6 +57,9 @@ func (p *plan) lengthen(intervals, seconds float64) {
 func (p *plan) interval() time.Duration { return time.Duration(p.Interval * float64(time.Second)) }
 func (p *plan) late() time.Duration     { return time.Duration(p.LateMS) * time.Millisecond }
 
+// hold is how long a stream stays open.
+func (p *plan) hold() time.Duration { return time.Duration(p.Seconds-lead) * time.Second }
+
 // noops is how many each stream will surely get.
 func (p *plan) noops() int { return int(float64(p.Seconds-lead)/p.Interval) - 1 }
 
@@ -61,16 +68,22 @@ func (p *plan) tolerance() time.Duration { return min(p.late(), p.interval()/2) 
 
 func (p *plan) id(n int) string { return p.Prefix + strconv.Itoa(n) }
 
+// some are ids of a few devices, one more often than several.
+func (p *plan) some(r *rand.Rand) (ids []string) {
+	for _, n := range r.Perm(p.Connections)[:oneOf(r, 1, 1, 2, 5)] {
+		ids = append(ids, p.id(n))
+	}
+	return ids
+}
+
+// middle is a noop that has others before and after it.
+func (p *plan) middle(r *rand.Rand) int { return 2 + r.IntN(max(p.noops()-4, 1)) }
+
 // flags are those of `soak run`.
 func (p *plan) flags() []string {
-	flags := []string{
-		"--connections", strconv.Itoa(p.Connections), "--seconds", strconv.Itoa(p.Seconds),
-		"--noop-interval", strconv.FormatFloat(p.Interval, 'f', -1, 64), "--runners", strconv.Itoa(p.Runners),
-		"--connections-per-vu", strconv.Itoa(p.PerVU), "--prefix", p.Prefix,
-		"--late-ms", strconv.Itoa(p.LateMS), "--max-late", strconv.Itoa(p.MaxLate),
+	return []string{
+		"--connections", fmt.Sprint(p.Connections), "--seconds", fmt.Sprint(p.Seconds), "--noop-interval", fmt.Sprint(p.Interval),
+		"--runners", fmt.Sprint(p.Runners), "--connections-per-vu", fmt.Sprint(p.PerVU), "--prefix", p.Prefix,
+		"--late-ms", fmt.Sprint(p.LateMS), "--max-late", fmt.Sprint(p.MaxLate), fmt.Sprintf("--reconnect=%t", p.Reconnect),
 	}
-	if p.Reconnect {
-		flags = append(flags, "--reconnect")
-	}
-	return flags
 }

@@ -6,22 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
+
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
-
-func itoa(n int) string { return strconv.Itoa(n) }
 
 // A run is one scenario under way.
 type run struct {
@@ -29,150 +29,133 @@ type run struct {
 	root    string // of the repository
 	dir     string // its own
 	service *service
-	harmed  *http.Server
-	front   *front
-	wire    *wire
-	bucket  *bucket
-	url     string
-	address string // to listen at; "": any
+	stops   []func() // of all that was started, the last first
+	url     string   // of the service; "": soak starts it
+	shards  string   // URL of the bucket; "": a folder
 }
 
 // testid names each run: the folder makes it its own.
 const testid = "t"
 
-// do runs a scenario in dir, and says what was found and what was to be found.
-func do(ctx context.Context, sc *scenario, root, dir string) (*judged, expected, time.Duration, error) {
-	r := &run{scenario: sc, root: root, dir: dir}
+// do runs the scenario, and says what was found.
+func (r *run) do(ctx context.Context) (*judged, error) {
 	defer r.stop()
-	if sc.Tamper == tamperStale { // the same run, once before
-		if err := r.earlier(ctx); err != nil {
-			return nil, expected{}, 0, err
+	address := "" // any
+	if r.Earlier {
+		if err := r.start(ctx, address); err != nil {
+			return nil, err
+		}
+		address = strings.TrimPrefix(r.url, "http://")
+		_, err := r.soak(ctx)
+		r.stop()
+		if err != nil {
+			return nil, err
+		}
+		if err := os.Rename(filepath.Join(r.dir, "out"), filepath.Join(r.dir, "earlier")); err != nil {
+			return nil, err
 		}
 	}
-	if err := r.start(ctx); err != nil {
-		return nil, expected{}, 0, err
+	if err := r.start(ctx, address); err != nil {
+		return nil, err
 	}
-	load := r.soak
-	if sc.Laptops != "" {
-		load = r.laptops
+	if r.Laptops {
+		return r.laptops(ctx)
 	}
-	j, err := load(ctx)
-	if err != nil {
-		return nil, expected{}, 0, err
+	j, err := r.soak(ctx)
+	if err != nil || r.tamper == nil {
+		return j, err
 	}
-	if sc.Tamper != "" && j.Verdict.Verdict != verdict.Pass {
-		return j, passes(), 0, nil
+	if j.Verdict.Verdict != verdict.Pass {
+		r.want = passing()
+		return j, nil
 	}
-	if sc.Tamper != "" {
-		j, err = r.tampered(ctx, j)
-		return j, r.expected(), 0, err
-	}
-	r.stop()
-	late := time.Duration(0)
-	if r.service != nil {
-		late = r.service.late.worst()
-	}
-	return j, r.expected(), late, nil
+	return r.tampered(ctx, j)
 }
 
-func (r *run) expected() expected {
-	if r.want != nil {
-		return *r.want
-	}
-	if r.service == nil {
-		return passes()
+// expected is what was to be found, once all has ended.
+func (r *run) expected() *expected {
+	switch {
+	case r.want != nil:
+		return r.want
+	case r.service == nil:
+		return passing()
 	}
 	return expectTruth(r.scenario, r.service.all())
 }
 
+// lateness is by how much the service in this process sent a noop later than it was meant to.
+func (r *run) lateness() time.Duration {
+	if r.service == nil || r.tamper != nil {
+		return 0
+	}
+	return time.Duration(r.service.late.Load())
+}
+
 // start starts what is soaked.
-func (r *run) start(ctx context.Context) (err error) {
-	if r.Bucket != "" {
-		if r.bucket, err = startBucket(r.Bucket); err != nil {
+func (r *run) start(ctx context.Context, address string) error {
+	if r.bucket != nil {
+		url, stop, err := startBucket(r.bucket, r.Plan.hold())
+		if err != nil {
 			return err
 		}
+		r.shards, r.stops = url, append(r.stops, stop)
 	}
-	if r.Harm == "" && r.Service == nil {
-		return nil // soak starts it
+	if r.harm == nil && r.Service == nil {
+		return nil
 	}
-	var l net.Listener
-	if r.address != "" {
-		l, err = net.Listen("tcp", r.address)
-	} else {
-		l, err = listen()
+	l, err := listen()
+	if address != "" && err == nil {
+		_ = l.Close()
+		l, err = net.Listen("tcp", address)
 	}
 	if err != nil {
 		return err
 	}
-	address := l.Addr().String()
-	if r.Harm != "" {
-		r.harmed = startHarmed(r.Harm, r.Strike.Count, l)
-		r.url = "http://" + address
-		return nil
-	}
-	listeners := []net.Listener{l}
-	if r.Service.Nginx {
-		socket := filepath.Join(r.dir, "s.sock")
-		u, err := net.Listen("unix", socket)
-		if err != nil {
-			return errors.Join(err, l.Close())
-		}
-		listeners = append(listeners, u)
-		if r.front, err = startNginx(ctx, r.dir, socket, &r.Plan); err != nil {
-			return errors.Join(err, l.Close(), u.Close())
-		}
-		address = r.front.address
-	}
-	r.service = startService(*r.Service, r.Strike, listeners...)
-	if r.Wire.Does != "" {
-		w, err := listen()
-		if err != nil {
-			return err
-		}
-		r.wire = startWire(r.Wire, w, address, r.service.device)
-		address = w.Addr().String()
+	r.stops = append(r.stops, func() { _ = l.Close() })
+	address = l.Addr().String()
+	if r.harm != nil {
+		r.stops = append(r.stops, startHarmed(r.scenario, l))
+	} else if address, err = r.startStreams(ctx, l); err != nil {
+		return err
 	}
 	r.url = "http://" + address
 	return nil
 }
 
-func (r *run) stop() {
-	if r.service != nil {
-		r.service.stop()
+// startStreams starts a service of this process, with nginx and a wire in front of it where they are meant.
+func (r *run) startStreams(ctx context.Context, l net.Listener) (address string, err error) {
+	listeners, address := []net.Listener{l}, l.Addr().String()
+	if r.Service.Nginx {
+		socket := filepath.Join(r.dir, "s.sock")
+		u, err := net.Listen("unix", socket)
+		if err != nil {
+			return "", err
+		}
+		r.stops = append(r.stops, func() { _ = u.Close() })
+		front, stop, err := startNginx(ctx, r.dir, socket, &r.Plan)
+		if err != nil {
+			return "", err
+		}
+		address, listeners, r.stops = front, append(listeners, u), append(r.stops, stop)
 	}
-	if r.wire != nil {
-		r.wire.stop()
+	r.service = startService(*r.Service, r.Strike, listeners...)
+	r.stops = append(r.stops, r.service.stop)
+	if r.Wire.Does != "" {
+		l, err := listen()
+		if err != nil {
+			return "", err
+		}
+		r.stops = append(r.stops, startWire(r.Wire, l, address, r.service.device).stop)
+		address = l.Addr().String()
 	}
-	if r.front != nil {
-		r.front.stop()
-	}
-	if r.bucket != nil {
-		r.bucket.stop()
-	}
-	if r.harmed != nil {
-		_ = r.harmed.Close()
-	}
-	r.wire, r.front, r.bucket, r.harmed = nil, nil, nil, nil
+	return address, nil
 }
 
-// arguments are those of bin/soak.
-func (r *run) arguments() []string {
-	args := []string{"run", "--out", filepath.Join(r.dir, "out"), "--testid", testid}
-	if r.Suite != "" {
-		args = []string{"run", r.Suite, "--profile", "smoke", "--out", filepath.Join(r.dir, "out"), "--testid", testid}
-	} else {
-		args = append(args, r.Plan.flags()...)
+func (r *run) stop() {
+	for _, stop := range slices.Backward(r.stops) {
+		stop()
 	}
-	if r.url != "" {
-		args = append(args, "--backend-url", r.url)
-	}
-	if r.NoNginx {
-		args = append(args, "--no-nginx")
-	}
-	if r.bucket != nil {
-		args = append(args, "--shards", r.bucket.place)
-	}
-	return append(args, r.Args...)
+	r.stops = nil
 }
 
 // patience is how long a run may take beyond its plan.
@@ -182,44 +165,24 @@ const patience = 100 * time.Second
 func (r *run) soak(ctx context.Context) (*judged, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
 	defer cancel()
-	cmd, text := r.command(ctx, "soak", r.arguments()...)
-	if err := cmd.Start(); err != nil {
-		return nil, err
+	args := append([]string{"run"}, r.Plan.flags()...)
+	if r.Suite != "" {
+		args = []string{"run", r.Suite, "--profile", "smoke"}
 	}
-	watching, stop := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() { r.disturb(watching, cmd.Process.Pid, r.opened) })
-	if r.Bucket == bucketDenies {
-		beside.Go(func() {
-			if pause(watching, r.hold()/2) {
-				r.bucket.deny.Store(true)
-			}
-		})
+	args = append(args, "--out", filepath.Join(r.dir, "out"), "--testid", testid)
+	if r.url != "" {
+		args = append(args, "--backend-url", r.url)
 	}
-	err := cmd.Wait()
-	stop()
-	beside.Wait()
-	_ = os.WriteFile(filepath.Join(r.dir, "soak.txt"), text.Bytes(), 0o644)
-	return judgedBy(ctx, err, filepath.Join(r.dir, "out", testid), text.String())
+	if r.shards != "" {
+		args = append(args, "--shards", r.shards)
+	}
+	text, err := r.exec(ctx, "soak", r.disturb, "soak", append(args, r.Args...)...)
+	return judgedBy(err, filepath.Join(r.dir, "out", testid), text)
 }
 
-// opened says that every stream has been opened.
-func (r *run) opened() bool {
-	if r.service == nil {
-		return true
-	}
-	open := 0
-	for _, d := range r.service.all() {
-		d.mu.Lock()
-		open += btoi(d.streams > 0)
-		d.mu.Unlock()
-	}
-	return open == r.Plan.Connections
-}
-
-// command is a program of this repository, with an environment of its own. It ends with ctx, in
-// order at first.
-func (r *run) command(ctx context.Context, program string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+// exec runs a program of this repository to its end, with beside at its side, and keeps what it says as NAME.txt.
+// It ends with ctx, in order at first.
+func (r *run) exec(ctx context.Context, name string, beside func(context.Context, *run, int), program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, filepath.Join(r.root, "bin", program), args...)
 	var text bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &text, &text
@@ -227,32 +190,36 @@ func (r *run) command(ctx context.Context, program string, args ...string) (*exe
 	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + r.dir, "BACKEND_FAULT=" + r.Fault,
 	}, bucketEnv...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C here is told by us
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C here is passed on by us
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 30 * time.Second
-	return cmd, &text
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	running, stop := context.WithCancel(ctx)
+	var both sync.WaitGroup
+	if beside != nil {
+		both.Go(func() { beside(running, r, cmd.Process.Pid) })
+	}
+	err := cmd.Wait()
+	stop()
+	both.Wait()
+	_ = os.WriteFile(filepath.Join(r.dir, name+".txt"), text.Bytes(), 0o644)
+	return text.String(), err
 }
 
-// errStopped says that the campaign was stopped in the middle of a run.
-var errStopped = errors.New("stopped")
-
-// judgedBy is the verdict of a run that ended with err. One that left no verdict.json has its exit
+// judgedBy is the verdict of a program that ended with err. One that left no verdict.json has its exit
 // code, and what it said.
-func judgedBy(ctx context.Context, err error, dir, text string) (*judged, error) {
-	if errors.Is(ctx.Err(), context.Canceled) {
-		return nil, errStopped
-	}
+func judgedBy(err error, dir, text string) (*judged, error) {
+	code := 0
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
 		return nil, err
 	}
-	code := 0
-	if exit != nil {
-		code = exit.ExitCode()
-	}
 	j := &judged{}
-	b, readErr := os.ReadFile(filepath.Join(dir, results.VerdictFile))
-	if readErr == nil {
+	if b, err := os.ReadFile(filepath.Join(dir, results.VerdictFile)); err == nil {
 		if err := json.Unmarshal(b, j); err != nil {
 			return nil, err
 		}
@@ -261,16 +228,12 @@ func judgedBy(ctx context.Context, err error, dir, text string) (*judged, error)
 		}
 		return j, nil
 	}
-	if code != 2 {
-		return nil, fmt.Errorf("exit code %d and no verdict: %s", code, last(text))
-	}
-	j.Verdict.Verdict, j.Reasons = verdict.Invalid, strings.Split(text, "\n")
-	return j, nil
-}
-
-func last(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return lines[len(lines)-1]
+	if code != 2 {
+		return nil, fmt.Errorf("exit code %d and no verdict: %s", code, lines[len(lines)-1])
+	}
+	j.Verdict.Verdict, j.Reasons = verdict.Invalid, lines
+	return j, nil
 }
 
 // tampered merges a copy of the run again, of which files were changed. Where nothing was changed
@@ -283,11 +246,11 @@ func (r *run) tampered(ctx context.Context, first *judged) (*judged, error) {
 	if err := os.Remove(filepath.Join(dir, results.VerdictFile)); err != nil {
 		return nil, err
 	}
-	if err := tamper(r.Tamper, dir, filepath.Join(r.dir, "earlier", testid)); err != nil {
+	if err := r.tamper(dir, filepath.Join(r.dir, "earlier", testid)); err != nil {
 		return nil, err
 	}
 	j, err := r.merge(ctx, dir)
-	if err != nil || r.Tamper != tamperNothing {
+	if err != nil || !r.clean() {
 		return j, err
 	}
 	for name, n := range first.counts() {
@@ -301,20 +264,77 @@ func (r *run) tampered(ctx context.Context, first *judged) (*judged, error) {
 func (r *run) merge(ctx context.Context, dir string) (*judged, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	cmd, text := r.command(ctx, "soak", "merge", dir, "--out", filepath.Join(r.dir, "merged"))
-	return judgedBy(ctx, cmd.Run(), dir, text.String())
+	text, err := r.exec(ctx, "merge", nil, "soak", "merge", dir, "--out", filepath.Join(r.dir, "merged"))
+	return judgedBy(err, dir, text)
 }
 
-// earlier makes the same run at the same address, and puts it aside.
-func (r *run) earlier(ctx context.Context) error {
-	if err := r.start(ctx); err != nil {
-		return err
+// laptops makes a run of two k6 processes that know nothing of each other.
+func laptops(step prepare) prepare {
+	return then(func(_ *rand.Rand, sc *scenario) {
+		sc.Laptops, sc.Plan.Reconnect, sc.Plan.PerVU, sc.Plan.Runners = true, false, 1, 1
+		sc.Plan.Connections = (sc.Plan.Connections + 1) / 2
+	}, step)
+}
+
+// laptops runs k6 on two of them that share a folder for their shards, and merges what they left.
+func (r *run) laptops(ctx context.Context) (*judged, error) {
+	running, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
+	defer cancel()
+	shards := filepath.Join(r.dir, "laptops")
+	if err := os.MkdirAll(shards, 0o755); err != nil {
+		return nil, err
 	}
-	r.address = strings.TrimPrefix(r.url, "http://")
-	_, err := r.soak(ctx)
-	r.stop()
-	if err != nil {
-		return err
+	p, prefixes, beside := &r.Plan, []string{r.Plan.Prefix, "other-" + r.Plan.Prefix}, []func(context.Context, *run, int){nil, r.disturb}
+	if r.Alike {
+		prefixes[1] = p.Prefix
 	}
-	return os.Rename(filepath.Join(r.dir, "out"), filepath.Join(r.dir, "earlier"))
+	var both sync.WaitGroup
+	for n, prefix := range prefixes {
+		both.Go(func() { // it exits with 99 where a check failed
+			_, _ = r.exec(running, fmt.Sprintf("k6-%d", n), beside[n], "k6", "run", "--quiet", "--out", "soak="+shards,
+				"--vus", fmt.Sprint(p.Connections), "--iterations", fmt.Sprint(p.Connections), "--duration", "60m",
+				"--env", "BACKEND_URL="+r.url, "--env", fmt.Sprint("NOOP_INTERVAL=", p.Interval),
+				"--env", fmt.Sprint("SECONDS=", p.Seconds), "--env", "PREFIX="+prefix, "--env", fmt.Sprint("LATE_MS=", p.LateMS),
+				filepath.Join(r.root, "load-tests/sse/connectionTest.js"))
+		})
+	}
+	both.Wait()
+	return r.merge(ctx, shards)
+}
+
+// killLaptop kills k6 before its streams end.
+func killLaptop(ctx context.Context, r *run, k6 int) {
+	if pause(ctx, r.Plan.hold()*3/4) {
+		_ = syscall.Kill(k6, syscall.SIGKILL)
+	}
+}
+
+// runnerFault does something to the soak or to its first runner, by their process ids, once all streams are open.
+func runnerFault(want *expected, does func(r *run, soak, runner int)) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		sc.Plan.lengthen(8, 8)
+		sc.Strike.Wait, sc.want = sc.intervals(r, 1.2, 2.7), want
+		sc.disturb = func(ctx context.Context, r *run, soak int) {
+			open := func() bool { return r.service.opened() == r.Plan.Connections && len(runners(soak)) == r.Plan.Runners }
+			if !await(ctx, open) || !pause(ctx, 2*r.Plan.interval()) {
+				return
+			}
+			if pids := runners(soak); len(pids) > 0 {
+				does(r, soak, pids[0])
+			}
+		}
+	}
+}
+
+// runners are the k6 processes that this soak has started.
+func runners(soak int) (pids []int) {
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == soak { // others end meanwhile
+			if line, err := p.CmdLine(); err == nil && slices.Contains(line, "--execution-segment") {
+				pids = append(pids, p.PID)
+			}
+		}
+	}
+	return pids
 }

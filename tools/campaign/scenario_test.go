@@ -35,7 +35,7 @@ func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
 	for _, k := range append(append([]kind{}, soakKinds...), suiteKinds...) {
 		require.NotZero(t, drawn[k.group+"/"+k.name], k.group+"/"+k.name)
 	}
-	clean := drawn[groupClean+"/clean"]
+	clean := drawn["clean/clean"]
 	require.InDelta(t, 2500, clean, 200, "half of the runs are clean")
 }
 

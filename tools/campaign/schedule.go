@@ -8,22 +8,6 @@ import (
 	"time"
 )
 
-// How a service numbers its noops.
-const (
-	idsNumbers  = "numbers" // 1, 2, 3 … per device
-	idsNone     = "none"
-	idsGlobal   = "global" // one counter for all devices
-	idsHex      = "hex"
-	idsRandom   = "random"
-	idsSmall    = "small random"
-	idsConstant = "constant"
-	idsUUID     = "uuid"
-	idsTwos     = "steps of 2"
-	idsTens     = "steps of 10"
-)
-
-var foreignIDs = []string{idsGlobal, idsHex, idsRandom, idsSmall, idsConstant, idsUUID, idsTwos, idsTens}
-
 // When the first noop of a stream is due.
 const (
 	phaseConnect = "connect" // an interval after the connect
@@ -41,15 +25,11 @@ type schedule struct {
 }
 
 func drawSchedule(r *rand.Rand) schedule {
-	drift := 0.0
+	s := schedule{Seed: r.Uint64(), Factor: 1, Jitter: oneOf(r, 0, 0, 0.01, 0.03, 0.1), Phase: oneOf(r, phaseConnect, phaseWall, phaseRandom)}
 	if r.IntN(2) == 0 {
-		drift = (r.Float64() - 0.5) * 0.016
+		s.Factor += (r.Float64() - 0.5) * 0.016
 	}
-	jitter := []float64{0, 0, 0.01, 0.03, 0.1}[r.IntN(5)]
-	return schedule{
-		Seed: r.Uint64(), Factor: 1 + drift, Jitter: jitter,
-		Phase: []string{phaseConnect, phaseWall, phaseRandom}[r.IntN(3)],
-	}
+	return s
 }
 
 // chance is a number from 0 to 1 that belongs to a device and one of its noops.
@@ -62,8 +42,7 @@ func (s *schedule) chance(id string, n uint64) float64 {
 func (s *schedule) first(id string, connected time.Time) time.Time {
 	switch s.Phase {
 	case phaseWall:
-		past := time.Duration(connected.UnixNano()) % s.Every
-		return connected.Add(s.Every - past)
+		return connected.Add(s.Every - time.Duration(connected.UnixNano())%s.Every)
 	case phaseRandom:
 		return connected.Add(time.Duration((0.02 + 0.96*s.chance(id, 0)) * float64(s.Every)))
 	}

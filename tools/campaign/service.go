@@ -2,19 +2,27 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
+// How a service numbers its noops.
+const (
+	idsNumbers = "numbers" // 1, 2, 3 … per device
+	idsNone    = "none"
+)
+
 // A serviceSpec is the kind of service that is soaked.
 type serviceSpec struct {
 	Schedule schedule
-	IDs      string
+	IDs      string // numbers, none, or a name in foreignIDs
 	Ledger   bool   // it tells GET /event/ledger
 	Resume   bool   // what a client missed while it was away is replayed
 	Lines    string // how lines end
@@ -26,32 +34,31 @@ type serviceSpec struct {
 	Nginx    bool   // in front of it
 }
 
-func drawService(r *rand.Rand) serviceSpec {
-	s := serviceSpec{
+func drawService(r *rand.Rand) *serviceSpec {
+	return &serviceSpec{
 		Schedule: drawSchedule(r),
-		IDs:      idsNumbers, Lines: "\n", Framing: "chunks", Nginx: r.IntN(3) == 0,
+		IDs:      oneOf(r, idsNumbers, idsNone, oneOf(r, slices.Sorted(maps.Keys(foreignIDs))...)),
+		Ledger:   r.IntN(2) == 0,
+		Nginx:    r.IntN(3) == 0,
+		Lines:    oneOf(r, "\n", "\n", "\r\n", "\r"),
+		BOM:      r.IntN(6) == 0,
+		Comments: r.IntN(4) == 0,
+		EndsLate: r.IntN(5) == 0,
+		Framing:  oneOf(r, "chunks", "chunks", "split", "close"),
 	}
-	switch r.IntN(3) {
-	case 0:
-		s.IDs = idsNone
-	case 1:
-		s.IDs = foreignIDs[r.IntN(len(foreignIDs))]
-	}
-	s.Ledger = s.IDs == idsNumbers && r.IntN(2) == 0
-	s.Lines = []string{"\n", "\n", "\r\n", "\r"}[r.IntN(4)]
-	s.BOM, s.Comments, s.EndsLate = r.IntN(6) == 0, r.IntN(4) == 0, r.IntN(5) == 0
-	s.Framing = []string{"chunks", "chunks", "split", "close"}[r.IntN(4)]
-	return s
 }
 
 // numbered says that each loss can be named.
 func (s *serviceSpec) numbered() bool { return s.IDs == idsNumbers }
 
+// keepsLedger says that the service tells what it sent: by number, so only where there are some.
+func (s *serviceSpec) keepsLedger() bool { return s.Ledger && s.numbered() }
+
 // A service is one that is soaked, with its fault. It knows what it did: see device.
 type service struct {
 	serviceSpec
 	strike  strike
-	late    lateness
+	late    atomic.Int64 // the longest time, in ns, by which a noop left later than it was meant to: whether this program itself was starved
 	global  atomic.Uint64
 	mu      sync.Mutex
 	devices map[string]*device
@@ -63,7 +70,13 @@ type service struct {
 // startService listens on each of the listeners.
 func startService(spec serviceSpec, strike strike, listeners ...net.Listener) *service {
 	s := &service{serviceSpec: spec, strike: strike, devices: map[string]*device{}}
-	s.server = &http.Server{Handler: s}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event/connect", s.connect)
+	mux.HandleFunc("DELETE /event/forcedisconnect", s.forceDisconnect)
+	if s.keepsLedger() {
+		mux.HandleFunc("GET /event/ledger", s.ledger)
+	}
+	s.server = &http.Server{Handler: mux}
 	for _, l := range listeners {
 		go func() { _ = s.server.Serve(l) }()
 	}
@@ -75,19 +88,16 @@ func (s *service) stop() {
 	_ = s.server.Close()
 	for _, d := range s.all() {
 		d.mu.Lock()
-		d.askEnd()
+		d.requestEnd()
 		d.mu.Unlock()
 	}
 	s.open.Wait()
 }
 
-func (s *service) all() (out []*device) {
+func (s *service) all() []*device {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, d := range s.devices {
-		out = append(out, d)
-	}
-	return out
+	return slices.Collect(maps.Values(s.devices))
 }
 
 func (s *service) device(id string) *device {
@@ -99,33 +109,33 @@ func (s *service) device(id string) *device {
 	return s.devices[id]
 }
 
-func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	id := r.URL.Query().Get("id")
-	switch r.Method + " " + r.URL.Path {
-	case "GET /event/connect":
-		s.connect(w, r, id)
-	case "DELETE /event/forcedisconnect":
-		d := s.device(id)
+// opened is how many devices have had a stream.
+func (s *service) opened() (n int) {
+	for _, d := range s.all() {
 		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.end == nil {
-			http.NotFound(w, r)
-			return
-		}
-		if d.askedAt.IsZero() {
-			d.askedAt = time.Now()
-		}
-		if !s.strike.neverEnds(id) {
-			d.askEnd()
-		}
-	case "GET /event/ledger":
-		s.ledger(w, r)
-	default:
+		n += btoi(d.streams > 0)
+		d.mu.Unlock()
+	}
+	return n
+}
+
+func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
+	d := s.device(r.URL.Query().Get("id"))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.end == nil {
 		http.NotFound(w, r)
+		return
+	}
+	if d.askedAt.IsZero() {
+		d.askedAt = time.Now()
+	}
+	if !s.strike.NeverEnd || !s.strike.meant(d.id) {
+		d.requestEnd()
 	}
 }
 
-func (d *device) askEnd() {
+func (d *device) requestEnd() {
 	if d.end != nil && !d.ended {
 		d.ended = true
 		close(d.end)
@@ -133,19 +143,14 @@ func (d *device) askEnd() {
 }
 
 func (s *service) ledger(w http.ResponseWriter, r *http.Request) {
-	if !s.Ledger {
-		http.NotFound(w, r)
-		return
-	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := json.NewEncoder(w)
 	for _, d := range s.all() {
 		d.mu.Lock()
-		entry := map[string]any{"id": d.id, "first": min(d.sent(), 1), "last": d.sent(), "sent": d.sent(), "slow": false}
-		told := d.streams > 0 && strings.HasPrefix(d.id, r.URL.Query().Get("prefix"))
+		sent, opened := d.numbers, d.streams > 0 // a noop that was lost counts as sent
 		d.mu.Unlock()
-		if told {
-			_ = out.Encode(entry)
+		if opened && strings.HasPrefix(d.id, r.URL.Query().Get("prefix")) {
+			_ = out.Encode(map[string]any{"id": d.id, "first": min(sent, 1), "last": sent, "sent": sent, "slow": false})
 		}
 	}
 }
@@ -161,35 +166,27 @@ func (s *service) since() time.Duration {
 }
 
 // connect opens a stream, unless the fault has another answer.
-func (s *service) connect(w http.ResponseWriter, r *http.Request, id string) {
-	d := s.device(id)
+func (s *service) connect(w http.ResponseWriter, r *http.Request) {
+	d := s.device(r.URL.Query().Get("id"))
 	d.mu.Lock()
-	if d.end != nil {
-		d.mu.Unlock()
+	taken := d.end != nil
+	d.mu.Unlock()
+	if taken {
 		w.WriteHeader(http.StatusConflict)
 		return
 	}
-	d.mu.Unlock()
-	if s.strike.answers(w, r, id, s.since()) {
-		d.mu.Lock()
-		d.struck = true
-		d.mu.Unlock()
+	if s.strike.answers(w, r, d.id, s.since()) {
 		return
 	}
-	hijacker, ok := w.(http.Hijacker)
-	if !ok {
-		return
-	}
-	conn, _, err := hijacker.Hijack()
+	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return
 	}
 	s.open.Add(1)
 	defer s.open.Done()
-	defer conn.Close()
 	st := &stream{service: s, device: d, conn: conn, gone: make(chan struct{})}
 	var watching sync.WaitGroup
-	watching.Go(func() { st.watch() })
+	watching.Go(st.watch)
 	st.run(r.Header.Get("Last-Event-ID"))
 	_ = conn.Close()
 	watching.Wait()

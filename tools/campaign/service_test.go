@@ -125,7 +125,7 @@ func TestTheWireTellsTheTruth(t *testing.T) {
 			s, url := testService(t, serviceSpec{IDs: idsNumbers, Framing: "chunks"}, strike{})
 			l, err := listen()
 			require.NoError(t, err)
-			spec := wireSpec{Does: c.does, Noop: 3, After: testInterval / 3, Wait: testInterval}
+			spec := wireSpec{Does: c.does, Noop: 3, After: testInterval / 3}
 			w := startWire(spec, l, strings.TrimPrefix(url, "http://"), s.device)
 			t.Cleanup(w.stop)
 			_, ids, err := heard(t, "http://"+l.Addr().String(), "a", 8*testInterval)

@@ -29,8 +29,22 @@ func (s *stream) watch() {
 	}
 }
 
-// errOver ends a stream that a fault has ended.
+// errOver ends a stream that a fault has ended, or whose client has gone.
 var errOver = errors.New("the stream is over")
+
+// wait waits until a time, unless the client goes or end is closed.
+func (s *stream) wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return false, nil
+	case <-end:
+		return true, nil
+	case <-s.gone:
+		return false, errOver
+	}
+}
 
 func (s *stream) run(lastEventID string) {
 	end := s.begin()
@@ -38,25 +52,22 @@ func (s *stream) run(lastEventID string) {
 	if s.write(s.head()) != nil {
 		return
 	}
-	slot := s.where(lastEventID)
-	for {
+	for slot := s.where(lastEventID); ; slot++ {
 		due := s.Schedule.due(s.id, s.first, slot)
-		timer := time.NewTimer(time.Until(due))
-		select {
-		case <-timer.C:
-		case <-s.gone:
-			timer.Stop()
+		ended, err := s.wait(due, end)
+		switch {
+		case err != nil:
 			return
-		case <-end:
-			timer.Stop()
-			s.flushHeld()
-			s.bye(due)
+		case ended:
+			_ = s.flushHeld()
+			if s.EndsLate {
+				_, _ = s.wait(due, nil)
+			}
+			s.endBody()
+			return
+		case s.serve(slot, due) != nil:
 			return
 		}
-		if s.serve(slot, due) != nil {
-			return
-		}
-		slot++
 	}
 }
 
@@ -94,10 +105,7 @@ func (s *stream) head() string {
 	if s.Retry > 0 {
 		body += "retry: " + strconv.Itoa(s.Retry) + s.Lines + s.Lines
 	}
-	if body != "" {
-		body = s.framed(body)
-	}
-	return head + "\r\n" + body
+	return head + "\r\n" + s.framed(body)
 }
 
 // where is the slot to go on with. What came due while the client was away is replayed, or lost.
@@ -105,8 +113,7 @@ func (s *stream) where(lastEventID string) int {
 	if s.streams == 1 {
 		return 1
 	}
-	now := time.Now()
-	slot := s.Schedule.next(s.id, s.first, now)
+	slot := s.Schedule.next(s.id, s.first, time.Now())
 	s.device.mu.Lock()
 	for missed := len(s.noops) + 1; missed < slot; missed++ {
 		s.add(noop{slot: missed, due: s.Schedule.due(s.id, s.first, missed), away: true})
@@ -124,27 +131,17 @@ func (s *stream) where(lastEventID string) int {
 	return slot
 }
 
-// add enters a noop, and gives it its number. With the lock.
-func (d *device) add(n noop) int {
-	if !n.unserved {
-		d.numbers++
-		n.number = d.numbers
-	}
-	d.noops = append(d.noops, n)
-	return len(d.noops) - 1
-}
-
 // serve makes the noop of a slot, and does with it what the fault wants.
 func (s *stream) serve(slot int, due time.Time) error {
-	what := s.strike.at(s.device, &s.Schedule, slot)
+	act := s.strike.at(s.device, &s.Schedule, slot)
 	s.device.mu.Lock()
-	s.struck = s.struck || what.kind != ""
-	i := s.add(noop{slot: slot, due: due, unserved: what.kind == actSkip, corrupt: what.kind == actCorrupt, named: what.kind == actNamed})
+	i := s.add(noop{slot: slot, due: due, unserved: act == actSkip, corrupt: act == actCorrupt, named: act == actNamed})
 	s.device.mu.Unlock()
-	if what.kind == "" {
-		s.late.note(time.Since(due))
-	}
-	switch what.kind {
+	switch act {
+	case "":
+		late := int64(time.Since(due))
+		for past := s.late.Load(); late > past && !s.late.CompareAndSwap(past, late); past = s.late.Load() {
+		}
 	case actLose, actSkip:
 		return nil
 	case actQuiet:
@@ -153,20 +150,18 @@ func (s *stream) serve(slot int, due time.Time) error {
 		s.held = append(s.held, i)
 		return nil
 	case actDelay:
-		select {
-		case <-time.After(what.wait):
-		case <-s.gone:
-			return errOver
+		if _, err := s.wait(time.Now().Add(s.strike.Wait), nil); err != nil {
+			return err
 		}
 	case actClose:
-		s.last()
+		s.endBody()
 		return errOver
 	case actReset:
-		s.reset()
+		resetOnClose(s.conn)
 		return errOver
 	case actTruncate:
 		frame := s.frame(i)
-		_, _ = s.conn.Write([]byte(frame[:len(frame)/2]))
+		_ = s.write(frame[:len(frame)/2])
 		return errOver
 	case actDuplicate:
 		if err := s.put(i); err != nil {
@@ -208,26 +203,15 @@ func (s *stream) put(i int) error {
 	return s.write(frame)
 }
 
-// bye ends a stream in order.
-func (s *stream) bye(tick time.Time) {
-	if s.EndsLate {
-		select {
-		case <-time.After(time.Until(tick)):
-		case <-s.gone:
-		}
-	}
-	s.last()
-}
-
-// last is the end of a body.
-func (s *stream) last() {
+func (s *stream) endBody() {
 	if s.Framing != "close" {
 		_ = s.write("0\r\n\r\n")
 	}
 }
 
-func (s *stream) reset() {
-	if tcp, ok := s.conn.(*net.TCPConn); ok {
+// resetOnClose makes the end of a connection a TCP RST.
+func resetOnClose(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
 }
@@ -241,58 +225,49 @@ func (s *stream) write(text string) error {
 // frame is noop i of the device, on the wire.
 func (s *stream) frame(i int) string {
 	n := s.noops[i]
-	text := ""
+	text, data := "", "0"
 	if n.named {
 		text = "event: noop" + s.Lines
 	}
-	if id := s.eventID(&n); id != "" {
-		text += "id: " + id + s.Lines
+	if id, ok := foreignIDs[s.IDs]; ok {
+		text += "id: " + id(s, &n, s.Schedule.chance(s.id, n.number+1<<32)) + s.Lines
+	} else if s.numbered() {
+		text += "id: " + strconv.FormatUint(n.number, 10) + s.Lines
 	}
-	data := "0"
 	if n.corrupt {
 		data = "1"
 	}
 	return s.framed(text + "data: " + data + s.Lines + s.Lines)
 }
 
-func (s *stream) eventID(n *noop) string {
-	chance := s.Schedule.chance(s.id, n.number+1<<32)
-	switch s.IDs {
-	case idsNumbers:
-		return strconv.FormatUint(n.number, 10)
-	case idsGlobal:
-		return strconv.FormatUint(s.global.Add(1), 10)
-	case idsHex:
-		return strconv.FormatUint(n.number, 16) // 9 is followed by a
-	case idsRandom:
-		return strconv.FormatUint(uint64(chance*1e15), 10)
-	case idsSmall:
-		return strconv.Itoa(1 + int(chance*5))
-	case idsConstant:
-		return "1"
-	case idsUUID:
+// foreignIDs are ids that are no sequence of 1, 2, 3 … chance is a number from 0 to 1 that belongs to the noop.
+var foreignIDs = map[string]func(s *stream, n *noop, chance float64) string{
+	"global":       func(s *stream, _ *noop, _ float64) string { return strconv.FormatUint(s.global.Add(1), 10) }, // one counter for all devices
+	"hex":          func(_ *stream, n *noop, _ float64) string { return strconv.FormatUint(n.number, 16) },        // 9 is followed by a
+	"random":       func(_ *stream, _ *noop, chance float64) string { return fmt.Sprint(uint64(chance * 1e15)) },
+	"small random": func(_ *stream, _ *noop, chance float64) string { return fmt.Sprint(1 + int(chance*5)) },
+	"constant":     func(*stream, *noop, float64) string { return "1" },
+	"steps of 2":   func(_ *stream, n *noop, _ float64) string { return fmt.Sprint(2 * n.number) },
+	"steps of 10":  func(_ *stream, n *noop, _ float64) string { return fmt.Sprint(10 * n.number) },
+	"uuid": func(_ *stream, n *noop, chance float64) string {
 		return fmt.Sprintf("urn:uuid:%08x-%04x-4000-8000-%012x", uint32(chance*(1<<32)), n.number, n.slot)
-	case idsTwos:
-		return strconv.FormatUint(2*n.number, 10)
-	case idsTens:
-		return strconv.FormatUint(10*n.number, 10)
-	}
-	return ""
+	},
 }
 
 // framed puts text into one chunk or several, or leaves it as it is.
 func (s *stream) framed(text string) string {
-	chunk := func(t string) string { return strconv.FormatInt(int64(len(t)), 16) + "\r\n" + t + "\r\n" }
+	size := len(text)
 	switch s.Framing {
 	case "close":
 		return text
 	case "split":
-		var b strings.Builder
-		for len(text) > 3 {
-			b.WriteString(chunk(text[:3]))
-			text = text[3:]
-		}
-		return b.String() + chunk(text)
+		size = 3
 	}
-	return chunk(text)
+	var b strings.Builder
+	for len(text) > 0 {
+		n := min(size, len(text))
+		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, text[:n])
+		text = text[n:]
+	}
+	return b.String()
 }

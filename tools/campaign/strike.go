@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,11 +22,6 @@ const (
 	actNamed     = "named"
 )
 
-type action struct {
-	kind string
-	wait time.Duration
-}
-
 // Values of strike.Noop beside a number from 1 on.
 const (
 	everyNoop  = 0
@@ -40,7 +36,7 @@ type strike struct {
 	Noop    int      // from here on
 	Count   int      // so many noops; 0: all that follow
 	Wait    time.Duration
-	Hold    time.Duration // how long a stream will be held, to know its last noop
+	Hold    time.Duration // how long a stream will be open, to know its last noop
 
 	Status   int           // answer to a connect; 200: of another content type
 	Until    time.Duration // after the start; 0: for ever
@@ -48,34 +44,23 @@ type strike struct {
 	NeverEnd bool
 }
 
-func (s *strike) meant(id string) bool {
-	if len(s.Devices) == 0 {
-		return true
-	}
-	for _, d := range s.Devices {
-		if d == id {
-			return true
-		}
-	}
-	return false
-}
+func (s *strike) meant(id string) bool { return len(s.Devices) == 0 || slices.Contains(s.Devices, id) }
 
-// at is what to do with the noop of a slot of a device.
-func (s *strike) at(d *device, schedule *schedule, slot int) action {
+// at is what to do with the noop of a slot of a device, "" for nothing.
+func (s *strike) at(d *device, schedule *schedule, slot int) string {
 	if s.Action == "" || !s.meant(d.id) {
-		return action{}
+		return ""
 	}
 	from := s.Noop
 	if from < 0 {
-		from = schedule.next(d.id, d.first, d.openedAt.Add(s.Hold)) + s.Noop
-		if from < 2 {
-			return action{}
+		if from += schedule.next(d.id, d.first, d.openedAt.Add(s.Hold)); from < 2 {
+			return ""
 		}
 	}
 	if slot < from || s.Count > 0 && slot >= from+s.Count {
-		return action{}
+		return ""
 	}
-	return action{s.Action, s.Wait}
+	return s.Action
 }
 
 // answers gives another answer than a stream.
@@ -83,24 +68,18 @@ func (s *strike) answers(w http.ResponseWriter, r *http.Request, id string, sinc
 	if !s.meant(id) || s.Until > 0 && since > s.Until {
 		return false
 	}
-	if s.Headers > 0 {
-		select {
-		case <-time.After(s.Headers):
-		case <-r.Context().Done():
-			return true
-		}
+	select {
+	case <-time.After(s.Headers):
+	case <-r.Context().Done():
+		return true
 	}
-	if s.Status == 0 {
+	switch s.Status {
+	case 0:
 		return false
-	}
-	if s.Status == http.StatusOK {
+	case http.StatusOK:
 		w.Header().Set("Content-Type", "text/html")
 	}
 	w.WriteHeader(s.Status)
-	if s.Status != http.StatusNoContent {
-		_, _ = w.Write([]byte(strings.Repeat("no ", 3)))
-	}
+	_, _ = w.Write([]byte(strings.Repeat("no ", 3)))
 	return true
 }
-
-func (s *strike) neverEnds(id string) bool { return s.NeverEnd && s.meant(id) }

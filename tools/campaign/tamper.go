@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,76 +9,68 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// What happens to the files of a run before they are merged again.
-const (
-	tamperNothing = "nothing"
-	tamperMissing = "a shard removed"
-	tamperTwice   = "a shard twice"
-	tamperCut     = "a shard cut short"
-	tamperFlip    = "a bit of a shard flipped"
-	tamperStale   = "a shard of another run"
-	tamperRun     = "run.json removed"
-	tamperLedger  = "the server's ledger removed"
-)
-
-func tampered(what, reason string) func(*rand.Rand, *scenario) {
+// tampered is a run whose files are changed before they are merged again.
+func tampered(reason string, change func(shard string) error) prepare {
 	return func(_ *rand.Rand, sc *scenario) {
-		sc.Tamper = what
-		if what == tamperStale {
-			sc.Plan.Runners = 2
-			sc.Service.Nginx = false
+		sc.want = invalid(reason)
+		sc.tamper = func(dir, _ string) error {
+			shard, err := firstShard(dir)
+			if err != nil {
+				return err
+			}
+			return change(shard)
 		}
-		want := invalid(reason)
-		sc.want = &want
 	}
 }
 
-// tamper changes the files of a run in dir. stale is the folder of an earlier run of the same plan.
-func tamper(what, dir, stale string) error {
+// staleShard puts a shard of the same run, made once before, in place of one.
+func staleShard(_ *rand.Rand, sc *scenario) {
+	sc.Earlier, sc.Plan.Runners, sc.Service.Nginx, sc.want = true, 2, false, invalid("")
+	sc.tamper = func(dir, stale string) error {
+		old, err := firstShard(stale)
+		if err != nil {
+			return err
+		}
+		shard, err := firstShard(dir)
+		if err != nil {
+			return err
+		}
+		return rewritten(old, shard, func(b []byte) []byte { return b })
+	}
+}
+
+func firstShard(dir string) (string, error) {
 	shards, err := filepath.Glob(filepath.Join(dir, results.ShardsDir, "*.json.gz"))
 	if err != nil || len(shards) == 0 {
-		return errors.Join(err, fmt.Errorf("no shards in %s", dir))
+		return "", fmt.Errorf("no shards in %s", dir)
 	}
-	shard := shards[0]
-	switch what {
-	case tamperMissing:
-		return os.Remove(shard)
-	case tamperTwice:
-		b, err := os.ReadFile(shard)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(filepath.Dir(shard), "runner-9.json.gz"), b, 0o644)
-	case tamperCut, tamperFlip:
-		b, err := os.ReadFile(shard)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(shard, spoil(what, b), 0o644)
-	case tamperStale:
-		old, err := filepath.Glob(filepath.Join(stale, results.ShardsDir, "*.json.gz"))
-		if err != nil || len(old) == 0 {
-			return errors.Join(err, fmt.Errorf("no shards in %s", stale))
-		}
-		b, err := os.ReadFile(old[0])
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(shard, b, 0o644)
-	case tamperRun:
-		return os.Remove(filepath.Join(dir, results.RunFile))
-	case tamperLedger:
-		return os.Remove(filepath.Join(dir, results.LedgerFile))
-	}
-	return nil
+	return shards[0], nil
 }
 
-// spoil cuts a file short or flips a bit in it.
-func spoil(what string, b []byte) []byte {
-	if what == tamperCut {
-		return b[:len(b)*2/3]
+// without removes a file of the run.
+func without(name string) func(string) error {
+	return func(shard string) error { return os.Remove(filepath.Join(filepath.Dir(shard), "..", name)) }
+}
+
+func copied(shard string) error {
+	return rewritten(shard, filepath.Join(filepath.Dir(shard), "runner-9.json.gz"), func(b []byte) []byte { return b })
+}
+
+func changed(how func([]byte) []byte) func(string) error {
+	return func(shard string) error { return rewritten(shard, shard, how) }
+}
+
+func rewritten(from, to string, how func([]byte) []byte) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
 	}
-	b = append([]byte(nil), b...)
+	return os.WriteFile(to, how(b), 0o644)
+}
+
+func cut(b []byte) []byte { return b[:len(b)*2/3] }
+
+func flip(b []byte) []byte {
 	b[len(b)/2] ^= 4
 	return b
 }

@@ -34,13 +34,36 @@ type device struct {
 	lastOpen time.Time // and of the last
 	askedAt  time.Time // the request for its end
 	closedAt time.Time // the end of the last stream
-	struck   bool      // a fault was put in
 	cutAt    time.Time // from here on the wire swallowed everything
 	goneAt   time.Time // the wire cut the client's connection off
 	noops    []noop
 	numbers  uint64
 	end      chan struct{} // of the present stream; nil: there is none
 	ended    bool          // end is closed
+}
+
+// add records a noop, and gives it its number. With the lock.
+func (d *device) add(n noop) int {
+	if !n.unserved {
+		d.numbers++
+		n.number = d.numbers
+	}
+	d.noops = append(d.noops, n)
+	return len(d.noops) - 1
+}
+
+// cut says that nothing that is written from that time on arrives.
+func (d *device) cut(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cutAt = at
+}
+
+// gone says that the client has lost its connection.
+func (d *device) gone() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.goneAt = time.Now()
 }
 
 // swallow marks the noops of a stream that is over as lost, if the wire swallowed them.
@@ -52,9 +75,6 @@ func (d *device) swallow() {
 	}
 	d.cutAt = time.Time{}
 }
-
-// sent is what the service's ledger says: a noop that was lost counts as sent.
-func (d *device) sent() uint64 { return d.numbers }
 
 // endedAsAsked says that the last stream was there when its end was asked for. A request may come after
 // the client has given the stream up, or lost it, which a proxy need not tell the service.
@@ -74,23 +94,4 @@ func (d *device) over() time.Time {
 		return d.goneAt
 	}
 	return d.closedAt
-}
-
-// lateness is the longest time by which a noop left later than it was meant to. It shows whether this
-// program itself was starved.
-type lateness struct {
-	mu  sync.Mutex
-	max time.Duration
-}
-
-func (l *lateness) note(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.max = max(l.max, d)
-}
-
-func (l *lateness) worst() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.max
 }
