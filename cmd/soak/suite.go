@@ -73,7 +73,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			if s.plan.TestID == "" {
 				s.plan.TestID = results.NewTestID(s.Out, time.Now())
 			}
-			if err := s.plan.Check(); err != nil {
+			if err := s.plan.CheckDeclared(); err != nil {
 				return usageError{err}
 			}
 			s.plan.RunID = shard.NewProcess()
