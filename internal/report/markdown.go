@@ -14,10 +14,9 @@ import (
 var markdown string
 
 var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
-	"bytes": bytes, "escape": escaper.Replace, "facts": facts,
+	"bytes": bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark,
 	"list": func(all ...string) []string { return all },
 	"seal": func(o verdict.Outcome) string { return seal[o] },
-	"sign": func(c verdict.Criterion) string { return signs[mark(c)] },
 	"numeric": func(t verdict.Table) (out []bool) {
 		for i := range t.Columns {
 			out = append(out, t.Numeric(i))
@@ -35,9 +34,6 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.
 func Markdown(w io.Writer, v *verdict.Verdict) error { return page.Execute(w, v) }
-
-// signs are the marks of criteria as GitHub shows them.
-var signs = map[string]string{"ok": "✓", "XX": "✗", "??": "?", "!!": "!"}
 
 // seal is what a reader of a pull request sees from afar.
 var seal = map[verdict.Outcome]string{verdict.Pass: "✅", verdict.Fail: "❌", verdict.Invalid: "⚠️"}

@@ -60,7 +60,7 @@ func criteria(out *printer, all []verdict.Criterion) {
 	}
 	row("", "criterion", "limit", "actual")
 	for _, c := range all {
-		first := mark(c)
+		first := plainMarks[Mark(c)]
 		names, limits, actuals := fold(c.Name, nameWidth, true), fold(c.Limit, limitWidth, true), fold(c.Actual, textWidth-name-limitWidth-8, true)
 		for len(names)+len(limits)+len(actuals) > 0 {
 			row(first, pop(&names), pop(&limits), pop(&actuals))
@@ -69,17 +69,21 @@ func criteria(out *printer, all []verdict.Criterion) {
 	}
 }
 
-func mark(c verdict.Criterion) string {
+// Mark is how a criterion came out: ✓ met, ✗ not met, ? not met, which makes the run invalid, ! a warning.
+func Mark(c verdict.Criterion) string {
 	switch {
 	case c.Pass:
-		return "ok"
+		return "✓"
 	case c.Advisory:
-		return "!!"
+		return "!"
 	case c.Invalid:
-		return "??"
+		return "?"
 	}
-	return "XX"
+	return "✗"
 }
+
+// plainMarks are the marks for a terminal, which may know no others.
+var plainMarks = map[string]string{"✓": "ok", "✗": "XX", "?": "??", "!": "!!"}
 
 // facts say what ran and what came of it, in the order in which people ask.
 func facts(v *verdict.Verdict) [][2]string {

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -75,6 +76,21 @@ func (s *Suite) Stage(name string) (Stage, bool) {
 	return s.Stages[i], true
 }
 
+// name is that of the suite, "" of none.
+func (s *Suite) name() string {
+	if s == nil {
+		return ""
+	}
+	return s.Name
+}
+
+func (s *Suite) String() string {
+	if s == nil {
+		return "no suite"
+	}
+	return fmt.Sprintf("the suite %q", s.Name)
+}
+
 func partOf(s *Shard) part {
 	return part{s.Plan, s.Suite, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
 }
@@ -83,14 +99,10 @@ func partOf(s *Shard) part {
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index
-		if p.declared == nil {
-			m.problem("runner %d ran no suite, planned was %q", index, m.Plan.Suite)
-			continue
-		}
 		m.Suite = cmp.Or(m.Suite, p.declared)
 		switch {
-		case p.declared.Name != m.Plan.Suite:
-			m.problem("runner %d ran the suite %q, planned was %q", index, p.declared.Name, m.Plan.Suite)
+		case p.declared.name() != m.Plan.Suite:
+			m.problem("runner %d ran %s, planned was %q", index, p.declared, m.Plan.Suite)
 		case !reflect.DeepEqual(m.Suite, p.declared):
 			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
 		}

@@ -16,46 +16,41 @@ func (s *subject) account() Section {
 		t.Columns = append(t.Columns, columns("#"+n.Name)...)
 	}
 	t.Columns = append(t.Columns, columns("#server sent")...)
-	sent := func(n uint64) string {
-		if !s.v.Server.Known {
-			return "–"
-		}
-		return count(n)
-	}
-	row := func(name, host, state string, connections int, n ledger.Totals, server uint64) Row {
-		stateTone := Tone("")
+	add := func(name, host, state string, connections int, n ledger.Totals, sent uint64) {
+		row := cells(name, host, state, integer(connections))
 		if state != "" && state != "finished" {
-			stateTone = Doubt
+			row[2].Tone = Doubt
 		}
-		out := Row{{Text: name}, {Text: host}, {Text: state, Tone: stateTone}, {Text: integer(connections)}}
 		for _, total := range n.Each() {
-			tone := Tone("")
+			cell := Cell{Text: count(total.Count)}
 			if total.Fault {
-				tone = zero(total.Count)
+				cell.Tone = zero(total.Count)
 			}
-			out = append(out, Cell{Text: count(total.Count), Tone: tone})
+			row = append(row, cell)
 		}
-		return append(out, Cell{Text: sent(server)})
+		server := Cell{Text: "–"}
+		if s.v.Server.Known {
+			server.Text = count(sent)
+		}
+		t.Rows = append(t.Rows, append(row, server))
 	}
 	for _, r := range s.v.Runners {
-		t.Rows = append(t.Rows, row(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, r.Totals, r.ServerSent))
+		add(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, r.Totals, r.ServerSent)
 	}
-	t.Rows = append(t.Rows, row("all", "", "", len(s.Merged.Connections), s.v.Noops.Totals, s.v.Server.Sent))
+	add("all", "", "", len(s.Merged.Connections), s.v.Noops.Totals, s.v.Server.Sent)
 	out := Section{ID: "account", Title: "Every noop accounted for", Short: "Noops", Tables: []Table{t}}
 	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
 	if !s.v.Server.Known {
 		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from the "+s.v.Evidence.Client()+" alone.")
 	}
-	if len(s.v.Findings) > 0 {
+	if n := len(s.v.Findings); n > 0 {
 		const most = 100
 		findings := Table{Caption: "What was found", Columns: columns("when (UTC)", "kind", "what")}
-		byTime := slices.Clone(s.v.Findings)
-		slices.SortStableFunc(byTime, func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
-		for i, f := range byTime {
-			if i == most {
-				findings.Caption = fmt.Sprintf("What was found: the first %d of %d listed; connections.csv has all", most, len(s.v.Findings))
-				break
-			}
+		if n > most {
+			findings.Caption = fmt.Sprintf("What was found: the first %d of %d listed; connections.csv has all", most, n)
+		}
+		byTime := slices.SortedStableFunc(slices.Values(s.v.Findings), func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
+		for _, f := range byTime[:min(n, most)] {
 			findings.Rows = append(findings.Rows, cells(clock(f.Unix), f.Kind, f.Text))
 		}
 		out.Tables = append(out.Tables, findings)

@@ -2,6 +2,7 @@ package html
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/report"
@@ -43,35 +44,22 @@ func (s *subject) host() Table {
 		"script", s.script(),
 		"soak", s.Version, "k6", s.k6(), "backend", s.Backend, "nginx", s.Nginx,
 		"machine", m.Name, "system", m.System, "kernel", m.Kernel,
-		"CPU", coresOf(m.Cores, m.CPU), "memory", memoryOf(m.Memory),
-		"open files", limitOf(s.Limits.Files, "per process"),
-		"ephemeral ports", limitOf(uint64(max(s.Limits.Ports, 0)), "per target address"),
-		"accept queue", limitOf(uint64(max(s.Limits.Backlog, 0)), "net.core.somaxconn"),
+		"CPU", ifKnown(m.Cores, strings.TrimSpace(plural(m.Cores, "core", "cores")+" "+m.CPU)), "memory", ifKnown(m.Memory, memory(mib(m.Memory))),
+		"open files", ifKnown(s.Limits.Files, count(s.Limits.Files)+" per process"),
+		"ephemeral ports", ifKnown(s.Limits.Ports, integer(s.Limits.Ports)+" per target address"),
+		"accept queue", ifKnown(s.Limits.Backlog, integer(s.Limits.Backlog)+" net.core.somaxconn"),
 		"resources from", s.source(),
 	)
 	t.Caption = "Versions, host and limits"
 	return t
 }
 
-func coresOf(n int, model string) string {
-	if n == 0 {
+// ifKnown is text about a number, "" where that is 0.
+func ifKnown[N int | uint64](n N, text string) string {
+	if n <= 0 {
 		return ""
 	}
-	return strings.TrimSpace(plural(n, "core", "cores") + " " + model)
-}
-
-func memoryOf(bytes uint64) string {
-	if bytes == 0 {
-		return ""
-	}
-	return memory(mib(bytes))
-}
-
-func limitOf(n uint64, of string) string {
-	if n == 0 {
-		return ""
-	}
-	return count(n) + " " + of
+	return text
 }
 
 func (s *subject) script() string {
@@ -85,7 +73,7 @@ func (s *subject) script() string {
 func (s *subject) k6() string {
 	var all []string
 	for _, r := range s.v.Runners {
-		if !strings.Contains(strings.Join(all, ", "), r.K6Version) {
+		if !slices.Contains(all, r.K6Version) {
 			all = append(all, r.K6Version)
 		}
 	}

@@ -1,23 +1,19 @@
 package html
 
-import (
-	"github.com/sse-soak/sse-soak/internal/verdict"
-)
+import "github.com/sse-soak/sse-soak/internal/report"
+
+// tones are the colours of the marks of criteria.
+var tones = map[string]Tone{"✓": Good, "✗": Bad, "?": Doubt, "!": Doubt}
 
 func (s *subject) criteria() Section {
 	t := Table{Columns: columns("criterion", "limit", "actual", "what it means")}
 	for _, c := range s.v.Criteria {
-		name := Cell{Text: c.Name, Tone: Good, Mark: "✓"}
-		switch {
-		case c.Pass:
-		case c.Advisory:
-			name.Tone, name.Mark = Doubt, "!"
-		case c.Invalid:
-			name.Tone, name.Mark = Doubt, "?"
-		default:
-			name.Tone, name.Mark = Bad, "✗"
+		mark := report.Mark(c)
+		actual := Cell{Text: c.Actual, Tone: tones[mark]}
+		if c.Pass {
+			actual.Tone = ""
 		}
-		t.Rows = append(t.Rows, Row{name, {Text: c.Limit}, {Text: c.Actual, Tone: actualTone(c)}, {Text: c.Why}})
+		t.Rows = append(t.Rows, Row{{Text: c.Name, Tone: tones[mark], Mark: mark}, {Text: c.Limit}, actual, {Text: c.Why}})
 	}
 	out := Section{ID: "criteria", Title: "Criteria", Tables: []Table{t}}
 	if len(s.v.Checks) > 0 {
@@ -31,14 +27,4 @@ func (s *subject) criteria() Section {
 		out.Notes = append(out.Notes, "Warning: "+w)
 	}
 	return out
-}
-
-func actualTone(c verdict.Criterion) Tone {
-	switch {
-	case c.Pass:
-		return ""
-	case c.Advisory || c.Invalid:
-		return Doubt
-	}
-	return Bad
 }

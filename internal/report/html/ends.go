@@ -1,6 +1,7 @@
 package html
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -38,17 +39,25 @@ func (g groups) mostFirst() groups {
 	return g
 }
 
-// table lists the most frequent first.
-func (g groups) table(caption, what, took string, of int) Table {
+// addGroups adds a table, unless there are none, with the share of all that there were; took is what
+// took the time of each.
+func (s *Section) addGroups(g groups, caption, what, took string, of int) {
 	t := Table{Caption: caption, Columns: columns(what, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
 	for _, have := range g.mostFirst() {
-		t.Rows = append(t.Rows, Row{
-			{Text: have.what, Tone: have.tone}, {Text: integer(have.n)}, {Text: share(float64(have.n), float64(of))},
-			{Text: clock(have.first)}, {Text: clock(have.last)},
-			{Text: duration(millis(have.took.Quantile(.5)))}, {Text: duration(millis(have.took.Quantile(.99)))}, {Text: duration(millis(have.took.Max()))},
-		})
+		row := append(Row{{Text: have.what, Tone: have.tone}}, cells(integer(have.n), share(float64(have.n), float64(of)), clock(have.first), clock(have.last))...)
+		t.Rows = append(t.Rows, append(row, times(have.took, .5, .99, 1)...))
 	}
-	return t
+	if len(g) > 0 {
+		s.Tables = append(s.Tables, t)
+	}
+}
+
+// times are quantiles of a histogram.
+func times(h *shard.Histogram, quantiles ...float64) (row Row) {
+	for _, q := range quantiles {
+		row = append(row, Cell{Text: duration(millis(h.Quantile(q)))})
+	}
+	return row
 }
 
 // ends is how connections ended, which outages they came back from, and which faults there
@@ -59,43 +68,50 @@ func (s *subject) ends() Section {
 	for c := range s.v.Records() {
 		r := s.Merged.Runners[c.Runner]
 		at := func(i ledger.Instant) float64 { return seconds(r.At(i)) }
+		reason := cmp.Or(c.Reason, "no reason known")
 		switch c.State {
 		case ledger.Refused:
-			refused.add("refused: "+reason(c.Reason), Bad, 1, at(c.ClosedAt), c.Connect)
+			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
 		case ledger.Completed:
 			held.add("ended by the server when asked to", Good, 1, at(c.ClosedAt), c.Held)
 		default:
-			held.add(string(c.State)+": "+reason(c.Reason), Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
+			held.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
 		}
 		for _, o := range c.Outages {
 			outages.add("lost, and back", Doubt, 1, at(o.From), o.To-o.From)
 		}
 		for _, f := range c.Findings {
-			if f.Kind != ledger.KindRefused && f.Kind != ledger.KindDropped {
-				faults.add(kindName(f.Kind), faultTone(f.Kind), int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
+			if f.Kind == ledger.KindRefused || f.Kind == ledger.KindDropped {
+				continue
 			}
+			tone := Bad
+			if f.Kind == ledger.KindLate {
+				tone = Doubt
+			}
+			faults.add(cmp.Or(kinds[f.Kind], string(f.Kind)), tone, int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
 		}
 	}
-	out.Tables = append(out.Tables, s.attempts()...)
 	planned := s.v.Connections.Planned
-	if len(held) > 0 {
-		out.Tables = append(out.Tables, held.table("Streams", "how they ended", "held", planned))
-	}
-	if len(refused) > 0 {
-		out.Tables = append(out.Tables, refused.table("Connections that never opened", "cause", "tried for", planned))
-	}
-	if len(outages) > 0 {
-		out.Tables = append(out.Tables, outages.table("Outages", "", "out for", planned))
-	}
+	s.attempts(&out)
+	out.addGroups(held, "Streams", "how they ended", "held", planned)
+	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
+	out.addGroups(outages, "Outages", "", "out for", planned)
+	out.addGroups(faults, "Noops that were not as they should be", "what", "late by", int(s.v.Noops.Expected))
 	if len(faults) > 0 {
-		out.Tables = append(out.Tables, faults.table("Noops that were not as they should be", "what", "late by", int(s.v.Noops.Expected)))
 		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of noops in the ledger above are whole.")
 	}
 	return out
 }
 
+// kinds are findings in words.
+var kinds = map[ledger.Kind]string{
+	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
+	ledger.KindTail: "owed at the end", ledger.KindDuplicated: "came twice", ledger.KindReordered: "came out of order",
+	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbered anew from 1",
+}
+
 // attempts counts the attempts to connect that failed, those of connections that got in later among them.
-func (s *subject) attempts() []Table {
+func (s *subject) attempts(out *Section) {
 	var all groups
 	streams := map[string]int{}
 	for c := range s.v.Records() {
@@ -106,41 +122,14 @@ func (s *subject) attempts() []Table {
 			streams[f.Reason]++
 		}
 	}
-	if len(all) == 0 {
-		return nil
-	}
 	t := Table{Caption: "Attempts to connect that were refused", Columns: columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
 	for _, g := range all.mostFirst() {
-		t.Rows = append(t.Rows, Row{
-			{Text: g.what, Tone: g.tone}, {Text: integer(g.n)}, {Text: integer(streams[g.what])}, {Text: clock(g.first)}, {Text: clock(g.last)},
-		})
+		row := Row{{Text: g.what, Tone: g.tone}}
+		t.Rows = append(t.Rows, append(row, cells(integer(g.n), integer(streams[g.what]), clock(g.first), clock(g.last))...))
 	}
-	return []Table{t}
+	if len(all) > 0 {
+		out.Tables = append(out.Tables, t)
+	}
 }
 
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
-
-func reason(text string) string {
-	if text == "" {
-		return "no reason known"
-	}
-	return text
-}
-
-func faultTone(k ledger.Kind) Tone {
-	if k == ledger.KindLate {
-		return Doubt
-	}
-	return Bad
-}
-
-func kindName(k ledger.Kind) string {
-	if name, ok := map[ledger.Kind]string{
-		ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
-		ledger.KindTail: "owed at the end", ledger.KindDuplicated: "came twice", ledger.KindReordered: "came out of order",
-		ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbered anew from 1",
-	}[k]; ok {
-		return name
-	}
-	return string(k)
-}

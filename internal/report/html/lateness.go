@@ -36,10 +36,7 @@ func (s *subject) lateness() Section {
 			continue
 		}
 		row := cells(d.name, count(uint64(d.h.Count())))
-		for _, q := range []float64{.5, .9, .99, .999, 1} {
-			row = append(row, Cell{Text: duration(millis(d.h.Quantile(q)))})
-		}
-		t.Rows = append(t.Rows, row)
+		t.Rows = append(t.Rows, append(row, times(d.h, .5, .9, .99, .999, 1)...))
 		chart.Series = append(chart.Series, quantiles(d.name, d.h))
 	}
 	out.Tables, out.Charts = []Table{t}, []*Chart{chart}
