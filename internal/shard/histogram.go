@@ -134,31 +134,15 @@ func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	return out
 }
 
-// Packed is a histogram at rest: some hundred bytes instead of 26 KB. Counts lists index,
-// count pairs of the buckets that are not empty, in HdrHistogram's own numbering of buckets.
-type Packed struct {
-	Highest int64 `json:"highest_us"`
-	Digits  int64 `json:"digits"`
-	Max     int64 `json:"max_us"`
-	Counts  pairs `json:"counts"`
-
-	folded []byte // instead of all these; see Fold
-}
-
 // Pack returns the histogram in its stored form.
-func (h *Histogram) Pack() *Packed { return packedOf(h.h.Export().Counts, h.max) }
-
-// Unpack refuses a histogram of another range or precision: it could not be merged.
-func (p *Packed) Unpack() (*Histogram, error) {
-	p = p.unfolded()
-	if err := p.check(); err != nil {
-		return nil, err
+func (h *Histogram) Pack() *Packed {
+	p := newPacked(h.max)
+	for i, n := range h.h.Export().Counts {
+		if n != 0 {
+			p.Counts = append(p.Counts, int64(i), n)
+		}
 	}
-	snapshot := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
-	for i := 0; i < len(p.Counts); i += 2 {
-		snapshot.Counts[p.Counts[i]] = p.Counts[i+1]
-	}
-	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
+	return p
 }
 
 // MarshalJSON stores the packed form.

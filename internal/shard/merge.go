@@ -54,11 +54,11 @@ func Merge(p plan.Plan, shards []*Shard) *Merged {
 type Merger struct {
 	m       Merged
 	parts   []part // by runner
-	buckets map[int64]*bucketSum
+	buckets map[int64]*Bucket
 	metrics map[string]*Metric
 	broken  []string // series that cannot be read
 	words   words
-	room    []int64 // see packedSum
+	room    []int64 // see Packed.add
 }
 
 // A part is what a runner understood of what it had to do.
@@ -74,7 +74,7 @@ func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
-		g.buckets, g.metrics, g.words = map[int64]*bucketSum{}, map[string]*Metric{}, words{}
+		g.buckets, g.metrics, g.words = map[int64]*Bucket{}, map[string]*Metric{}, words{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
 	g.parts = append(g.parts, partOf(s))

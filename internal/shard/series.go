@@ -3,44 +3,41 @@ package shard
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 )
-
-// bucketSum is a bucket of several runners while it is being added up.
-type bucketSum struct {
-	Bucket
-	lateness packedSum
-}
 
 func (g *Merger) addSeries(s *Shard) {
 	var err error
 	for _, b := range s.Series {
-		sum := g.buckets[b.Unix]
-		if sum == nil {
-			sum = &bucketSum{Bucket: Bucket{Unix: b.Unix}}
-			g.buckets[b.Unix] = sum
+		if g.buckets[b.Unix] == nil {
+			g.buckets[b.Unix] = &Bucket{Unix: b.Unix}
 		}
-		sum.add(b)
-		if b.Lateness == nil {
-			continue
-		}
-		if one := sum.lateness.add(b.Lateness, &g.room); one != nil {
-			err = one
-		}
+		err = cmp.Or(g.buckets[b.Unix].add(b, &g.room), err)
 	}
 	if err != nil {
 		g.broken = append(g.broken, fmt.Sprintf("the series of runner %d cannot be read: %v", s.Runner.Index, err))
 	}
 }
 
-func (s *bucketSum) add(b Bucket) {
-	s.Open += b.Open
-	s.Opened += b.Opened
-	s.Closed += b.Closed
-	s.Noops += b.Noops
-	s.Late += b.Late
-	s.Faults += b.Faults
-	s.Process.add(b.Process)
+// add adds the bucket of another runner; room is that of Packed.add.
+func (b *Bucket) add(o Bucket, room *[]int64) error {
+	b.Open += o.Open
+	b.Opened += o.Opened
+	b.Closed += o.Closed
+	b.Noops += o.Noops
+	b.Late += o.Late
+	b.Faults += o.Faults
+	b.Process.add(o.Process)
+	if o.Lateness == nil {
+		return nil
+	}
+	sum := cmp.Or(b.Lateness, newPacked(0))
+	err := sum.add(o.Lateness, room)
+	if err == nil {
+		b.Lateness = sum
+	}
+	return err
 }
 
 func (p *Process) add(o Process) {
@@ -54,14 +51,10 @@ func (p *Process) add(o Process) {
 	p.GCPauseUS = max(p.GCPauseUS, o.GCPauseUS)
 }
 
-func sortedBuckets(sums map[int64]*bucketSum) []Bucket {
+func sortedBuckets(sums map[int64]*Bucket) []Bucket {
 	out := make([]Bucket, 0, len(sums))
-	for _, s := range sums {
-		if s.lateness.known {
-			s.Bucket.Lateness = s.lateness.pack()
-		}
-		out = append(out, s.Bucket)
+	for _, unix := range slices.Sorted(maps.Keys(sums)) {
+		out = append(out, *sums[unix])
 	}
-	slices.SortFunc(out, func(a, b Bucket) int { return cmp.Compare(a.Unix, b.Unix) })
 	return out
 }

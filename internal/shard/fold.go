@@ -62,7 +62,7 @@ func (p *Packed) unfolded() *Packed {
 		rest = rest[n:]
 		return int64(v) // see Fold
 	}
-	out := &Packed{Highest: highestMicros, Digits: digits, Max: next(), Counts: []int64{}}
+	out := newPacked(next())
 	for at := int64(0); len(rest) > 0; {
 		at += next()
 		for left := next(); left > 0; left-- {

@@ -18,6 +18,34 @@ var bars = sync.OnceValue(func() []hdrhistogram.Bar {
 	return hdrhistogram.Import(ones).Distribution()
 })
 
+// Packed is a histogram at rest: some hundred bytes instead of 26 KB. Counts lists index,
+// count pairs of the buckets that are not empty, in HdrHistogram's own numbering of buckets.
+type Packed struct {
+	Highest int64 `json:"highest_us"`
+	Digits  int64 `json:"digits"`
+	Max     int64 `json:"max_us"`
+	Counts  pairs `json:"counts"`
+
+	folded []byte // instead of all these; see Fold
+}
+
+func newPacked(highest int64) *Packed {
+	return &Packed{Highest: highestMicros, Digits: digits, Max: highest, Counts: pairs{}}
+}
+
+// Unpack refuses a histogram of another range or precision: it could not be merged.
+func (p *Packed) Unpack() (*Histogram, error) {
+	p = p.unfolded()
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	snapshot := hdrhistogram.New(lowestMicros, highestMicros, digits).Export()
+	for i := 0; i < len(p.Counts); i += 2 {
+		snapshot.Counts[p.Counts[i]] = p.Counts[i+1]
+	}
+	return &Histogram{h: hdrhistogram.Import(snapshot), max: p.Max}, nil
+}
+
 // check refuses what cannot be merged: another range or precision, or what no histogram holds.
 func (p *Packed) check() error {
 	if p.Highest != highestMicros || p.Digits != digits || len(p.Counts)%2 != 0 || p.Max < 0 || p.Max > highestMicros {
@@ -40,23 +68,16 @@ func (p *Packed) check() error {
 	return nil
 }
 
-// A packedSum adds up histograms at rest, and takes no more memory than one: a large run has a
-// million of them, and a shard may tell of as many buckets as it likes.
-type packedSum struct {
-	counts []int64 // index and count of the buckets that are not empty, in order
-	max    int64
-	known  bool
-}
-
-// add adds a histogram, with room that a caller keeps from one to the next.
-func (s *packedSum) add(p *Packed, room *[]int64) error {
-	p = p.unfolded()
-	if err := p.check(); err != nil {
+// add adds the counts of other, and takes no more memory than one of them: a large run has a million. The
+// caller keeps room from one to the next.
+func (p *Packed) add(other *Packed, room *[]int64) error {
+	other = other.unfolded()
+	if err := other.check(); err != nil {
 		return err
 	}
-	out, rest := (*room)[:0], s.counts
-	for i := 0; i < len(p.Counts); i += 2 {
-		index, n := p.Counts[i], p.Counts[i+1]
+	out, rest := (*room)[:0], p.Counts
+	for i := 0; i < len(other.Counts); i += 2 {
+		index, n := other.Counts[i], other.Counts[i+1]
 		for len(rest) > 0 && rest[0] < index {
 			out, rest = append(out, rest[0], rest[1]), rest[2:]
 		}
@@ -68,23 +89,8 @@ func (s *packedSum) add(p *Packed, room *[]int64) error {
 		}
 	}
 	out = append(out, rest...)
-	s.counts, s.max, s.known, *room = append(s.counts[:0], out...), max(s.max, p.Max), true, out
+	p.Counts, p.Max, *room = append(p.Counts[:0], out...), max(p.Max, other.Max), out
 	return nil
-}
-
-func (s *packedSum) pack() *Packed {
-	return &Packed{Highest: highestMicros, Digits: digits, Max: s.max, Counts: append(pairs{}, s.counts...)}
-}
-
-// packedOf leaves out the buckets that are empty.
-func packedOf(counts []int64, highest int64) *Packed {
-	p := &Packed{Highest: highestMicros, Digits: digits, Max: highest, Counts: []int64{}}
-	for i, n := range counts {
-		if n != 0 {
-			p.Counts = append(p.Counts, int64(i), n)
-		}
-	}
-	return p
 }
 
 // pairs are index and count of buckets, one after the other.

@@ -12,7 +12,7 @@ import (
 func TestHistogramsAtRestAddUpAsUnpackedOnes(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
-	var sum packedSum
+	sum := newPacked(0)
 	var room []int64
 	want := NewHistogram()
 	for range 50 {
@@ -27,7 +27,7 @@ func TestHistogramsAtRestAddUpAsUnpackedOnes(t *testing.T) {
 		require.NoError(t, err)
 		want.Merge(compact)
 	}
-	require.Equal(t, want.Pack(), sum.pack())
+	require.Equal(t, want.Pack(), sum)
 }
 
 func TestBarsAreTheBucketsInOrder(t *testing.T) {
