@@ -154,12 +154,12 @@ func (g *Merger) sort(compare func(a, b int) int) {
 		return
 	}
 	slices.SortStableFunc(order, compare)
-	runners, parts, place := slices.Clone(m.Runners), slices.Clone(g.parts), make([]int, len(order))
+	runners, parts, position := slices.Clone(m.Runners), slices.Clone(g.parts), make([]int, len(order))
 	for now, was := range order {
-		m.Runners[now], g.parts[now], place[was] = runners[was], parts[was], now
+		m.Runners[now], g.parts[now], position[was] = runners[was], parts[was], now
 	}
 	for i := range m.Connections {
-		m.Connections[i].Runner = place[m.Connections[i].Runner]
+		m.Connections[i].Runner = position[m.Connections[i].Runner]
 	}
 	slices.SortStableFunc(m.Connections, func(a, b Connection) int { return cmp.Compare(a.Runner, b.Runner) })
 }

@@ -28,7 +28,7 @@ const firstPause, longestPause = 500 * time.Millisecond, 15 * time.Second
 // A bucket is a store at an S3 server. A PUT is whole or not there by itself.
 type bucket struct {
 	blob  *blob.Bucket
-	place string        // for people: s3://BUCKET/PREFIX without parameters
+	shown string        // for people: s3://BUCKET/PREFIX without parameters
 	pause time.Duration // after the first failure
 }
 
@@ -43,7 +43,7 @@ func openBucket(ctx context.Context, u *url.URL) (Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &bucket{blob: b, place: strings.TrimSuffix("s3://"+u.Host+"/"+prefix, "/"), pause: firstPause}
+	s := &bucket{blob: b, shown: strings.TrimSuffix("s3://"+u.Host+"/"+prefix, "/"), pause: firstPause}
 	if prefix != "" {
 		s.blob = blob.PrefixedBucket(b, prefix+"/")
 	}
@@ -122,7 +122,7 @@ func (b *bucket) read(ctx context.Context, name string) (data []byte, err error)
 }
 
 // At implements Store.
-func (b *bucket) At(name string) string { return b.place + "/" + name }
+func (b *bucket) At(name string) string { return b.shown + "/" + name }
 
 // Close implements Store.
 func (b *bucket) Close() error { return b.blob.Close() }

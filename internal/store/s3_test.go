@@ -39,14 +39,14 @@ func startS3(t *testing.T) *s3Server {
 	return s
 }
 
-// place is a URL of this server; credentials come from the environment, see TestMain.
-func (s *s3Server) place(path string) string {
+// location is a URL of this server; credentials come from the environment, see TestMain.
+func (s *s3Server) location(path string) string {
 	return "s3://" + path + "?region=us-east-1&use_path_style=true&endpoint=" + s.url
 }
 
 func (s *s3Server) open(t *testing.T, path string) Store {
 	t.Helper()
-	b, err := Create(t.Context(), s.place(path))
+	b, err := Create(t.Context(), s.location(path))
 	require.NoError(t, err)
 	b.(*bucket).pause = time.Millisecond
 	t.Cleanup(func() { require.NoError(t, b.Close()) })

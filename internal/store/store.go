@@ -27,17 +27,17 @@ type Store interface {
 	Close() error
 }
 
-// Open opens a place: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the
+// Open opens a location: the path of a folder, file:///FOLDER, or s3://BUCKET/PREFIX with the
 // parameters of gocloud.dev (region, endpoint, use_path_style, profile, …). It asks nobody yet
-// whether the place is there.
-func Open(ctx context.Context, place string) (Store, error) {
-	scheme, _, isURL := strings.Cut(place, "://")
+// whether it is there.
+func Open(ctx context.Context, location string) (Store, error) {
+	scheme, _, isURL := strings.Cut(location, "://")
 	if !isURL {
-		return Folder(place), nil
+		return Folder(location), nil
 	}
-	u, err := url.Parse(place)
+	u, err := url.Parse(location)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no place for shards: %w", place, err)
+		return nil, fmt.Errorf("%q is no location for shards: %w", location, err)
 	}
 	switch scheme {
 	case "file":
@@ -45,7 +45,7 @@ func Open(ctx context.Context, place string) (Store, error) {
 	case "s3":
 		return openBucket(ctx, u)
 	}
-	return nil, fmt.Errorf("%q is no place for shards: name a folder, file:///FOLDER or s3://BUCKET/PREFIX", place)
+	return nil, fmt.Errorf("%q is no location for shards: name a folder, file:///FOLDER or s3://BUCKET/PREFIX", location)
 }
 
 func openFileURL(u *url.URL) (Store, error) {
@@ -60,8 +60,8 @@ func openFileURL(u *url.URL) (Store, error) {
 
 // Create is Open for whoever is going to write: a folder is made where there is none. A bucket
 // never is.
-func Create(ctx context.Context, place string) (Store, error) {
-	s, err := Open(ctx, place)
+func Create(ctx context.Context, location string) (Store, error) {
+	s, err := Open(ctx, location)
 	if err != nil {
 		return nil, err
 	}
@@ -73,30 +73,30 @@ func Create(ctx context.Context, place string) (Store, error) {
 	return s, nil
 }
 
-// Join is the place name inside place.
-func Join(place, name string) string {
-	if !strings.Contains(place, "://") {
-		return filepath.Join(place, name)
+// Join is the location of name inside a location.
+func Join(location, name string) string {
+	if !strings.Contains(location, "://") {
+		return filepath.Join(location, name)
 	}
-	before, query, has := strings.Cut(place, "?")
-	before = strings.TrimRight(before, "/") + "/" + name
-	if has {
-		before += "?" + query
-	}
-	return before
+	before, query := cutQuery(location)
+	return before + "/" + name + query
 }
 
-// Split cuts the last element off a place: Join of both is the place again.
-func Split(place string) (parent, name string) {
-	if !strings.Contains(place, "://") {
-		return filepath.Dir(place), filepath.Base(place)
+// Split cuts the last element off a location: Join of both is the location again.
+func Split(location string) (parent, name string) {
+	if !strings.Contains(location, "://") {
+		return filepath.Dir(location), filepath.Base(location)
 	}
-	before, query, has := strings.Cut(place, "?")
-	before = strings.TrimRight(before, "/")
+	before, query := cutQuery(location)
 	name = path.Base(before)
-	parent = strings.TrimSuffix(before, "/"+name)
-	if has {
-		parent += "?" + query
+	return strings.TrimSuffix(before, "/"+name) + query, name
+}
+
+// cutQuery cuts the parameters off a URL, with their question mark.
+func cutQuery(location string) (before, query string) {
+	end := len(location)
+	if i := strings.IndexByte(location, '?'); i >= 0 {
+		end = i
 	}
-	return parent, name
+	return strings.TrimRight(location[:end], "/"), location[end:]
 }

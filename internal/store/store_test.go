@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 func TestAFolderHoldsFiles(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	for _, place := range []string{dir, "file://" + dir, "file://localhost" + dir} {
-		s, err := Create(t.Context(), place)
+	for _, location := range []string{dir, "file://" + dir, "file://localhost" + dir} {
+		s, err := Create(t.Context(), location)
 		require.NoError(t, err)
 		require.Equal(t, Folder(dir), s)
 	}
@@ -58,31 +58,31 @@ func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
 
 func TestWhatIsNoPlace(t *testing.T) {
 	t.Parallel()
-	for place, want := range map[string]string{
+	for location, want := range map[string]string{
 		"gs://bucket/x":               "name a folder, file:///FOLDER or s3://BUCKET/PREFIX",
 		"file://folder/x":             "three slashes",
 		"file://":                     "three slashes",
 		"file:///x?create_dir=1":      "takes no parameters",
 		"s3:///x":                     "names no bucket",
 		"s3://bucket/x?regoin=here":   "regoin",
-		"s3://%zz":                    "no place for shards",
+		"s3://%zz":                    "no location for shards",
 		"s3://b?use_path_style=maybe": "maybe",
 	} {
-		_, err := Create(t.Context(), place)
-		require.ErrorContains(t, err, want, place)
+		_, err := Create(t.Context(), location)
+		require.ErrorContains(t, err, want, location)
 	}
 }
 
 func TestAPlaceInAPlace(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ place, name, joined string }{
+	for _, c := range []struct{ location, name, joined string }{
 		{"a/b", "c", "a/b/c"},
 		{".", "c", "c"},
 		{"s3://b", "t", "s3://b/t"},
 		{"s3://b/x/?region=r&endpoint=http://h:1", "t", "s3://b/x/t?region=r&endpoint=http://h:1"},
 		{"file:///x", "t", "file:///x/t"},
 	} {
-		require.Equal(t, c.joined, Join(c.place, c.name))
+		require.Equal(t, c.joined, Join(c.location, c.name))
 		parent, name := Split(c.joined)
 		require.Equal(t, c.name, name)
 		require.Equal(t, c.joined, Join(parent, name))

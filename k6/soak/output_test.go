@@ -21,7 +21,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func params(t *testing.T, place string, env map[string]string) output.Params {
+func params(t *testing.T, location string, env map[string]string) output.Params {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
@@ -30,7 +30,7 @@ func params(t *testing.T, place string, env map[string]string) output.Params {
 	segment, err := lib.NewExecutionSegmentFromString("1/2:1")
 	require.NoError(t, err)
 	return output.Params{
-		ConfigArgument: place, Environment: env, Logger: logger, ScriptPath: &url.URL{Scheme: "file", Path: script},
+		ConfigArgument: location, Environment: env, Logger: logger, ScriptPath: &url.URL{Scheme: "file", Path: script},
 		ScriptOptions: lib.Options{ExecutionSegment: segment},
 	}
 }
@@ -45,9 +45,9 @@ func newTestOutput(t *testing.T, p output.Params) *outputSoak {
 func TestNewOutputRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		place string
-		env   map[string]string
-		want  string
+		location string
+		env      map[string]string
+		want     string
 	}{
 		{"", nil, "needs a location for its shard: --out soak=FOLDER"},
 		{"x", map[string]string{"RUNNER": "0"}, `RUNNER is "0": it is the number of this runner, counted from 1`},
@@ -55,7 +55,7 @@ func TestNewOutputRefuses(t *testing.T) {
 		{"x", map[string]string{"PROGRESS_FD": "2"}, `PROGRESS_FD is "2"`},
 		{"x", map[string]string{"PROGRESS_FD": "-"}, `PROGRESS_FD is "-"`},
 	} {
-		_, err := newOutput(params(t, c.place, c.env), newRecorder())
+		_, err := newOutput(params(t, c.location, c.env), newRecorder())
 		require.ErrorContains(t, err, c.want)
 	}
 }
