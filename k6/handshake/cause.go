@@ -6,10 +6,10 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
-	"net"
-	"os"
 	"strings"
 	"syscall"
+
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // Cause is why a connection came to nothing; handshake.d.ts says what each means.
@@ -40,7 +40,6 @@ const (
 
 // dialCause names why there is no TCP connection.
 func dialCause(ctx context.Context, err error) Cause {
-	var dns *net.DNSError
 	switch {
 	case interrupted(ctx):
 		return CauseInterrupted
@@ -48,13 +47,13 @@ func dialCause(ctx context.Context, err error) Cause {
 		return CausePorts
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return CauseFiles
-	case timedOut(ctx, err):
+	case network.TimedOut(ctx, err):
 		return CauseTCPTimeout
-	case errors.As(err, &dns), strings.HasPrefix(err.Error(), "lookup "): // k6's resolver has no type for it
+	case network.NoSuchName(err):
 		return CauseDNS
-	case isReset(err):
+	case network.Reset(err):
 		return CauseTCPReset
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+	case network.Unreachable(err):
 		return CauseUnreachable
 	}
 	return CauseRefused
@@ -86,9 +85,9 @@ func tlsCause(ctx context.Context, err error, timeout, reset, otherwise Cause) C
 		return CauseClientCert
 	case strings.Contains(err.Error(), "remote error: tls:"):
 		return CauseTLSAlert
-	case timedOut(ctx, err):
+	case network.TimedOut(ctx, err):
 		return timeout
-	case isReset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	case network.Reset(err), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return reset
 	}
 	return otherwise
@@ -110,13 +109,3 @@ func isCertificateAlert(err error) bool {
 }
 
 func interrupted(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
-
-func timedOut(ctx context.Context, err error) bool {
-	var ne net.Error
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &ne) && ne.Timeout()
-}
-
-func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNABORTED)
-}

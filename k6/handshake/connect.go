@@ -15,6 +15,8 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // A Connection is one TCP connection with one full TLS handshake and its first answer, as a
@@ -41,7 +43,7 @@ type Connection struct {
 
 // connect is the function of that name: it blocks the VU until the server has answered.
 func (m *module) connect(rawURL string, params sobek.Value) *Connection {
-	state := m.state()
+	state := network.State(m.vu, importPath)
 	r, err := m.parse(rawURL, params)
 	if err != nil {
 		common.Throw(m.vu.Runtime(), err)
@@ -94,15 +96,8 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 // tlsConfig is k6's own (tlsAuth, tlsVersion, insecureSkipTLSVerify …), without resumption and
 // with the certificate of this connection where it names one.
 func (c *Connection) tlsConfig(state *lib.State) *tls.Config {
-	conf := &tls.Config{} // k6's options decide
-	if state.TLSConfig != nil {
-		conf = state.TLSConfig.Clone()
-	}
-	conf.NextProtos = []string{"http/1.1"}
+	conf := network.TLSConfig(state, c.request.url.Hostname())
 	conf.ClientSessionCache, conf.SessionTicketsDisabled = nil, true
-	if conf.ServerName == "" {
-		conf.ServerName = c.request.url.Hostname()
-	}
 	switch {
 	case c.request.bare:
 		conf.Certificates, conf.GetClientCertificate = nil, nil

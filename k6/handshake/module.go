@@ -10,9 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
-	"go.k6.io/k6/v2/lib"
 )
 
 type (
@@ -48,13 +46,3 @@ func (r *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 
 // Exports are the names that a script imports from k6/x/handshake.
 func (m *module) Exports() modules.Exports { return m.exports }
-
-// state returns the VU's state and throws in the init context, where there is none.
-func (m *module) state() *lib.State {
-	state := m.vu.State()
-	if state == nil {
-		common.Throw(m.vu.Runtime(), common.NewInitContextError(
-			"k6/x/handshake connects only inside a VU: move the call into the default function, setup() or teardown()"))
-	}
-	return state
-}

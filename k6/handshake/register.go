@@ -2,4 +2,7 @@ package handshake
 
 import "go.k6.io/k6/v2/js/modules"
 
-func init() { modules.Register("k6/x/handshake", New()) }
+// importPath is what a script imports.
+const importPath = "k6/x/handshake"
+
+func init() { modules.Register(importPath, New()) }

@@ -2,7 +2,7 @@ package sse
 
 import (
 	"context"
-	"net"
+	"fmt"
 	"sync"
 	"time"
 
@@ -14,56 +14,30 @@ import (
 // Client is what open hands to its function. Its exported methods are the API; they
 // run on the goroutine of open, as all handlers do.
 type Client struct {
-	m        *module
-	state    *lib.State
-	rt       *sobek.Runtime
-	ctx      context.Context // the iteration's; a client lives within open
-	params   *openParams
+	m      *module
+	state  *lib.State
+	params *openParams
+	ctx    context.Context // ends with the script's Close, with open, and with the iteration
+	cancel context.CancelFunc
+	tasks  chan task // from the reader and from timers
+	reader sync.WaitGroup
+
+	// On the goroutine of open only.
 	handlers map[string][]sobek.Callable
-	answer   *answer // nil before a response
+	answer   *answer  // nil before a response
+	end      *failure // how the stream ended by itself
 	begun    time.Time
 	openedAt time.Time // zero before an event stream
 	events   int
 	tags     metrics.TagsAndMeta // of the request, with the response's once there is one
-
-	messages  chan message        // from the reader
-	scheduled chan sobek.Callable // from timers
-	done      chan struct{}       // closed by shutDown
-	reader    sync.WaitGroup
-
-	mu     sync.Mutex // guards what follows
-	conn   net.Conn
-	cancel context.CancelFunc
-	closed bool
 }
-
-// message is what the reader tells: an answer, an event or the end.
-type message struct {
-	answer *answer
-	event  *Event
-	at     time.Time // of the event
-	end    *failure
-}
-
-// Event is one event as open's handlers get it.
-type Event struct {
-	ID         string  `js:"id"` // of this very event, empty where it has none
-	Name       string  `js:"name"`
-	Data       string  `js:"data"`
-	Comment    string  `js:"comment"`
-	ReceivedAt float64 `js:"receivedAt"` // ms since 1970
-}
-
-var _ link = (*Client)(nil)
 
 func newClient(m *module, state *lib.State, p *openParams) *Client {
 	p.describe(state)
+	ctx, cancel := context.WithCancel(m.vu.Context())
 	return &Client{
-		m: m, state: state, rt: m.vu.Runtime(), ctx: m.vu.Context(), params: p, tags: p.tags,
-		handlers:  make(map[string][]sobek.Callable),
-		messages:  make(chan message),
-		scheduled: make(chan sobek.Callable),
-		done:      make(chan struct{}),
+		m: m, state: state, params: p, ctx: ctx, cancel: cancel, tags: p.tags,
+		handlers: make(map[string][]sobek.Callable), tasks: make(chan task),
 	}
 }
 
@@ -75,40 +49,63 @@ func (c *Client) On(event string, handler sobek.Value) {
 }
 
 // Close ends the stream; open returns after the running handler.
-func (c *Client) Close() { c.hangUp() }
+func (c *Client) Close() { c.cancel() }
 
-// attach implements link.
-func (c *Client) attach(conn net.Conn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.conn = conn
-	return !c.closed
-}
-
-func (c *Client) isClosed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.closed
-}
-
-// hangUp stops the dial or closes the connection, from any goroutine.
-func (c *Client) hangUp() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	if c.cancel != nil {
-		c.cancel()
+// SetTimeout runs fn once after ms milliseconds, between events: the event loop, and
+// with it the global setTimeout, stands still during open.
+func (c *Client) SetTimeout(fn sobek.Callable, ms float64) error {
+	d, err := timerDelay("setTimeout", fn, ms)
+	if err == nil {
+		time.AfterFunc(d, func() { c.callLater(fn) })
 	}
-	if c.conn != nil {
-		hangUp(c.conn)
-	}
+	return err
 }
 
-// shutDown leaves no goroutine and no timer's callback behind.
-func (c *Client) shutDown() {
-	c.hangUp()
-	close(c.done)
-	c.reader.Wait()
+// SetInterval runs fn every ms milliseconds until open returns.
+func (c *Client) SetInterval(fn sobek.Callable, ms float64) error {
+	d, err := timerDelay("setInterval", fn, ms)
+	if err != nil {
+		return err
+	}
+	go func() {
+		ticker := time.NewTicker(d)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				c.callLater(fn)
+			case <-c.ctx.Done():
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+func timerDelay(name string, fn sobek.Callable, ms float64) (time.Duration, error) {
+	if fn == nil {
+		return 0, fmt.Errorf("%s requires a function", name)
+	}
+	if !(ms > 0) {
+		return 0, fmt.Errorf("%s requires a delay above 0 ms, received %v", name, ms)
+	}
+	return time.Duration(ms * float64(time.Millisecond)), nil
+}
+
+func (c *Client) callLater(fn sobek.Callable) {
+	c.post(func() error {
+		_, err := fn(sobek.Undefined())
+		return err
+	})
+}
+
+// Event is one event as open's handlers get it.
+type Event struct {
+	ID         string  `js:"id"` // of this very event, empty where it has none
+	Name       string  `js:"name"`
+	Data       string  `js:"data"`
+	Comment    string  `js:"comment"`
+	ReceivedAt float64 `js:"receivedAt"` // ms since 1970
 }
 
 // OpenError is the argument of an error handler: error() as upstream's Go errors
@@ -120,10 +117,6 @@ type OpenError struct {
 }
 
 var _ error = (*OpenError)(nil)
-
-func newOpenError(f *failure) *OpenError {
-	return &OpenError{Message: f.message(), Reason: string(f.reason), Status: f.status}
-}
 
 // Error returns the message.
 func (e *OpenError) Error() string { return e.Message }

@@ -4,78 +4,150 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// run reads until the stream has ended and calls the handlers. It returns how it
-// ended, nil after Close, and the exception of a handler.
-func (c *Client) run() (*failure, error) {
+var (
+	errEnded   = errors.New("the stream has ended") // the last task's
+	errTimeout = errors.New("the request took longer than its timeout")
+)
+
+// run reads until the stream has ended and calls the handlers. It returns the exception
+// of one. No goroutine is left behind it.
+func (c *Client) run() error {
 	c.begun = time.Now()
 	ctx, cancel := contextWithin(c.ctx, c.params.timeout)
-	c.mu.Lock()
-	c.cancel = cancel
-	c.mu.Unlock()
-	defer cancel()
-	unwatch := context.AfterFunc(ctx, c.hangUp)
-	defer unwatch()
-	c.reader.Add(1)
-	go c.read(ctx)
+	defer func() {
+		cancel()
+		c.cancel()
+		c.reader.Wait()
+	}()
+	c.reader.Go(func() { c.read(ctx) })
 	for {
 		select {
-		case msg := <-c.messages:
-			done, fail, err := c.handle(ctx, msg)
-			if done || err != nil {
-				return fail, err
-			}
-		case fn := <-c.scheduled:
-			if _, err := fn(sobek.Undefined()); err != nil {
-				return nil, err
+		case t := <-c.tasks:
+			if err := t(); err == errEnded {
+				return nil
+			} else if err != nil {
+				return err
 			}
 		case <-c.ctx.Done():
-			return nil, nil // k6 is ending the VU; no more JS
+			return nil // closed, or k6 is ending the VU: no more JS
 		}
 	}
 }
 
-// handle tells the script of one message. done says that it was the last.
-func (c *Client) handle(ctx context.Context, msg message) (done bool, fail *failure, err error) {
-	if msg.answer != nil {
-		c.answer = msg.answer
-		c.tags = describeResponse(c.params.tags, c.state, msg.answer)
+// post has open run a task; false once it runs none any more.
+func (c *Client) post(t task) bool {
+	select {
+	case c.tasks <- t:
+		return true
+	case <-c.ctx.Done():
+		return false
 	}
-	switch {
-	case msg.answer != nil && msg.end == nil:
-		c.countOpened()
-		err = c.call("open", sobek.Undefined())
-	case msg.event != nil:
-		if c.isClosed() {
-			return false, nil, nil // the end follows
-		}
-		c.countEvent(msg.at)
-		err = c.call("event", c.rt.ToValue(msg.event))
-	case msg.end != nil:
-		return c.finish(ctx, msg.end)
-	}
-	return false, nil, err
 }
 
-// finish tells how the stream ended, unless the script has closed it.
-func (c *Client) finish(ctx context.Context, end *failure) (done bool, fail *failure, err error) {
+// read makes the request and reads the stream, in a goroutine of its own, until ctx ends.
+func (c *Client) read(ctx context.Context) {
+	ended := func(a *answer, f *failure) { c.post(func() error { return c.finish(ctx, a, f) }) }
+	req, err := c.params.request(c.state)
+	if err != nil {
+		ended(nil, &failure{reason: ReasonError, err: err})
+		return
+	}
+	dialCtx, cancel := contextWithin(ctx, c.params.connectTimeout)
+	defer cancel()
+	d := dialer{m: c.m, state: c.state, attach: func(conn net.Conn) bool {
+		context.AfterFunc(ctx, func() { hangUp(conn) })
+		return ctx.Err() == nil
+	}}
+	a, fail := d.open(dialCtx, req)
+	if fail != nil {
+		ended(a, fail)
+		return
+	}
+	if !c.post(func() error { return c.opened(a) }) {
+		return
+	}
+	_ = a.conn.SetDeadline(time.Time{})
+	b := &body{wire: parked{a.conn}, left: a.left, at: a.at, framing: a.frame}
+	var idle atomic.Int64
+	idle.Store(int64(c.params.idleTimeout))
+	b.watch(&idle)
+	defer b.unwatch()
+	p := eventstream.New(b)
+	var e eventstream.Event
+	for {
+		if err := p.Next(&e); err != nil {
+			ended(nil, readFailure(err))
+			return
+		}
+		at := b.at
+		ev := &Event{Name: string(e.Name), Data: string(e.Data), Comment: string(e.Comment), ReceivedAt: epochMs(at)}
+		if e.HasID {
+			ev.ID = string(e.ID)
+		}
+		if !c.post(func() error { return c.event(ctx, at, ev) }) {
+			return
+		}
+	}
+}
+
+// answered notes the response. What follows runs on the goroutine of open.
+func (c *Client) answered(a *answer) {
+	c.answer = a
+	c.tags = describeResponse(c.params.tags, c.state, a)
+}
+
+func (c *Client) opened(a *answer) error {
+	c.answered(a)
+	c.openedAt = a.at
+	c.push(c.m.metrics.streamOpened(&c.tags, c.begun, a.at))
+	return c.call("open", sobek.Undefined())
+}
+
+// event pushes a sample for each event, as upstream does.
+func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
+	if ctx.Err() != nil {
+		return nil // the end follows
+	}
+	if c.events++; c.events == 1 {
+		c.push(sample(c.m.metrics.firstEvent, &c.tags, at, metrics.D(at.Sub(c.openedAt))))
+	}
+	c.push(sample(c.m.metrics.event, &c.tags, at, 1))
+	return c.call("event", c.m.vu.Runtime().ToValue(e))
+}
+
+// finish tells how the stream ended, unless the script has closed it. a is the answer of a
+// request that was refused by its status or type.
+func (c *Client) finish(ctx context.Context, a *answer, end *failure) error {
+	if a != nil {
+		c.answered(a)
+	}
 	late := end.reason == ReasonConnectTimeout && c.params.timeout > 0 && time.Since(c.begun) >= c.params.timeout
 	if late || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		end = &failure{
 			reason: ReasonTimeout, status: end.status,
 			err: fmt.Errorf("%w of %v (Client.Timeout exceeded)", errTimeout, c.params.timeout),
 		}
-	} else if c.isClosed() || c.ctx.Err() != nil {
-		return true, nil, nil //nolint:nilerr // the script closed it, or k6 ends the iteration
+	} else if c.ctx.Err() != nil {
+		return errEnded
 	}
-	if end.reason == ReasonServer {
-		return true, end, nil
+	c.end = end
+	if end.reason != ReasonServer {
+		e := &OpenError{Message: end.message(), Reason: string(end.reason), Status: end.status}
+		if err := c.call("error", c.m.vu.Runtime().ToValue(e)); err != nil {
+			return err
+		}
 	}
-	return true, end, c.call("error", c.rt.ToValue(newOpenError(end)))
+	return errEnded
 }
 
 // call calls the handlers of an event.
@@ -86,4 +158,28 @@ func (c *Client) call(event string, arg sobek.Value) error {
 		}
 	}
 	return nil
+}
+
+// push hands samples to k6. open runs on the event loop, where k6 itself pushes
+// without a look at the context right after: none is lost.
+func (c *Client) push(s metrics.SampleContainer) { c.state.Samples <- s }
+
+// countClosed pushes how it ended, and the http_reqs and http_req_duration that
+// upstream emits for the whole stream. Upstream's http_req_sending, which was the
+// time to connect, is sse_connecting here.
+func (c *Client) countClosed(thrown error) {
+	now := time.Now()
+	why := ReasonClient
+	switch {
+	case c.end != nil:
+		why = c.end.reason
+	case thrown != nil, c.m.vu.Context().Err() != nil:
+		why = ReasonInterrupted
+	}
+	b := c.m.metrics.builtin
+	c.push(metrics.Samples{
+		c.m.metrics.streamClosed(c.tags, now, why, !c.openedAt.IsZero()),
+		sample(b.HTTPReqs, &c.tags, now, 1),
+		sample(b.HTTPReqDuration, &c.tags, now, metrics.D(now.Sub(c.begun))),
+	})
 }

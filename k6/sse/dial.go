@@ -32,17 +32,13 @@ type answer struct {
 	left   []byte // bytes of the body that came with the head
 }
 
-// link is what a dialer reports the connection to before it uses it, so that
-// another goroutine can close it. It returns false where it is to give up.
-type link interface {
-	attach(conn net.Conn) bool
-}
-
 // dialer opens event streams with the VU's network settings.
 type dialer struct {
 	m     *module
 	state *lib.State
-	link  link
+	// attach is told of each connection before it is used, so that another goroutine can
+	// close it. It returns false where the dialer is to give up.
+	attach func(conn net.Conn) bool
 }
 
 // open dials, sends the request, follows redirects and reads the response head,
@@ -51,16 +47,16 @@ type dialer struct {
 // whose connection is closed then.
 func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
 	for hops := 0; ; hops++ {
-		a, resp, fail := d.roundTrip(ctx, req) //nolint:bodyclose // its body is read from a.conn, which the caller closes
+		a, fail := d.roundTrip(ctx, req)
 		if fail != nil {
 			return nil, fail
 		}
 		if req.jar != nil {
-			if cookies := resp.Cookies(); len(cookies) > 0 {
+			if cookies := (&http.Response{Header: a.header}).Cookies(); len(cookies) > 0 {
 				req.jar.SetCookies(req.url, cookies)
 			}
 		}
-		location := resp.Header.Get("Location")
+		location := a.header.Get("Location")
 		if isRedirect(a.status) && location != "" && hops < req.maxRedirects {
 			hangUp(a.conn)
 			next, err := req.redirect(a.status, location)
@@ -83,16 +79,16 @@ func isRedirect(status int) bool {
 }
 
 // roundTrip does one dial, handshake, request and response head.
-func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *http.Response, *failure) {
+func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure) {
 	raw, err := d.state.Dialer.DialContext(ctx, "tcp", address(req.url))
 	if err != nil {
-		return nil, nil, dialFailure(ctx, err)
+		return nil, dialFailure(ctx, err)
 	}
-	fail := func(f *failure) (*answer, *http.Response, *failure) {
+	fail := func(f *failure) (*answer, *failure) {
 		hangUp(raw)
-		return nil, nil, f
+		return nil, f
 	}
-	if !d.link.attach(raw) {
+	if !d.attach(raw) {
 		return fail(&failure{reason: ReasonClient, err: net.ErrClosed})
 	}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -110,11 +106,10 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *http.Re
 	if err := req.send(a.conn); err != nil {
 		return fail(phaseFailure(ctx, ReasonError, "send the request", err))
 	}
-	resp, err := a.readHead(req.method)
-	if err != nil {
+	if err := a.readHead(req.method); err != nil {
 		return fail(phaseFailure(ctx, ReasonError, "read the response header", err))
 	}
-	return a, resp, nil
+	return a, nil
 }
 
 // hangUp closes a connection at once: for TLS without a close_notify, which could

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"strings"
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/k6/network"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -29,11 +27,10 @@ var errConnectTimeout = errors.New("no complete response header within connectTi
 
 // dialFailure names the failure of a dial, name resolution included.
 func dialFailure(ctx context.Context, err error) *failure {
-	var dns *net.DNSError
 	switch {
-	case timedOut(ctx, err):
+	case network.TimedOut(ctx, err):
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w (dial): %w", errConnectTimeout, err)}
-	case errors.As(err, &dns), strings.HasPrefix(err.Error(), "lookup "): // k6's resolver has no type for it
+	case network.NoSuchName(err):
 		return &failure{reason: ReasonDNS, err: err}
 	default:
 		return &failure{reason: ReasonRefused, err: err}
@@ -45,7 +42,7 @@ func dialFailure(ctx context.Context, err error) *failure {
 func phaseFailure(ctx context.Context, otherwise Reason, doing string, err error) *failure {
 	f := &failure{reason: otherwise, err: fmt.Errorf("%s: %w", doing, err)}
 	switch {
-	case timedOut(ctx, err):
+	case network.TimedOut(ctx, err):
 		f.reason = ReasonConnectTimeout
 		f.err = fmt.Errorf("%w (%s): %w", errConnectTimeout, doing, err)
 	case errors.Is(err, errHeaderTooLong):
@@ -59,16 +56,8 @@ func phaseFailure(ctx context.Context, otherwise Reason, doing string, err error
 	return f
 }
 
-func timedOut(ctx context.Context, err error) bool {
-	var ne net.Error
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		errors.As(err, &ne) && ne.Timeout()
-}
-
 func isReset(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ETIMEDOUT) ||
-		errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH)
+	return network.Reset(err) || network.Unreachable(err) || errors.Is(err, syscall.ETIMEDOUT)
 }
 
 // readFailure names the error that ended a stream.

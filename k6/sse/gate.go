@@ -8,14 +8,18 @@ type dialGate chan struct{}
 
 var processDials = make(dialGate, 1000)
 
-// enter waits for a place until ctx ends.
+// enter waits for its turn until ctx ends.
 func (g dialGate) enter(ctx context.Context) bool {
 	select {
 	case g <- struct{}{}:
-		return true
 	case <-ctx.Done():
 		return false
 	}
+	if ctx.Err() != nil { // both at once
+		g.leave()
+		return false
+	}
+	return true
 }
 
 func (g dialGate) leave() { <-g }

@@ -3,6 +3,7 @@ package sse
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,8 +39,7 @@ var getRequest = &http.Request{Method: http.MethodGet}
 var headReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, headBuffer) }}
 
 // readHead reads the final response head. What was read beyond it goes to a.left.
-// The Body of the response must not be used.
-func (a *answer) readHead(method string) (*http.Response, error) {
+func (a *answer) readHead(method string) error {
 	br := headReaders.Get().(*bufio.Reader) // only these are put there
 	hr := &headReader{r: a.conn, left: maxHeaderBytes}
 	br.Reset(hr)
@@ -52,12 +52,9 @@ func (a *answer) readHead(method string) (*http.Response, error) {
 		asked = &http.Request{Method: method}
 	}
 	for range maxInterim {
-		resp, err := http.ReadResponse(br, asked)
+		resp, err := http.ReadResponse(br, asked) //nolint:bodyclose // the body is read from a.conn, which the caller closes
 		if err != nil {
-			if hr.err != nil {
-				err = hr.err
-			}
-			return nil, err
+			return cmp.Or(hr.err, err)
 		}
 		if resp.StatusCode < 200 && resp.StatusCode != http.StatusSwitchingProtocols {
 			continue
@@ -67,7 +64,7 @@ func (a *answer) readHead(method string) (*http.Response, error) {
 		a.left = bytes.Clone(left)
 		a.status, a.proto, a.header = resp.StatusCode, resp.Proto, resp.Header
 		a.frame = framingOf(resp)
-		return resp, nil
+		return nil
 	}
-	return nil, fmt.Errorf("more than %d interim (1xx) responses", maxInterim)
+	return fmt.Errorf("more than %d interim (1xx) responses", maxInterim)
 }

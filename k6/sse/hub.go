@@ -2,6 +2,8 @@ package sse
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,7 +52,7 @@ func (m *module) currentHub() *hub {
 		return m.hub
 	}
 	h := &hub{
-		m: m, vu: m.vu, ctx: m.vu.Context(), samples: m.state().Samples,
+		m: m, vu: m.vu, ctx: m.vu.Context(), samples: m.vu.State().Samples,
 		sources: make(map[*source]struct{}),
 		counts:  make(map[*metrics.TagSet][]*eventCounter),
 		wake:    m.vu.RegisterCallback(),
@@ -83,10 +85,7 @@ func (h *hub) remove(s *source) {
 func (h *hub) interrupt() {
 	h.interrupted.Store(true)
 	h.mu.Lock()
-	all := make([]*source, 0, len(h.sources))
-	for s := range h.sources {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Keys(h.sources))
 	h.mu.Unlock()
 	for _, s := range all {
 		s.stop(ReasonInterrupted)

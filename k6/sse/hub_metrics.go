@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -28,25 +29,13 @@ func (h *hub) counter(tm metrics.TagsAndMeta) *eventCounter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.counts[tm.Tags] {
-		if sameMetadata(c.tags.Metadata, tm.Metadata) {
+		if maps.Equal(c.tags.Metadata, tm.Metadata) {
 			return c
 		}
 	}
 	c := &eventCounter{hub: h, tags: tm}
 	h.counts[tm.Tags] = append(h.counts[tm.Tags], c)
 	return c
-}
-
-func sameMetadata(a, b map[string]string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return true
 }
 
 // add counts one event. The first one after a flush arms the next.

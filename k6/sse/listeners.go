@@ -1,82 +1,81 @@
 package sse
 
 import (
+	"slices"
+	"sync/atomic"
+
 	"github.com/grafana/sobek"
 )
 
-// listeners are the event handlers of one EventSource. On the event loop only.
-type listeners struct {
-	handlers map[string]*sobek.Object // onopen, onmessage, onerror, by type
-	added    map[string][]listener    // addEventListener
-}
-
+// listener is called for one type of event.
 type listener struct {
-	value *sobek.Object // a function, or an object with handleEvent
-	once  bool
+	kind    string
+	value   *sobek.Object // a function, or an object with handleEvent
+	handler bool          // set as onopen, onmessage or onerror, not added
+	once    bool
 }
 
-// setHandler sets the handler of a type; nil removes it.
-func (l *listeners) setHandler(kind string, fn *sobek.Object) {
-	if fn == nil {
-		delete(l.handlers, kind)
-		return
+// listeners are those of one EventSource in the order in which they run, handlers first. They change
+// on the event loop, each time by a new list: a reader looks at it meanwhile, and a listener may
+// remove another while an event is dispatched.
+type listeners struct{ list atomic.Pointer[[]listener] }
+
+func (l *listeners) all() []listener {
+	if list := l.list.Load(); list != nil {
+		return *list
 	}
-	if l.handlers == nil {
-		l.handlers = make(map[string]*sobek.Object, 1)
-	}
-	l.handlers[kind] = fn
+	return nil
 }
 
-// add adds a listener unless it is there already (DOM standard, section 2.7).
-func (l *listeners) add(kind string, value *sobek.Object, once bool) {
-	for _, have := range l.added[kind] {
-		if have.value == value {
-			return
-		}
-	}
-	if l.added == nil {
-		l.added = make(map[string][]listener, 1)
-	}
-	l.added[kind] = append(l.added[kind], listener{value: value, once: once})
-}
-
-// remove removes a listener; the list is never changed in place, so that a listener
-// may remove another while an event is dispatched.
-func (l *listeners) remove(kind string, value *sobek.Object) {
-	var rest []listener
-	for _, have := range l.added[kind] {
-		if have.value != value {
-			rest = append(rest, have)
-		}
-	}
-	if len(rest) == 0 {
-		delete(l.added, kind)
-		return
-	}
-	l.added[kind] = rest
-}
-
-// has says whether a listener is still there.
-func (l *listeners) has(kind string, value *sobek.Object) bool {
-	for _, have := range l.added[kind] {
-		if have.value == value {
+// want says whether there is one for a type. From any goroutine.
+func (l *listeners) want(kind []byte) bool {
+	for _, have := range l.all() {
+		if have.kind == string(kind) {
 			return true
 		}
 	}
 	return false
 }
 
-// wanted returns the types that have a handler or listener, nil for none.
-func (l *listeners) wanted() *map[string]struct{} {
-	if len(l.handlers) == 0 && len(l.added) == 0 {
-		return nil
+// handler returns the handler of a type, nil for none.
+func (l *listeners) handler(kind string) *sobek.Object {
+	for _, have := range l.all() {
+		if have.handler && have.kind == kind {
+			return have.value
+		}
 	}
-	types := make(map[string]struct{}, len(l.handlers)+len(l.added))
-	for kind := range l.handlers {
-		types[kind] = struct{}{}
+	return nil
+}
+
+// setHandler sets the handler of a type; nil removes it.
+func (l *listeners) setHandler(kind string, fn *sobek.Object) {
+	list := l.without(func(have listener) bool { return have.handler && have.kind == kind })
+	if fn != nil {
+		list = slices.Insert(list, 0, listener{kind: kind, value: fn, handler: true})
 	}
-	for kind := range l.added {
-		types[kind] = struct{}{}
+	l.list.Store(&list)
+}
+
+// add adds a listener unless it is there already (DOM standard, section 2.7).
+func (l *listeners) add(kind string, value *sobek.Object, once bool) {
+	list := l.all()
+	if slices.ContainsFunc(list, added(kind, value)) {
+		return
 	}
-	return &types
+	list = append(slices.Clip(list), listener{kind: kind, value: value, once: once})
+	l.list.Store(&list)
+}
+
+func (l *listeners) remove(kind string, value *sobek.Object) {
+	list := l.without(added(kind, value))
+	l.list.Store(&list)
+}
+
+func (l *listeners) without(drop func(listener) bool) []listener {
+	return slices.DeleteFunc(slices.Clone(l.all()), drop)
+}
+
+// added tells a listener that was added by addEventListener.
+func added(kind string, value *sobek.Object) func(listener) bool {
+	return func(have listener) bool { return !have.handler && have.kind == kind && have.value == value }
 }

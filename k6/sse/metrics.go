@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"strconv"
 	"time"
 
 	"go.k6.io/k6/v2/js/modules"
@@ -27,6 +28,21 @@ func registerMetrics(vu modules.VU) *sseMetrics {
 		closed:     r.MustNewMetric("sse_connection_closed", metrics.Counter),
 		builtin:    vu.InitEnv().BuiltinMetrics,
 	}
+}
+
+// streamOpened are the samples of a stream that has opened, after a dial that began at begun.
+func (m *sseMetrics) streamOpened(tm *metrics.TagsAndMeta, begun, at time.Time) metrics.Samples {
+	return metrics.Samples{
+		sample(m.connecting, tm, at, metrics.D(at.Sub(begun))),
+		sample(m.opened, tm, at, 1),
+	}
+}
+
+// streamClosed is the sample of an attempt or a stream that has ended.
+func (m *sseMetrics) streamClosed(tm metrics.TagsAndMeta, at time.Time, why Reason, opened bool) metrics.Sample {
+	tm.SetTag("reason", string(why))
+	tm.SetTag("opened", strconv.FormatBool(opened))
+	return sample(m.closed, &tm, at, 1)
 }
 
 // sample makes one sample of metric m.

@@ -15,9 +15,10 @@ import (
 	"crypto/tls"
 	"sync"
 
-	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 type (
@@ -61,17 +62,7 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
-// state returns the VU's state and throws in the init context, where there is none.
-func (m *module) state() *lib.State {
-	state := m.vu.State()
-	if state == nil {
-		common.Throw(m.vu.Runtime(), common.NewInitContextError(
-			"k6/x/sse connects only inside a VU: move the call into the default function, setup() or teardown()"))
-	}
-	return state
-}
-
-// tlsConfig returns the VU's TLS configuration for one server name, HTTP/1.1 only.
+// tlsConfig returns the VU's TLS configuration for one server name.
 // It is shared by all connections of the VU to that server.
 func (m *module) tlsConfig(state *lib.State, serverName string) *tls.Config {
 	m.tlsMu.Lock()
@@ -81,14 +72,7 @@ func (m *module) tlsConfig(state *lib.State, serverName string) *tls.Config {
 	}
 	conf := m.tlsConf[serverName]
 	if conf == nil {
-		conf = &tls.Config{} // k6's options decide
-		if state.TLSConfig != nil {
-			conf = state.TLSConfig.Clone()
-		}
-		conf.NextProtos = []string{"http/1.1"}
-		if conf.ServerName == "" {
-			conf.ServerName = serverName
-		}
+		conf = network.TLSConfig(state, serverName)
 		m.tlsConf[serverName] = conf
 	}
 	return conf

@@ -13,6 +13,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/k6/network"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -41,12 +42,9 @@ type source struct {
 	status    int
 	connectMs float64
 	origin    string
-	listeners listeners
 	own       []property
 
-	// wanted holds the types of events that have a listener: written on the event
-	// loop, read by the reader. nil for none.
-	wanted atomic.Pointer[map[string]struct{}]
+	listeners listeners
 	// pending counts tasks posted and not done: these may still add listeners.
 	pending   atomic.Int32
 	reconnect atomic.Int32 // a reconnectMode
@@ -70,12 +68,10 @@ type source struct {
 	first    bool // no event yet on this stream
 }
 
-var _ link = (*source)(nil)
-
 // newEventSource is the constructor, section 9.2.2. The dial begins at once; what it
 // brings is told in later turns of the event loop.
 func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
-	rt, state := m.vu.Runtime(), m.state()
+	rt, state := m.vu.Runtime(), network.State(m.vu, ImportPath)
 	if len(call.Arguments) == 0 {
 		panic(rt.NewTypeError("EventSource: a URL is required"))
 	}
@@ -96,7 +92,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, where a class extends ours
 
 	s.hub.add(s)
-	// Until this turn of the loop is over a listener may be added: see wants.
+	// Until this turn of the loop is over a listener may be added: see dispatch.
 	s.post(func() error { return nil })
 	go s.connect()
 	return s.obj
@@ -111,7 +107,7 @@ func (s *source) post(t task) {
 	})
 }
 
-// attach implements link: it makes the connection reachable for stop.
+// attach makes the connection reachable for stop, and returns false where that has come.
 func (s *source) attach(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

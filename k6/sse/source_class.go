@@ -43,11 +43,10 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 			}
 		}
 		s.listeners.add(kind, l, once)
-		s.wanted.Store(s.listeners.wanted())
 	})
 	method("removeEventListener", func(s *source, c sobek.FunctionCall) {
 		if kind, l := listenerArguments(rt, c); l != nil {
-			s.removeListener(kind, l)
+			s.listeners.remove(kind, l)
 		}
 	})
 }
@@ -63,11 +62,6 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 		panic(rt.NewTypeError("EventSource: the listener for %q must be a function", c.Argument(0).String()))
 	}
 	return c.Argument(0).String(), l
-}
-
-func (s *source) removeListener(kind string, l *sobek.Object) {
-	s.listeners.remove(kind, l)
-	s.wanted.Store(s.listeners.wanted())
 }
 
 var sourceType = reflect.TypeFor[*source]()

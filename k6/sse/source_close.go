@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -54,9 +53,7 @@ func (s *source) countClosed(now time.Time, a *answer, why Reason) {
 	if !s.opened {
 		tm = describeResponse(s.tags, s.state, a)
 	}
-	tm.SetTag("reason", string(why))
-	tm.SetTag("opened", strconv.FormatBool(s.opened))
-	s.hub.push(sample(s.hub.m.metrics.closed, &tm, now, 1))
+	s.hub.push(s.hub.m.metrics.streamClosed(tm, now, why, s.opened))
 }
 
 // retryIn decides whether another attempt follows and when; below 0 means no.

@@ -12,13 +12,9 @@ import (
 // goroutine of its own, whose stack grows with TLS and the parsing of headers, and
 // hands a stream over: to the poller, or to a fresh one.
 func (s *source) connect() {
-	if !s.enterGate() {
-		s.end()
-		return
-	}
-	ctx, cancel := s.dialContext(s.opts.connectTimeout)
-	if ctx == nil {
-		processDials.leave()
+	ctx, end := s.begin()
+	if !processDials.enter(ctx) { // to wait there is no part of the time to connect
+		end()
 		s.end()
 		return
 	}
@@ -26,7 +22,7 @@ func (s *source) connect() {
 	s.opened = false
 	s.opts.ledger.Connecting(begun)
 	a, fail := s.dial(ctx)
-	cancel() // before anybody else may dial
+	end() // before anybody else may dial
 	processDials.leave()
 	if fail != nil {
 		s.closed(a, fail)
@@ -50,11 +46,13 @@ func (s *source) connect() {
 }
 
 func (s *source) dial(ctx context.Context) (*answer, *failure) {
+	ctx, cancel := contextWithin(ctx, s.opts.connectTimeout)
+	defer cancel()
 	u, err := parseURL(s.url)
 	if err != nil { // it was parsed before
 		return nil, &failure{reason: ReasonError, err: err}
 	}
-	d := dialer{m: s.hub.m, state: s.state, link: s}
+	d := dialer{m: s.hub.m, state: s.state, attach: s.attach}
 	return d.open(ctx, &request{
 		url: u, method: http.MethodGet, header: s.opts.header, jar: s.state.CookieJar,
 		userAgent: s.state.Options.UserAgent.String, maxRedirects: s.opts.maxRedirects,
@@ -62,28 +60,16 @@ func (s *source) dial(ctx context.Context) (*answer, *failure) {
 	})
 }
 
-// enterGate waits for its turn to dial, which is no part of the time to connect. It returns
-// false where the source is stopped first.
-func (s *source) enterGate() bool {
-	ctx, cancel := s.dialContext(0)
-	if ctx == nil {
-		return false
-	}
-	defer cancel()
-	return processDials.enter(ctx)
-}
-
-// dialContext limits an attempt by timeout (0: not) and makes it reachable for stop.
-// Both are nil where the source has been stopped already.
-func (s *source) dialContext(timeout time.Duration) (context.Context, context.CancelFunc) {
+// begin takes the source over from its timer. ctx ends with the attempt, and when the source is
+// stopped, even before; end forgets it.
+func (s *source) begin() (ctx context.Context, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timer, s.raw = nil, nil
+	ctx, cancel := context.WithCancel(s.hub.ctx)
+	s.timer, s.raw, s.cancel = nil, nil, cancel
 	if s.stopped != "" {
-		return nil, nil
+		cancel()
 	}
-	ctx, cancel := contextWithin(s.hub.ctx, timeout)
-	s.cancel = cancel
 	return ctx, func() {
 		cancel()
 		s.mu.Lock()
@@ -108,22 +94,17 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 
 	s.openTags = describeResponse(s.tags, s.state, a)
 	s.counter = s.hub.counter(s.openTags)
-	took := a.at.Sub(begun)
-	m := s.hub.m.metrics
-	s.hub.push(
-		sample(m.connecting, &s.openTags, a.at, metrics.D(took)),
-		sample(m.opened, &s.openTags, a.at, 1),
-	)
+	s.hub.push(s.hub.m.metrics.streamOpened(&s.openTags, begun, a.at)...)
 	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
 	s.body.watch(&s.idleTimeout)
 	s.parser.Reset(&s.body, s.opts.maxEventSize)
 
-	status, from := a.status, origin(a.url)
+	status, from, openedAt := a.status, origin(a.url), a.at
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
 		}
-		s.ready, s.status, s.origin, s.connectMs = stateOpen, status, from, metrics.D(took)
-		return s.fire("open", a.at, nil)
+		s.ready, s.status, s.origin, s.connectMs = stateOpen, status, from, metrics.D(openedAt.Sub(begun))
+		return s.fire("open", openedAt, nil)
 	})
 }

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -13,8 +14,7 @@ import (
 // adds what the type has beside type, target and timeStamp. An exception ends the
 // iteration. On the event loop; nothing runs once the iteration is interrupted.
 func (s *source) fire(kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
-	handler, added := s.listeners.handlers[kind], s.listeners.added[kind]
-	if handler == nil && len(added) == 0 || s.hub.interrupted.Load() {
+	if !s.listeners.want([]byte(kind)) || s.hub.interrupted.Load() {
 		return nil
 	}
 	rt := s.hub.vu.Runtime()
@@ -25,17 +25,12 @@ func (s *source) fire(kind string, at time.Time, fill func(rt *sobek.Runtime, ev
 	if fill != nil {
 		fill(rt, ev)
 	}
-	if handler != nil {
-		if err := s.call(handler, ev); err != nil {
-			return err
-		}
-	}
-	for _, l := range added {
-		if !s.listeners.has(kind, l.value) {
-			continue // removed by one before it
+	for _, l := range s.listeners.all() {
+		if l.kind != kind || !slices.Contains(s.listeners.all(), l) {
+			continue // of another type, or removed by one before it
 		}
 		if l.once {
-			s.removeListener(kind, l.value)
+			s.listeners.remove(kind, l.value)
 		}
 		if err := s.call(l.value, ev); err != nil {
 			return err

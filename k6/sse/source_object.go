@@ -39,7 +39,7 @@ func (s *source) Get(name string) sobek.Value {
 	case "idleTimeout":
 		return rt.ToValue(float64(time.Duration(s.idleTimeout.Load()).Microseconds()) / 1000)
 	case "onopen", "onmessage", "onerror":
-		if fn := s.listeners.handlers[name[2:]]; fn != nil {
+		if fn := s.listeners.handler(name[2:]); fn != nil {
 			return fn
 		}
 		return sobek.Null()
@@ -65,7 +65,6 @@ func (s *source) Set(name string, value sobek.Value) bool {
 	case "onopen", "onmessage", "onerror":
 		fn, _ := value.(*sobek.Object) // Web IDL: anything but an object counts as null
 		s.listeners.setHandler(name[2:], fn)
-		s.wanted.Store(s.listeners.wanted())
 		return true
 	}
 	if i := s.find(name); i >= 0 {

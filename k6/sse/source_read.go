@@ -44,6 +44,9 @@ func (s *source) turn(buf []byte, e *eventstream.Event) {
 	}
 }
 
+// messageName is the type of events without a name.
+var messageName = []byte("message")
+
 // dispatch tells the ledger, counts, and queues a task only where JS listens.
 func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 	s.opts.ledger.Event(at, e)
@@ -52,8 +55,12 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 		s.first = false
 		s.countFirst(at)
 	}
+	name := e.Name
+	if len(name) == 0 {
+		name = messageName
+	}
 	switch {
-	case s.wants(e.Name):
+	case s.listeners.want(name):
 		s.queueMessage(s.post, at, e)
 	case s.pending.Load() > 0:
 		// A task on its way may add a listener, as a script does that sets onmessage
@@ -67,20 +74,6 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 //go:noinline // or its sample is part of dispatch's frame: 300 bytes of the 2 KB that a stack has
 func (s *source) countFirst(at time.Time) {
 	s.hub.push(sample(s.hub.m.metrics.firstEvent, &s.openTags, at, metrics.D(at.Sub(s.openedAt))))
-}
-
-// wants says whether JS listens to events of this name.
-func (s *source) wants(name []byte) bool {
-	wanted := s.wanted.Load()
-	if wanted == nil {
-		return false
-	}
-	if len(name) == 0 {
-		_, ok := (*wanted)["message"]
-		return ok
-	}
-	_, ok := (*wanted)[string(name)]
-	return ok
 }
 
 // finishStream closes the connection and names what ended it.

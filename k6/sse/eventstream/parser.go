@@ -1,9 +1,6 @@
 package eventstream
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -128,121 +125,6 @@ func (p *Parser) Next(e *Event) error {
 	}
 }
 
-// readLine takes the next whole line out of the buffer, without its end (section
-// 9.2.5: CRLF, LF or CR). Where the buffer holds none, what there is goes to p.line.
-func (p *Parser) readLine() (line []byte, ok bool, err error) {
-	if p.pos == p.end {
-		return nil, false, nil
-	}
-	if p.skipLF {
-		p.skipLF = false
-		if p.buf[p.pos] == '\n' {
-			p.pos++
-		}
-	}
-	rest := p.buf[p.pos:p.end]
-	if len(rest) == 0 {
-		return nil, false, nil
-	}
-	n := bytes.IndexByte(rest, '\n')
-	head := rest
-	if n >= 0 {
-		head = rest[:n]
-	}
-	if cr := bytes.IndexByte(head, '\r'); cr >= 0 {
-		n = cr
-		p.skipLF = true
-	}
-	whole := n >= 0
-	if !whole {
-		n = len(rest)
-	}
-	if len(p.line)+n > p.limit {
-		return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
-	}
-	line = rest[:n]
-	if !whole || len(p.line) > 0 {
-		p.line = append(p.line, line...)
-		line = p.line
-	}
-	p.pos += n
-	if !whole {
-		return nil, false, nil
-	}
-	p.pos++ // the LF or CR
-	return p.withoutBOM(line), true, nil
-}
-
-// withoutBOM strips one U+FEFF from the first line of the stream.
-func (p *Parser) withoutBOM(line []byte) []byte {
-	if !p.bomDone {
-		p.bomDone = true
-		line = bytes.TrimPrefix(line, []byte("\xEF\xBB\xBF"))
-	}
-	return line
-}
-
-// field processes one line that is not blank, section 9.2.6.
-func (p *Parser) field(line []byte) error {
-	p.begun = true
-	name, value, colon := bytes.Cut(line, []byte{':'})
-	if colon && len(value) > 0 && value[0] == ' ' {
-		value = value[1:]
-	}
-	switch string(name) {
-	case "data":
-		return p.join(&p.data, &p.hasData, value, "data")
-	case "id":
-		if bytes.IndexByte(value, 0) < 0 {
-			p.nextID = append(p.nextID[:0], value...)
-			p.hasID = true
-		}
-	case "event":
-		p.name = append(p.name[:0], value...)
-	case "retry":
-		p.setRetry(value)
-	case "":
-		if colon {
-			return p.join(&p.comment, &p.hasComment, value, "comments")
-		}
-	}
-	return nil
-}
-
-// join appends a value to a buffer of values separated by LF.
-func (p *Parser) join(to *[]byte, has *bool, value []byte, what string) error {
-	if len(*to)+len(value) > p.limit {
-		return fmt.Errorf("%w of %d bytes (%s)", ErrTooLong, p.limit, what)
-	}
-	if *has {
-		*to = append(*to, '\n')
-	}
-	*to = append(*to, value...)
-	*has = true
-	return nil
-}
-
-// setRetry takes a value of ASCII digits only, in milliseconds. One too large for
-// a time.Duration is held at the largest whole hour that fits in a century.
-func (p *Parser) setRetry(value []byte) {
-	const longest = 100 * 365 * 24 * time.Hour
-	if len(value) == 0 {
-		return
-	}
-	var ms int64
-	for _, c := range value {
-		if c < '0' || c > '9' {
-			return
-		}
-		if ms < int64(longest/time.Millisecond) {
-			ms = ms*10 + int64(c-'0')
-		}
-	}
-	p.retry = min(time.Duration(min(ms, int64(longest/time.Millisecond)))*time.Millisecond, longest)
-	p.hasRetry = true
-	p.reconnect = p.retry + 1 // 0 stands for "never set"
-}
-
 // dispatch ends a block. It fills e and reports true unless the block had no data
 // field; the id and the retry time of such a block stay in force.
 func (p *Parser) dispatch(e *Event) bool {
@@ -282,53 +164,4 @@ func (p *Parser) recycle(b []byte) []byte {
 		return nil
 	}
 	return b[:0]
-}
-
-// fill reads once. The buffer doubles while reads fill it to the brim and is
-// dropped for a small one when they no longer need it.
-func (p *Parser) fill() error {
-	p.resize()
-	p.pos, p.end = 0, 0
-	for range 100 {
-		err := p.err
-		if err == nil {
-			p.end, err = p.r.Read(p.buf)
-		}
-		p.err = nil
-		if p.end > 0 {
-			p.err = err
-			return nil
-		}
-		if errors.Is(err, io.EOF) && (p.begun || p.unfinishedLine()) {
-			return io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return io.ErrNoProgress
-}
-
-// resize fits the buffer to what the last read brought, p.end bytes.
-func (p *Parser) resize() {
-	switch {
-	case p.borrowed:
-	case p.buf == nil:
-		p.buf = make([]byte, smallBuffer)
-	case p.end == len(p.buf) && len(p.buf) < largeBuffer:
-		p.buf = make([]byte, 2*len(p.buf))
-		p.small = 0
-	case p.end >= smallBuffer:
-		p.small = 0
-	case len(p.buf) > smallBuffer:
-		if p.small++; p.small == patience {
-			p.buf = make([]byte, smallBuffer)
-			p.small = 0
-		}
-	}
-}
-
-// unfinishedLine says that a line was begun; a lone byte order mark is none.
-func (p *Parser) unfinishedLine() bool {
-	return len(p.line) > 0 && (p.bomDone || string(p.line) != "\xEF\xBB\xBF")
 }
