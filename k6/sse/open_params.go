@@ -13,21 +13,17 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
 	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/metrics"
 )
 
 // openParams are the arguments of open.
 type openParams struct {
-	url            string
-	setup          sobek.Callable
-	header         http.Header
-	method         string
-	body           string
-	jar            *cookiejar.Jar
-	timeout        time.Duration // of the whole request, as upstream
-	connectTimeout time.Duration
-	idleTimeout    time.Duration
-	tags           metrics.TagsAndMeta
+	streamOptions
+	url     string
+	setup   sobek.Callable
+	method  string
+	body    string
+	jar     *cookiejar.Jar
+	timeout time.Duration // of the whole request, as upstream
 }
 
 // parseOpen reads the arguments. Its errors are thrown.
@@ -40,8 +36,8 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 		return nil, errors.New("last argument to sse.open must be a function")
 	}
 	p := &openParams{
-		url: rawURL, setup: setup, method: http.MethodGet,
-		jar: state.CookieJar, tags: state.Tags.GetCurrentValues(),
+		streamOptions: streamOptions{tags: state.Tags.GetCurrentValues()},
+		url:           rawURL, setup: setup, method: http.MethodGet, jar: state.CookieJar,
 	}
 	if len(args) == 2 && !common.IsNullish(args[0]) {
 		obj := args[0].ToObject(rt)
@@ -57,14 +53,11 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 }
 
 // set reads one parameter. Unknown ones are ignored, as upstream does.
-func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) (err error) {
+func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
+	_, err := p.streamOptions.set(rt, name, v)
 	switch name {
-	case "headers":
-		p.header, err = parseHeaders(rt, v)
 	case "tags":
-		if err := common.ApplyCustomUserTags(rt, &p.tags, v); err != nil {
-			return fmt.Errorf("invalid sse.open() metric tags: %w", err)
-		}
+		name = "metric tags"
 	case "jar":
 		if jar, ok := v.Export().(*httpModule.CookieJar); ok {
 			p.jar = jar.Jar
@@ -76,10 +69,6 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) (err err
 		p.body = strings.TrimSpace(v.String())
 	case "timeout":
 		p.timeout, err = parseDuration(v)
-	case "connectTimeout":
-		p.connectTimeout, err = parseDuration(v)
-	case "idleTimeout":
-		p.idleTimeout, err = parseDuration(v)
 	}
 	if err != nil {
 		return fmt.Errorf("invalid sse.open() %s: %w", name, err)
@@ -93,10 +82,9 @@ func (p *openParams) request(state *lib.State) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &request{
-		url: u, method: p.method, header: p.header, body: p.body, jar: p.jar,
-		userAgent: state.Options.UserAgent.String, maxRedirects: redirectLimit(state),
-	}, nil
+	r := p.streamOptions.request(state, u)
+	r.method, r.body, r.jar = p.method, p.body, p.jar
+	return r, nil
 }
 
 // describe sets the tags known from the parameters, whatever the URL.

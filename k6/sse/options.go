@@ -4,23 +4,56 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/lib/types"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// sourceOptions are the options of an EventSource, with their defaults filled in.
-type sourceOptions struct {
+// streamOptions are those that EventSource and open share.
+type streamOptions struct {
 	header         http.Header
-	ledger         Observer
+	tags           metrics.TagsAndMeta
 	connectTimeout time.Duration // 0: none
 	idleTimeout    time.Duration // 0: none
+}
+
+// set reads one option, and returns false where it is none of these.
+func (o *streamOptions) set(rt *sobek.Runtime, name string, v sobek.Value) (known bool, err error) {
+	switch name {
+	case "headers":
+		o.header, err = parseHeaders(rt, v)
+	case "tags":
+		err = common.ApplyCustomUserTags(rt, &o.tags, v)
+	case "connectTimeout":
+		o.connectTimeout, err = parseDuration(v)
+	case "idleTimeout":
+		o.idleTimeout, err = parseDuration(v)
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// request is a GET with these options.
+func (o *streamOptions) request(state *lib.State, u *url.URL) *request {
+	return &request{
+		url: u, method: http.MethodGet, header: o.header, jar: state.CookieJar,
+		userAgent: state.Options.UserAgent.String, maxRedirects: redirectLimit(state),
+	}
+}
+
+// sourceOptions are the options of an EventSource, with their defaults filled in.
+type sourceOptions struct {
+	streamOptions
+	ledger         Observer
 	reconnectDelay time.Duration
 	reconnect      reconnectMode
 	maxRedirects   int
@@ -46,7 +79,7 @@ const (
 )
 
 // parseOptions reads the second argument of EventSource. Its errors name the option.
-func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions, tm *metrics.TagsAndMeta) error {
+func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	o.connectTimeout = defaultConnectTimeout
 	o.reconnectDelay = defaultReconnectDelay
 	o.reconnect = reconnectStandard
@@ -64,23 +97,16 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions, tm *metric
 		if sobek.IsUndefined(v) {
 			continue
 		}
-		if err := o.set(rt, name, v, tm); err != nil {
+		if err := o.set(rt, name, v); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value, tm *metrics.TagsAndMeta) (err error) {
+func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error {
+	known, err := o.streamOptions.set(rt, name, v)
 	switch name {
-	case "headers":
-		o.header, err = parseHeaders(rt, v)
-	case "tags":
-		err = common.ApplyCustomUserTags(rt, tm, v)
-	case "connectTimeout":
-		o.connectTimeout, err = parseDuration(v)
-	case "idleTimeout":
-		o.idleTimeout, err = parseDuration(v)
 	case "reconnectDelay":
 		o.reconnectDelay, err = parseDuration(v)
 	case "reconnect":
@@ -92,6 +118,9 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value, tm *m
 	case "ledger":
 		o.ledger, err = parseLedger(v)
 	default:
+		if known {
+			break
+		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
 			"reconnect, reconnectDelay, maxRedirects, maxEventSize and ledger", name)
 	}

@@ -34,7 +34,6 @@ type source struct {
 	state *lib.State
 	obj   *sobek.Object // the JS half; on the event loop only
 	url   string
-	tags  metrics.TagsAndMeta
 	opts  sourceOptions
 
 	// What JS sees. On the event loop only.
@@ -79,12 +78,12 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	if err != nil {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
-	s := &source{state: state, url: call.Argument(0).String(), tags: state.Tags.GetCurrentValues()}
-	s.opts.maxRedirects = redirectLimit(state)
-	if err := parseOptions(rt, call.Argument(1), &s.opts, &s.tags); err != nil {
+	s := &source{state: state, url: call.Argument(0).String()}
+	s.opts.tags, s.opts.maxRedirects = state.Tags.GetCurrentValues(), redirectLimit(state)
+	if err := parseOptions(rt, call.Argument(1), &s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
-	describeRequest(&s.tags, state.Options.SystemTags, u, "GET")
+	describeRequest(&s.opts.tags, state.Options.SystemTags, u, "GET")
 	s.reconnect.Store(int32(s.opts.reconnect))
 	s.idleTimeout.Store(int64(s.opts.idleTimeout))
 	s.hub = m.currentHub()

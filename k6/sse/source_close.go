@@ -51,7 +51,7 @@ func (s *source) stopReason() Reason {
 func (s *source) countClosed(now time.Time, a *answer, why Reason) {
 	tm := s.openTags
 	if !s.opened {
-		tm = describeResponse(s.tags, s.state, a)
+		tm = describeResponse(s.opts.tags, s.state, a)
 	}
 	s.hub.push(s.hub.m.metrics.streamClosed(tm, now, why, s.opened))
 }

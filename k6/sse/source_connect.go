@@ -2,7 +2,6 @@ package sse
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
@@ -53,11 +52,9 @@ func (s *source) dial(ctx context.Context) (*answer, *failure) {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
 	d := dialer{m: s.hub.m, state: s.state, attach: s.attach}
-	return d.open(ctx, &request{
-		url: u, method: http.MethodGet, header: s.opts.header, jar: s.state.CookieJar,
-		userAgent: s.state.Options.UserAgent.String, maxRedirects: s.opts.maxRedirects,
-		lastEventID: string(s.parser.LastEventID()),
-	})
+	r := s.opts.request(s.state, u)
+	r.maxRedirects, r.lastEventID = s.opts.maxRedirects, string(s.parser.LastEventID())
+	return d.open(ctx, r)
 }
 
 // begin takes the source over from its timer. ctx ends with the attempt, and when the source is
@@ -92,7 +89,7 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 	s.opts.ledger.Opened(a.at)
 	processRamp.opened()
 
-	s.openTags = describeResponse(s.tags, s.state, a)
+	s.openTags = describeResponse(s.opts.tags, s.state, a)
 	s.counter = s.hub.counter(s.openTags)
 	s.hub.push(s.hub.m.metrics.streamOpened(&s.openTags, begun, a.at)...)
 	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}

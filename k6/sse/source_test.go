@@ -285,27 +285,30 @@ func TestEventSourceCloses(t *testing.T) {
 
 func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 	t.Parallel()
-	for name, handle := range map[string]func(p *peer){
-		"open":       func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() },
-		"connecting": func(p *peer) { p.hold() },
-		"waiting":    func(p *peer) { p.say(streamHead) },
+	for name, tt := range map[string]struct {
+		handle func(p *peer)
+		ready  string // of each source
+	}{
+		"open":       {func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
+		"connecting": {func(p *peer) { p.hold() }, `s.status === 0`},
+		"waiting":    {func(p *peer) { p.say(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v, rec := newVU(t), &recorder{}
 			v.set("ledger", rec)
 			v.set("cancel", v.CancelContext)
-			v.set("status", map[string]int{"open": 200, "connecting": 0, "waiting": 200}[name])
-			v.set("url", serve(t, handle))
+			v.set("url", serve(t, tt.handle))
 			require.Equal(t, "cancelled", v.log(`
-				const s = new EventSource(url, { ledger, reconnectDelay: "1h" });
+				const s0 = new EventSource(url, { ledger, reconnectDelay: "1h" });
 				const more = [];
 				for (let i = 0; i < 20; i++) more.push(new EventSource(url, { reconnectDelay: "1h" }));
+				for (const s of [s0, ...more]) s.onmessage = () => { s.got = true; };
 				const poll = setInterval(() => {
-					if (![s, ...more].every((s) => s.status === status)) return;
+					if (![s0, ...more].every((s) => `+"`+tt.ready+`"+`)) return;
 					clearInterval(poll);
 					setTimeout(() => {
-						s.onerror = s.onmessage = s.onopen = () => log.push("JS ran");
+						s0.onerror = s0.onmessage = s0.onopen = () => log.push("JS ran");
 						log.push("cancelled");
 						cancel();
 					}, 50);
@@ -323,7 +326,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 				events, _ := v.sum(all, "sse_event")
 				require.Equal(t, 21.0, events)
 			}
-			require.Equal(t, "2", v.str("s.readyState"))
+			require.Equal(t, "2", v.str("s0.readyState"))
 		})
 	}
 }
