@@ -84,34 +84,49 @@ func (b *body) readSome(p []byte) (int, error) {
 	}
 	for {
 		n, err := b.wire.Read(p)
+		if n == 0 && err != nil {
+			n, err = b.goOn(p, err)
+		}
 		if n > 0 {
 			b.at = time.Now()
 			b.idle.heard(b.at)
 			return n, nil // an error comes again
 		}
-		if err = b.goOn(err); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
 }
+
+// lastChance is for a read that finds what waits in the socket, and nothing else.
+const lastChance = 50 * time.Millisecond
 
 // goOn judges an error of the connection: nil where it was the sweep that interrupted the
 // read of a server that is not silent. A process that did not run for a while, as after
 // SIGSTOP, finds everything silent, and has to read first what waits in the socket.
 //
 //go:noinline // rare, and its frame would be part of every parked stream's stack
-func (b *body) goOn(err error) error {
+func (b *body) goOn(p []byte, err error) (int, error) {
 	if b.idle.wire == nil || !b.idle.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
+		return 0, err
 	}
-	if b.idle.silent(time.Since(processStart)) && !b.wire.waits() {
-		return errIdle
+	silent := b.idle.silent(time.Since(processStart))
+	if err == errNotReady { // it has just been read
+		if silent {
+			return 0, errIdle
+		}
+		b.idle.resume()
+		return 0, err
+	}
+	n := 0
+	if err = nil; silent {
+		b.wire.resume(time.Now().Add(lastChance))
+		if n, err = b.wire.Read(p); errors.Is(err, os.ErrDeadlineExceeded) {
+			err = errIdle
+		}
 	}
 	b.idle.resume()
-	if err == errNotReady {
-		return err
-	}
-	return nil
+	return n, err
 }
 
 // watch has the stream end with errIdle once the server was silent for timeout, which may change

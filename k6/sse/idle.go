@@ -23,7 +23,7 @@ type idleMark struct {
 
 // resume lets the reader read on after an interruption. For the reader.
 func (m *idleMark) resume() {
-	m.wire.resume()
+	m.wire.resume(time.Time{})
 	m.asked.Store(false)
 }
 

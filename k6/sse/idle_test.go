@@ -50,7 +50,6 @@ func TestAnInterruptedReadTakesWhatWaits(t *testing.T) {
 			t.Parallel()
 			ours, theirs := pair(t)
 			bring.do(theirs)
-			require.Eventually(t, func() bool { return readable(ours) }, patience, time.Millisecond)
 			b := silentBody(ours)
 			p := make([]byte, 64)
 			n, err := b.Read(p)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"go.k6.io/k6/v2/lib/netext"
 	"golang.org/x/sys/unix"
@@ -33,8 +34,9 @@ var processPoller poller
 // so none is closed while it is read, and no number is mixed up with a later one.
 type polled struct {
 	source   *source
-	fd       int32  // -1 once closed
 	received *int64 // k6's data_received
+	fd       int32  // -1 once closed
+	started  bool   // the poller has it; guarded by the poller's mu
 	drained  bool   // the last read did not fill its buffer
 	reads    int    // in this turn
 }
@@ -101,7 +103,7 @@ func (c *polled) start() error {
 		}
 		return os.NewSyscallError("epoll_ctl", err)
 	}
-	p.conns[c.fd] = c
+	p.conns[c.fd], c.started = c, true
 	if !p.running {
 		p.running = true
 		go p.run(p.epoll, p.wake)
@@ -234,17 +236,16 @@ func (c *polled) Read(p []byte) (int, error) {
 
 func (c *polled) interrupt() { _ = c.Close() }
 
-func (c *polled) resume() {}
-
-func (c *polled) waits() bool { return false } // it has just been read
+func (c *polled) resume(time.Time) {}
 
 // Close gives the stream a turn, in which it sees that it has been stopped, or that it
-// is silent. From any goroutine: only the poller closes the descriptor.
+// is silent. From any goroutine: only the poller closes the descriptor. A stream that has
+// not been started has its first turn still to come.
 func (c *polled) Close() error {
 	p := &processPoller
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running {
+	if c.started && p.running {
 		p.nudge(c)
 	}
 	return nil

@@ -98,3 +98,28 @@ func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 	require.Equal(t, "", v.str(`wrong.join("\n")`))
 	require.Equal(t, fmt.Sprint(streams), v.str("whole"))
 }
+
+// stoppingLedger stops its VU while the stream is being handed to the poller, and gives the poller time
+// for a turn.
+type stoppingLedger struct {
+	nopObserver
+	stop func()
+}
+
+func (l *stoppingLedger) Opened(time.Time) {
+	l.stop()
+	time.Sleep(50 * time.Millisecond)
+}
+
+func TestAStreamThatIsStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
+	t.Parallel()
+	url := serve(t, func(p *peer) { p.say(streamHead); p.hold() })
+	v := newVU(t)
+	v.set("ledger", &stoppingLedger{stop: v.CancelContext})
+	v.mustRun(fmt.Sprintf(`
+		const open = new EventSource(%q, { reconnect: false }); // keeps the poller running
+		open.onopen = () => new EventSource(%q, { reconnect: false, ledger });`, url, url))
+	closed, n := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "interrupted", "opened", "true")
+	require.Equal(t, 2.0, closed)
+	require.Equal(t, 2, n)
+}

@@ -305,7 +305,7 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 				for (let i = 0; i < 20; i++) more.push(new EventSource(url, { reconnectDelay: "1h" }));
 				for (const s of [s0, ...more]) s.onmessage = () => { s.got = true; };
 				const poll = setInterval(() => {
-					if (![s0, ...more].every((s) => `+"`+tt.ready+`"+`)) return;
+					if (![s0, ...more].every((s) => `+tt.ready+`)) return;
 					clearInterval(poll);
 					setTimeout(() => {
 						s0.onerror = s0.onmessage = s0.onopen = () => log.push("JS ran");

@@ -14,11 +14,8 @@ type wire interface {
 	Read(p []byte) (int, error)
 	// interrupt has the stream look whether it is silent. From any goroutine.
 	interrupt()
-	// resume ends an interruption that turned out to be none. For the reader.
-	resume()
-	// waits says whether a Read would return bytes, an end or an error at once. For
-	// the reader.
-	waits() bool
+	// resume ends an interruption: reads go on, until a time unless it is zero. For the reader.
+	resume(until time.Time)
 	// hangUp closes the connection. For the reader.
 	hangUp()
 }
@@ -34,8 +31,6 @@ var _ wire = parked{}
 // interrupt makes the read return os.ErrDeadlineExceeded.
 func (c parked) interrupt() { _ = c.SetReadDeadline(processStart) } // an error comes at the read
 
-func (c parked) resume() { _ = c.SetReadDeadline(time.Time{}) } // an error comes again at the read
-
-func (c parked) waits() bool { return readable(c.Conn) }
+func (c parked) resume(until time.Time) { _ = c.SetReadDeadline(until) } // an error comes again at the read
 
 func (c parked) hangUp() { hangUp(c.Conn) }
