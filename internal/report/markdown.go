@@ -29,7 +29,7 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 		}
 		return v.Tables
 	},
-	"thousands": thousands[uint64], "times": thousands[int64],
+	"thousands": Thousands[uint64], "times": Thousands[int64],
 }).Parse(markdown))
 
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.

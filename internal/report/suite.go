@@ -18,7 +18,7 @@ func declaredFacts(v *verdict.Verdict) [][2]string {
 		rows = append(rows, [2]string{f.Name, f.Value})
 	}
 	if v.StartedUnix > 0 {
-		rows = append(rows, [2]string{"from", moment(v.StartedUnix) + " to " + moment(v.EndedUnix)})
+		rows = append(rows, [2]string{"from", Moment(v.StartedUnix) + " to " + Moment(v.EndedUnix)})
 	}
 	return rows
 }

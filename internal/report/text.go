@@ -102,9 +102,9 @@ func facts(v *verdict.Verdict) [][2]string {
 		{"plan", fmt.Sprintf("%s, %s, a noop every %v s, %s",
 			Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, Count(p.Runners, "runner"))},
 		{"target", p.BackendURL},
-		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", thousands(c.Opened), thousands(c.Completed), c.Refused, c.Dropped)},
+		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", Thousands(c.Opened), Thousands(c.Completed), c.Refused, c.Dropped)},
 		{"open", openTime(v.Held)},
-		{"noops", fmt.Sprintf("%s of %s received, %s,", thousands(n.Received), thousands(n.Expected), strings.Join(faults[:2], ", "))},
+		{"noops", fmt.Sprintf("%s of %s received, %s,", Thousands(n.Received), Thousands(n.Expected), strings.Join(faults[:2], ", "))},
 		{"", strings.Join(faults[2:], ", ")},
 		{"lateness", quantiles(v.LatenessMS)},
 	}
@@ -127,7 +127,7 @@ func facts(v *verdict.Verdict) [][2]string {
 		if v.Server.Confirms {
 			agrees += ", but only where faults were found"
 		}
-		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", thousands(v.Server.Sent), agrees)})
+		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", Thousands(v.Server.Sent), agrees)})
 	} else {
 		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by the " + v.Evidence.Client()})
 	}
@@ -143,10 +143,10 @@ func facts(v *verdict.Verdict) [][2]string {
 		rows = append(rows, [2]string{"reconnects", fmt.Sprintf("%d; out for %s", c.Reconnected, quantiles(v.Reconnect.Quantiles))})
 	}
 	if o := v.LongestOutage; o != nil && p.Reconnect {
-		rows = append(rows, [2]string{"longest out", fmt.Sprintf("%s, %s from %s on", ms(1000*o.Seconds), o.ID, moment(o.Unix))})
+		rows = append(rows, [2]string{"longest out", fmt.Sprintf("%s, %s from %s on", ms(1000*o.Seconds), o.ID, Moment(o.Unix))})
 	}
 	if v.StartedUnix > 0 {
-		rows = append(rows, [2]string{"from", moment(v.StartedUnix) + " to " + moment(v.EndedUnix)})
+		rows = append(rows, [2]string{"from", Moment(v.StartedUnix) + " to " + Moment(v.EndedUnix)})
 	}
 	return rows
 }
@@ -156,7 +156,7 @@ func openTime(h *verdict.Held) string {
 	if h == nil {
 		return "not known"
 	}
-	return fmt.Sprintf("%s of the planned time, %s of %s stream-seconds", h.Percent(), thousands(uint64(h.Held)), thousands(uint64(h.Planned)))
+	return fmt.Sprintf("%s of the planned time, %s of %s stream-seconds", h.Percent(), Thousands(uint64(h.Held)), Thousands(uint64(h.Planned)))
 }
 
 // attempts lists refused attempts by reason.
@@ -184,7 +184,11 @@ func ms(v float64) string {
 
 func seconds(s int) string { return (time.Duration(s) * time.Second).String() }
 
-func moment(unix float64) string {
+// Moment is a time in UTC, "" where it is not known.
+func Moment(unix float64) string {
+	if unix <= 0 {
+		return ""
+	}
 	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
@@ -198,19 +202,26 @@ func bytes(n uint64) string {
 
 // Count is a number of things, whose plural is regular.
 func Count(n int, thing string) string {
-	if n != 1 {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(thing, "s"):
+		thing += "es"
+	default:
 		thing += "s"
 	}
-	return thousands(n) + " " + thing
+	return Thousands(n) + " " + thing
 }
 
-// thousands is a whole number, in groups of three digits.
-func thousands[N int | int64 | uint64](n N) string {
-	s := fmt.Sprint(n)
+// Thousands is a whole number with a comma between each three digits.
+func Thousands[N int | int64 | uint64](n N) string {
+	s, sign := fmt.Sprint(n), ""
+	if n < 0 {
+		s, sign = s[1:], "−"
+	}
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
 	}
-	return s
+	return sign + s
 }
 
 // fold breaks s between words into lines of at most so many characters; a word that is longer

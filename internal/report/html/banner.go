@@ -3,6 +3,7 @@ package html
 import (
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -49,14 +50,14 @@ func (s *subject) countTiles() []Tile {
 		open = ", open for " + v.Held.Percent() + " of the time"
 	}
 	tiles := []Tile{
-		{Name: "connections held", Value: integer(c.Completed), Note: "of " + integer(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
-		{Name: "noops received", Value: count(n.Received), Note: "of " + count(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
-		{Name: "noops missed", Value: count(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
+		{Name: "connections held", Value: report.Thousands(c.Completed), Note: "of " + report.Thousands(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
+		{Name: "noops received", Value: report.Thousands(n.Received), Note: "of " + report.Thousands(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
+		{Name: "noops missed", Value: report.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
 		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},
 	}
 	server := Tile{Name: "the server's count", Value: "unknown", Note: "it shows no ledger"}
 	if v.Server.Known {
-		server = Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + count(v.Server.Sent), Tone: Good}
+		server = Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + report.Thousands(v.Server.Sent), Tone: Good}
 		if !v.Server.Agrees {
 			server.Value, server.Tone = "differs", Bad
 		}

@@ -19,7 +19,7 @@ func (s *subject) criteria() Section {
 	if len(s.v.Checks) > 0 {
 		checks := Table{Caption: "Checks of the script", Columns: columns("check", "#passes", "#fails")}
 		for _, c := range s.v.Checks {
-			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: count(uint64(c.Passes))}, {Text: count(uint64(c.Fails)), Tone: zero(uint64(c.Fails))}})
+			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: report.Thousands(c.Passes)}, {Text: report.Thousands(c.Fails), Tone: zero(uint64(c.Fails))}})
 		}
 		out.Tables = append(out.Tables, checks)
 	}

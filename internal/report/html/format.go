@@ -3,26 +3,10 @@ package html
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"time"
 )
 
 // Numbers of a page, as a person reads them.
-
-func count(n uint64) string {
-	s := strconv.FormatUint(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func integer(n int) string {
-	if n < 0 {
-		return "−" + count(uint64(-n))
-	}
-	return count(uint64(n))
-}
 
 func duration(ms float64) string {
 	switch {
@@ -96,20 +80,6 @@ func clock(unix float64) string {
 	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("15:04:05")
 }
 
-func date(unix float64) string {
-	if unix <= 0 {
-		return ""
-	}
-	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("2006-01-02 15:04:05 UTC")
-}
-
 func hms(seconds float64) string {
 	return (time.Duration(seconds * float64(time.Second))).Round(time.Second).String()
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return integer(n) + " " + many
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/aclements/go-moremath/stats"
+
+	"github.com/sse-soak/sse-soak/internal/report"
 )
 
 // headroom is what this load says about the next one.
@@ -76,5 +78,5 @@ func about(v float64) string {
 	for v/float64(unit) >= 100 {
 		unit *= 10
 	}
-	return "≈ " + integer(int(v/float64(unit)+.5)*unit)
+	return "≈ " + report.Thousands(int(v/float64(unit)+.5)*unit)
 }

@@ -34,8 +34,8 @@ func (s *subject) metricTiles() (out []Tile) {
 
 func (s *subject) suiteCard() Section {
 	suite := s.v.Suite
-	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", plural(len(s.v.Runners), "k6 process", "k6 processes"),
-		"target", suite.BackendURL, "started", date(s.v.StartedUnix), "ended", date(s.v.EndedUnix), "command", report.Shell(s.Command...))
+	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", report.Count(len(s.v.Runners), "k6 process"),
+		"target", suite.BackendURL, "started", report.Moment(s.v.StartedUnix), "ended", report.Moment(s.v.EndedUnix), "command", report.Shell(s.Command...))
 	run.Caption = "The run"
 	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
 	if len(suite.Parameters) > 0 {
