@@ -1,5 +1,9 @@
 // @ts-check
-// Code generated from internal/plan/table.go by `go generate ./internal/plan`. DO NOT EDIT.
+// What scripts and Go share about a plan. SETTINGS is what a script states (`Plan` of k6/x/soak): of each
+// property the variable, its type in Go, what it is where the variable is not set (with k6 alone, as `soak run`
+// sets them all), and the bounds of any other value. It comes from internal/plan/table.go.
+
+// Generated: `go generate ./internal/plan`
 
 /** How many seconds before the end of the run each connection asks the server to end its stream. */
 export const DISCONNECT_LEAD = 5;
@@ -16,10 +20,6 @@ export const TEARDOWN_SECONDS = 45;
 /** So many DELETEs a runner has answered in a second, at least, when it ends its streams. */
 export const ENDS_PER_SECOND = 50;
 
-/**
- * What a script states of the plan (`Plan` of k6/x/soak): the variable of each property, its type in Go, what it is where the
- * variable is not set (with k6 alone, as `soak run` sets them all), and the bounds of any other value.
- */
 export const SETTINGS = Object.freeze({
   connections: {"name":"CONNECTIONS","type":"int","otherwise":0,"min":1,"max":10000000,"must":"a soak needs at least 1 connection, and at most 10000000"},
   seconds: {"name":"SECONDS","type":"int","otherwise":3600,"min":6,"max":31622400,"must":"it must be over 5, because streams are ended 5 s before the end, and at most a year"},
@@ -33,3 +33,4 @@ export const SETTINGS = Object.freeze({
   reconnect: {"name":"RECONNECT","type":"bool","otherwise":false},
   endTimeout: {"name":"END_TIMEOUT","type":"float64","otherwise":0,"max":31622400,"must":"it must be a number of seconds over 0, or 0 for the default, and at most a year"},
 });
+// End of what is generated.

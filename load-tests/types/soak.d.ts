@@ -45,7 +45,7 @@ declare module 'k6/x/soak' {
    * environment: MAX_LATE, MAX_HIDDEN, MAX_OUTAGE.
    */
   export interface Plan {
-    // Settings: `go generate ./internal/plan`
+    // Generated: `go generate ./internal/plan`
     /** `CONNECTIONS`: streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options. */
     connections: number;
     /** `SECONDS`: length of the run in seconds; streams are ended 5 s before its end. */
@@ -68,7 +68,6 @@ declare module 'k6/x/soak' {
     reconnect: boolean;
     /** `END_TIMEOUT`: seconds that a stream may take to end after the server answered the DELETE. Left out or 0: 15 or 1.5 intervals, whichever is longer. */
     endTimeout?: number;
-    // End of settings
   }
 
   /**

@@ -15,42 +15,41 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
+// A part is what is generated of a file: the text between two others.
+type part struct {
+	file, before, behind string
+	text                 func() string
+}
+
+var parts = []part{
+	{"README.md", "| variable (flag of `bin/soak run`) | default | |\n|---|---|---|\n", "\n`BACKEND_TOKEN`", readme},
+	{"load-tests/types/soak.d.ts", "    // Generated: `go generate ./internal/plan`\n", "  }\n", declarations},
+	{"load-tests/lib/plan.js", "// Generated: `go generate ./internal/plan`\n", "// End of what is generated.\n", script},
+}
+
 func main() {
-	files, err := files(os.Args[1])
-	for name, text := range files {
-		err = cmp.Or(err, os.WriteFile(filepath.Join(os.Args[1], name), []byte(text), 0o644))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for _, p := range parts {
+		file := filepath.Join(os.Args[1], p.file)
+		text, err := p.in(file)
+		if err == nil {
+			err = os.WriteFile(file, []byte(text), 0o644)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 }
 
-// files are the generated files by name; of two only a part is generated, between two marks.
-func files(root string) (map[string]string, error) {
-	readme, err := replace(root, "README.md", "<!-- settings: `go generate ./internal/plan` -->\n", "<!-- end of settings -->", markdown())
-	if err != nil {
-		return nil, err
+// in is the file with the part in it.
+func (p part) in(file string) (string, error) {
+	old, err := os.ReadFile(file)
+	head, rest, begins := strings.Cut(string(old), p.before)
+	_, tail, ends := strings.Cut(rest, p.behind)
+	if err == nil && !(begins && ends) {
+		err = fmt.Errorf("%s has no %q and %q around the settings", file, p.before, p.behind)
 	}
-	types, err := replace(root, "load-tests/types/soak.d.ts", "    // Settings: `go generate ./internal/plan`\n", "    // End of settings", declarations())
-	if err != nil {
-		return nil, err
-	}
-	return map[string]string{"README.md": readme, "load-tests/types/soak.d.ts": types, "load-tests/lib/plan.js": script()}, nil
-}
-
-// replace puts text between two marks of a file.
-func replace(root, name, from, to, text string) (string, error) {
-	old, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		return "", err
-	}
-	head, rest, begins := strings.Cut(string(old), from)
-	_, tail, ends := strings.Cut(rest, to)
-	if !begins || !ends {
-		return "", fmt.Errorf("%s has no %q and %q around the settings", name, strings.TrimSpace(from), to)
-	}
-	return head + from + text + to + tail, nil
+	return head + p.before + p.text() + p.behind + tail, err
 }
 
 func all() []plan.Setting {
@@ -62,9 +61,7 @@ func all() []plan.Setting {
 // chosen is the end of a help that says what `soak run` chooses.
 var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
 
-// markdown is the table of the README.
-func markdown() string {
-	out := "| variable (flag of `bin/soak run`) | default | |\n|---|---|---|\n"
+func readme() (out string) {
 	for _, s := range all() {
 		if s.Help == "" {
 			continue
@@ -94,24 +91,17 @@ func declarations() (out string) {
 	return out
 }
 
-// script is load-tests/lib/plan.js.
-func script() string {
-	out := "// @ts-check\n// Code generated from internal/plan/table.go by `go generate ./internal/plan`. DO NOT EDIT.\n"
+// script is what load-tests/lib/plan.js exports.
+func script() (out string) {
 	for _, c := range plan.Constants() {
 		out += fmt.Sprintf("\n/** %s */\nexport const %s = %v;\n", c.Is, c.Name, c.Value)
 	}
-	out += `
-/**
- * What a script states of the plan (` + "`Plan`" + ` of k6/x/soak): the variable of each property, its type in Go, what it is where the
- * variable is not set (with k6 alone, as ` + "`soak run`" + ` sets them all), and the bounds of any other value.
- */
-export const SETTINGS = Object.freeze({
-`
+	out += "\nexport const SETTINGS = Object.freeze({\n"
 	for _, s := range all() {
 		if s.Script == "" {
 			continue
 		}
-		row, err := json.Marshal(struct {
+		text, err := json.Marshal(struct {
 			Name      string  `json:"name"`
 			Type      string  `json:"type"`
 			Otherwise any     `json:"otherwise"`
@@ -122,7 +112,7 @@ export const SETTINGS = Object.freeze({
 		if err != nil {
 			panic(err) // no value of a setting is one that JSON has not
 		}
-		out += fmt.Sprintf("  %s: %s,\n", strings.TrimSuffix(s.Script, "?"), row)
+		out += fmt.Sprintf("  %s: %s,\n", strings.TrimSuffix(s.Script, "?"), text)
 	}
 	return out + "});\n"
 }
