@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -84,17 +85,8 @@ func (s Setting) Set(text string) (err error) {
 
 // Kind says in words what a flag of that type takes.
 func Kind(flagType string) string {
-	switch flagType {
-	case "int":
-		return "a whole number"
-	case "float64":
-		return "a number"
-	case "bool":
-		return "1 or 0"
-	case "duration":
-		return "a duration, such as 90s or 10m"
-	}
-	return "of type " + flagType
+	words := map[string]string{"int": "a whole number", "float64": "a number", "bool": "1 or 0", "duration": "a duration, such as 90s or 10m"}
+	return cmp.Or(words[flagType], "of type "+flagType)
 }
 
 // Clear leaves the value at zero.
@@ -112,17 +104,9 @@ func reset(settings []Setting) {
 
 // check says in one sentence that a number is out of its bounds.
 func (s Setting) check() error {
-	var n float64
-	switch v := s.value().(type) {
-	case int:
-		n = float64(v)
-	case float64:
-		n = v
-	default:
-		return nil
-	}
+	n, err := strconv.ParseFloat(s.String(), 64)
 	within := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
-	if s.Must == "" || within || s.Any && n == -1 {
+	if s.Must == "" || err == nil && within || s.Any && n == -1 {
 		return nil
 	}
 	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.Must)

@@ -1,5 +1,5 @@
-// Package preflight looks before a soak leaps: limits that would break the run in its middle
-// are found before it begins, each with the setting and the number it needs.
+// Package preflight finds the limits of a machine that would break a run in its middle before it begins,
+// each with the setting and the number it needs.
 package preflight
 
 import (
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/shirou/gopsutil/v4/mem"
+	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
@@ -39,14 +40,15 @@ type Machine struct {
 
 // Look reads this machine's limits.
 func Look() Machine {
-	m := Machine{Files: openFiles()}
+	var m Machine
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil {
+		m.Files = limit.Max
+	}
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
-		if f := strings.Fields(string(text)); len(f) == 2 {
-			low, lowErr := strconv.Atoi(f[0])
-			high, highErr := strconv.Atoi(f[1])
-			if lowErr == nil && highErr == nil {
-				m.Ports = high - low + 1
-			}
+		var low, high int
+		if _, err := fmt.Sscan(string(text), &low, &high); err == nil {
+			m.Ports = high - low + 1
 		}
 	}
 	if text, err := os.ReadFile("/proc/sys/net/core/somaxconn"); err == nil {
@@ -77,12 +79,9 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
 			m.Ports, perService))
 	}
-	if m.Available > 0 {
-		bytes := Memory(p, s)
-		if m.Available < bytes {
-			warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
-				m.Available>>20, bytes>>20))
-		}
+	if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
+		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
+			m.Available>>20, bytes>>20))
 	}
 	if s.Here && m.Backlog > 0 && m.Backlog < min(perService, 1024) {
 		warnings = append(warnings, fmt.Sprintf("the accept queue is capped at %d, and %d clients connect at once: connects may take 1 s and more; `sysctl -w net.core.somaxconn=4096`",
