@@ -24,10 +24,10 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			old, now, err := oldAndNew(args, cmd.ArgsLenAtDash())
 			if err != nil {
-				return usageError{err}
+				return usageError{Err: err}
 			}
 			if !(tolerance >= 0) {
-				return usageError{fmt.Errorf("--tolerance is %v: it must be 0 or more", tolerance)}
+				return usageError{Err: fmt.Errorf("--tolerance is %v: it must be 0 or more", tolerance)}
 			}
 			c, err := compare(old, now, tolerance)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -20,13 +21,13 @@ import (
 const exitUsage = 64
 
 // usageError is wrong usage; its sentence says what would be right.
-type usageError struct{ error }
+type usageError = run.UsageError
 
 func main() {
-	os.Exit(run(os.Args[1:]))
+	os.Exit(execute(os.Args[1:]))
 }
 
-func run(args []string) int {
+func execute(args []string) int {
 	outcome := verdict.Pass
 	root := &cobra.Command{
 		Use:           "soak",
@@ -36,7 +37,7 @@ func run(args []string) int {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{inWords(err)} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: inWords(err)} })
 	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), compareCommand(&outcome))
 	root.SetArgs(args)
 	surviveClosedPipes()
@@ -67,7 +68,7 @@ func inWords(err error) error {
 func oneArg(what string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return usageError{fmt.Errorf("name one %s", what)}
+			return usageError{Err: fmt.Errorf("name one %s", what)}
 		}
 		return nil
 	}
@@ -75,7 +76,7 @@ func oneArg(what string) cobra.PositionalArgs {
 
 func noArgs(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usageError{fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
+		return usageError{Err: fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func planCommand() *cobra.Command {
 			for i, n := range sizes {
 				var err error
 				if needs[i], err = sizing.For(n, time.Duration(interval*float64(time.Second))); err != nil {
-					return usageError{err}
+					return usageError{Err: err}
 				}
 			}
 			if asJSON {

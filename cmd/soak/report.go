@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/run"
 )
 
 func reportCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func reportCommand() *cobra.Command {
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d := results.Dir(args[0])
-			v, err := judge(d, results.Dir(baseline))
+			v, err := run.Judge(d, results.Dir(baseline))
 			if err != nil {
 				return err
 			}

@@ -1,39 +1,22 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strconv"
+	"cmp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/results"
-	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/run"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// settings are the flags of `soak run`.
-type settings struct {
-	plan plan.Plan
-	plan.Local
-	script   string
-	noNginx  bool
-	backends int       // to start here
-	runner   string    // "K/N": this machine's part of a run on several
-	part     int       // K; 0: the whole run
-	startAt  time.Time // zero: at once
-	cluster  clusterSettings
-}
-
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
-	s := settings{plan: plan.Default(), Local: plan.DefaultLocal()}
-	s.plan.ConnectionsPerVU = 0 // chosen below
+	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version()}
+	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Run a soak and judge it",
@@ -43,90 +26,87 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			"a Prometheus to take the CPU and memory of target and host from (docs/report.md).\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
-				return usageError{err}
-			}
-			if err := s.parsePart(); err != nil {
-				return usageError{err}
-			}
-			var err error
-			if s.startAt, err = parseStart(s.StartAt, time.Now()); err != nil {
-				return usageError{err}
-			}
-			if s.plan.TestID == "" {
-				s.plan.TestID = results.NewTestID(s.Out, time.Now())
-			}
-			if s.plan.BackendURL, err = plan.NormalURLs("BACKEND_URL", s.plan.BackendURL); err != nil {
-				return usageError{err}
-			}
-			if err := s.checkBackends(); err != nil {
-				return usageError{err}
-			}
-			if s.plan.Prefix == "" {
-				s.plan.Prefix = "soak-"
-			}
-			if s.plan.ConnectionsPerVU == 0 {
-				s.plan.ConnectionsPerVU = s.plan.Density()
-			}
-			if s.plan.MaxOutageS == 0 {
-				return usageError{errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")}
-			}
-			if err := s.plan.Check(); err != nil {
-				return usageError{err}
-			}
-			s.plan.EndTimeoutS = s.plan.EndTimeout().Seconds()
-			s.plan.RunID = shard.NewProcess()
-			start, ok := map[string]func(context.Context, settings, io.Writer) (verdict.Outcome, error){"local": soak, "k8s": soakOnCluster}[s.On]
-			if !ok {
-				return usageError{fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)}
-			}
-			v, err := start(cmd.Context(), s, cmd.OutOrStdout())
-			if err != nil {
-				return err
-			}
-			*outcome = v
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, c, nil, outcome) },
 	}
 	f := cmd.Flags()
-	plan.AddFlags(f, append(s.plan.Settings(), s.Local.Settings()...))
-	f.StringVar(&s.runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
-	f.StringVar(&s.script, "script", "", "k6 script (default: load-tests/sse/connectionTest.js)")
-	f.IntVar(&s.backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
-	f.BoolVar(&s.noNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
-	s.cluster.flags(f)
-	cmd.AddCommand(suiteCommands(outcome)...)
+	plan.AddFlags(f, append(c.Plan.Settings(), c.Local.Settings()...))
+	f.StringVar(&c.Script, "script", "", "k6 script (default: load-tests/sse/connectionTest.js)")
+	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
+	elsewhereFlags(f, &c)
+	for _, kind := range suite.All() {
+		cmd.AddCommand(suiteCommand(kind, outcome))
+	}
 	return cmd
 }
 
-func (s *settings) checkBackends() error {
-	switch {
-	case s.backends < 1 || s.backends > s.plan.Runners:
-		return fmt.Errorf("--backends is %d for %d runners: each runner goes to one backend, so write 1 to %[2]d", s.backends, s.plan.Runners)
-	case s.backends > 1 && s.plan.BackendURL != "":
-		return errors.New("--backends starts backends here, but BACKEND_URL names others: leave one of them out")
+func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
+	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2)}, Local: plan.DefaultLocal(), Backends: 1, Version: version()}
+	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
+	var ofScript []plan.Setting
+	cmd := &cobra.Command{
+		Use:   kind.Name,
+		Short: short,
+		Long: short + ".\n\n" +
+			"The load is made by " + strings.Join(kind.Script, "/") + ", whose profile (smoke, full) has a default for each setting; a flag or\n" +
+			"the environment variable in brackets changes it. " + cmp.Or(kind.Doc, "docs/http-suites.md") + " says how the figures are judged.\n\n" +
+			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, c, ofScript, outcome) },
 	}
-	return nil
+	f := cmd.Flags()
+	f.SortFlags = false
+	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, kind.Settings...) {
+		ofScript = append(ofScript, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
+	}
+	plan.AddFlags(f, ofScript)
+	if kind.Cluster {
+		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here"}})
+	}
+	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
+	addHidden(f, &c)
+	return cmd
 }
 
-// beside finds a program or a file of this repository: beside the binary (bin/), in the
-// folder above it, or in the working directory.
-func beside(elements ...string) (string, error) {
-	name := filepath.Join(elements...)
-	var places []string
-	if exe, err := os.Executable(); err == nil {
-		if real, err := filepath.EvalSymlinks(exe); err == nil {
-			exe = real
+// addHidden adds the flags of `soak run` for runners on several machines and on Kubernetes, whose help is there.
+func addHidden(f *pflag.FlagSet, c *run.Config) {
+	hidden := pflag.NewFlagSet("", pflag.ContinueOnError)
+	plan.AddFlags(hidden, c.Local.Settings())
+	elsewhereFlags(hidden, c)
+	hidden.VisitAll(func(flag *pflag.Flag) {
+		if f.Lookup(flag.Name) == nil {
+			flag.Hidden = true
+			f.AddFlag(flag)
 		}
-		places = append(places, filepath.Dir(exe), filepath.Dir(filepath.Dir(exe)))
+	})
+}
+
+// elsewhereFlags are for runners that are not all on this machine.
+func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
+	f.StringVar(&c.Runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
+	clusterFlags(f, &c.Kubernetes)
+}
+
+// clusterFlags are those of every command that follows a run on Kubernetes.
+func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT at which this machine asks the service for its own account, where BACKEND_URL is for the runners only")
+	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
+	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: how long initializer, runners and starter may each take")
+	f.BoolVar(&k.Keep, "keep", false, "k8s: leave TestRun and pods in the cluster when all is done")
+}
+
+// start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.
+func start(cmd *cobra.Command, c run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
+	if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+		return usageError{Err: err}
 	}
-	places = append(places, ".", "bin")
-	for _, p := range places {
-		path := filepath.Join(p, name)
-		if info, err := os.Stat(path); err == nil && !info.IsDir() {
-			return filepath.Abs(path)
+	for _, setting := range ofScript {
+		if cmd.Flags().Changed(setting.Flag()) {
+			c.Settings = append(c.Settings, setting.Name+"="+setting.String())
 		}
 	}
-	return "", fmt.Errorf("%s was not found beside %s: `make build` makes it", name, strconv.Quote(os.Args[0]))
+	c.Stdout = cmd.OutOrStdout()
+	*outcome, err = run.Run(cmd.Context(), c)
+	return err
 }

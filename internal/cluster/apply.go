@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/dynamic"
-
-	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // manager is who owns the fields that are applied.
@@ -164,20 +162,22 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 	}
 }
 
-// Find is the plan and the place of the shards of a TestRun that is there.
-func (c *Client) Find(ctx context.Context, namespace, id string) (p plan.Plan, shards string, err error) {
+// Find is the job of a TestRun that is there, as far as its annotations say it: plan, which nobody has checked, shards and length.
+func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return p, "", fmt.Errorf("there is no TestRun %s in %s: the run was never started, or is over and cleaned up", Name(id), namespace)
+		return j, fmt.Errorf("there is no TestRun %s in %s: the run was never started, or is over and cleaned up", Name(id), namespace)
 	}
 	if err != nil {
-		return p, "", fmt.Errorf("find the TestRun %s: %w", Name(id), err)
+		return j, fmt.Errorf("find the TestRun %s: %w", Name(id), err)
 	}
 	notes := run.GetAnnotations()
-	if err := json.Unmarshal([]byte(notes[planAnnotation]), &p); err != nil {
-		return p, "", fmt.Errorf("the TestRun %s carries no plan, so it was not started by soak: %w", Name(id), err)
+	if err := json.Unmarshal([]byte(notes[planAnnotation]), &j.Plan); err != nil {
+		return j, fmt.Errorf("the TestRun %s carries no plan, so it was not started by soak: %w", Name(id), err)
 	}
-	return p, notes[shardsAnnotation], p.Check()
+	j.Shards = notes[shardsAnnotation]
+	j.Length, _ = time.ParseDuration(notes[lengthAnnotation]) // not of an older soak, whose plan says it
+	return j, nil
 }
 
 // selector finds what the operator made for a TestRun.

@@ -18,15 +18,14 @@ import (
 func TestAnyoneCanFindAndRemoveARun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p, shards, err := w.Find(t.Context(), "ns", "t")
+	job, err := w.Find(t.Context(), "ns", "t")
 	require.NoError(t, err)
-	assert.Equal(t, testPlan(), p)
-	assert.Equal(t, "s3://soak/t", shards)
+	assert.Equal(t, Job{Plan: testPlan(), Shards: "s3://soak/t"}, job)
 	names, err := w.Others(t.Context(), "ns")
 	require.NoError(t, err)
 	assert.Equal(t, []string{runName}, names)
 	require.NoError(t, w.Delete(t.Context(), "ns", runName))
-	_, _, err = w.Find(t.Context(), "ns", "t")
+	_, err = w.Find(t.Context(), "ns", "t")
 	require.EqualError(t, err, "there is no TestRun soak-t in ns: the run was never started, or is over and cleaned up")
 	require.NoError(t, w.Delete(t.Context(), "ns", runName), "what is gone is gone")
 }

@@ -30,7 +30,11 @@ type Forward struct {
 }
 
 // Close ends it.
-func (f *Forward) Close() { f.stop() }
+func (f *Forward) Close() {
+	if f.stop != nil {
+		f.stop()
+	}
+}
 
 func opener(config *rest.Config, client kubernetes.Interface) func(context.Context, string, string, int) (*Forward, error) {
 	return func(ctx context.Context, namespace, pod string, port int) (*Forward, error) {
@@ -71,7 +75,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 	}
 }
 
-// A Service is a place inside of the cluster.
+// A Service is an address inside of the cluster.
 type Service struct {
 	Namespace, Name string
 	Port            int
@@ -112,7 +116,14 @@ func (c *Client) OpenService(ctx context.Context, s Service) (*Forward, error) {
 			return c.Open(ctx, s.Namespace, pod.Name, port)
 		}
 	}
-	return nil, fmt.Errorf("no pod of the service %s in %s is ready to answer on port %d", s.Name, s.Namespace, s.Port)
+	return nil, NotReadyError{s}
+}
+
+// NotReadyError says that a service has no pod that is ready, by what the cluster shows.
+type NotReadyError struct{ Service }
+
+func (e NotReadyError) Error() string {
+	return fmt.Sprintf("no pod of the service %s in %s is ready to answer on port %d", e.Name, e.Namespace, e.Port)
 }
 
 // targetPort is the pod's port behind a port of the service, 0 if there is none.

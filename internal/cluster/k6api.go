@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // k6Port is where the operator has k6 listen.
@@ -107,13 +110,8 @@ func (r *runnerAPI) stop(ctx context.Context) error {
 	return r.ask(ctx, http.MethodPatch, "/v1/status", s, &s)
 }
 
-// Count is what a runner has counted so far, for eyes only: no verdict rests on it.
-type Count struct {
-	Opened, Closed, Noops, Missed, Late int64
-}
-
-// count reads the counters of k6/x/sse and k6/x/soak; gauges are of the whole runner.
-func (r *runnerAPI) count(ctx context.Context) (n Count, err error) {
+// count reads the counters of k6/x/sse and k6/x/soak, and k6's own of requests; gauges are of the whole runner.
+func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 	var all struct {
 		Data []struct {
 			ID         string `json:"id"`
@@ -128,14 +126,14 @@ func (r *runnerAPI) count(ctx context.Context) (n Count, err error) {
 	if err := r.ask(ctx, http.MethodGet, "/v1/metrics", nil, &all); err != nil {
 		return n, err
 	}
+	counts := map[string]float64{}
 	for _, m := range all.Data {
-		to := map[string]*int64{
-			"sse_connection_opened": &n.Opened, "sse_connection_closed": &n.Closed,
-			"soak_noops": &n.Noops, "soak_noops_missed": &n.Missed, "soak_noops_late": &n.Late,
-		}[m.ID]
-		if to != nil {
-			*to = int64(m.Attributes.Sample.Count + m.Attributes.Sample.Value) // it has one of them
-		}
+		counts[m.ID] = m.Attributes.Sample.Count + m.Attributes.Sample.Value // it has one of them
 	}
-	return n, nil
+	return shard.Progress{
+		Opened: int(counts["sse_connection_opened"]), Open: int(counts["sse_connection_opened"] - counts["sse_connection_closed"]),
+		// Which of the missed noops were lost it does not tell apart.
+		Counts:   ledger.Counts{Received: uint64(counts["soak_noops"]), Lost: uint64(counts["soak_noops_missed"]), Late: uint64(counts["soak_noops_late"])},
+		Requests: int64(counts["http_reqs"]),
+	}, nil
 }

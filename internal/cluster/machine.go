@@ -5,8 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // A Phase is how far a run has come.
@@ -33,11 +31,11 @@ type Limits struct {
 	Look        time.Duration // between two looks at the cluster
 }
 
-// DefaultLimits leave time for images to be pulled and nodes to be added.
-func DefaultLimits(p plan.Plan) Limits {
-	// The script's maxDuration and gracefulStop, and the upload of the shard.
-	ending := p.Teardown() + 10*time.Second + 2*time.Minute
-	return Limits{Start: 10 * time.Minute, Run: time.Duration(p.Seconds)*time.Second + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
+// DefaultLimits are those of runners that are at work for some time. They leave time for images to be pulled, nodes to
+// be added and shards to be uploaded.
+func DefaultLimits(length time.Duration) Limits {
+	const ending = 10*time.Second + 2*time.Minute
+	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
 }
 
 // A Machine turns snapshots into phases, news and problems. It decides by what a snapshot shows,

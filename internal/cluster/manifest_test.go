@@ -40,7 +40,7 @@ func each(t *testing.T, check func(t *testing.T, m *Manifests)) {
 				if filled {
 					_, err := m.FreshBackend(testPlan())
 					require.NoError(t, err)
-					require.NoError(t, m.Render(testPlan(), "s3://bucket/t?region=eu-central-1", true))
+					require.NoError(t, m.Render(jobOf(testPlan(), "s3://bucket/t?region=eu-central-1", true)))
 				}
 				check(t, m)
 			})

@@ -2,10 +2,13 @@ package cluster
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +21,7 @@ import (
 const (
 	planAnnotation   = "sse-soak/plan"
 	shardsAnnotation = "sse-soak/shards"
+	lengthAnnotation = "sse-soak/length"
 )
 
 // namePrefix makes a service's name of a test id: those begin with a letter.
@@ -42,12 +46,55 @@ func Name(id string) string { return namePrefix + id }
 // tokenSecret is the name of the secret with BACKEND_TOKEN.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
-// Render fills the plan into the TestRun: name, parallelism, environment, output, memory. shards is
-// the URL that runners write to, as they reach it.
-func (m *Manifests) Render(p plan.Plan, shards string, token bool) error {
+// A Job is what one start of the runners is to do.
+type Job struct {
+	Plan   plan.Plan
+	Shards string            // URL that runners write to, as they reach it
+	Token  bool              // the service wants BACKEND_TOKEN, which Create makes a secret of
+	Env    map[string]string // what the script finds beside the plan
+	Script []string          // path from the repository's root; nil: the overlay's
+	Memory uint64            // that a runner may take, in bytes; 0: what the plan takes
+	Length time.Duration     // that the runners are at work
+}
+
+// Render fills the job into the TestRun: name, parallelism, environment, output, memory.
+func (m *Manifests) Render(j Job) error {
 	run := m.TestRun
-	run.SetName(Name(p.TestID))
-	text, err := json.Marshal(p)
+	run.SetName(Name(j.Plan.TestID))
+	if err := annotate(run, j); err != nil {
+		return err
+	}
+	args, err := withOutput(run, j.Shards)
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(run.Object, int64(j.Plan.Runners), "spec", "parallelism"); err != nil {
+		return fmt.Errorf("render the TestRun: %w", err)
+	}
+	if err := unstructured.SetNestedField(run.Object, args, "spec", "args"); err != nil {
+		return fmt.Errorf("render the TestRun: %w", err)
+	}
+	if j.Script != nil {
+		if err := setScript(run, j.Script); err != nil {
+			return err
+		}
+	}
+	for _, pod := range []string{"initializer", "runner"} {
+		if err := setEnvironment(run, pod, j); err != nil {
+			return err
+		}
+	}
+	if j.Token {
+		if err := addSecret(run, tokenSecret(j.Plan.TestID)); err != nil {
+			return err
+		}
+	}
+	return raiseMemory(run, runnerMemory(j))
+}
+
+// annotate notes in the TestRun what another machine needs to attach to its run.
+func annotate(run *unstructured.Unstructured, j Job) error {
+	text, err := json.Marshal(j.Plan)
 	if err != nil {
 		return err
 	}
@@ -55,34 +102,23 @@ func (m *Manifests) Render(p plan.Plan, shards string, token bool) error {
 	if notes == nil {
 		notes = map[string]string{}
 	}
-	notes[planAnnotation], notes[shardsAnnotation] = string(text), shards
+	notes[planAnnotation], notes[shardsAnnotation], notes[lengthAnnotation] = string(text), j.Shards, j.Length.String()
 	run.SetAnnotations(notes)
-	args, err := withOutput(run, shards)
-	if err != nil {
-		return err
-	}
-	for _, set := range []struct {
-		value any
-		path  []string
-	}{{int64(p.Runners), []string{"parallelism"}}, {args, []string{"args"}}} {
-		if err := unstructured.SetNestedField(run.Object, set.value, append([]string{"spec"}, set.path...)...); err != nil {
-			return fmt.Errorf("render the TestRun: %w", err)
-		}
-	}
-	for _, pod := range []string{"initializer", "runner"} {
-		if err := setEnvironment(run, pod, p.Environment()); err != nil {
-			return err
-		}
-	}
-	if token {
-		if err := addSecret(run, tokenSecret(p.TestID)); err != nil {
-			return err
-		}
-	}
-	return raiseMemory(run, runnerMemory(p))
+	return nil
 }
 
-// withOutput is the TestRun's args, with the place of the shards put into them.
+// setScript puts another script of this repository in the place of the overlay's, in the same folder of the image.
+func setScript(run *unstructured.Unstructured, script []string) error {
+	path := []string{"spec", "script", "localFile"}
+	was, _, err := unstructured.NestedString(run.Object, path...)
+	root, _, found := strings.Cut(was, script[0]+"/")
+	if err != nil || !found {
+		return errors.Join(fmt.Errorf("render the TestRun: spec.script.localFile of the overlay is %q, which does not say where in the image %s is", was, script[0]), err)
+	}
+	return unstructured.SetNestedField(run.Object, root+strings.Join(script, "/"), path...)
+}
+
+// withOutput is the TestRun's args, with the location of the shards put into them.
 func withOutput(run *unstructured.Unstructured, shards string) ([]any, error) {
 	args, _, err := unstructured.NestedStringSlice(run.Object, "spec", "args")
 	if err != nil {
@@ -102,35 +138,32 @@ func withOutput(run *unstructured.Unstructured, shards string) ([]any, error) {
 	return out, nil
 }
 
-// Output is the place for shards that the overlay names, "" for none.
+// Output is the location for shards that the overlay names, "" for none.
 func (m *Manifests) Output() string {
 	args, _, _ := unstructured.NestedStringSlice(m.TestRun.Object, "spec", "args") // what is malformed Render says
 	for _, a := range args {
-		if _, place, ok := strings.Cut(a, "soak="); ok && strings.Contains(place, "://") {
-			return place
+		if _, location, ok := strings.Cut(a, "soak="); ok && strings.Contains(location, "://") {
+			return location
 		}
 	}
 	return ""
 }
 
-// setEnvironment sets variables of a pod and leaves the others as they are.
-func setEnvironment(run *unstructured.Unstructured, pod string, values map[string]string) error {
+// setEnvironment sets variables of a pod and leaves the others as they are, but for the overlay's settings of a plan.
+func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
 	if err != nil {
 		return fmt.Errorf("render the TestRun: spec.%s.env: %w", pod, err)
 	}
+	values := j.Plan.Environment()
+	maps.Copy(values, j.Env)
 	list = slices.DeleteFunc(list, func(e any) bool {
 		entry, ok := e.(map[string]any)
 		name, _ := entry["name"].(string)
 		_, ours := values[name]
-		return ok && ours
+		return ok && (ours || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
 	})
-	names := make([]string, 0, len(values))
-	for name := range values {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, map[string]any{"name": name, "value": values[name]})
 	}
 	return unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env")
@@ -147,11 +180,15 @@ func addSecret(run *unstructured.Unstructured, name string) error {
 	return unstructured.SetNestedSlice(run.Object, list, "spec", "runner", "envFrom")
 }
 
-// runnerMemory is what one runner of the plan may take, and half as much again, in bytes.
-func runnerMemory(p plan.Plan) int64 {
-	share := p
-	share.Connections, share.Runners = (p.Connections-1)/p.Runners+1, 1
-	return int64(preflight.Memory(share, preflight.Services{})) * 3 / 2
+// runnerMemory is what one runner may take, and half as much again, in bytes.
+func runnerMemory(j Job) int64 {
+	share := j.Plan
+	share.Connections, share.Runners = j.Plan.PerRunner(), 1
+	need := j.Memory
+	if need == 0 {
+		need = preflight.Memory(share, preflight.Services{})
+	}
+	return int64(need) * 3 / 2
 }
 
 // raiseMemory raises the runners' request and limit to need, if they are less.

@@ -3,10 +3,13 @@ package cluster
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
@@ -21,12 +24,40 @@ func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 	return values
 }
 
+func jobOf(p plan.Plan, shards string, token bool) Job {
+	return Job{Plan: p, Shards: shards, Token: token}
+}
+
+// The overlays' settings are those of a soak: none of them may reach the script of another suite.
+func TestAnotherSuiteHasItsOwnScriptAndSettings(t *testing.T) {
+	t.Parallel()
+	m := buildOverlay(t, "local")
+	job := Job{
+		Plan: plan.Plan{Suite: "rampup", TestID: "t", Runners: 2, BackendURL: "http://b"}, Shards: "s3://b/t", Length: time.Minute,
+		Script: []string{"load-tests", "http", "rampUp.js"}, Memory: 1 << 30, Env: map[string]string{"STAGES": "1,2"},
+	}
+	require.NoError(t, m.Render(job))
+	script, _, err := unstructured.NestedString(m.TestRun.Object, "spec", "script", "localFile")
+	require.NoError(t, err)
+	assert.Equal(t, "/soak/load-tests/http/rampUp.js", script)
+	for _, pod := range []string{"runner", "initializer"} {
+		assert.Equal(t, []string{"1,2"}, variable(t, m, pod, "STAGES"))
+		assert.Equal(t, []string{"2"}, variable(t, m, pod, "RUNNERS"))
+		assert.Equal(t, []string{"50"}, variable(t, m, pod, "GOGC"))
+		assert.Empty(t, variable(t, m, pod, "CONNECTIONS"))
+		assert.Empty(t, variable(t, m, pod, "SECONDS"))
+	}
+	assert.Equal(t, "1537Mi", memory(t, m, "limits"))
+	require.NoError(t, unstructured.SetNestedField(m.TestRun.Object, "/my/soak.js", "spec", "script", "localFile"))
+	require.ErrorContains(t, m.Render(job), "does not say where in the image load-tests is")
+}
+
 func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	p := testPlan()
 	p.NoopInterval = 0.5
-	require.NoError(t, m.Render(p, "s3://bucket/t?region=x", false))
+	require.NoError(t, m.Render(jobOf(p, "s3://bucket/t?region=x", false)))
 	assert.Equal(t, "soak-t", m.TestRun.GetName())
 	parallelism, _, err := unstructured.NestedInt64(m.TestRun.Object, "spec", "parallelism")
 	require.NoError(t, err)
@@ -48,7 +79,7 @@ func TestThePlanReachesRunnersAndInitializer(t *testing.T) {
 func TestTheTokenIsNotShownToTheInitializer(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
-	require.NoError(t, m.Render(testPlan(), "s3://b/t", true))
+	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", true)))
 	from, _, err := unstructured.NestedSlice(m.TestRun.Object, "spec", "runner", "envFrom")
 	require.NoError(t, err)
 	assert.Contains(t, from, map[string]any{"secretRef": map[string]any{"name": "soak-t-token"}})
@@ -68,11 +99,11 @@ func TestMemoryGrowsWithThePlanAndNeverShrinks(t *testing.T) {
 	t.Parallel()
 	m := buildOverlay(t, "local")
 	before := memory(t, m, "limits")
-	require.NoError(t, m.Render(testPlan(), "s3://b/t", false))
+	require.NoError(t, m.Render(jobOf(testPlan(), "s3://b/t", false)))
 	assert.Equal(t, before, memory(t, m, "limits"), "400 streams fit into what the overlay gives")
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 5
-	require.NoError(t, m.Render(p, "s3://b/t", false))
+	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
 	// (60 MiB + 400 × 400 KiB + 20,000 × 12 KiB) × 1.5
 	assert.Equal(t, "858Mi", memory(t, m, "limits"))
 	assert.Equal(t, "858Mi", memory(t, m, "requests"))
@@ -89,7 +120,7 @@ func TestTheScaleOverlayHoldsItsPlan(t *testing.T) {
 	p := testPlan()
 	p.Connections, p.Runners = 100_000, 10
 	before := memory(t, m, "limits")
-	require.NoError(t, m.Render(p, "s3://b/t", false))
+	require.NoError(t, m.Render(jobOf(p, "s3://b/t", false)))
 	assert.Equal(t, before, memory(t, m, "limits"))
 }
 

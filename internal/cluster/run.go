@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // ErrLost says that the API server was silent for too long. The run goes on without us.
@@ -29,7 +30,7 @@ type Run struct {
 
 	mu     sync.Mutex
 	pods   []string // of the runners, "" for none that answers
-	counts []Count
+	counts []shard.Progress
 	phase  Phase
 
 	started chan struct{}
@@ -41,7 +42,7 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 		client: c, namespace: namespace, name: Name(p.TestID), limits: l,
 		machine: NewMachine(p.Runners, l, time.Now()), logs: newLogKeeper(c, namespace, dir),
 		watch: &podWatch{client: c, namespace: namespace, run: Name(p.TestID), last: map[string]*corev1.Pod{}},
-		pods:  make([]string, p.Runners), counts: make([]Count, p.Runners), started: make(chan struct{}),
+		pods:  make([]string, p.Runners), counts: make([]shard.Progress, p.Runners), started: make(chan struct{}),
 	}
 	for i := range p.Runners {
 		r.apis = append(r.apis, &runnerAPI{open: func(ctx context.Context) (*Forward, error) {
@@ -175,7 +176,7 @@ func (r *Run) count(ctx context.Context) {
 	tick := time.NewTicker(countEvery)
 	defer tick.Stop()
 	for {
-		if phase, _ := r.Progress(); phase == Running {
+		if r.Phase() == Running {
 			_ = r.each(ctx, func(ctx context.Context, i int) error {
 				n, err := r.apis[i].count(ctx)
 				if err != nil {
@@ -195,22 +196,24 @@ func (r *Run) count(ctx context.Context) {
 	}
 }
 
-// Progress is the phase, and what all runners have counted so far.
-func (r *Run) Progress() (Phase, Count) {
+// Phase is how far the run has come.
+func (r *Run) Phase() Phase {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var sum Count
+	return r.phase
+}
+
+// Progress is what all runners have counted so far; k6's REST API knows no lateness.
+func (r *Run) Progress() (sum shard.Progress, lateness *shard.Histogram) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for i, n := range r.counts {
 		if r.pods[i] == "" {
-			n.Closed = n.Opened // it holds none any more
+			n.Open = 0 // it holds none any more
 		}
-		sum.Opened += n.Opened
-		sum.Closed += n.Closed
-		sum.Noops += n.Noops
-		sum.Missed += n.Missed
-		sum.Late += n.Late
+		sum.Add(n)
 	}
-	return r.phase, sum
+	return sum, shard.NewHistogram()
 }
 
 // Stop asks all runners to end in order: each closes its streams and still writes its shard.

@@ -15,6 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // patience is how long a test waits for what has to come.
@@ -83,7 +86,10 @@ func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
 	}
 	w.k6.pause(false)
 	news.contains(t, "all runners have started")
-	require.Eventually(t, func() bool { _, n := r.Progress(); return n == Count{Opened: 1200, Noops: 3702, Missed: 3} }, patience, time.Millisecond)
+	require.Eventually(t, func() bool {
+		n, _ := r.Progress()
+		return n == shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}
+	}, patience, time.Millisecond)
 	w.show(t, snapshot("over"))
 	require.NoError(t, end(t, done))
 	r.Close()

@@ -110,11 +110,14 @@ func CheckUsers(vus, runners int, m Machine) (warnings []string, err error) {
 		err = fmt.Errorf("the limit of open files is %d, a runner with %d virtual users needs %d: raise it with `ulimit -n %d` or ask for less at a time",
 			m.Files, vus/runners, need, need)
 	}
-	if bytes := uint64(runners*perRunner + vus*perVU); m.Available > 0 && m.Available < bytes {
+	if bytes := UsersMemory(vus, runners); m.Available > 0 && m.Available < bytes {
 		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: ask for less at a time", m.Available>>20, bytes>>20))
 	}
 	return warnings, err
 }
+
+// UsersMemory is what runners with so many virtual users together may take, in bytes.
+func UsersMemory(vus, runners int) uint64 { return uint64(runners*perRunner + vus*perVU) }
 
 // Memory is what a plan may take on one host, in bytes.
 func Memory(p plan.Plan, s Services) uint64 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -14,29 +15,33 @@ import (
 // evidence which is missing later cannot turn a failure into a pass.
 const ManifestFile = "manifest.json"
 
-// ManifestPart is ManifestFile of one part of a run on several machines.
-func ManifestPart(runner int) string { return fmt.Sprintf("manifest-%d.json", runner) }
-
 // A Manifest is the content of that file.
 type Manifest struct {
 	RunID string   `json:"run_id"` // as the shards of its runners have it
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
 }
 
-// ManifestName is the name of the manifest of a part, 0 for the whole run.
-func ManifestName(part int) string {
-	if part > 0 {
-		return ManifestPart(part)
+// ManifestName, RunName and LedgerName are the names of these files in a run, and where it was started in parts on
+// several machines, in the part with the runner of this index: then they are numbered. Part 0 is the whole run.
+func ManifestName(part int) string { return numbered(ManifestFile, part) }
+func RunName(part int) string      { return numbered(RunFile, part) }
+func LedgerName(part int) string   { return numbered(LedgerFile, part) }
+
+func numbered(name string, part int) string {
+	if part == 0 {
+		return name
 	}
-	return ManifestFile
+	suffix := filepath.Ext(name)
+	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, suffix), part, suffix)
 }
 
-// Evidence are the files that a verdict rests on, beside shards.
+// Evidence are the files that a verdict rests on, beside shards. Of several machines the first one samples the target.
 func Evidence(part int) []string {
-	if part > 0 {
-		return []string{PlanFile, RunPart(part), LedgerPart(part)}
+	names := []string{PlanFile, RunName(part), LedgerName(part)}
+	if part <= 1 {
+		names = append(names, ResourcesFile)
 	}
-	return []string{PlanFile, RunFile, LedgerFile, ResourcesFile}
+	return names
 }
 
 // NewManifest is that of a run, or of a part of it, that is about to start. ledger tells whether
@@ -106,9 +111,9 @@ func (d Dir) checkManifests(p plan.Plan, runners []shard.Runner) (problems []str
 			problems = append(problems, err.Error())
 		case !there:
 			problems = append(problems, fmt.Sprintf("neither %s nor %s is there, one of which says what the run of %s has to have: merge its folder whole",
-				d.Path(ManifestFile), ManifestPart(r.Index), r.String()))
+				d.Path(ManifestFile), ManifestName(r.Index), r.String()))
 		case m.RunID != r.RunID:
-			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestPart(r.Index)))
+			problems = append(problems, fmt.Sprintf("the shard of %s is of another run than %s: remove the one of an earlier run", r.String(), ManifestName(r.Index)))
 		}
 		problems = append(problems, m.missing(d)...)
 	}

@@ -88,12 +88,12 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		spoil func(t *testing.T, d Dir)
 		want  string
 	}{
-		"what the second saw is gone": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(RunPart(2)))) }, "run-2.json is missing"},
+		"what the second saw is gone": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(RunName(2)))) }, "run-2.json is missing"},
 		"both ledgers are gone": {func(t *testing.T, d Dir) {
-			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerPart(1))), os.Remove(d.Path(LedgerPart(2)))))
+			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerName(1))), os.Remove(d.Path(LedgerName(2)))))
 		}, "backend-ledger-1.ndjson is missing"},
 		"the second was begun again":   {func(t *testing.T, d Dir) { require.NoError(t, d.Begin(2, NewManifest(2, "three", false))) }, "is of another run than manifest-2.json"},
-		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestPart(2)))) }, "merge its folder whole"},
+		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its folder whole"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

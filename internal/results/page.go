@@ -26,7 +26,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 	var run Run
 	there, err := d.readJSON(RunFile, &run)
 	if err == nil && !there && len(m.Runners) > 0 { // a run in parts: the first one's host stands for all
-		_, err = d.readJSON(RunPart(m.Runners[0].Index), &run)
+		_, err = d.readJSON(RunName(m.Runners[0].Index), &run)
 	}
 	if err != nil {
 		run = Run{} // already a problem of the verdict

@@ -27,11 +27,6 @@ type Run struct {
 	Warnings      []string `json:"warnings,omitempty"`
 }
 
-// RunPart and LedgerPart are RunFile and LedgerFile of one part of a run that was started on
-// several machines, each with the runner of this index.
-func RunPart(runner int) string    { return fmt.Sprintf("run-%d.json", runner) }
-func LedgerPart(runner int) string { return fmt.Sprintf("backend-ledger-%d.ndjson", runner) }
-
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
 func Join(out, testid string, runner int) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
@@ -39,7 +34,7 @@ func Join(out, testid string, runner int) (Dir, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, path := range append(mine, d.Path(RunPart(runner))) {
+	for _, path := range append(mine, d.Path(RunName(runner))) {
 		index, isShard := shard.IndexOf(filepath.Base(path))
 		if _, err := os.Stat(path); err == nil && (!isShard || index == runner) {
 			return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", path)
@@ -58,7 +53,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	}
 	for _, r := range runners {
 		var part Run
-		if _, err := d.readJSON(RunPart(r.Index), &part); err != nil {
+		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err
 		}
 		for _, l := range []struct{ to, from *[]string }{
@@ -82,7 +77,7 @@ func (d Dir) serverLedger(m *shard.Merged) (verdict.ServerLedger, error) {
 	}
 	parts, have := make([]verdict.ServerLedger, len(m.Runners)), 0
 	for i, r := range m.Runners {
-		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerPart(r.Index))); err != nil {
+		if parts[i], err = verdict.ReadServerLedger(d.Path(LedgerName(r.Index))); err != nil {
 			return nil, err
 		}
 		if parts[i] != nil {

@@ -17,11 +17,11 @@ func inParts(t *testing.T) Dir {
 	d := written(t)
 	require.NoError(t, os.Remove(d.Path(RunFile)))
 	for i := 1; i <= 2; i++ {
-		require.NoError(t, d.WriteJSON(RunPart(i), Run{}))
+		require.NoError(t, d.WriteJSON(RunName(i), Run{}))
 	}
 	// Each asked when its own streams were over; those of the other were not, or not yet.
-	put(t, d, LedgerPart(1), entry(0, 15)+entry(1, 7))
-	put(t, d, LedgerPart(2), entry(1, 15)+entry(0, 3))
+	put(t, d, LedgerName(1), entry(0, 15)+entry(1, 7))
+	put(t, d, LedgerName(2), entry(1, 15)+entry(0, 3))
 	return d
 }
 
@@ -41,7 +41,7 @@ func TestPartsMakeOneVerdict(t *testing.T) {
 func TestThePartThatHeldAStreamSaysWhatWasSentOnIt(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
-	put(t, d, LedgerPart(2), entry(1, 16)+entry(0, 15))
+	put(t, d, LedgerName(2), entry(1, 16)+entry(0, 15))
 	v, _, err := d.Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -51,7 +51,7 @@ func TestThePartThatHeldAStreamSaysWhatWasSentOnIt(t *testing.T) {
 func TestHalfTheBackendsBookIsNone(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
-	require.NoError(t, os.Remove(d.Path(LedgerPart(2))))
+	require.NoError(t, os.Remove(d.Path(LedgerName(2))))
 	v, _, err := d.Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid, v.Verdict)
@@ -61,13 +61,13 @@ func TestHalfTheBackendsBookIsNone(t *testing.T) {
 func TestWhatAPartSawIsSaidInItsName(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
-	require.NoError(t, d.WriteJSON(RunPart(2), Run{Problems: []string{"it was cold"}, Warnings: []string{"mind the step"}}))
+	require.NoError(t, d.WriteJSON(RunName(2), Run{Problems: []string{"it was cold"}, Warnings: []string{"mind the step"}}))
 	v, _, err := d.Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, v.Reasons, "runner 2: it was cold")
 	require.Contains(t, v.Warnings, "runner 2: mind the step")
-	put(t, d, RunPart(1), "[")
+	put(t, d, RunName(1), "[")
 	v, _, err = d.Judge()
 	require.NoError(t, err)
 	require.Equal(t, verdict.Invalid, v.Verdict)

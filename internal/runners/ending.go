@@ -26,20 +26,6 @@ func (g *Group) Problems() (out []string) {
 	return out
 }
 
-// Complaints are the last errors of the runners that ended in order all the same: a shard that
-// was not delivered, say. They prove nothing that the shards do not, but tell people why.
-func (g *Group) Complaints() (out []string) {
-	for _, r := range g.runners {
-		if r.ExitCode() != 0 {
-			continue
-		}
-		if last, ok := lastError(r.log); ok {
-			out = append(out, fmt.Sprintf("runner %d: %s", r.index, last))
-		}
-	}
-	return out
-}
-
 // lastError is the last line of a k6 log that tells of an error, for the reader who should
 // not have to open it; not ok where there is none, and then it says where the log is.
 func lastError(path string) (last string, ok bool) {

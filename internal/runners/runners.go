@@ -29,9 +29,9 @@ type Config struct {
 	Token  string
 	Only   int    // the one runner to start, by its index; 0: all of the plan
 	Dir    string // results/TESTID: logs go there
-	Shards string // place of the shards, see package store; "": Dir/shards
-	// Env has settings of a suite, NAME=value, beside those of the plan.
-	Env []string
+	Shards string // location of the shards, see package store; "": Dir/shards
+	// Env is what the script finds beside the plan, by name.
+	Env map[string]string
 	// Say is told what a runner tries again, once for each trouble; nil: nobody listens.
 	Say func(sentence string)
 }
@@ -116,10 +116,6 @@ func arguments(c Config, index int) []string {
 		"--execution-segment", Segment(index, c.Plan.Runners),
 		"--execution-segment-sequence", Sequence(c.Plan.Runners),
 	}
-	if c.Plan.Suite != "" {
-		// For its summary k6 keeps every value of every trend: memory would grow with the requests.
-		args = append(args, "--summary-mode", "disabled", "--no-thresholds")
-	}
 	if watched() {
 		// Without a tag of its own each runner would overwrite the counters of the others.
 		args = append(args, "--out", "experimental-prometheus-rw",
@@ -136,13 +132,15 @@ func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
 	env := append(inherited(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
-	for name, value := range p.Environment() {
-		env = append(env, name+"="+value)
-	}
 	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
 		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
 	}
-	return append(env, c.Env...)
+	for _, values := range []map[string]string{p.Environment(), c.Env} {
+		for name, value := range values {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
 }
 
 func (r *runner) listen(f *os.File) {
@@ -183,19 +181,32 @@ func (g *Group) Progress() (shard.Progress, *shard.Histogram) {
 	return sum, all
 }
 
-// Wait waits until all runners have ended, and asks them to when ctx ends: each then closes
-// its streams and still writes its shard.
-func (g *Group) Wait(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() {
+// Started is closed: processes that were started run.
+func (g *Group) Started() <-chan struct{} {
+	now := make(chan struct{})
+	close(now)
+	return now
+}
+
+// Wait waits until all runners have ended. When graceful ends it asks them to: each closes its streams and still writes
+// its shard. When force ends it kills them.
+func (g *Group) Wait(graceful, force context.Context) error {
+	stop := context.AfterFunc(graceful, func() {
 		for _, r := range g.runners {
 			r.Signal(syscall.SIGINT)
 		}
 	})
 	defer stop()
+	stopForce := context.AfterFunc(force, g.Kill)
+	defer stopForce()
 	for _, r := range g.runners {
 		<-r.Done()
 		r.reading.Wait()
+		if last, ok := lastError(r.log); ok && r.say != nil && r.ExitCode() == 0 {
+			r.say(fmt.Sprintf("runner %d: %s", r.index, last)) // a shard that was not delivered, say: the shards prove it
+		}
 	}
+	return nil
 }
 
 // Kill ends all runners at once.

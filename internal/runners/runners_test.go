@@ -63,7 +63,7 @@ func wait(t *testing.T, g *Group) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
 	defer cancel()
-	g.Wait(ctx)
+	require.NoError(t, g.Wait(ctx, t.Context()))
 	require.NoError(t, ctx.Err(), "the runners did not end by themselves")
 }
 
@@ -150,7 +150,7 @@ func TestRunnersAreAskedToEndAndKilled(t *testing.T) {
 	require.Eventually(t, func() bool { p, _ := g.Progress(); return p.Open == 2 }, 5*time.Second, time.Millisecond)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g.Wait(ctx)
+	require.NoError(t, g.Wait(ctx, t.Context()))
 	require.Len(t, g.Problems(), 2)
 	require.Contains(t, g.Problems()[1], "runner 2 ended with exit code 105")
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/process"
 )
@@ -72,17 +71,11 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 	return c, nil
 }
 
-// Ready waits until every backend answers, which after a death takes a moment.
-func (l *Local) Ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
+// ready waits until every backend says that it is ready.
+func (l *Local) ready(ctx context.Context) error {
 	for _, b := range l.backends {
-		for err := answers(ctx, b.client, "http://backend/readyz"); err != nil; err = answers(ctx, b.client, "http://backend/readyz") {
-			select {
-			case <-ctx.Done():
-				return fmt.Errorf("%s does not answer any more: %w", b.service.name, err)
-			case <-time.After(50 * time.Millisecond):
-			}
+		if err := awaitAnswer(ctx, b.service.name, func() error { return answers(ctx, b.client, "http://backend/readyz") }); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -76,15 +76,13 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 	}, nil
 }
 
-// RemoteSecure is a target that runs elsewhere and wants a certificate of its clients.
-func RemoteSecure(url, token string, c Certificates) (*Target, error) {
+// secure makes a target that runs elsewhere be asked with a certificate.
+func (t *Target) secure(c Certificates) error {
 	conf, err := c.config()
-	if err != nil {
-		return nil, err
+	if err == nil {
+		t.client.Transport = &http.Transport{TLSClientConfig: conf}
 	}
-	t := Remote(url, token)
-	t.client.Transport = &http.Transport{TLSClientConfig: conf}
-	return t, nil
+	return err
 }
 
 // localAddresses are enough for 300,000 connections in the minute for which a closed one keeps
@@ -92,11 +90,11 @@ func RemoteSecure(url, token string, c Certificates) (*Target, error) {
 const localAddresses = "127.0.0.2-127.0.0.33"
 
 // RunnerEnv is what a runner needs to connect to the target with these certificates.
-func (t *Target) RunnerEnv(c Certificates) []string {
-	env := []string{"CERTS=" + string(c), "SSL_CERT_FILE=" + c.path("ca.pem")}
+func (t *Target) RunnerEnv(c Certificates) map[string]string {
+	env := map[string]string{"CERTS": string(c), "SSL_CERT_FILE": c.path("ca.pem")}
 	if t.Local != nil {
-		host, _, _ := strings.Cut(t.Local.port, ":")
-		env = append(env, "CONNECT_TO="+host, "K6_LOCAL_IPS="+localAddresses)
+		env["CONNECT_TO"], _, _ = strings.Cut(t.Local.port, ":")
+		env["K6_LOCAL_IPS"] = localAddresses
 	}
 	return env
 }

@@ -203,15 +203,15 @@ func answers(ctx context.Context, client *http.Client, url string) error {
 	return errors.Join(err, resp.Body.Close())
 }
 
-// Deaths says when and how the processes of the target died on their own.
-func (l *Local) Deaths() (deaths []string) {
+// Crashes says when and how the processes of the target ended on their own.
+func (l *Local) Crashes() (crashes []string) {
 	for _, b := range l.backends {
-		deaths = append(deaths, b.died()...)
+		crashes = append(crashes, b.crashed()...)
 	}
 	if l.nginx != nil {
-		deaths = append(deaths, l.nginx.died()...)
+		crashes = append(crashes, l.nginx.crashed()...)
 	}
-	return deaths
+	return crashes
 }
 
 // NginxPID is the master process of nginx, 0 without nginx.

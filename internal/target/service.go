@@ -12,7 +12,7 @@ import (
 
 const (
 	restartPause = 500 * time.Millisecond
-	maxDeaths    = 10 // a process that dies this often will not stay up
+	maxCrashes   = 10 // a process that crashes this often will not stay up
 )
 
 // A service is one process of the target. One that dies is started again, as any service
@@ -23,7 +23,7 @@ type service struct {
 
 	mu       sync.Mutex
 	process  *process.Process
-	deaths   []string
+	crashes  []string
 	stopping chan struct{}
 	watched  sync.WaitGroup
 }
@@ -56,7 +56,7 @@ func (s *service) watch(p *process.Process) {
 	default:
 	}
 	s.note(fmt.Sprintf("%s died at %s UTC (%s) and was restarted", s.name, time.Now().UTC().Format(time.TimeOnly), ending(p.Err())))
-	if len(s.died()) > maxDeaths {
+	if len(s.crashed()) > maxCrashes {
 		return
 	}
 	select {
@@ -76,16 +76,16 @@ func ending(err error) string {
 	return err.Error()
 }
 
-func (s *service) note(death string) {
+func (s *service) note(crash string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.deaths = append(s.deaths, death)
+	s.crashes = append(s.crashes, crash)
 }
 
-func (s *service) died() []string {
+func (s *service) crashed() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.deaths...)
+	return append([]string(nil), s.crashes...)
 }
 
 // present is the process as it is now, nil before the first start.

@@ -13,12 +13,18 @@ import (
 // one process, or one address, holds only so many streams. They have one token.
 type Several []*Target
 
-// Remotes are targets that run elsewhere.
-func Remotes(urls []string, token string) (all Several) {
+// Remotes are targets that run elsewhere; with certificates they want one of their clients.
+func Remotes(urls []string, token string, c Certificates) (all Several, err error) {
 	for _, url := range urls {
-		all = append(all, Remote(url, token))
+		t := Remote(url, token)
+		if c != "" {
+			if err := t.secure(c); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, t)
 	}
-	return all
+	return all, nil
 }
 
 // StartLocals starts that many targets here, each for the connections that c says. After an
@@ -27,9 +33,10 @@ func StartLocals(ctx context.Context, c LocalConfig, count int) (all Several, er
 	if c.Token, err = newToken(); err != nil {
 		return nil, err
 	}
+	suffix := c.Suffix
 	for n := 1; n <= count; n++ {
-		if c.Suffix = ""; count > 1 {
-			c.Suffix = fmt.Sprintf("-%d", n)
+		if count > 1 {
+			c.Suffix = fmt.Sprintf("%s-%d", suffix, n)
 		}
 		t, err := StartLocal(ctx, c)
 		if err != nil {
@@ -51,7 +58,7 @@ func (s Several) URL() string {
 }
 
 // Local is whether they run here.
-func (s Several) Local() bool { return s[0].Local != nil }
+func (s Several) Local() bool { return len(s) > 0 && s[0].Local != nil }
 
 // Nginx is the version of the one in front of each, "" where there is none of ours.
 func (s Several) Nginx() string {
@@ -83,24 +90,22 @@ func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (kept b
 	return true, err
 }
 
-// Ready waits until each that is ours answers, which after a death takes a moment.
+// Ready waits until each answers, which after a crash takes a moment.
 func (s Several) Ready(ctx context.Context) (err error) {
 	for _, t := range s {
-		if t.Local != nil {
-			err = errors.Join(err, t.Local.Ready(ctx))
-		}
+		err = errors.Join(err, t.Ready(ctx))
 	}
 	return err
 }
 
-// Deaths says when and how processes of ours died on their own.
-func (s Several) Deaths() (deaths []string) {
+// Crashes says when and how processes of ours ended on their own.
+func (s Several) Crashes() (crashes []string) {
 	for _, t := range s {
 		if t.Local != nil {
-			deaths = append(deaths, t.Local.Deaths()...)
+			crashes = append(crashes, t.Local.Crashes()...)
 		}
 	}
-	return deaths
+	return crashes
 }
 
 // Stop ends those that are ours; see Local.Stop.

@@ -67,14 +67,11 @@ func get(ctx context.Context, client *http.Client, url, token string) (*http.Res
 // at the target's address, or it is a backend of ours that is set to another interval. A
 // foreign service need not know any path but its own, so every HTTP answer is one. Interval 0 is any.
 func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
 	defer cancel()
 	resp, err := t.get(ctx, "/healthz")
 	if err != nil {
-		if u, parseErr := url.Parse(t.URL); parseErr == nil {
-			return fmt.Errorf("nothing answers at %s (%w); is the service up, and is BACKEND_URL right?", u.Host, err)
-		}
-		return err
+		return fmt.Errorf("nothing answers at %s (%w); is the service up, and is BACKEND_URL right?", t.host(), err)
 	}
 	defer resp.Body.Close()
 	var health struct {
@@ -90,7 +87,48 @@ func (t *Target) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// Ledger copies the server's own account of the ids that begin with prefix to w. It reports
+// ReadyWithin is how long a target may take to answer. Tests shorten it.
+var ReadyWithin = 10 * time.Second
+
+// Ready waits until the target answers, for some seconds at most: one that is ours says that it is ready, another one
+// may say anything.
+func (t *Target) Ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, ReadyWithin)
+	defer cancel()
+	if t.Local != nil {
+		return t.Local.ready(ctx)
+	}
+	return awaitAnswer(ctx, t.host(), func() error {
+		resp, err := t.get(ctx, "/healthz")
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+// awaitAnswer asks until there is no error or ctx ends.
+func awaitAnswer(ctx context.Context, name string, ask func() error) error {
+	for err := ask(); err != nil; err = ask() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer any more: %w", name, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// host is where clients go, for people.
+func (t *Target) host() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return t.URL
+	}
+	return u.Host
+}
+
+// Ledger copies the server's own ledger of the ids that begin with prefix to w. It reports
 // false where the service keeps none, with a sentence if it has one but does not show it.
 func (t *Target) Ledger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
 	resp, err := t.get(ctx, "/event/ledger?prefix="+url.QueryEscape(prefix))

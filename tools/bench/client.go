@@ -104,7 +104,7 @@ func (s service) startRunner(script string, connections, perVU int) *runner {
 	ctx, stop := context.WithCancel(context.Background())
 	r := &runner{s.bench, group, shards, make(chan struct{}), stop}
 	go func() {
-		group.Wait(ctx)
+		_ = group.Wait(ctx, context.Background()) // processes of this machine are not lost sight of
 		close(r.over)
 	}()
 	return r

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"bytes"
@@ -15,12 +15,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/store"
 )
 
-// How long the place of the shards may take to answer: before the load, at the end of a run, and
-// of one that was interrupted.
+// How long the location of the shards may take to answer: before the load, at the end of a run, of one
+// that was interrupted, and to take what this machine saw.
 const (
 	claimWithin     = 30 * time.Second
 	fetchWithin     = 15 * time.Minute
 	impatientWithin = 10 * time.Second
+	deliverWithin   = 3 * time.Minute
 )
 
 // complain says on the terminal what is tried again.
@@ -41,7 +42,7 @@ func telling(ctx context.Context) context.Context {
 	})
 }
 
-// waiting is how long to wait for the place of the shards when the run is over: until the first
+// waiting is how long to wait for the location of the shards when the run is over: until the first
 // Ctrl-C, or, where that ended the run, not for long.
 func waiting(graceful, force context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
@@ -50,47 +51,52 @@ func waiting(graceful, force context.Context, within time.Duration) (context.Con
 	return context.WithTimeout(telling(graceful), within)
 }
 
-// claim finds out before the load whether shards can be written where they are to go, and read
-// again: it leaves the manifest there. What an earlier run left there would be mixed with this one's.
-func (s *session) claim(ctx context.Context, m results.Manifest) error {
-	if s.Shards == "" {
-		return nil
-	}
+// claim finds out before the load whether shards can be read where they are to go, and, where it is on this machine to
+// write there too, whether they can be written: it leaves the manifest there. What an earlier run left there would be
+// mixed with this one's.
+func (s *session) claim(ctx context.Context, write bool) error {
 	waiting, cancel := context.WithTimeout(telling(ctx), claimWithin)
 	defer cancel()
-	err := s.claimPlace(waiting, m)
+	err := s.claimLocation(waiting, write)
 	if err != nil && ctx.Err() != nil {
-		return errors.Join(errors.New("stopped before the start: nothing was run"), err)
+		return errors.Join(errStopped, err)
 	}
 	return err
 }
 
-func (s *session) claimPlace(ctx context.Context, m results.Manifest) error {
-	to, err := store.Create(ctx, s.place)
+func (s *session) claimLocation(ctx context.Context, write bool) error {
+	open := s.driver.openShards
+	if write {
+		open = store.Create
+	}
+	at, err := open(ctx, s.location)
 	if err != nil {
 		return err
 	}
-	defer to.Close()
-	names, err := to.Names(ctx)
+	defer at.Close()
+	names, err := at.Names(ctx)
 	if err != nil {
 		return fmt.Errorf("the shards could not be merged from where they are to go: %w", err)
 	}
 	for _, name := range names {
 		if index, _ := shard.IndexOf(name); shard.IsFile(name) && (s.part == 0 || index == s.part) {
-			return fmt.Errorf("%s is of an earlier run: choose another --testid, or remove what is there", to.At(name))
+			return fmt.Errorf("%s is of an earlier run: choose another --testid, or remove what is there", at.At(name))
 		}
 	}
+	if !write {
+		return nil
+	}
 	manifest := results.ManifestName(s.part)
-	text, err := json.MarshalIndent(m, "", "  ")
+	text, err := json.MarshalIndent(s.manifest(), "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := to.Put(ctx, manifest, text); err != nil {
+	if err := at.Put(ctx, manifest, text); err != nil {
 		return fmt.Errorf("the shards cannot go where they are to: %w", err)
 	}
-	there, err := to.Get(ctx, manifest)
+	there, err := at.Get(ctx, manifest)
 	if err == nil && !bytes.Equal(there, text) {
-		err = fmt.Errorf("read %s: it is not what was written", to.At(manifest))
+		err = fmt.Errorf("read %s: it is not what was written", at.At(manifest))
 	}
 	if err != nil {
 		return fmt.Errorf("the shards could not be merged from where they are to go: %w", err)
@@ -98,22 +104,42 @@ func (s *session) claimPlace(ctx context.Context, m results.Manifest) error {
 	return nil
 }
 
-// collect brings the shards of a whole run to its folder, where they were left elsewhere. One
-// that does not come is missing, which the verdict says. ok is whether that place answers.
-func (s *session) collect(graceful, force context.Context) (ok bool) {
+// manifest says what this run has to have for a verdict: of our own backend that sends noops also its ledger.
+func (s *session) manifest() results.Manifest {
+	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Streams && s.own)
+}
+
+// collect brings the shards of a whole run to its folder, where they were left elsewhere. Those that do not come are
+// missing, which the verdict says. The way there may break, so it is tried anew.
+func (s *session) collect(graceful, force context.Context) {
 	if s.Shards == "" {
-		return true
+		s.collected = true
+		return
 	}
 	ctx, cancel := waiting(graceful, force, fetchWithin)
 	defer cancel()
-	from, err := store.Open(ctx, s.place)
-	if err == nil {
-		err = errors.Join(s.dir.FetchShards(ctx, from), from.Close())
+	const tries = 3
+	for n := 1; ; n++ {
+		err := s.fetch(ctx, fetchWithin/tries)
+		if s.collected = err == nil; s.collected {
+			return
+		}
+		if n == tries || ctx.Err() != nil {
+			s.seen.Problems = append(s.seen.Problems, "the shards could not be collected: "+err.Error())
+			return
+		}
+		complain(fmt.Sprintf("%v; trying again", err))
 	}
+}
+
+func (s *session) fetch(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	from, err := s.driver.openShards(ctx, s.location)
 	if err != nil {
-		s.run.Problems = append(s.run.Problems, "the shards could not be collected: "+err.Error())
+		return err
 	}
-	return err == nil
+	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
 
 // deliver brings what a verdict rests on to the shards, where those are not in the folder of the run.
@@ -123,7 +149,7 @@ func (s *session) deliver(graceful, force context.Context) error {
 	}
 	ctx, cancel := waiting(graceful, force, deliverWithin)
 	defer cancel()
-	to, err := store.Open(ctx, s.place)
+	to, err := store.Open(ctx, s.location)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"testing"
@@ -7,11 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
-func partOf(runner string) settings {
-	s := settings{plan: plan.Default(), runner: runner}
-	s.plan.TestID, s.plan.BackendURL, s.plan.Connections = "t", "http://h", 7
+func partOf(runner string) *session {
+	s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Runner: runner, Backends: 1, Local: plan.DefaultLocal()})
+	s.Plan.TestID, s.Plan.BackendURL, s.Plan.Connections = "t", "http://h", 7
 	return s
 }
 
@@ -19,11 +20,11 @@ func TestAPartIsItsShareOfThePlan(t *testing.T) {
 	t.Parallel()
 	s := partOf("2/3")
 	require.NoError(t, s.parsePart())
-	require.Equal(t, []int{2, 3}, []int{s.part, s.plan.Runners})
+	require.Equal(t, []int{2, 3}, []int{s.part, s.Plan.Runners})
 	require.Equal(t, []int{1, 3}, []int{s.here().Runners, s.here().Connections}, "the largest share that it can be")
 	whole := partOf("")
 	require.NoError(t, whole.parsePart())
-	require.Equal(t, whole.plan, whole.here())
+	require.Equal(t, whole.Plan, whole.here())
 }
 
 func TestWhatIsNoPart(t *testing.T) {
@@ -33,11 +34,16 @@ func TestWhatIsNoPart(t *testing.T) {
 		require.ErrorContains(t, s.parsePart(), "write K/N", runner)
 	}
 	s := partOf("1/2")
-	s.plan.TestID = ""
+	s.Plan.TestID = ""
 	require.ErrorContains(t, s.parsePart(), "needs --testid")
 	s = partOf("1/2")
-	s.plan.BackendURL = ""
+	s.Plan.BackendURL = ""
 	require.ErrorContains(t, s.parsePart(), "needs BACKEND_URL")
+	s = partOf("1/2")
+	s.Suite.OneMachine = "one runner has to know of all connections"
+	require.ErrorContains(t, s.parsePart(), "one runner has to know of all connections")
+	s.Suite.OneMachine, s.Suite.Cluster = "", true
+	require.ErrorContains(t, s.parsePart(), "needs CLUSTER_URL")
 }
 
 func TestStartAt(t *testing.T) {
@@ -57,7 +63,7 @@ func TestStartAt(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, at.IsZero())
 	_, err = parseStart("2026-03-01T00:30:00Z", now)
-	require.ErrorContains(t, err, "over since 15s")
+	require.ErrorContains(t, err, "15s have passed since")
 	for _, text := range []string{"now", "25:00", "10", "2026-03-01"} {
 		_, err := parseStart(text, now)
 		require.ErrorContains(t, err, "write HH:MM", text)

@@ -1,12 +1,14 @@
-package main
+package run
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,8 +30,17 @@ type meter struct {
 	trouble string
 }
 
-func newMeter(t target.Several, d results.Dir) *meter {
-	return &meter{targets: t, path: d.Path(results.ResourcesFile), every: resources.Every, start: time.Now()}
+// newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx.
+func newMeter(s *session) *meter {
+	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), start: time.Now()}
+	targets := s.targets
+	if s.cluster != nil {
+		targets = append(slices.Clip(targets), s.cluster)
+	}
+	for _, t := range targets {
+		m.targets = append(append(m.targets, t), t.Backends()[1:]...)
+	}
+	return m
 }
 
 func (m *meter) run(ctx context.Context) {

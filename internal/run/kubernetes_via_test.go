@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -22,12 +22,11 @@ func TestBackendVia(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	defer server.Close()
-	s := &clusterSession{}
-	s.plan = plan.Default()
-	s.plan.BackendURL = "http://10.20.0.10"
-	s.settings.cluster.via = strings.TrimPrefix(server.URL, "http://")
-	require.NoError(t, s.reachTarget(context.Background()))
-	assert.Equal(t, "http://10.20.0.10", s.targets[0].URL, "for the runners")
-	_ = s.targets.Probe(context.Background(), s.plan.Interval())
+	d := &kubernetes{session: newSession(Config{Plan: plan.Default()})}
+	d.Plan.BackendURL = "http://10.20.0.10"
+	d.Kubernetes.Via = strings.TrimPrefix(server.URL, "http://")
+	require.NoError(t, d.reachTarget(context.Background()))
+	assert.Equal(t, "http://10.20.0.10", d.targets[0].URL, "for the runners")
+	_ = d.targets.Probe(context.Background(), d.Plan.Interval())
 	assert.Equal(t, "/healthz Bearer secret", <-asked)
 }

@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -35,8 +35,8 @@ func (s *session) askPrometheus(ctx context.Context, started time.Time) {
 		})
 	}
 	if err != nil {
-		s.run.Warnings = append(s.run.Warnings, err.Error()+"; the resources are those that soak sampled itself")
+		s.seen.Warnings = append(s.seen.Warnings, err.Error()+"; the resources are those that soak sampled itself")
 		return
 	}
-	s.run.ResourcesFrom = from
+	s.seen.ResourcesFrom = from
 }

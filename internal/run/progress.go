@@ -1,4 +1,4 @@
-package main
+package run
 
 import (
 	"context"
@@ -11,9 +11,6 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
-
-	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
 // plainEvery is how often a line appears where there is no terminal to draw on.
@@ -66,23 +63,31 @@ func plainProgress(ctx context.Context, started time.Time, total time.Duration, 
 	}
 }
 
-// progressLine says the most important first: a narrow terminal cuts its end off.
-func progressLine(p plan.Plan, f *runners.Group, m *meter) string {
-	sum, lateness := f.Progress()
-	parts := []string{
-		fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
-		fmt.Sprintf("%d/%d noops", sum.Received, p.Connections*p.NoopsPerConnection()),
-		fmt.Sprintf("%d missed", sum.Missed()),
+// progress says the most important first: a narrow terminal cuts its end off.
+func (s *session) progress(group running, m *meter) string {
+	sum, lateness := group.Progress()
+	var parts []string
+	switch p := s.here(); {
+	case s.Suite.Planned:
+		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
+			fmt.Sprintf("%d/%d noops", sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
+	case s.Suite.Streams:
+		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
+	default:
+		parts = append(parts, fmt.Sprintf("%d requests", sum.Requests))
+		if sum.Stage != "" { // k6's REST API knows neither stage nor answers that are wrong
+			parts = []string{sum.Stage, parts[0], fmt.Sprintf("%d failed", sum.Failed)}
+		}
 	}
 	for _, bad := range []struct {
 		count int
 		name  string
 	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
-		if bad.count > 0 {
+		if bad.count > 0 && s.Suite.Planned {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}
 	}
-	if lateness.Count() > 0 {
+	if lateness.Count() > 0 && s.Suite.Planned {
 		parts = append(parts, fmt.Sprintf("late p99 %.1f ms", float64(lateness.Quantile(.99).Microseconds())/1000))
 	}
 	if b := m.backend(); b != "" {

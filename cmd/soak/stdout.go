@@ -1,0 +1,26 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// surviveClosedPipes keeps a reader that goes away (`soak run | head`) from ending the process: without
+// it the kernel's SIGPIPE does, and there is no verdict. The signal is not ignored, as the processes
+// that we start would inherit that.
+func surviveClosedPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// A departing writer is stdout, whose reader may go away, with its pipe or its terminal. What is said
+// then is said to nobody; the run goes on, and its verdict stands in the files.
+type departing struct{ io.Writer }
+
+func (d departing) Write(b []byte) (int, error) {
+	n, err := d.Writer.Write(b)
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EIO) {
+		return len(b), nil
+	}
+	return n, err
+}

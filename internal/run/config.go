@@ -1,0 +1,210 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/target"
+)
+
+// A Config is what a run is asked to be, as the command line read it.
+type Config struct {
+	Suite    suite.Suite
+	Plan     plan.Plan // what it leaves open Run fills in: TestID, Prefix, ConnectionsPerVU, RunID
+	Settings []string  // NAME=value for the script of a suite that states its plan itself
+	Script   string    // path of a k6 script in the place of the suite's own
+
+	plan.Local
+	Runner string // "K/N": this machine runs the Kth of N runners only; "": all
+
+	Backends   int    // to start here where the plan names no service
+	NoNginx    bool   // connect to them directly
+	ClusterURL string // of a suite that compares with a cluster; "": start one here
+
+	Kubernetes Kubernetes
+
+	Version string    // of soak
+	Stdout  io.Writer // what the run is, and its verdict; news and progress go to stderr
+}
+
+// A UsageError says what was asked for that makes no sense, and what would.
+type UsageError struct{ Err error }
+
+func (e UsageError) Error() string { return e.Err.Error() }
+func (e UsageError) Unwrap() error { return e.Err }
+
+// complete checks what was asked for, and fills in what was left open.
+func (s *session) complete(now time.Time) (err error) {
+	if err := s.parsePart(); err != nil {
+		return err
+	}
+	if s.startAt, err = parseStart(s.StartAt, now); err != nil {
+		return err
+	}
+	if s.On != "local" && s.On != "k8s" {
+		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)
+	}
+	if err := s.checkURLs(); err != nil {
+		return err
+	}
+	if s.Suite.Planned {
+		err = s.completePlan()
+	} else {
+		err = s.completeSettings()
+	}
+	if err != nil {
+		return err
+	}
+	if s.Plan.TestID == "" {
+		s.Plan.TestID = results.NewTestID(s.Out, now)
+	}
+	s.Plan.Suite = s.Suite.InPlan()
+	if err := s.Suite.Check(s.Plan); err != nil {
+		return err
+	}
+	if s.Suite.Planned {
+		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
+	}
+	s.Plan.RunID = shard.NewProcess()
+	return s.checkBackends()
+}
+
+// checkURLs brings the URLs into the form that everybody is given.
+func (s *session) checkURLs() (err error) {
+	normal := plan.NormalURLs
+	if !s.Suite.Planned && s.Plan.BackendURL != "" {
+		normal = plan.NormalURL // of one service
+	}
+	if s.Plan.BackendURL, err = normal("BACKEND_URL", s.Plan.BackendURL); err == nil && s.ClusterURL != "" {
+		s.ClusterURL, err = plan.NormalURL("CLUSTER_URL", s.ClusterURL)
+	}
+	return err
+}
+
+func (s *session) checkBackends() error {
+	switch {
+	case len(s.Plan.BackendURLs()) > 1 && s.On == "k8s":
+		return errors.New("BACKEND_URL names several services: on Kubernetes name one, a Service or load balancer in front of them")
+	case s.Backends < 1 || s.Backends > s.Plan.Runners:
+		return fmt.Errorf("--backends is %d for %d runners: each runner goes to one backend, so write 1 to %[2]d", s.Backends, s.Plan.Runners)
+	case s.Backends > 1 && s.Plan.BackendURL != "":
+		return errors.New("--backends starts backends here, but BACKEND_URL names others: leave one of them out")
+	}
+	return nil
+}
+
+// completePlan fills in a plan that is known before the script is loaded.
+func (s *session) completePlan() error {
+	p := &s.Plan
+	if p.Prefix == "" {
+		p.Prefix = s.Suite.Name + "-"
+	}
+	if p.ConnectionsPerVU == 0 {
+		p.ConnectionsPerVU = p.Density()
+	}
+	if p.MaxOutageS == 0 {
+		return errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")
+	}
+	s.interval = p.Interval()
+	return nil
+}
+
+// completeSettings settles what a script that states its plan itself needs of its target.
+func (s *session) completeSettings() error {
+	if s.Suite.Streams { // backend and script keep the same interval, and every stream has its id
+		const byDefault = "1" // second
+		text := s.setting("NOOP_INTERVAL", byDefault)
+		seconds, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(seconds >= 0.001 && seconds <= 86400) {
+			return fmt.Errorf("NOOP_INTERVAL is %q: it must be a number of seconds, from 0.001 to a day", text)
+		}
+		s.interval = time.Duration(seconds * float64(time.Second))
+		s.Plan.Prefix = s.setting("PREFIX", s.Suite.Name+"-")
+		s.Settings = append(s.Settings, "NOOP_INTERVAL="+text, "PREFIX="+s.Plan.Prefix)
+	}
+	if s.Suite.Cluster { // the script says what is wrong with another size
+		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
+	}
+	if s.Suite.MutualTLS {
+		folder, err := filepath.Abs(s.setting("CERTS", "certs"))
+		if err != nil {
+			return err
+		}
+		s.certificates = target.Certificates(folder)
+	}
+	return nil
+}
+
+// setting is what the script will find under that name: a flag, or the environment.
+func (s *session) setting(name, otherwise string) string {
+	for _, given := range s.Settings {
+		if value, ok := strings.CutPrefix(given, name+"="); ok {
+			return value
+		}
+	}
+	if value := os.Getenv(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+// parsePart reads --runner K/N; "" is the whole run.
+func (s *session) parsePart() error {
+	if s.Runner == "" {
+		return nil
+	}
+	index, of, ok := strings.Cut(s.Runner, "/")
+	k, kErr := strconv.Atoi(index)
+	n, nErr := strconv.Atoi(of)
+	switch {
+	case !ok || kErr != nil || nErr != nil || k < 1 || k > n:
+		return fmt.Errorf("--runner is %q: write K/N for the Kth of N runners, such as 1/2", s.Runner)
+	case s.Plan.TestID == "":
+		return errors.New("--runner needs --testid: by it the parts of one run know each other")
+	case s.Plan.BackendURL == "":
+		return errors.New("--runner needs BACKEND_URL: the service that all machines soak")
+	case n > 1 && s.Suite.OneMachine != "":
+		return fmt.Errorf("--runner is %q: %s runs on one machine, %s", s.Runner, s.Suite.Name, s.Suite.OneMachine)
+	case s.Suite.Cluster && s.ClusterURL == "":
+		return errors.New("--runner needs CLUSTER_URL: the cluster that all machines test")
+	}
+	s.part, s.Plan.Runners = k, n
+	return nil
+}
+
+// parseStart reads --start-at: an instant of RFC 3339, or the next time that a clock in UTC shows
+// HH:MM or HH:MM:SS.
+func parseStart(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		if at.Before(now) {
+			return at, fmt.Errorf("--start-at is %s: %s have passed since", text, now.Sub(at).Round(time.Second))
+		}
+		return at, nil
+	}
+	for _, layout := range []string{"15:04", "15:04:05"} {
+		at, err := time.Parse(layout, text)
+		if err != nil {
+			continue
+		}
+		year, month, day := now.UTC().Date()
+		at = at.AddDate(year, int(month)-1, day-1)
+		if at.Before(now) {
+			at = at.AddDate(0, 0, 1)
+		}
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("--start-at is %q: write HH:MM or HH:MM:SS in UTC, or 2026-01-31T15:04:05Z", text)
+}

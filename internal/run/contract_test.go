@@ -1,0 +1,213 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A rig is one run of two fake runners under a driver.
+type rig struct {
+	config          Config
+	k6              string
+	folder          string // where the runners say that they run
+	service         *httptest.Server
+	graceful, force context.Context
+	stop, kill      func()
+}
+
+// drivers are all ways to run the runners of a rig, each with what one has to know to say what came of it.
+var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error){
+	"local": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+		t.Helper()
+		outcome, err := r.session(r.config).run(r.graceful, r.force)
+		return outcome, r.seen(t, results.RunFile), err
+	},
+	"local with a bucket": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+		t.Helper()
+		r.config.Shards = bucket(t)
+		outcome, err := r.session(r.config).run(r.graceful, r.force)
+		return outcome, r.seen(t, results.RunFile), err
+	},
+	"parts": func(t *testing.T, r *rig) (outcome verdict.Outcome, seen results.Run, err error) {
+		t.Helper()
+		var both sync.WaitGroup
+		for k := 1; k <= 2; k++ {
+			c := r.config
+			c.Runner, c.Stdout = fmt.Sprintf("%d/2", k), &bytes.Buffer{}
+			both.Go(func() { _, _ = r.session(c).run(r.graceful, r.force) })
+		}
+		both.Wait()
+		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", &bytes.Buffer{})
+		return outcome, r.seen(t, results.RunName(2)), err
+	},
+	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
+		t.Helper()
+		client, overlay, operator := fakeCluster(t, r.k6)
+		r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+		s := r.session(r.config)
+		d := s.driver.(*kubernetes)
+		d.client, d.look = client, 5*time.Millisecond
+		outcome, err := s.run(r.graceful, r.force)
+		left, listErr := client.Others(t.Context(), namespace)
+		require.NoError(t, listErr)
+		assert.Empty(t, left, "what the run made is removed")
+		assert.True(t, operator.deleted)
+		return outcome, r.seen(t, results.RunFile), err
+	},
+}
+
+func newRig(t *testing.T, does string) *rig {
+	t.Helper()
+	r := &rig{service: httptest.NewServer(http.NotFoundHandler())}
+	t.Cleanup(r.service.Close)
+	r.k6, r.folder = fakeK6(t, does)
+	r.force, r.kill = context.WithCancel(t.Context())
+	r.graceful, r.stop = context.WithCancel(r.force)
+	t.Cleanup(r.kill)
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = "t", 4, 1, 20, 1, r.service.URL
+	r.config = Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Stdout: &bytes.Buffer{}}
+	r.config.Out = t.TempDir()
+	return r
+}
+
+// session is one that has read what was asked for, with the fakes in their places.
+func (r *rig) session(c Config) *session {
+	s := newSession(c)
+	s.k6, s.script = r.k6, "connectionTest.js"
+	if err := s.complete(time.Now()); err != nil {
+		panic(err)
+	}
+	var err error
+	if s.driver, err = newDriver(s); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func (r *rig) seen(t *testing.T, name string) (seen results.Run) {
+	t.Helper()
+	if text, err := os.ReadFile(filepath.Join(r.config.Out, "t", name)); err == nil {
+		require.NoError(t, json.Unmarshal(text, &seen))
+	}
+	return seen
+}
+
+// letGo lets the runners go on to their end.
+func (r *rig) letGo() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
+
+// bothRun waits until both runners run.
+func (r *rig) bothRun(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(r.pids()) == 2 }, time.Minute, time.Millisecond)
+}
+
+func (r *rig) pids() (pids []int) {
+	files, _ := filepath.Glob(filepath.Join(r.folder, "runs-*"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		if pid, err := strconv.Atoi(string(text)); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// The contract of a driver, held by each: the same event has the same word.
+func TestDrivers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		does   string
+		during func(t *testing.T, r *rig) // while the runners run; nil: nothing happens
+		want   verdict.Outcome
+		says   string // in what the session saw
+	}{
+		{"all runners end in order", "", nil, verdict.Pass, `"resources_from"`},
+		{"a runner crashes", crashes, nil, verdict.Invalid, "exit code 3"},
+		{"the first Ctrl-C has the runners write their shards", holds, func(_ *testing.T, r *rig) { r.stop() }, verdict.Invalid, "the run was stopped by a signal before its end"},
+		{"the second Ctrl-C ends everything", holds, func(_ *testing.T, r *rig) { r.kill() }, verdict.Invalid, "the run was stopped by a signal before its end"},
+		{"the target does not answer any more", "", func(_ *testing.T, r *rig) { r.service.Close() }, verdict.Fail, "does not answer any more"},
+	} {
+		for name, drive := range drivers {
+			t.Run(c.name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, c.does)
+				var during sync.WaitGroup
+				during.Go(func() {
+					r.bothRun(t)
+					if c.during != nil {
+						c.during(t, r)
+					}
+					r.letGo()
+				})
+				outcome, seen, err := drive(t, r)
+				during.Wait()
+				require.NoError(t, err)
+				text, err := json.Marshal(seen)
+				require.NoError(t, err)
+				assert.Equal(t, c.want, outcome, "%s", text)
+				assert.Contains(t, string(text), c.says)
+				for _, pid := range r.pids() {
+					assert.ErrorIs(t, syscall.Kill(pid, 0), syscall.ESRCH, "runner %d is left", pid)
+				}
+				if c.does == holds && r.force.Err() == nil {
+					shards, _ := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
+					assert.Len(t, shards, 2)
+					assert.NotContains(t, string(text), "could not be collected")
+				}
+			})
+		}
+	}
+}
+
+// What makes no sense is said before anything is written.
+func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
+	t.Parallel()
+	for name, drive := range drivers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.service.Close()
+			if name == "parts" || name == "kubernetes" { // a service that only the runners reach is theirs to find out
+				r.k6 = filepath.Join(r.folder, "missing")
+			}
+			_, _, err := drive(t, r)
+			if name == "local" {
+				require.ErrorContains(t, err, "nothing answers at")
+			}
+			assert.Empty(t, r.pids())
+		})
+	}
+}
+
+func TestARunThatIsUnderWayIsAnnounced(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.letGo()
+	_, _, err := drivers["local"](t, r)
+	require.NoError(t, err)
+	said := r.config.Stdout.(*bytes.Buffer).String()
+	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20s, a noop every 1 s, 2 runners\ntarget "+r.service.URL+"\n"), said)
+	assert.Contains(t, said, "report.html")
+}

@@ -1,0 +1,72 @@
+package run
+
+import (
+	"context"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A driver is who runs the runners of a session: processes of this machine, one of several machines that share a run,
+// or Kubernetes. The session calls check, prepare, start (once for each round), targetFailures and judge in this order,
+// and close when it is over, whatever came before. It trusts a driver to have filled in session.targets, dir and
+// location when prepare returns nil.
+type driver interface {
+	// check says what cannot be run this way, before anything is started or written.
+	check(ctx context.Context) error
+	// prepare makes the folder of the run, has the target answer, and finds out whether shards can be read from where
+	// the runners leave them. After an error nothing is left that close does not remove.
+	prepare(ctx context.Context) error
+	// start starts the runners of a round. After an error none of them is left.
+	start(ctx context.Context, r round) (running, error)
+	// openShards opens the location of shards as it is reached from here; runners may reach it otherwise.
+	openShards(ctx context.Context, location string) (store.Store, error)
+	// targetFailures says in sentences what befell the target since prepare: failures of the service, not of the run.
+	// What was not seen is not claimed.
+	targetFailures(ctx context.Context) []string
+	// judge makes the verdict of what lies in the folder of the run, or hands this machine's part of it on.
+	judge(graceful, force context.Context) (verdict.Outcome, error)
+	// close ends what prepare and start began, in order until force ends, and at once after.
+	close(force context.Context)
+}
+
+// A round is one start of all runners.
+type round struct {
+	dir    results.Dir       // for logs and shards
+	shards string            // location that the runners write their shards to
+	env    map[string]string // what the script finds in its environment beside the plan
+}
+
+// running are the runners of a round, from their start to the end of the last one.
+type running interface {
+	// Started is closed when all have begun.
+	Started() <-chan struct{}
+	// Wait returns when all have ended. When graceful ends it asks them to: each closes its streams and still writes
+	// its shard. When force ends it does not wait for that. An error says that they were lost sight of, and go on.
+	Wait(graceful, force context.Context) error
+	// Progress is what all have counted so far. It is for people: no verdict rests on it.
+	Progress() (shard.Progress, *shard.Histogram)
+	// Problems says in sentences which runners did not end in order. It may be asked when Wait has returned.
+	Problems() []string
+}
+
+// newDriver is the driver that the configuration asks for.
+func newDriver(s *session) (driver, error) {
+	switch {
+	case s.On == "k8s":
+		return newKubernetes(s)
+	case s.part > 0:
+		return &part{local{session: s}}, nil
+	}
+	return &local{session: s}, nil
+}
+
+var (
+	_ driver  = (*local)(nil)
+	_ driver  = (*part)(nil)
+	_ driver  = (*kubernetes)(nil)
+	_ running = (*runners.Group)(nil)
+)

@@ -1,0 +1,141 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/target"
+)
+
+// TestMain is k6 where it is called by that name, and has a Prometheus that knows one figure of everything.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "k6" {
+		os.Exit(fakeRunner(os.Args))
+	}
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[%s,"1"]]}]}}`, r.FormValue("start"))
+	}))
+	_ = os.Setenv("PROMETHEUS_URL", prometheus.URL)
+	target.ReadyWithin = 500 * time.Millisecond
+	code := m.Run()
+	prometheus.Close()
+	os.Exit(code)
+}
+
+// What the fake runner does, by the name of a file beside it.
+const (
+	holds   = "holds"   // until it is asked to end
+	crashes = "crashes" // without its last shard
+)
+
+// fakeK6 is the path of a k6 that does as it is told, and the folder where each runner says that it runs.
+func fakeK6(t *testing.T, does string) (k6, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, filepath.Join(folder, "k6"))
+	}
+	if err == nil && does != "" {
+		err = os.WriteFile(filepath.Join(folder, does), nil, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(folder, "k6"), folder
+}
+
+// fakeRunner writes the shards that a runner without a fault writes: one at its start, one at its end.
+func fakeRunner(args []string) int {
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	folder := filepath.Dir(args[0])
+	is := func(what string) bool { _, err := os.Stat(filepath.Join(folder, what)); return err == nil }
+	index, _ := strconv.Atoi(os.Getenv("RUNNER"))
+	var p plan.Plan
+	if err := p.ReadEnvironment(os.Getenv); err != nil {
+		return 107
+	}
+	s := shardOf(p, index)
+	s.Runner.State = shard.Running
+	if deliver(args, s) != nil {
+		return 108
+	}
+	_ = os.WriteFile(filepath.Join(folder, "runs-"+strconv.Itoa(index)), []byte(strconv.Itoa(os.Getpid())), 0o600)
+	switch {
+	case is(crashes) && index == p.Runners:
+		fmt.Fprintln(os.Stderr, `level=error msg="it hurts"`)
+		return 3
+	case is(holds):
+		<-interrupted
+		s.Runner.State = shard.Interrupted
+	case !is("go"): // the test has something to do first
+		for !is("go") && syscall.Getppid() != 1 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		s.Runner.State = shard.Finished
+	default:
+		s.Runner.State = shard.Finished
+	}
+	if deliver(args, s) != nil {
+		return 109
+	}
+	return map[shard.RunState]int{shard.Finished: 0, shard.Interrupted: 105}[s.Runner.State]
+}
+
+func deliver(args []string, s *shard.Shard) error {
+	for _, arg := range args {
+		location, ok := strings.CutPrefix(arg, "soak=")
+		if !ok {
+			continue
+		}
+		var e shard.Encoder
+		data, err := e.Encode(s)
+		if err != nil {
+			return err
+		}
+		to, err := store.Create(context.Background(), location)
+		if err != nil {
+			return err
+		}
+		return to.Put(context.Background(), shard.FileName(s.Runner), data)
+	}
+	return os.ErrInvalid
+}
+
+// shardOf is what one runner of the plan sees, with two streams for each.
+func shardOf(p plan.Plan, index int) *shard.Shard {
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	s := &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Runner: shard.Runner{
+			TestID: p.TestID, RunID: p.RunID, Process: "p" + strconv.Itoa(index), Index: index, Segment: runners.Segment(index, p.Runners),
+			Script: "connectionTest.js", StartedUS: 1e15, EndedUS: 1e15 + 2e7,
+		},
+		Checks: []shard.Check{{Name: "Get status was 200", Passes: 2}},
+	}
+	noops := uint64(p.NoopsPerConnection())
+	for n := 2 * (index - 1); n < 2*index; n++ {
+		s.Connections = append(s.Connections, ledger.Record{
+			ID: p.DeviceID(n), State: ledger.Completed, Reason: "server_closed", Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, Held: p.Hold(), Last: noops,
+			Counts: ledger.Counts{Received: noops},
+		})
+	}
+	return s
+}

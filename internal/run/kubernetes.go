@@ -1,0 +1,340 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Kubernetes is what matters only where the runners are on Kubernetes.
+type Kubernetes struct {
+	Namespace    string        // of a run to attach to
+	Via          string        // HOST or HOST:PORT at which this machine asks the service; "": at its URL
+	Context      string        // of the kubeconfig; "": its current one
+	StartTimeout time.Duration // for each of initializer, runners and starter
+	Keep         bool          // leave TestRun and pods in the cluster
+}
+
+// A kubernetes driver has the runners run under the k6-operator. Nothing of the run is left in the cluster when it
+// closes, unless the connection to the cluster was lost: then the run goes on there.
+type kubernetes struct {
+	*session
+	client    *cluster.Client
+	manifests *cluster.Manifests // nil: the run is there already
+	namespace string
+	backend   *cluster.Watched // the target's pod, nil where it is not in the cluster
+	look      time.Duration    // between two looks at the cluster; 0: as long as is usual
+	answers   bool             // the target answered this machine before the run
+	created   bool
+	lost      bool
+	closers   []func()
+}
+
+func newKubernetes(s *session) (*kubernetes, error) {
+	d := &kubernetes{session: s}
+	switch {
+	case s.part > 0 || !s.startAt.IsZero():
+		return nil, UsageError{errors.New("--runner and --start-at are for machines that are started by hand; on Kubernetes the operator starts all runners together")}
+	case s.Script != "":
+		return nil, UsageError{errors.New("--script is the one in the image on Kubernetes: spec.script of the overlay")}
+	case s.Suite.NoCluster != "":
+		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.NoCluster)}
+	case s.Suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):
+		return nil, UsageError{fmt.Errorf("%s on Kubernetes needs BACKEND_URL and CLUSTER_URL: it starts neither there", s.Suite.Name)}
+	}
+	if err := cluster.CheckTestID(s.Plan.TestID); err != nil {
+		return nil, UsageError{err}
+	}
+	return d, nil
+}
+
+func (d *kubernetes) check(ctx context.Context) (err error) {
+	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
+		return err
+	}
+	if !d.Suite.Planned { // it is asked here what it needs, before pods are
+		if err := d.findScript(); err != nil {
+			return err
+		}
+	}
+	if err := d.inspect(ctx); err != nil {
+		return err
+	}
+	return d.connect()
+}
+
+func (d *kubernetes) connect() (err error) {
+	if d.client == nil {
+		d.client, err = cluster.Connect(d.Kubernetes.Context)
+	}
+	return err
+}
+
+// buildOverlay finds an overlay by name or path.
+func buildOverlay(overlay string) (*cluster.Manifests, error) {
+	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
+		return cluster.Build(overlay)
+	}
+	file, err := Beside("infra", "k6-operator", "overlays", overlay, "kustomization.yaml")
+	if err != nil {
+		return nil, UsageError{fmt.Errorf("there is no overlay %q: name one of infra/k6-operator/overlays, or a folder", overlay)}
+	}
+	return cluster.Build(filepath.Dir(file))
+}
+
+// prepare brings the cluster to where a TestRun can be made: the objects of the overlay, a fresh
+// backend, a bucket that answers.
+func (d *kubernetes) prepare(ctx context.Context) error {
+	err := d.prepareCluster(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errStopped
+	}
+	return err
+}
+
+func (d *kubernetes) prepareCluster(ctx context.Context) (err error) {
+	m := d.manifests
+	d.namespace = m.TestRun.GetNamespace()
+	if d.Shards == "" && m.Output() != "" {
+		d.Shards, _ = store.Split(m.Output())
+	}
+	if !strings.HasPrefix(d.Shards, "s3://") {
+		return UsageError{errors.New("the runners need a bucket for their shards: give one by --shards s3://BUCKET/PREFIX, or in the overlay")}
+	}
+	d.location = store.Join(d.Shards, d.Plan.TestID)
+	if err := d.chooseBackend(ctx); err != nil {
+		return err
+	}
+	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
+		return err
+	}
+	if err := d.dir.Begin(0, d.manifest()); err != nil {
+		return err
+	}
+	if err := d.apply(ctx); err != nil {
+		return err
+	}
+	if err := d.reachTarget(ctx); err != nil {
+		return err
+	}
+	err = d.targets.Probe(ctx, d.interval)
+	if err != nil && d.backend != nil {
+		return err // one that only the cluster reaches is for the runners to find out
+	}
+	d.answers = err == nil
+	return d.claim(ctx, false)
+}
+
+// chooseBackend is the service that was named, or a fresh backend of the overlay, which would cut off another run.
+func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
+	if d.Plan.BackendURL == "" {
+		p := d.Plan
+		p.NoopInterval = d.interval.Seconds()
+		if d.interval == 0 {
+			p.NoopInterval = unplannedInterval.Seconds()
+		}
+		if d.Plan.BackendURL, err = d.manifests.FreshBackend(p); err != nil {
+			return err
+		}
+		if d.own = d.Plan.BackendURL != ""; !d.own {
+			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend of its own to soak")}
+		}
+	}
+	others, err := d.client.Others(ctx, d.namespace)
+	if err == nil && d.own && len(others) > 0 {
+		err = fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", others[0], d.namespace)
+	}
+	return err
+}
+
+// apply brings the objects of the overlay that stay between runs, and waits until what they start is there.
+func (d *kubernetes) apply(ctx context.Context) error {
+	d.say("preparing the namespace " + d.namespace)
+	left, err := d.client.Apply(ctx, d.manifests.Setup)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		d.say(fmt.Sprintf("this user may not change %d objects of the overlay; taking them to be there", len(left)))
+	}
+	for _, o := range d.manifests.Setup {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		if err := d.client.Await(ctx, o.GetNamespace(), o.GetName(), d.Kubernetes.StartTimeout, d.say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reachTarget finds the way to the target's own ledger: straight, or into the cluster.
+func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
+	token := os.Getenv("BACKEND_TOKEN")
+	if via := d.Kubernetes.Via; via != "" {
+		d.targets = target.Several{target.Through(d.Plan.BackendURL, token, via)}
+		return nil
+	}
+	if d.targets, err = target.Remotes([]string{d.Plan.BackendURL}, token, ""); err != nil {
+		return err
+	}
+	service, inside := cluster.ServiceOf(d.Plan.BackendURL)
+	if !inside {
+		return nil
+	}
+	forward, err := d.client.OpenService(ctx, service)
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, forward.Close)
+	d.targets = target.Several{target.Through(d.Plan.BackendURL, token, forward.Address)}
+	if d.backend == nil {
+		d.backend, err = d.client.WatchPod(ctx, service.Namespace, forward.Pod)
+	}
+	return err
+}
+
+// openShards opens the location of the shards as it is reached from here: through the API server, where the bucket is
+// in the cluster.
+func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
+	if u, err := url.Parse(location); err == nil {
+		query := u.Query()
+		if service, inside := cluster.ServiceOf(query.Get("endpoint")); inside {
+			forward, err := d.client.OpenService(ctx, service)
+			if err != nil {
+				return nil, err
+			}
+			d.closers = append(d.closers, forward.Close)
+			query.Set("endpoint", "http://"+forward.Address)
+			u.RawQuery = query.Encode()
+			location = u.String()
+		}
+	}
+	return store.Open(ctx, location)
+}
+
+// start makes the TestRun, unless it is there already, and follows it.
+func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
+	if d.manifests != nil {
+		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Token: d.targets[0].Token != "", Env: r.env, Length: d.needs.Duration}
+		if !d.Suite.Planned {
+			job.Script, job.Memory = d.Suite.Script, preflight.UsersMemory((d.needs.VUs-1)/d.Plan.Runners+1, 1)
+			for _, setting := range append([]suite.Setting{{Name: "PROFILE"}}, d.Suite.Settings...) {
+				if value := d.setting(setting.Name, ""); value != "" { // what a process would inherit
+					job.Env[setting.Name] = value
+				}
+			}
+		}
+		if err := d.manifests.Render(job); err != nil {
+			return nil, err
+		}
+		if err := d.client.Create(ctx, d.manifests.TestRun, d.Plan.TestID, d.targets[0].Token); err != nil {
+			return nil, err
+		}
+	}
+	d.created = true
+	limits := cluster.DefaultLimits(d.needs.Duration)
+	limits.Start, limits.Look = d.Kubernetes.StartTimeout, cmp.Or(d.look, limits.Look)
+	return &followed{cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir)), d}, nil
+}
+
+// A followed run is in the cluster, and goes on there when it is lost sight of.
+type followed struct {
+	*cluster.Run
+	driver *kubernetes
+}
+
+// stopGrace is how long runners that were asked to end may take to.
+const stopGrace = 90 * time.Second
+
+func (f *followed) Wait(graceful, force context.Context) error {
+	defer f.Close()
+	d := f.driver
+	err := f.Run.Wait(graceful, d.say)
+	if errors.Is(err, cluster.ErrLost) {
+		d.lost = true
+		return fmt.Errorf("%w; the run goes on there: `soak attach %s` follows it to its end", err, d.Plan.TestID)
+	}
+	if phase := f.Phase(); graceful.Err() == nil || phase != cluster.Running {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(force, stopGrace)
+	defer cancel()
+	if err = f.Stop(ctx); err != nil {
+		d.warn(err.Error()) // what they wrote last is collected all the same
+	} else if err = f.Run.Wait(ctx, d.say); err != nil && force.Err() == nil {
+		d.warn("not all runners ended in time after they were asked to")
+	}
+	return nil
+}
+
+// targetFailures asks by a new way: the one to the target may have broken since.
+func (d *kubernetes) targetFailures(ctx context.Context) (failures []string) {
+	if d.backend != nil {
+		failures = d.client.Restarts(ctx, d.backend)
+	}
+	waiting, cancel := context.WithTimeout(ctx, target.ReadyWithin)
+	defer cancel()
+	err := d.reachTarget(ctx)
+	var unready cluster.NotReadyError
+	for errors.As(err, &unready) && waiting.Err() == nil {
+		select {
+		case <-waiting.Done():
+		case <-time.After(time.Second):
+			err = d.reachTarget(ctx)
+		}
+	}
+	switch {
+	case errors.As(err, &unready) && ctx.Err() == nil:
+		return append(failures, err.Error())
+	case err != nil:
+		d.warn(err.Error())
+	case d.answers:
+		if err := d.targets.Ready(ctx); err != nil && ctx.Err() == nil {
+			failures = append(failures, err.Error())
+		}
+	}
+	return failures
+}
+
+func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, error) {
+	return conclude(d.dir, d.Stdout)
+}
+
+// close removes the run from the cluster, also when everything else was cut short.
+func (d *kubernetes) close(context.Context) {
+	for _, c := range slices.Backward(d.closers) {
+		c()
+	}
+	switch {
+	case !d.created || d.lost:
+		return
+	case d.Kubernetes.Keep:
+		d.say(fmt.Sprintf("kept: kubectl get testrun,job,pod -n %s -l k6_cr=%s", d.namespace, cluster.Name(d.Plan.TestID)))
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := d.client.Delete(ctx, d.namespace, cluster.Name(d.Plan.TestID)); err != nil {
+		complain("warning: " + err.Error())
+	}
+}
+
+func (d *kubernetes) say(news string) {
+	fmt.Fprintln(os.Stderr, time.Now().UTC().Format(time.TimeOnly), news)
+}

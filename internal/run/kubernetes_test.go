@@ -1,0 +1,35 @@
+package run
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*session){
+		"--runner and --start-at are for machines": func(s *session) { s.part = 1 },
+		"the operator starts all runners together": func(s *session) { s.startAt = time.Now() },
+		"--script is the one in the image":         func(s *session) { s.Script = "x.js" },
+		`TESTID is "A_b"`:                          func(s *session) { s.Plan.TestID = "A_b" },
+		"its certificates are files":               func(s *session) { s.Suite.NoCluster = "its certificates are files" },
+		"needs BACKEND_URL and CLUSTER_URL":        func(s *session) { s.Suite.Cluster = true },
+	} {
+		s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}})
+		s.Plan.TestID = "t"
+		_, err := newDriver(s)
+		require.NoError(t, err)
+		change(s)
+		_, err = newDriver(s)
+		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, &UsageError{})
+	}
+	s := newSession(Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.Local{On: "k8s"}, Backends: 1})
+	s.Plan.BackendURL = "http://a,http://b"
+	require.ErrorContains(t, s.complete(time.Now()), "BACKEND_URL names several services")
+}

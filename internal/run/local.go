@@ -1,0 +1,184 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A local driver runs the runners as processes of this machine, and the target too, unless it is somewhere else.
+type local struct{ *session }
+
+// Of a target that is started here for a script that says only later what it does.
+const (
+	unplannedConnections = 8192
+	unplannedInterval    = 15 * time.Second
+)
+
+// check finds limits of this machine that would break the run in its middle.
+func (d *local) check(ctx context.Context) error {
+	if err := d.findScript(); err != nil {
+		return err
+	}
+	if err := d.inspect(ctx); err != nil {
+		return err
+	}
+	d.seen.Limits = preflight.Look()
+	var errs []error
+	var warnings []string
+	if d.Suite.Planned {
+		var sentences []string
+		sentences, warnings = preflight.Check(d.here(), d.seen.Limits, d.services())
+		for _, sentence := range sentences {
+			errs = append(errs, errors.New(sentence))
+		}
+	} else {
+		runners := d.here().Runners
+		some, err := preflight.CheckUsers((d.needs.VUs*runners+d.Plan.Runners-1)/d.Plan.Runners, runners, d.seen.Limits)
+		errs, warnings = append(errs, err), some
+	}
+	if ignored := runners.Ignored(); ignored != "" {
+		warnings = append(warnings, ignored)
+	}
+	for _, w := range warnings {
+		d.warn(w)
+	}
+	return errors.Join(errs...)
+}
+
+// services are the services that this machine's runners go to.
+func (d *local) services() preflight.Services {
+	if d.Plan.BackendURL == "" {
+		return preflight.Services{Count: d.Backends, Here: true, Proxied: !d.NoNginx}
+	}
+	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.here().Runners)}
+}
+
+func (d *local) prepare(ctx context.Context) error {
+	d.own = d.Plan.BackendURL == ""
+	if err := d.makeRoom(ctx); err != nil {
+		return err
+	}
+	return d.openTargets(ctx)
+}
+
+// makeRoom makes the folder of the run, and checks that shards can be written to their location.
+func (d *local) makeRoom(ctx context.Context) (err error) {
+	if d.Shards != "" {
+		d.location = store.Join(d.Shards, d.Plan.TestID)
+		if err := d.claim(ctx, true); err != nil {
+			return err
+		}
+	}
+	if d.part > 0 {
+		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.part)
+	} else {
+		d.dir, err = results.Create(d.Out, d.Plan.TestID)
+	}
+	if err != nil {
+		return err
+	}
+	d.location = cmp.Or(d.location, d.dir.Path(results.ShardsDir))
+	return d.dir.Begin(d.part, d.manifest())
+}
+
+// openTargets starts what is to be started here, and has all of it answer.
+func (d *local) openTargets(ctx context.Context) (err error) {
+	config := target.LocalConfig{
+		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
+		LogDir: string(d.dir), NoNginx: d.NoNginx, Certificates: d.certificates,
+	}
+	if d.Suite.Planned {
+		config.Connections = d.Plan.PerBackend(d.Backends)
+	}
+	var urls []string
+	if !d.own {
+		urls = d.Plan.BackendURLs()
+	}
+	if d.targets, err = d.openTarget(ctx, config, urls, d.Backends); err != nil {
+		return err
+	}
+	d.Plan.BackendURL = d.targets.URL()
+	d.seen.OneClock, d.seen.Nginx = d.own, d.targets.Nginx()
+	if !d.Suite.Cluster {
+		return nil
+	}
+	config.Backends, config.Suffix, urls = d.clusterSize, "-cluster", nil
+	if d.ClusterURL != "" {
+		urls = []string{d.ClusterURL}
+	}
+	beside, err := d.openTarget(ctx, config, urls, 1)
+	if err != nil {
+		return err
+	}
+	d.cluster, d.ClusterURL = beside[0], beside.URL()
+	return nil
+}
+
+// openTarget is the service at each URL, or without one so many that are started here.
+func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (all target.Several, err error) {
+	if len(urls) == 0 {
+		if config.Backend, err = Beside("backend"); err != nil {
+			return nil, err
+		}
+		return target.StartLocals(ctx, config, count)
+	}
+	if all, err = target.Remotes(urls, os.Getenv("BACKEND_TOKEN"), d.certificates); err != nil {
+		return nil, err
+	}
+	return all, all.Probe(ctx, d.interval)
+}
+
+func (d *local) start(_ context.Context, r round) (running, error) {
+	if d.certificates != "" {
+		maps.Copy(r.env, d.targets[0].RunnerEnv(d.certificates))
+	}
+	return runners.Start(runners.Config{
+		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
+		Dir: string(r.dir), Shards: r.shards, Env: r.env, Say: complain,
+	})
+}
+
+func (d *local) openShards(ctx context.Context, location string) (store.Store, error) {
+	return store.Open(ctx, location)
+}
+
+func (d *local) targetFailures(ctx context.Context) []string {
+	all := d.targets
+	if d.cluster != nil {
+		all = append(all, d.cluster)
+	}
+	var failures []string
+	if err := all.Ready(ctx); err != nil && ctx.Err() == nil {
+		failures = append(failures, err.Error())
+	}
+	return append(failures, all.Crashes()...)
+}
+
+func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
+	outcome, err := conclude(d.dir, d.Stdout)
+	if err != nil || !d.collected {
+		return outcome, err
+	}
+	if err := d.deliver(graceful, force); err != nil {
+		complain("warning: " + err.Error())
+	}
+	return outcome, nil
+}
+
+func (d *local) close(force context.Context) {
+	d.targets.Stop(force)
+	if d.cluster != nil {
+		target.Several{d.cluster}.Stop(force)
+	}
+}

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// mergeMemory is what a merge keeps to, as far as it can, before its garbage is collected at
+// leisure: a million connections take half of it.
+const mergeMemory = 900 << 20
+
+// Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the
+// reports beside them, and the verdict in words to stdout.
+func Merge(location, out string, stdout io.Writer) (verdict.Outcome, error) {
+	debug.SetMemoryLimit(mergeMemory)
+	d, problems, err := bring(location, out)
+	var usage UsageError
+	switch {
+	case errors.As(err, &usage):
+		return "", err
+	case err != nil: // there is no folder to put the verdict into
+		fmt.Fprintf(stdout, "INVALID  %s\n  - %v\n", location, err)
+		return verdict.Invalid, nil
+	}
+	v, err := Judge(d, "", problems...)
+	if err != nil {
+		return "", err
+	}
+	return v.Verdict, report.Text(stdout, v)
+}
+
+// bring is the folder of a run, which comes to out first where it is in a bucket. problems are
+// what did not come.
+func bring(location, out string) (d results.Dir, problems []string, err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	from, err := store.Open(ctx, location)
+	if err != nil {
+		return "", nil, UsageError{err}
+	}
+	defer from.Close()
+	if folder, ok := from.(store.Folder); ok {
+		return results.Dir(folder), nil, nil
+	}
+	ctx, cancel := context.WithTimeout(telling(ctx), fetchWithin)
+	defer cancel()
+	said := time.Now()
+	return results.Fetch(ctx, from, out, func(done, of int) {
+		if time.Since(said) > 2*time.Second {
+			said = time.Now()
+			fmt.Fprintf(os.Stderr, "fetched %d of %d files\n", done, of)
+		}
+	})
+}
+
+// Judge makes the verdict of a run from its files, and every report. against is the run to
+// compare with, "" for the last that passed; problems are what made the files incomplete before.
+func Judge(d, against results.Dir, problems ...string) (*verdict.Verdict, error) {
+	v, m, err := d.Judge(problems...)
+	if err != nil {
+		return nil, err
+	}
+	return v, d.Report(v, m, against)
+}
+
+// conclude judges the run in d, and tells its verdict and where the report is.
+func conclude(d results.Dir, stdout io.Writer) (verdict.Outcome, error) {
+	v, err := Judge(d, "")
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(stdout)
+	if err := report.Text(stdout, v); err != nil {
+		return "", err
+	}
+	fmt.Fprintf(stdout, "\nreport  %s\n", results.Dir(d.Path(results.PageFile)).Relative())
+	return v.Verdict, nil
+}

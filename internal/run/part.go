@@ -1,0 +1,88 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A part drives one runner, whose fellows are on other machines. Its session ends without a verdict, which takes all
+// parts.
+type part struct{ local }
+
+// judge brings what this part saw to where the shards are, and says what comes next.
+func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
+	s := d.session
+	if err := s.deliver(graceful, force); err != nil {
+		return "", err
+	}
+	ctx, cancel := waiting(graceful, force, deliverWithin)
+	defer cancel()
+	all, err := store.Open(ctx, s.location)
+	if err != nil {
+		return "", err
+	}
+	defer all.Close()
+	name, own, err := ownShard(ctx, all, s.part, s.Plan.RunID)
+	if err != nil {
+		return "", err
+	}
+	outcome := s.sayPart(own)
+	from := s.location
+	if s.Shards == "" {
+		from = s.dir.Relative()
+	}
+	fmt.Fprintf(s.Stdout, "shard   %s\nno verdict yet: when all %d parts are there, `soak merge %s` makes it\n",
+		all.At(name), s.Plan.Runners, report.Shell(from))
+	return outcome, nil
+}
+
+// ownShard finds the shard of the runner with this index among those of all runs.
+func ownShard(ctx context.Context, all store.Store, index int, runID string) (name string, own *shard.Shard, err error) {
+	names, err := all.Names(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range names {
+		if of, ok := shard.IndexOf(name); !ok || of != index {
+			continue
+		}
+		data, err := all.Get(ctx, name)
+		if err != nil {
+			return "", nil, fmt.Errorf("the shard of runner %d: %w", index, err)
+		}
+		if own, err = shard.Read(bytes.NewReader(data)); err != nil {
+			return "", nil, fmt.Errorf("the shard of runner %d, %s: %w", index, all.At(name), err)
+		}
+		if own.Runner.RunID == runID {
+			return name, own, nil
+		}
+	}
+	return "", nil, fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
+}
+
+// sayPart sums up what this machine saw, and whether that alone is in order.
+func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
+	var sum shard.Progress
+	outcome := verdict.Pass
+	for _, r := range own.Connections {
+		sum.Count(r)
+		if !r.Faultless() {
+			outcome = verdict.Fail
+		}
+	}
+	for _, p := range s.seen.Problems {
+		fmt.Fprintf(s.Stdout, "  - %s\n", p)
+	}
+	if own.Runner.State != shard.Finished || len(s.seen.Problems) > 0 {
+		outcome = verdict.Invalid
+	}
+	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s: %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late\n",
+		s.part, s.Plan.Runners, own.Runner.State, sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed(), sum.Faults(), sum.Late)
+	return outcome
+}

@@ -1,0 +1,326 @@
+// Package run is one session of any suite: check → start → hold → collect → judge. A driver says who runs the runners
+// (processes of this machine, one of several machines, Kubernetes); all else is the same for each.
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A session is one run from its target to its verdict.
+type session struct {
+	Config
+	driver driver
+
+	part         int       // K of --runner K/N; 0: the whole run
+	startAt      time.Time // zero: at once
+	interval     time.Duration
+	clusterSize  int
+	certificates target.Certificates
+
+	k6, script string
+	needs      runners.Requirements
+	dir        results.Dir
+	location   string // of this run's shards
+	targets    target.Several
+	cluster    *target.Target // that the suite compares with, or nil
+	own        bool           // the target is our backend, started for this run
+	collected  bool           // the shards of the run are in its folder
+	seen       results.Run    // what this session saw; it becomes run.json
+}
+
+// Run runs what c asks for. An error means that there is no verdict, and that nothing runs any more unless it says so.
+// The first Ctrl-C stops the runners in order, a second one ends everything at once.
+func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
+	s := newSession(c)
+	if err := s.complete(time.Now()); err != nil {
+		return "", UsageError{err}
+	}
+	graceful, force, stop := interrupts(ctx)
+	defer stop()
+	return s.run(graceful, force)
+}
+
+func newSession(c Config) *session {
+	return &session{Config: c, seen: results.Run{Command: os.Args, Version: c.Version, Machine: resources.ThisMachine()}}
+}
+
+func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {
+	if s.driver == nil {
+		if s.driver, err = newDriver(s); err != nil {
+			return "", err
+		}
+	}
+	if err := s.driver.check(graceful); err != nil {
+		return "", err
+	}
+	defer s.driver.close(force)
+	if err := s.driver.prepare(graceful); err != nil {
+		return "", err
+	}
+	if err := s.savePlan(); err != nil {
+		return "", err
+	}
+	s.seen.Backend = s.targets[0].Version(graceful)
+	s.announce()
+	if err := s.awaitStart(graceful); err != nil {
+		return "", err
+	}
+	if err := s.rounds(graceful, force); err != nil {
+		return "", err
+	}
+	s.seen.Failures = append(s.seen.Failures, s.driver.targetFailures(force)...)
+	if err := s.keep(force); err != nil {
+		return "", err
+	}
+	return s.driver.judge(graceful, force)
+}
+
+// savePlan writes down what was planned. That of a run in parts is the same for all of them.
+func (s *session) savePlan() error {
+	p := s.Plan
+	if s.part > 0 {
+		p.RunID = ""
+	}
+	return s.dir.WriteJSON(results.PlanFile, p)
+}
+
+// findScript finds the suite's script, and k6.
+func (s *session) findScript() (err error) {
+	if s.k6 == "" {
+		s.k6, err = Beside("k6")
+	}
+	if s.script = cmp.Or(s.script, s.Script); s.script == "" && err == nil {
+		s.script, err = Beside(s.Suite.Script...)
+	}
+	return err
+}
+
+// inspect finds out what the script needs: from the plan where that is known, else it asks the script itself, which
+// refuses settings that make no sense.
+func (s *session) inspect(ctx context.Context) (err error) {
+	if s.Suite.Planned {
+		p := &s.Plan
+		s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
+		return nil
+	}
+	if s.Suite.MutualTLS {
+		if err := s.certificates.Check(); err != nil {
+			return err
+		}
+	}
+	nowhere := "http://127.0.0.1:1" // no target runs yet
+	if s.Suite.MutualTLS {
+		nowhere = "https://127.0.0.1:1"
+	}
+	env := append([]string{"BACKEND_URL=" + nowhere, "CLUSTER_URL=" + nowhere, "RUNNERS=" + strconv.Itoa(s.Plan.Runners)}, s.Settings...)
+	if s.certificates != "" {
+		env = append(env, "CERTS="+string(s.certificates))
+	}
+	s.needs, err = runners.Inspect(ctx, s.k6, s.script, env)
+	var refused runners.ErrSettings
+	if errors.As(err, &refused) {
+		return UsageError{err}
+	}
+	return err
+}
+
+// environment is what the script finds in every runner beside the plan. more are the settings of a further round.
+func (s *session) environment(more map[string]string) map[string]string {
+	env := map[string]string{}
+	if s.ClusterURL != "" {
+		env["CLUSTER_URL"] = s.ClusterURL
+	}
+	for _, setting := range s.Settings {
+		name, value, _ := strings.Cut(setting, "=")
+		env[name] = value
+	}
+	maps.Copy(env, more)
+	if !s.Suite.Summary {
+		env["K6_SUMMARY_MODE"], env["K6_NO_THRESHOLDS"] = "disabled", "true"
+	}
+	return env
+}
+
+// here is what this machine carries of the plan.
+func (s *session) here() plan.Plan {
+	p := s.Plan
+	if s.part > 0 {
+		p.Connections, p.Runners, p.BackendURL = p.PerRunner(), 1, p.BackendOf(s.part)
+	}
+	return p
+}
+
+// awaitStart waits until it is time.
+func (s *session) awaitStart(ctx context.Context) error {
+	wait := time.Until(s.startAt)
+	if s.startAt.IsZero() || wait <= 0 {
+		return nil
+	}
+	fmt.Fprintf(s.Stdout, "starts at %s UTC, in %s\n", s.startAt.UTC().Format(time.DateTime), wait.Round(time.Second))
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return errStopped
+	}
+}
+
+var errStopped = errors.New("stopped before the start: nothing was run")
+
+// rounds runs the script, and again as long as the suite wants to know more.
+func (s *session) rounds(graceful, force context.Context) error {
+	watching, stop := context.WithCancel(force)
+	var watcher sync.WaitGroup
+	meter := newMeter(s)
+	if s.part <= 1 { // of several machines one asks the target
+		watcher.Go(func() { meter.run(watching) })
+	}
+	defer func() {
+		stop()
+		watcher.Wait()
+		s.seen.Warnings = append(s.seen.Warnings, meter.warnings()...)
+		s.askPrometheus(force, meter.start)
+	}()
+	var more map[string]string
+	for n := 0; ; n++ {
+		dir, err := s.dir.Round(n)
+		if err != nil {
+			return err
+		}
+		r := round{dir: dir, shards: s.location, env: s.environment(more)}
+		if n > 0 {
+			r.shards = dir.Path(results.ShardsDir)
+		}
+		if err := s.hold(graceful, force, r, meter); err != nil {
+			return err
+		}
+		if n == 0 && s.part == 0 {
+			s.collect(graceful, force)
+		}
+		if s.Suite.Next == nil || len(s.seen.Problems) > 0 || s.part > 0 {
+			return nil
+		}
+		so, err := s.dir.SuiteRun(s.seen)
+		if err != nil {
+			return err
+		}
+		if more = s.Suite.Next(so); more == nil {
+			return nil
+		}
+		if s.On != "local" {
+			s.warn("only runners on this machine search further: the first round is all there is")
+			return nil
+		}
+		var settings []string
+		for name, value := range more {
+			settings = append(settings, name+"="+value)
+		}
+		fmt.Fprintf(s.Stdout, "searching further: %s\n", strings.Join(append(s.Settings, settings...), " "))
+	}
+}
+
+// hold runs the script once, and waits for its runners while it shows their progress.
+func (s *session) hold(graceful, force context.Context, r round, m *meter) error {
+	group, err := s.driver.start(graceful, r)
+	if err != nil {
+		return err
+	}
+	watching, stop := context.WithCancel(force)
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-group.Started():
+			showProgress(watching, s.length(), func() string { return s.progress(group, m) })
+		case <-watching.Done():
+		}
+	})
+	err = group.Wait(graceful, force)
+	stop()
+	watcher.Wait()
+	if err != nil {
+		return err
+	}
+	if graceful.Err() != nil {
+		s.seen.Problems = append(s.seen.Problems, "the run was stopped by a signal before its end")
+	}
+	s.seen.Problems = append(s.seen.Problems, group.Problems()...)
+	return nil
+}
+
+// length is how long the runners are at work.
+func (s *session) length() time.Duration {
+	if s.Suite.Planned {
+		return s.Plan.Hold()
+	}
+	return s.needs.Duration
+}
+
+// keep writes down what a verdict needs beside shards: the target's ledger, and what this session saw.
+func (s *session) keep(ctx context.Context) error {
+	if s.Suite.Streams {
+		s.saveLedger(ctx)
+	}
+	if err := s.dir.WriteJSON(results.RunName(s.part), s.seen); err != nil {
+		return err
+	}
+	return s.dir.Seal(s.part)
+}
+
+// warn tells people now, and the reader of the verdict later.
+func (s *session) warn(text string) {
+	s.seen.Warnings = append(s.seen.Warnings, text)
+	complain("warning: " + text)
+}
+
+func (s *session) announce() {
+	p := s.Plan
+	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
+		report.Count(p.Runners, "runner"), report.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
+	if s.Suite.Planned {
+		what = fmt.Sprintf("soak %s: %s for %s, a noop every %v s, %s", p.TestID,
+			report.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, report.Count(p.Runners, "runner"))
+	}
+	if s.part > 0 {
+		what += fmt.Sprintf(", here only number %d", s.part)
+	}
+	where := p.BackendURL + s.through()
+	if s.cluster != nil {
+		where += " and a cluster at " + s.ClusterURL
+	}
+	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
+}
+
+// through says what of the target was started here.
+func (s *session) through() string {
+	if !s.targets.Local() {
+		return ""
+	}
+	what := "backend"
+	if n := len(s.targets); n > 1 {
+		what = fmt.Sprintf("%d backends", n)
+	}
+	switch {
+	case s.targets.Nginx() != "":
+		return " (" + what + " behind " + s.targets.Nginx() + ", started here)"
+	case s.NoNginx || s.Suite.MutualTLS:
+		return " (" + what + " started here, without nginx)"
+	}
+	return " (" + what + " started here; nginx is not installed, so without it)"
+}
