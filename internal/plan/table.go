@@ -4,7 +4,10 @@ import "fmt"
 
 //go:generate go run ./generate ../..
 
-const year = 366 * 24 * 3600 // seconds
+const (
+	year             = 366 * 24 * 3600 // seconds
+	usualConnections = 1200
+)
 
 // MaxConnections is a bound that no soak comes near; within the bounds no sum and no duration overflows.
 const MaxConnections = 10_000_000
@@ -15,7 +18,7 @@ const MaxConnections = 10_000_000
 // ./internal/plan` writes the last three.
 func (p *Plan) Settings() []Setting {
 	return []Setting{
-		{Name: "CONNECTIONS", Value: &p.Connections, Default: 1200, Alone: 0, Min: 1, Max: MaxConnections, Must: fmt.Sprintf("a soak needs at least 1 connection, and at most %d", MaxConnections),
+		{Name: "CONNECTIONS", Value: &p.Connections, Default: usualConnections, Alone: 0, Min: 1, Max: MaxConnections, Must: fmt.Sprintf("a soak needs at least 1 connection, and at most %d", MaxConnections),
 			Help: "streams to hold", Script: "connections", States: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, Must: fmt.Sprintf("it must be over %d, because streams are ended %[1]d s before the end, and at most a year", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams are ended %d s before its end", DisconnectLead), Script: "seconds"},
@@ -75,9 +78,10 @@ type Constant struct {
 	Is    string
 }
 
-// Constants are those of the end of a stream.
+// Constants are those that are no settings.
 func Constants() []Constant {
 	return []Constant{
+		{"USUAL_CONNECTIONS", usualConnections, "How many streams a soak holds where neither CONNECTIONS nor an option of k6 says."},
 		{"DISCONNECT_LEAD", DisconnectLead, "How many seconds before the end of the run each connection asks the server to end its stream."},
 		{"END_TIMEOUT_SECONDS", endTimeoutSeconds, "By default a stream may take so many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer."},
 		{"END_TIMEOUT_INTERVALS", endTimeoutIntervals, "See END_TIMEOUT_SECONDS. A service that looks for the request at its next tick has time."},

@@ -2,10 +2,10 @@
 // The configuration of a soak: environment variables in, one checked object out. A script
 // that imports this stops in the init context, with one sentence, before any load is made.
 
-import { DISCONNECT_LEAD, END_TIMEOUT_INTERVALS, END_TIMEOUT_SECONDS, ENDS_PER_SECOND, SETTINGS, TEARDOWN_SECONDS } from './plan.js';
+import { DISCONNECT_LEAD, END_TIMEOUT_INTERVALS, END_TIMEOUT_SECONDS, ENDS_PER_SECOND, SETTINGS, TEARDOWN_SECONDS, USUAL_CONNECTIONS } from './plan.js';
 import { authorization, setting, url } from './settings.js';
 
-export { DISCONNECT_LEAD };
+export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 
 /** A stream that is silent for this many intervals is over, whatever TCP says of it. */
 const SILENT_INTERVALS = 2.5;

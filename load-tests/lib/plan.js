@@ -5,6 +5,9 @@
 
 // Generated: `go generate ./internal/plan`
 
+/** How many streams a soak holds where neither CONNECTIONS nor an option of k6 says. */
+export const USUAL_CONNECTIONS = 1200;
+
 /** How many seconds before the end of the run each connection asks the server to end its stream. */
 export const DISCONNECT_LEAD = 5;
 

@@ -8,7 +8,7 @@
 import exec from 'k6/execution';
 import { plan } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
 import { checkStream, closeAll, Stream, untilOver } from '../lib/stream.js';
 
 const config = soakConfig();
@@ -17,7 +17,7 @@ plan(config);
 /** How long each stream is open before its close is requested, in ms. */
 const OPEN_FOR = (config.seconds - DISCONNECT_LEAD) * 1000;
 
-const connections = config.connections || 1200;
+const connections = config.connections || USUAL_CONNECTIONS;
 const vus = Math.ceil(connections / config.connectionsPerVU);
 
 export const options = {
