@@ -1,5 +1,5 @@
 // Package docs checks what the Markdown of this repository names: files, headings, make targets,
-// packages and tests.
+// tests, environment variables and flags.
 package docs
 
 import (
@@ -22,6 +22,7 @@ type tree struct {
 	ends    map[string]bool // of the paths of files: a/b.go, b.go
 	tests   map[string]bool // functions
 	targets map[string]bool // of the Makefile
+	words   map[string]bool // of all that is no Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
 }
 
 const root = "../.."
@@ -35,11 +36,12 @@ var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|TestRun|infra/terraform
 var (
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)
 	makeTarget   = regexp.MustCompile(`(?m)^([a-z0-9-]+):`)
+	sourceWord   = regexp.MustCompile(`[A-Z][A-Z0-9_]{3,}|"[a-z0-9-]+"`)
 )
 
 func readTree(t *testing.T) tree {
 	t.Helper()
-	out := tree{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	out := tree{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
 	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && slices.Contains(made, name) {
 			return fs.SkipDir
@@ -50,6 +52,11 @@ func readTree(t *testing.T) tree {
 		}
 		for end, more := name, true; more; _, end, more = strings.Cut(end, "/") {
 			out.ends[end] = true
+		}
+		if info, err := d.Info(); path.Ext(name) != ".md" && path.Ext(name) != ".json" && err == nil && info.Mode().IsRegular() && info.Size() < 1<<20 {
+			for _, w := range sourceWord.FindAllString(read(t, name), -1) {
+				out.words[strings.Trim(w, `"`)] = true
+			}
 		}
 		if strings.HasSuffix(name, "_test.go") {
 			for _, f := range testFunction.FindAllStringSubmatch(read(t, name), -1) {
@@ -80,6 +87,8 @@ var (
 	fileName  = regexp.MustCompile(`^[\w.-]+\.(go|js|ts|tmpl|tf|sh|yaml)$`)
 	testName  = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`)
 	target    = regexp.MustCompile(`\bmake ([a-z][a-z0-9-]+)`)
+	variable  = regexp.MustCompile(`\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b`)
+	flag      = regexp.MustCompile(` --([a-z][a-z0-9-]+)`)
 )
 
 // slug is the anchor that GitHub gives a heading.
@@ -117,6 +126,17 @@ func (r tree) wrong(t *testing.T, page string) (out []string) {
 		for _, name := range testName.FindAllString(span, -1) {
 			if !r.tests[name] && !foreign.MatchString(name) {
 				missing("test", name)
+			}
+		}
+		for _, name := range variable.FindAllString(span, -1) {
+			if !r.words[name] {
+				missing("variable", name)
+			}
+		}
+		for _, name := range flag.FindAllStringSubmatch(span, -1) {
+			setting := strings.ToUpper(strings.ReplaceAll(name[1], "-", "_"))
+			if strings.Contains(span, "soak ") && !r.words[name[1]] && !r.words[setting] && !r.words[strings.ToLower(setting)] {
+				missing("flag", name[0])
 			}
 		}
 		for _, name := range target.FindAllStringSubmatch(span, -1) {
