@@ -32,7 +32,7 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		s.hub.post(func() { s.hub.release(res) })
 		s.log.Error("cannot take a connection over", "error", err.Error())
-		s.metrics.refused.WithLabelValues("descriptor").Inc()
+		s.hub.metrics.refused.WithLabelValues("descriptor").Inc()
 		return nil
 	}
 	if !s.hub.post(func() { s.hub.attach(res, c) }) {

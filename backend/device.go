@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
 // closeReason is why a stream ended, as ledger and metrics name it.
 type closeReason uint8
@@ -44,9 +47,9 @@ type device struct {
 	gen     uint32        // tells this use of the descriptor from others
 	bucket  int32         // place in the wheel, -1 when its noops are not counted
 	place   int32
-	gone    uint64 // which eviction from the ledger this id was; 0 for none
-	streams uint32 // streams this id has had
-	lapse   uint32 // tells entries in hub.held and hub.ended from stale ones
+	gone    uint64        // which eviction from the ledger this id was; 0 for none
+	lapse   *list.Element // its entry in hub.held or hub.ended
+	streams uint32        // streams this id has had
 
 	reason    closeReason // of the last close
 	ending    closeReason // set while the last frames are flushed

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"container/list"
 	"log/slog"
 	"runtime/debug"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/backend/fault"
+	"github.com/sse-soak/sse-soak/backend/services"
 )
 
 // hub is the scheduler: one goroutine that owns every device id and every
@@ -43,9 +45,9 @@ type hub struct {
 	frames    frameCache
 	lagging   []*device // ids with a backlog
 	retryAt   time.Duration
-	held      lapses // ids without a stream whose numbering goes on
-	ended     lapses // ids the ledger still remembers
-	reserved  int    // connects on their way
+	held      list.List // ids without a stream whose numbering goes on, oldest first
+	ended     list.List // ids the ledger still remembers, oldest first
+	reserved  int       // connects on their way
 	replay    replayLog
 	faults    fault.Set
 	tally     tally
@@ -55,18 +57,19 @@ type hub struct {
 	stopping  bool
 }
 
-func newHub(cfg *Config, clk clock, log *slog.Logger, m *metrics) (*hub, error) {
+func newHub(cfg *Config, clk clock, log *slog.Logger, plain *services.Handler) (*hub, error) {
 	watch, err := newWatcher()
 	if err != nil {
 		return nil, err
 	}
 	h := &hub{
-		cfg: cfg, clk: clk, log: log, metrics: m, watch: watch,
+		cfg: cfg, clk: clk, log: log, watch: watch,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 		devices: make(map[string]*device),
 		wheel:   newWheel(cfg.NoopInterval, cfg.NoopSchedule),
 		batch:   newBatch(),
 	}
+	h.metrics = newMetrics(cfg, clk, h, plain)
 	h.faults.Add(cfg.Faults...)
 	go watch.run(func(gone []departure) { h.post(func() { h.depart(gone) }) })
 	go h.run()
@@ -192,8 +195,8 @@ func (h *hub) untilNext() time.Duration {
 	if len(h.lagging) > 0 {
 		next = min(next, h.retryAt)
 	}
-	if at, ok := h.held.next(); ok {
-		next = min(next, at)
+	if d := oldest(&h.held); d != nil {
+		next = min(next, h.lapsesAt(d))
 	}
 	return max(0, next-now)
 }

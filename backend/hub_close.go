@@ -1,5 +1,10 @@
 package main
 
+import (
+	"container/list"
+	"time"
+)
+
 // end closes a stream as a server should: what waits goes out first, then the
 // terminator. A client that does not take it is cut off at WRITE_TIMEOUT.
 func (h *hub) end(d *device, reason closeReason) {
@@ -41,9 +46,9 @@ func (h *hub) shutAs(d *device, reason closeReason, reset bool) {
 		return
 	}
 	d.held = true
-	h.held.push(d, h.clk.elapsed()+h.cfg.ResumeWindow)
-	for h.held.live > h.cfg.MaxConnections {
-		h.finish(h.held.front())
+	d.lapse = h.held.PushBack(d)
+	for h.held.Len() > h.cfg.MaxConnections {
+		h.finish(oldest(&h.held))
 	}
 }
 
@@ -66,7 +71,7 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	d.fd, d.open, d.queue, d.swapped, d.stalled = -1, false, nil, nil, false
 	d.reason, d.closed = reason, h.clk.unixMicros()
 	h.open.Add(-1)
-	h.metrics.streamClosed(reason)
+	h.metrics.closed[reason].Inc()
 	h.log.Debug("stream closed", "id", d.id, "reason", reason.String(), "sent", d.sent)
 	return true
 }
@@ -76,15 +81,15 @@ func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 func (h *hub) finish(d *device) {
 	if d.held {
 		d.held = false
-		h.held.drop(d)
+		h.held.Remove(d.lapse)
 	}
 	h.wheel.remove(d)
 	h.replay.forget(d)
 	d.swapped = nil
 	d.ended = true
-	h.ended.push(d, 0)
-	for h.ended.live > h.cfg.LedgerKeep {
-		h.evict(h.ended.front())
+	d.lapse = h.ended.PushBack(d)
+	for h.ended.Len() > h.cfg.LedgerKeep {
+		h.evict(oldest(&h.ended))
 	}
 }
 
@@ -92,7 +97,7 @@ func (h *hub) finish(d *device) {
 // attach or release put it where it belongs.
 func (h *hub) evict(d *device) {
 	d.ended = false
-	h.ended.drop(d)
+	h.ended.Remove(d.lapse)
 	if d.reserved {
 		return
 	}
@@ -117,15 +122,24 @@ func (h *hub) dropOrder() {
 	h.order, h.forgotten = kept, 0
 }
 
+// oldest is the first id of hub.held or hub.ended, nil for none.
+func oldest(ids *list.List) *device {
+	if e := ids.Front(); e != nil {
+		return e.Value.(*device)
+	}
+	return nil
+}
+
+// lapsesAt is when the RESUME_WINDOW of a held id is over, as elapsed time.
+func (h *hub) lapsesAt(d *device) time.Duration {
+	return time.Duration(d.closed-h.clk.unix)*time.Microsecond + h.cfg.ResumeWindow
+}
+
 // expireHeld ends the numbering of ids whose RESUME_WINDOW is over.
 func (h *hub) expireHeld() {
 	now := h.clk.elapsed()
-	for {
-		at, ok := h.held.next()
-		if !ok || at > now {
-			break
-		}
-		h.finish(h.held.front())
+	for d := oldest(&h.held); d != nil && h.lapsesAt(d) <= now; d = oldest(&h.held) {
+		h.finish(d)
 	}
 	h.replay.expire(now - h.cfg.ResumeWindow)
 }

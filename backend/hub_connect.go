@@ -111,10 +111,10 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 	switch {
 	case d.held:
 		d.held = false
-		h.held.drop(d)
+		h.held.Remove(d.lapse)
 	case d.ended:
 		d.ended = false
-		h.ended.drop(d)
+		h.ended.Remove(d.lapse)
 	}
 	switch {
 	case !last.given:
@@ -125,7 +125,7 @@ func (h *hub) numberFor(d *device, last lastEventID) uint64 {
 		h.replay.forget(d)
 		d.renumber(last.number)
 	case counted:
-		h.tally.resumed++
+		h.tally[resumed]++
 		return last.number + 1
 	}
 	return d.seq + 1
@@ -150,7 +150,7 @@ func (h *hub) install(d *device, c claim) {
 		h.wheel.add(d)
 	}
 	h.open.Add(1)
-	h.tally.opened++
+	h.tally[streamsOpened]++
 	h.attached++
 	h.lastRamp = now
 	h.log.Debug("stream opened", "id", d.id, "resumes_after", d.seq)

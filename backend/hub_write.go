@@ -72,15 +72,15 @@ func (h *hub) book(d *device, it item) {
 	switch {
 	case !d.book(it):
 	case it.message:
-		h.tally.messages++
+		h.tally[messagesSent]++
 	default:
-		h.tally.noops += int(it.count)
+		h.tally[noopsSent] += int(it.count)
 	}
 }
 
 // writeFailed ends a stream whose connection is broken.
 func (h *hub) writeFailed(d *device, err error) {
-	h.tally.sendErrors++
+	h.tally[sendErrors]++
 	h.shut(d, reasonOf(err))
 }
 
@@ -122,7 +122,7 @@ func (h *hub) backlogOf(d *device, now time.Duration) *backlog {
 // cutOff ends the stream of a client that does not read.
 func (h *hub) cutOff(d *device) {
 	d.slow = true
-	h.tally.slow++
+	h.tally[slowConsumers]++
 	h.shut(d, closedSlow)
 }
 

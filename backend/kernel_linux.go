@@ -32,33 +32,24 @@ func fileLimit() uint64 {
 	return lim.Cur
 }
 
-// takeDescriptor duplicates the descriptor of a connection. The duplicate is
-// not known to Go's poller: no goroutine can wait on it, and closing conn
-// leaves it open.
-func takeDescriptor(conn syscall.Conn) (int, error) {
+// descriptorOf is the connection's own descriptor, to be watched only.
+func descriptorOf(conn syscall.Conn) (fd int, err error) {
 	raw, err := conn.SyscallConn()
-	if err != nil {
-		return -1, err
+	if err == nil {
+		err = raw.Control(func(p uintptr) { fd = int(p) })
 	}
-	fd, dupErr := -1, error(nil)
-	err = raw.Control(func(p uintptr) {
-		fd, dupErr = unix.FcntlInt(p, unix.F_DUPFD_CLOEXEC, 0)
-	})
-	if err = errors.Join(err, dupErr); err != nil {
-		return -1, os.NewSyscallError("fcntl F_DUPFD", err)
-	}
-	return fd, nil
+	return fd, err
 }
 
-// descriptorOf is the connection's own descriptor, to be watched only.
-func descriptorOf(conn syscall.Conn) (int, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return -1, err
+// takeDescriptor duplicates the descriptor of a connection. The duplicate is
+// not known to Go's poller: no goroutine can wait on it, and closing conn
+// leaves it open. Nobody else may close conn meanwhile.
+func takeDescriptor(conn syscall.Conn) (int, error) {
+	fd, err := descriptorOf(conn)
+	if err == nil {
+		fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	}
-	fd := -1
-	err = raw.Control(func(p uintptr) { fd = int(p) })
-	return fd, err
+	return fd, os.NewSyscallError("fcntl F_DUPFD", err)
 }
 
 // setUserTimeout makes the kernel give up on a TCP peer that acknowledges

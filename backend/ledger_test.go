@@ -68,15 +68,15 @@ func TestLedgerBookkeeping(t *testing.T) {
 		h.wheel.add(d)
 		d.streams++
 		d.held = true
-		h.held.push(d, time.Hour)
-		for h.held.live > cfg.MaxConnections {
-			h.finish(h.held.front())
+		d.lapse = h.held.PushBack(d)
+		for h.held.Len() > cfg.MaxConnections {
+			h.finish(oldest(&h.held))
 		}
 	}
 	require.Len(t, h.devices, 15)
 	require.Len(t, h.wheel.buckets[0], 5)
 	require.Less(t, len(h.order), 5000)
-	require.Less(t, len(h.held.queue)+len(h.ended.queue), 5000)
+	require.Equal(t, 15, h.held.Len()+h.ended.Len())
 	require.Equal(t, uint64(20000-15), h.evicted)
 }
 
@@ -90,7 +90,7 @@ func TestLargeLedger(t *testing.T) {
 		for i := range 20000 {
 			d := &device{id: fmt.Sprintf("old-%d", i), fd: -1, bucket: -1, streams: 1, ended: true}
 			s.hub.devices[d.id], s.hub.order = d, append(s.hub.order, d)
-			s.hub.ended.push(d, 0)
+			d.lapse = s.hub.ended.PushBack(d)
 		}
 	})
 	first := c.next()

@@ -76,11 +76,11 @@ func (o *tlsOutlet) end(abort, reset bool) {
 func (h *hub) tlsFailed(d *device, o *tlsOutlet, err error) {
 	h.post(func() {
 		if d.open && d.tls == o {
-			h.tally.sendErrors++
+			h.tally[sendErrors]++
 			reason := closedByClient
 			if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
 				d.slow, reason = true, closedSlow
-				h.tally.slow++
+				h.tally[slowConsumers]++
 			}
 			h.shut(d, reason)
 		}

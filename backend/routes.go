@@ -31,7 +31,7 @@ type endpoint struct {
 type routeTable map[string]map[string]endpoint
 
 func (s *service) routes() http.Handler {
-	metrics := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+	metrics := promhttp.HandlerFor(s.hub.metrics.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	return s.beside(s.guard(routeTable{
 		"/event/connect":         {http.MethodGet: {serve: s.connect, stream: true}},
 		"/event/forcedisconnect": {http.MethodDelete: {serve: s.forceDisconnect, protected: true}},
@@ -87,7 +87,7 @@ func (s *service) guard(table routeTable) http.Handler {
 		if err != nil {
 			p := answer.Refused(err)
 			if p.Reason != "" {
-				s.metrics.refused.WithLabelValues(p.Reason).Inc()
+				s.hub.metrics.refused.WithLabelValues(p.Reason).Inc()
 			}
 			setDeadline()
 			p.Write(w)

@@ -21,7 +21,6 @@ type service struct {
 	cfg      *Config
 	clk      clock
 	log      *slog.Logger
-	metrics  *metrics
 	hub      *hub
 	plain    *services.Handler // what is no event stream
 	server   *http.Server
@@ -47,7 +46,7 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 		cfg: cfg, clk: newClock(), log: log, addr: l.Addr(),
 		stopping: make(chan struct{}), failed: make(chan error, 2),
 	}
-	s.metrics = newMetrics(cfg, s.clk)
+	s.plain = services.New(cfg.ServerName)
 	if cfg.AdminListen != "" {
 		al, err := listen(cfg.AdminListen, 0o600)
 		if err != nil {
@@ -58,13 +57,10 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 		s.admin = s.newServer(s.adminRoutes())
 		defer func() { go s.serve(s.admin, newGate(al, 64, s.admin.SetKeepAlivesEnabled)) }()
 	}
-	if s.hub, err = newHub(cfg, s.clk, log, s.metrics); err != nil {
+	if s.hub, err = newHub(cfg, s.clk, log, s.plain); err != nil {
 		l.Close()
 		return nil, err
 	}
-	s.metrics.observeHub(s.hub)
-	s.plain = services.New(cfg.ServerName)
-	s.metrics.observeServices(s.plain)
 	s.server = s.newServer(s.routes())
 	var gated net.Listener = newGate(l, cfg.httpConnections, func(full bool) { s.server.SetKeepAlivesEnabled(!full) })
 	if tlsConfig != nil {

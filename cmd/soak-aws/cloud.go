@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -80,4 +82,24 @@ func (c *cloud) left(ctx context.Context, name string) ([]string, error) {
 		}
 	}
 	return left, nil
+}
+
+var errTooLong = errors.New("it took too long")
+
+// poll asks until the answer is yes or an error, with a pause in between; errTooLong after limit.
+func poll(ctx context.Context, pause, limit time.Duration, ask func() (yes bool, err error)) error {
+	for begun := time.Now(); ; {
+		yes, err := ask()
+		switch {
+		case yes || err != nil:
+			return err
+		case time.Since(begun) > limit:
+			return errTooLong
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(pause):
+		}
+	}
 }

@@ -34,7 +34,7 @@ func TestDeployment(t *testing.T) {
 	f.parameters = map[string]string{
 		"/sse-soak/stack/status": "failed at setup.sh line 21: git fetch", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
 	}
-	err := newUp(t, dir, image).up(ctx)
+	err := newUp(t, dir, image).apply(ctx)
 	for _, part := range []string{"git fetch", "make aws-up", "make aws-down", "make aws-logs", "aws ssm start-session --region eu-central-1"} {
 		require.ErrorContains(t, err, part)
 	}
@@ -42,7 +42,7 @@ func TestDeployment(t *testing.T) {
 	// Again, and it is well.
 	f.parameters["/sse-soak/stack/status"], f.parameters["/sse-soak/runners/status-1"] = "ready", "ready"
 	again := newUp(t, dir, image)
-	require.NoError(t, again.up(ctx))
+	require.NoError(t, again.apply(ctx))
 	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "what is there stays as it is: nothing puts the end off")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"

@@ -2,28 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 )
-
-func downCommand(d *deployment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "down",
-		Short: "Destroy all of it, and look whether something that carries its tag is left",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := d.check(); err != nil {
-				return err
-			}
-			return d.down(cmd.Context(), 3*time.Minute)
-		},
-	}
-}
 
 // kubeconfig is kept beside the state while there is a cluster, so that a soak that was cut off can
 // be attached to.
@@ -56,23 +41,18 @@ func (d *deployment) down(ctx context.Context, lag time.Duration) error {
 
 // verifyGone asks AWS, not the state, whether anything that carries the tag is left.
 func (c *cloud) verifyGone(ctx context.Context, name, region string, lag, every time.Duration) error {
-	for begun := time.Now(); ; {
-		arns, err := c.left(ctx, name)
-		if err != nil {
-			return fmt.Errorf("all is destroyed as far as terraform knows, but that could not be verified: %w", err)
-		}
-		if len(arns) == 0 {
-			fmt.Printf("nothing is left in %s that carries the tag Run=%s\n", region, name)
-			return nil
-		}
-		if time.Since(begun) > lag {
-			return fmt.Errorf("%d things in %s still carry the tag Run=%s:\n  %s\n  continue:  make aws-down, or delete them in the AWS console",
-				len(arns), region, name, strings.Join(arns, "\n  "))
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(every):
-		}
+	var left []string
+	err := poll(ctx, every, lag, func() (gone bool, err error) {
+		left, err = c.left(ctx, name)
+		return len(left) == 0, err
+	})
+	switch {
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("%d things in %s still carry the tag Run=%s:\n  %s\n  continue:  make aws-down, or delete them in the AWS console",
+			len(left), region, name, strings.Join(left, "\n  "))
+	case err != nil:
+		return fmt.Errorf("all is destroyed as far as terraform knows, but that could not be verified: %w", err)
 	}
+	fmt.Printf("nothing is left in %s that carries the tag Run=%s\n", region, name)
+	return nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,7 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -29,34 +30,26 @@ type ec2Answer struct {
 
 // left is the ids of hosts that are not terminated, and of volumes, that carry the tag Run.
 func (e *ec2) left(ctx context.Context, name string) ([]string, error) {
-	tagged := url.Values{"Filter.1.Name": {"tag:Run"}, "Filter.1.Value.1": {name}}
-	alive := url.Values{"Filter.2.Name": {"instance-state-name"}}
-	for i, state := range []string{"pending", "running", "shutting-down", "stopping", "stopped"} {
-		alive.Set("Filter.2.Value."+strconv.Itoa(i+1), state)
-	}
-	hosts, err := e.ask(ctx, "DescribeInstances", tagged, alive)
+	tagged := []string{"Filter.1.Name", "tag:Run", "Filter.1.Value.1", name}
+	hosts, err := e.ask(ctx, "DescribeInstances", append(tagged, "Filter.2.Name", "instance-state-name",
+		"Filter.2.Value.1", "pending", "Filter.2.Value.2", "running", "Filter.2.Value.3", "shutting-down", "Filter.2.Value.4", "stopping", "Filter.2.Value.5", "stopped")...)
 	if err != nil {
 		return nil, err
 	}
-	volumes, err := e.ask(ctx, "DescribeVolumes", tagged)
+	volumes, err := e.ask(ctx, "DescribeVolumes", tagged...)
 	if err != nil {
 		return nil, err
 	}
 	return append(hosts.Instances, volumes.Volumes...), nil
 }
 
-// ask sends one signed request. Without MaxResults all comes in one answer.
-func (e *ec2) ask(ctx context.Context, action string, parameters ...url.Values) (answer ec2Answer, err error) {
+// ask sends one signed request, with parameters as name, value, name, value. Without MaxResults all comes in one answer.
+func (e *ec2) ask(ctx context.Context, action string, parameters ...string) (answer ec2Answer, err error) {
 	query := url.Values{"Action": {action}, "Version": {"2016-11-15"}}
-	for _, p := range parameters {
-		for name, values := range p {
-			query[name] = values
-		}
+	for pair := range slices.Chunk(parameters, 2) {
+		query.Set(pair[0], pair[1])
 	}
-	endpoint := os.Getenv("AWS_ENDPOINT_URL_EC2") // as the SDK has it
-	if endpoint == "" {
-		endpoint = "https://ec2." + e.config.Region + ".amazonaws.com"
-	}
+	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_EC2"), "https://ec2."+e.config.Region+".amazonaws.com") // as the SDK has it
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/?"+query.Encode(), nil)

@@ -5,25 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-
-	"github.com/spf13/cobra"
 )
 
-func logsCommand(d *deployment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "logs",
-		Short: "Show how far each host is, what its setup said if it failed, and how to get a shell",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return d.logs(cmd.Context())
-		},
-	}
-}
-
 func (d *deployment) logs(ctx context.Context) error {
-	if err := d.check(); err != nil {
-		return err
-	}
 	out, err := d.outputs(ctx)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -38,7 +39,40 @@ func run(ctx context.Context, args []string) int {
 	}
 	root.PersistentFlags().StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	root.PersistentFlags().BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
-	root.AddCommand(checkCommand(&d), upCommand(&d), soakCommand(&d), downCommand(&d), logsCommand(&d))
+	command := func(use, short string, run func(context.Context) error) *cobra.Command {
+		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			return run(cmd.Context())
+		}}
+	}
+	var u up
+	upCommand := command("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
+	upCommand.Flags().StringVar(&u.image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
+	upCommand.Flags().IntVar(&u.connections, "connections", 1200, "streams that the stack is to hold")
+	upCommand.Flags().Float64Var(&u.interval, "noop-interval", 15, "seconds between two noops of one stream")
+	var soak string
+	soakCommand := &cobra.Command{
+		Use: "soak -- [FLAG of `soak run`]...", Short: "Run a soak from the runners' hosts against the stack, and judge it",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			return d.soak(cmd.Context(), soak, args)
+		},
+	}
+	soakCommand.Flags().StringVar(&soak, "soak", "bin/soak", "the program soak")
+	root.AddCommand(upCommand, soakCommand,
+		// check comes before what takes minutes: building the runners' image.
+		command("check", "Look whether terraform, settings and credentials are there", func(ctx context.Context) error {
+			_, err := connect(ctx, "us-east-1") // any will do
+			return err
+		}),
+		command("down", "Destroy all of it, and look whether something that carries its tag is left", func(ctx context.Context) error {
+			return d.down(ctx, 3*time.Minute)
+		}),
+		command("logs", "Show how far each host is, what its setup said if it failed, and how to get a shell", d.logs))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var exit exitError

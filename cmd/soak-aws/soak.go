@@ -11,25 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 )
-
-func soakCommand(d *deployment) *cobra.Command {
-	var soak string
-	cmd := &cobra.Command{
-		Use:   "soak -- [FLAG of `soak run`]...",
-		Short: "Run a soak from the runners' hosts against the stack, and judge it",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := d.check(); err != nil {
-				return err
-			}
-			return d.soak(cmd.Context(), soak, args)
-		},
-	}
-	cmd.Flags().StringVar(&soak, "soak", "bin/soak", "the program soak")
-	return cmd
-}
 
 // soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, program string, args []string) error {

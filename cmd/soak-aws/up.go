@@ -10,57 +10,16 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/spf13/cobra"
 )
 
 // patience is how long hosts may take to set themselves up.
 const patience = 25 * time.Minute
 
-// checkCommand is for what comes before up and takes minutes: building the runners' image.
-func checkCommand(d *deployment) *cobra.Command {
-	return &cobra.Command{
-		Use:   "check",
-		Short: "Look whether terraform, settings and credentials are there",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := d.check(); err != nil {
-				return err
-			}
-			_, err := connect(cmd.Context(), "us-east-1") // any will do
-			return err
-		},
-	}
-}
-
-func upCommand(d *deployment) *cobra.Command {
-	var image string
-	var connections int
-	var interval float64
-	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Make the stack and the runners, and wait until they are set up",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			if err := d.check(); err != nil {
-				return err
-			}
-			if err := d.takeRepository(ctx); err != nil {
-				return err
-			}
-			d.set("connections", strconv.Itoa(connections))
-			d.set("noop_interval_seconds", strconv.FormatFloat(interval, 'g', -1, 64))
-			if err := d.takeImage(image); err != nil {
-				return err
-			}
-			return d.up(ctx)
-		},
-	}
-	cmd.Flags().StringVar(&image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
-	cmd.Flags().IntVar(&connections, "connections", 1200, "streams that the stack is to hold")
-	cmd.Flags().Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
-	return cmd
+// up has what the stack and the runners are made for.
+type up struct {
+	image       string
+	connections int
+	interval    float64 // seconds
 }
 
 // takeRepository makes the stack run the commit that is checked out here, after looking that its
@@ -111,7 +70,21 @@ func (d *deployment) takeImage(image string) error {
 	return nil
 }
 
-func (d *deployment) up(ctx context.Context) error {
+// up makes all of it.
+func (d *deployment) up(ctx context.Context, u up) error {
+	if err := d.takeRepository(ctx); err != nil {
+		return err
+	}
+	d.set("connections", strconv.Itoa(u.connections))
+	d.set("noop_interval_seconds", strconv.FormatFloat(u.interval, 'g', -1, 64))
+	if err := d.takeImage(u.image); err != nil {
+		return err
+	}
+	return d.apply(ctx)
+}
+
+// apply makes what the settings say, and waits until the hosts are set up.
+func (d *deployment) apply(ctx context.Context) error {
 	if err := d.talk(ctx, "init", "-input=false"); err != nil {
 		return err
 	}
@@ -145,32 +118,24 @@ func awaitHosts(ctx context.Context, aws *cloud, statuses []string, every time.D
 	fmt.Printf("waiting for %d hosts to set themselves up, which takes some minutes\n", len(statuses))
 	begun := time.Now()
 	ready := map[string]bool{}
-	for {
+	err := poll(ctx, every, patience, func() (bool, error) {
 		values, err := aws.parameters(ctx, statuses...)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for _, name := range statuses {
 			switch value := values[name]; {
-			case value == "ready":
-				if !ready[name] {
-					ready[name] = true
-					fmt.Printf("%8s  %s is ready\n", time.Since(begun).Round(time.Second), name)
-				}
-			case value != pending:
-				return fmt.Errorf("a host could not set itself up: %s says %q", name, value)
+			case value == "ready" && !ready[name]:
+				ready[name] = true
+				fmt.Printf("%8s  %s is ready\n", time.Since(begun).Round(time.Second), name)
+			case value != "ready" && value != pending:
+				return false, fmt.Errorf("a host could not set itself up: %s says %q", name, value)
 			}
 		}
-		if len(ready) == len(statuses) {
-			return nil
-		}
-		if time.Since(begun) > patience {
-			return fmt.Errorf("%d of %d hosts are not ready after %v", len(statuses)-len(ready), len(statuses), patience)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(every):
-		}
+		return len(ready) == len(statuses), nil
+	})
+	if errors.Is(err, errTooLong) {
+		return fmt.Errorf("%d of %d hosts are not ready after %v", len(statuses)-len(ready), len(statuses), patience)
 	}
+	return err
 }
