@@ -240,10 +240,10 @@ func TestFaultAdmin(t *testing.T) {
 	}
 	status, _, body = request(t, admin, "GET", "/fault", "")
 	require.Equal(t, 200, status)
-	var list []fault.Status
+	var list []fault.Armed
 	require.NoError(t, json.Unmarshal([]byte(body), &list))
 	require.Len(t, list, 1)
-	require.Equal(t, "drop:id=a,noop=3,count=1", list[0].Fault)
+	require.Equal(t, "drop:id=a,noop=3,count=1", list[0].Text)
 	require.Zero(t, list[0].Remaining)
 	require.Equal(t, "a", list[0].Fired[0].ID)
 	require.Equal(t, before+1, list[0].Fired[0].Number)

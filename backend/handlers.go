@@ -163,7 +163,7 @@ func (s *service) clearFaults(w http.ResponseWriter, _ *http.Request) error {
 
 // changeFaults answers with the faults as they are after a change.
 func (s *service) changeFaults(w http.ResponseWriter, status int, change func()) error {
-	list, err := ask(s.hub, func() ([]fault.Status, error) {
+	list, err := ask(s.hub, func() ([]fault.Armed, error) {
 		change()
 		return s.hub.faults.Status(), nil
 	})

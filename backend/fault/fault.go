@@ -16,8 +16,8 @@ import (
 // Kind is what goes wrong.
 type Kind string
 
-// The kinds at a noop. All but Reset and Die count that noop as sent in the
-// ledger: that is the lie a soak must find.
+// The kinds at a noop, then those at a connect. All of the former but Reset and Die count that noop as
+// sent in the ledger: that is the lie a soak must find.
 const (
 	Drop      Kind = "drop"      // not written
 	Duplicate Kind = "duplicate" // written twice
@@ -28,14 +28,18 @@ const (
 	Stall     Kind = "stall"     // nothing more is written
 	Reset     Kind = "reset"     // TCP RST instead of it
 	Die       Kind = "die"       // the process kills itself instead
-)
 
-// The kinds at a connect.
-const (
 	Refuse      Kind = "refuse"       // 503
 	WrongType   Kind = "wrong-type"   // 200 with text/html
 	SlowHeaders Kind = "slow-headers" // the response headers come late
 )
+
+// kinds says where each kind strikes, and whether its count is one of connections.
+var kinds = map[Kind]struct{ atConnect, perConnection bool }{
+	Drop: {}, Duplicate: {}, Reorder: {}, Corrupt: {}, Delay: {}, Die: {},
+	Truncate: {perConnection: true}, Stall: {perConnection: true}, Reset: {perConnection: true},
+	Refuse: {true, true}, WrongType: {true, true}, SlowHeaders: {true, true},
+}
 
 // Limits of the grammar.
 const (
@@ -59,41 +63,29 @@ const Help = `Faults: kind[=value][:key=value[,key=value]], several separated by
 
 // Fault is one fault as it was asked for.
 type Fault struct {
-	Kind  Kind
-	Wait  time.Duration // Delay and SlowHeaders
-	ID    string        // empty: the first that qualifies
-	Noop  uint64        // lowest number it strikes at; kinds at a noop
-	Count int           // noops, or connections where the kind ends or replaces one
+	Kind  Kind          `json:"kind"`
+	Wait  time.Duration `json:"-"`              // Delay and SlowHeaders
+	ID    string        `json:"id,omitempty"`   // empty: the first that qualifies
+	Noop  uint64        `json:"noop,omitempty"` // lowest number it strikes at; kinds at a noop
+	Count int           `json:"count"`          // noops, or connections where the kind ends or replaces one
 }
 
 // AtConnect reports whether the fault strikes at a connect.
-func (f Fault) AtConnect() bool {
-	return f.Kind == Refuse || f.Kind == WrongType || f.Kind == SlowHeaders
-}
-
-// perConnection reports whether Count counts connections.
-func (f Fault) perConnection() bool {
-	return f.AtConnect() || f.Kind == Truncate || f.Kind == Stall || f.Kind == Reset
-}
+func (f Fault) AtConnect() bool { return kinds[f.Kind].atConnect }
 
 // String writes the fault in the grammar, with nothing left to a default.
 func (f Fault) String() string {
-	var b strings.Builder
-	b.WriteString(string(f.Kind))
+	kind, keys := string(f.Kind), []string{}
 	if f.Wait > 0 {
-		b.WriteString("=" + f.Wait.String())
+		kind += "=" + f.Wait.String()
 	}
-	sep := ":"
 	if f.ID != "" {
-		b.WriteString(sep + "id=" + f.ID)
-		sep = ","
+		keys = append(keys, "id="+f.ID)
 	}
 	if !f.AtConnect() {
-		b.WriteString(sep + "noop=" + strconv.FormatUint(f.Noop, 10))
-		sep = ","
+		keys = append(keys, fmt.Sprintf("noop=%d", f.Noop))
 	}
-	b.WriteString(sep + "count=" + strconv.Itoa(f.Count))
-	return b.String()
+	return kind + ":" + strings.Join(append(keys, fmt.Sprintf("count=%d", f.Count)), ",")
 }
 
 // Parse reads faults joined by ";". An empty text is no fault. An error is a
@@ -145,23 +137,19 @@ func parseOne(text string) (Fault, error) {
 
 // setValue checks the kind and reads what stands behind its "=".
 func (f *Fault) setValue(value string, given bool) error {
-	switch f.Kind {
-	case Drop, Duplicate, Reorder, Corrupt, Truncate, Stall, Reset, Die, Refuse, WrongType:
-		if given {
-			return fmt.Errorf("%s takes no value", f.Kind)
-		}
+	_, known := kinds[f.Kind]
+	switch {
+	case !known:
+		return errors.New("unknown kind; choose drop, duplicate, reorder, corrupt, delay=2s, truncate, stall, reset, refuse, wrong-type, slow-headers or die")
+	case f.Kind == SlowHeaders && !given:
+		f.Wait = DefaultSlowHeaders
 		return nil
-	case SlowHeaders:
-		if !given {
-			f.Wait = DefaultSlowHeaders
-			return nil
-		}
-	case Delay:
-		if !given {
-			return fmt.Errorf("delay needs a time, for example delay=2s")
-		}
-	default:
-		return fmt.Errorf("unknown kind; choose drop, duplicate, reorder, corrupt, delay=2s, truncate, stall, reset, refuse, wrong-type, slow-headers or die")
+	case f.Kind == Delay && !given:
+		return errors.New("delay needs a time, for example delay=2s")
+	case f.Kind != SlowHeaders && f.Kind != Delay && given:
+		return fmt.Errorf("%s takes no value", f.Kind)
+	case !given:
+		return nil
 	}
 	wait, err := time.ParseDuration(value)
 	if err != nil || wait <= 0 || wait > maxWait {

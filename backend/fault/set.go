@@ -1,6 +1,6 @@
 package fault
 
-import "time"
+import "slices"
 
 // Fired is one strike of a fault.
 type Fired struct {
@@ -9,12 +9,14 @@ type Fired struct {
 	At     int64  `json:"at_unix_us"`
 }
 
-// Armed is a fault with what has become of it.
+// Armed is a fault with what has become of it, as GET /fault shows it.
 type Armed struct {
+	Text string `json:"fault"` // in the grammar
 	Fault
-	left  int
-	bound string // the id it struck first, where the fault is for one id
-	fired []Fired
+	Remaining int     `json:"remaining"`
+	WaitS     float64 `json:"wait_s,omitempty"`
+	Fired     []Fired `json:"fired"`
+	bound     string  // the id it struck first, where the fault is for one id
 }
 
 // Set is the faults of a backend. The zero value is empty. It is not safe for
@@ -30,20 +32,13 @@ func (s *Set) Add(faults ...Fault) {
 		if len(s.armed) >= 4*maxFaults {
 			s.dropSpent()
 		}
-		s.armed = append(s.armed, &Armed{Fault: f, left: f.Count})
+		s.armed = append(s.armed, &Armed{Text: f.String(), Fault: f, Remaining: f.Count, WaitS: f.Wait.Seconds(), Fired: []Fired{}})
 		s.live++
 	}
 }
 
 func (s *Set) dropSpent() {
-	kept := s.armed[:0]
-	for _, a := range s.armed {
-		if a.left > 0 {
-			kept = append(kept, a)
-		}
-	}
-	clear(s.armed[len(kept):])
-	s.armed = kept
+	s.armed = slices.DeleteFunc(s.armed, func(a *Armed) bool { return a.Remaining == 0 })
 }
 
 // Clear disarms and forgets everything.
@@ -52,11 +47,11 @@ func (s *Set) Clear() { *s = Set{} }
 // Empty reports whether no fault can strike any more.
 func (s *Set) Empty() bool { return s.live == 0 }
 
-// AtNoop returns the fault that strikes at that noop of that id, and books it;
+// AtNoop returns the fault that strikes at that noop of that id, and counts it;
 // nil if none does. The earliest added wins.
 func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 	for _, a := range s.armed {
-		if a.left > 0 && !a.AtConnect() && number >= a.Noop && a.meant(id) {
+		if a.Remaining > 0 && !a.AtConnect() && number >= a.Noop && a.meant(id) {
 			return s.strike(a, id, number, now)
 		}
 	}
@@ -66,7 +61,7 @@ func (s *Set) AtNoop(id string, number uint64, now int64) *Fault {
 // AtConnect is AtNoop for a connect of that id.
 func (s *Set) AtConnect(id string, now int64) *Fault {
 	for _, a := range s.armed {
-		if a.left > 0 && a.AtConnect() && a.meant(id) {
+		if a.Remaining > 0 && a.AtConnect() && a.meant(id) {
 			return s.strike(a, id, 0, now)
 		}
 	}
@@ -80,7 +75,7 @@ func (a *Armed) meant(id string) bool {
 	switch {
 	case a.ID != "":
 		return a.ID == id
-	case a.bound != "" && !a.perConnection():
+	case a.bound != "" && !kinds[a.Kind].perConnection:
 		return a.bound == id
 	}
 	return true
@@ -88,34 +83,19 @@ func (a *Armed) meant(id string) bool {
 
 func (s *Set) strike(a *Armed, id string, number uint64, now int64) *Fault {
 	a.bound = id
-	a.fired = append(a.fired, Fired{ID: id, Number: number, At: now})
-	if a.left--; a.left == 0 {
+	a.Fired = append(a.Fired, Fired{ID: id, Number: number, At: now})
+	if a.Remaining--; a.Remaining == 0 {
 		s.live--
 	}
 	return &a.Fault
 }
 
-// Status is a fault as GET /fault shows it.
-type Status struct {
-	Fault     string  `json:"fault"`
-	Kind      Kind    `json:"kind"`
-	ID        string  `json:"id,omitempty"`
-	Noop      uint64  `json:"noop,omitempty"`
-	Count     int     `json:"count"`
-	Remaining int     `json:"remaining"`
-	WaitS     float64 `json:"wait_s,omitempty"`
-	Fired     []Fired `json:"fired"`
-}
-
 // Status copies what was armed and what fired, in the order it was added.
-func (s *Set) Status() []Status {
-	list := make([]Status, 0, len(s.armed))
-	for _, a := range s.armed {
-		list = append(list, Status{
-			Fault: a.String(), Kind: a.Kind, ID: a.ID, Noop: a.Noop, Count: a.Count,
-			Remaining: a.left, WaitS: float64(a.Wait) / float64(time.Second),
-			Fired: append([]Fired{}, a.fired...),
-		})
+func (s *Set) Status() []Armed {
+	list := make([]Armed, len(s.armed))
+	for i, a := range s.armed {
+		list[i] = *a
+		list[i].Fired = slices.Clone(a.Fired)
 	}
 	return list
 }
