@@ -36,7 +36,7 @@ func (st *StageResult) excuse(dropped shard.Metric) {
 	if st.bare { // a shard of an older version: the longest stall of the stage stands for every moment
 		st.Own = st.OK.Less(shard.WakeUps * st.Machine.Wait)
 	}
-	for _, f := range st.failures {
+	for _, f := range st.metrics {
 		switch {
 		case isOurs(f.Tags[shard.TagCode]):
 			st.Excused += f.Count
@@ -77,15 +77,15 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 
 // waitedMore says that more of the virtual users' time went into the generator's own waits than into the
 // service's times.
-func (st *StageResult) waitedMore() bool { return 2*total(st.Own) < total(st.OK) }
+func (st *StageResult) waitedMore() bool { return 2*spent(st.Own) < spent(st.OK) }
 
 // waitOf is the longest wait of a second; older shards have only the stall.
 func waitOf(s shard.Second) time.Duration {
 	return time.Duration(max(s.WaitMS, s.StallMS)) * time.Millisecond
 }
 
-// total is the sum of a histogram, to its precision.
-func total(h *shard.Histogram) time.Duration {
+// spent is the sum of a histogram, to its precision.
+func spent(h *shard.Histogram) time.Duration {
 	return time.Duration(float64(h.Mean()) * float64(h.Count()))
 }
 
@@ -96,7 +96,7 @@ func (st *StageResult) level(load, offered float64) Level {
 		OwnFailed: share(st.Failed.Count()-st.Excused, st.Total()), OwnP95: quantile(st.Own, .95),
 	}
 	took := st.OK.Quantile(.95)
-	for _, f := range st.failures {
+	for _, f := range st.metrics {
 		if isTimeout(f.Tags[shard.TagCode]) {
 			took = max(took, f.Trend.Max())
 		}

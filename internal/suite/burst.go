@@ -3,7 +3,6 @@ package suite
 import (
 	"fmt"
 
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -35,54 +34,30 @@ func fixedLevels(stages []StageResult) []Level {
 	return out
 }
 
-// healthAfter finds the health checks by the stage that they follow.
-func healthAfter(all []StageResult) map[string]StageResult {
-	out := map[string]StageResult{}
-	for _, st := range all {
-		if st.Kind == kindHealth {
-			out[st.Target] = st
-		}
-	}
-	return out
-}
-
 func assessBurst(r *Run) verdict.Assessment {
-	everything := r.stages()
-	bursts, health := loads(everything), healthAfter(everything)
+	all := r.stages()
+	bursts, health := of(all, kindLoad), map[string]StageResult{} // by the stage that they follow
+	for _, st := range of(all, kindHealth) {
+		health[st.Target] = st
+	}
 	limits, levels := r.limits(), fixedLevels(bursts)
 	for i, st := range bursts {
 		if h, ok := health[st.Name]; ok && h.OK.Count() == 0 { // what does not get up again is broken, whatever it answered before
 			levels[i].FailedShare, levels[i].OwnFailed, levels[i].Firm = 1, 1, 1
 		}
 	}
-	breaking := limits.FindBreaking(levels)
-	total := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
-	var dropped int64
-	for _, st := range everything {
-		dropped += st.Dropped
-	}
-	measured := bursts
-	for _, st := range everything {
-		if st.Kind == kindSequence {
-			measured = append(measured, st)
-		}
-	}
-	safe, inBursts := breaking.Ranges(atOnce)
+	tried := limits.Try(levels)
+	breaking, sum := FindBreaking(tried), total(all)
 	a := verdict.Assessment{
-		Facts: []verdict.Fact{
-			totals(total, dropped),
-			{Name: "breaks", Value: breaking.Sentence(atOnce)}, {Name: "safe", Value: safe}, {Name: "up to limit", Value: inBursts},
-		},
-		Criteria: []verdict.Criterion{rightAnswers(total), healthCriterion(everything), baselineSustained(limits, levels), generatorKeptUp(limits, levels)},
-		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health), latencyTable(measured, total)},
+		Facts:    append([]verdict.Fact{sum.fact()}, breaking.facts(atOnce, "up to limit")...),
+		Criteria: []verdict.Criterion{rightAnswers(sum), healthCriterion(all), firstGood("the lowest load is sustained", tried), keptUp("at every load", "", tried)},
+		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health)},
 		Metrics:  []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:   []string{fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce))},
 	}
-	a.Criteria = append(a.Criteria, r.accounted()...)
-	a.Tables = append(a.Tables, detailTables(measured, total)...)
-	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, atOnce))
-	a.Tables = append(a.Tables, r.resourceTables(measured)...)
-	for _, st := range measured {
+	shown := append(bursts, of(all, kindSequence)...)
+	r.report(&a, all, shown, sum, breaking.recommendations(atOnce))
+	for _, st := range shown {
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "p95 of " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
 	}
 	return a
@@ -93,19 +68,15 @@ func healthCriterion(all []StageResult) verdict.Criterion {
 	c := verdict.Criterion{
 		Name: "well after each burst", Limit: "always", Why: "a burst may be refused in part, but the service has to survive it",
 	}
-	checks, unwell := 0, 0
-	for _, st := range all {
-		if st.Kind != kindHealth {
-			continue
-		}
-		checks++
+	checks, unwell := of(all, kindHealth), 0
+	for _, st := range checks {
 		if st.OK.Count() == 0 {
 			unwell++
 			c.Reasons = append(c.Reasons, fmt.Sprintf("after %s the health check was not answered well", st.Target))
 		}
 	}
-	c.Pass = checks > 0 && unwell == 0
-	c.Actual = fmt.Sprintf("%d of %d", checks-unwell, checks)
+	c.Pass = len(checks) > 0 && unwell == 0
+	c.Actual = fmt.Sprintf("%d of %d", len(checks)-unwell, len(checks))
 	return c
 }
 
@@ -123,10 +94,8 @@ func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health m
 		if h, ok := health[st.Name]; ok {
 			well = map[bool]string{true: "good", false: "bad"}[h.OK.Count() > 0]
 		}
-		t.Rows = append(t.Rows, []string{
-			count(float64(st.Concurrency)), whole(st.Failed.Count()), fmt.Sprintf("%.0f ms", sent.Max-sent.Min), count(inHand.Max),
-			count(st.PerSecond()), figure(quantile(st.OK, .95)), well, string(status),
-		})
+		t.Add(count(float64(st.Concurrency)), whole(st.Failed.Count()), fmt.Sprintf("%.0f ms", sent.Max-sent.Min), count(inHand.Max),
+			count(st.PerSecond()), figure(quantile(st.OK, .95)), well, string(status))
 	}
 	return t
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -108,78 +107,64 @@ func peaksTell(one, many Side) bool {
 }
 
 // sideOf sums up what a target of so many servers did. One that never named itself got none.
-func sideOf(stages []StageResult, size int) (s Side, total *Requests) {
-	total = NewRequests()
-	s.Evenness = 1
-	var failed, all int64
+func sideOf(stages []StageResult, size int) (s Side, sum Total) {
+	sum = total(stages)
+	s.FailedShare, s.Evenness = sum.FailedShare(), 1
 	for _, st := range stages {
 		s.P95 += quantile(st.OK, .95) / float64(len(stages))
-		failed, all = failed+st.Failed.Count(), all+st.Total()
 		limit, _ := st.Machine.Limit()
 		s.Starved = s.Starved || limit != NoLimit
-		for server, n := range st.Servers {
-			total.Servers[server] += n
-		}
 	}
-	s.FailedShare = share(failed, all)
 	if best, ok := peak(stages); ok {
 		limit, _ := best.Machine.Limit()
 		s.Peak, s.Limited = best.PerSecond(), limit != NoLimit
 	}
 	switch {
-	case len(total.Servers) == 0:
-	case len(total.Servers) < size:
+	case len(sum.Servers) == 0:
+	case len(sum.Servers) < size:
 		s.Evenness = 0
 	default:
-		counts := slices.Sorted(maps.Values(total.Servers))
+		counts := slices.Sorted(maps.Values(sum.Servers))
 		s.Evenness = share(counts[0], counts[len(counts)-1])
 	}
-	return s, total
+	return s, sum
 }
 
 func assessCompare(r *Run) verdict.Assessment {
-	all := loads(r.stages())
-	of := map[string][]StageResult{}
+	every := r.stages()
+	all, by := of(every, kindLoad), map[string][]StageResult{}
 	for _, st := range all {
-		of[st.Target] = append(of[st.Target], st)
+		by[st.Target] = append(by[st.Target], st)
 	}
 	size := cmp.Or(int(r.number("CLUSTER_SIZE")), ofCluster)
-	one, oneTotal := sideOf(of[single], 1)
-	many, manyTotal := sideOf(of[cluster], size)
-	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind == kindLoad })
-	var dropped int64
-	for _, st := range all {
-		dropped += st.Dropped
-	}
+	one, oneTotal := sideOf(by[single], 1)
+	many, manyTotal := sideOf(by[cluster], size)
+	sum, limits := total(all), r.limits()
 	choice, why := Deployment(one, many)
-	limits := r.limits()
-	a := verdict.Assessment{
+	return verdict.Assessment{
 		Facts: []verdict.Fact{
-			totals(total, dropped),
+			sum.fact(),
 			{Name: "peak", Value: fmt.Sprintf("single %s answers/s, cluster %s", count(one.Peak), count(many.Peak))},
 			{Name: "deploy", Value: choice + ": " + why},
 		},
-		Criteria: []verdict.Criterion{
-			rightAnswers(total), baselineSustained(limits, fixedLevels(of[single])), everyServer(of[cluster], manyTotal, size), notTheGenerator(all),
-		},
+		Criteria: append([]verdict.Criterion{
+			rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(by[single]))), everyServer(by[cluster], manyTotal, size), notTheGenerator(all),
+		}, r.accounted(every)...),
 		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why)},
+		Tables: slices.Concat([]verdict.Table{
+			levelTable(by), sideTable(one, many, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, by[single]), fixedTable("Cluster", limits, by[cluster]),
+		}, failures(all, sum), r.resourceTables(every, all)),
+		Metrics: []verdict.Metric{
+			{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
+			{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
+			{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
+		},
 	}
-	a.Criteria = append(a.Criteria, r.accounted()...)
-	a.Tables = append(a.Tables, levelTable(of), sideTable(one, many, size), serverTable(oneTotal, manyTotal))
-	a.Tables = append(a.Tables, fixedTable("Single", limits, of[single]), fixedTable("Cluster", limits, of[cluster]))
-	a.Tables = append(a.Tables, detailTables(all, total)...)
-	a.Tables = append(a.Tables, r.resourceTables(all)...)
-	a.Metrics = []verdict.Metric{
-		{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
-		{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
-		{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
-	}
-	return a
 }
 
 // everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
 // which it was.
-func everyServer(levels []StageResult, q *Requests, size int) verdict.Criterion {
+func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
 	named := slices.Sorted(maps.Keys(q.Servers))
 	c := verdict.Criterion{
 		Name: "every server of the cluster answers", Limit: fmt.Sprint(size), Actual: fmt.Sprintf("%d named themselves", len(named)), Pass: len(named) == size,
@@ -210,6 +195,15 @@ func everyServer(levels []StageResult, q *Requests, size int) verdict.Criterion 
 // leastOfServer is how many answers for each server make it plain that one got none.
 const leastOfServer = 30
 
+// duel adds a row that holds the two against each other; sure says that it can be told who wins.
+func duel(t *verdict.Table, sure bool, one, many float64, lower bool, text func(float64) string, name ...string) {
+	who, by := Winner(one, many, lower)
+	if !sure {
+		who, by = "unsure", "–"
+	}
+	t.Add(append(name, text(one), text(many), who, by)...)
+}
+
 // levelTable holds the two against each other level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
 	t := verdict.Table{
@@ -221,20 +215,14 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 		if i < 0 {
 			continue
 		}
-		other := of[cluster][i]
+		other, at := of[cluster][i], fmt.Sprint(st.Concurrency)
 		oneLimit, _ := st.Machine.Limit()
 		manyLimit, _ := other.Machine.Limit()
-		row := func(name string, a, b float64, lower bool, text func(float64) string) {
-			who, by := Winner(a, b, lower)
-			if name != "failed" && (oneLimit != NoLimit || manyLimit != NoLimit) {
-				who, by = "unsure", "–"
-			}
-			t.Rows = append(t.Rows, []string{fmt.Sprint(st.Concurrency), name, text(a), text(b), who, by})
-		}
-		row("answers/s", st.PerSecond(), other.PerSecond(), false, count)
-		row("p50", quantile(st.OK, .5), quantile(other.OK, .5), true, ms)
-		row("p95", quantile(st.OK, .95), quantile(other.OK, .95), true, ms)
-		row("failed", st.FailedShare(), other.FailedShare(), true, percentOf)
+		sure := oneLimit == NoLimit && manyLimit == NoLimit
+		duel(&t, sure, st.PerSecond(), other.PerSecond(), false, count, at, "answers/s")
+		duel(&t, sure, quantile(st.OK, .5), quantile(other.OK, .5), true, ms, at, "p50")
+		duel(&t, sure, quantile(st.OK, .95), quantile(other.OK, .95), true, ms, at, "p95")
+		duel(&t, true, st.FailedShare(), other.FailedShare(), true, percentOf, at, "failed")
 	}
 	return t
 }
@@ -242,39 +230,28 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 // sideTable is what one gains and what one pays.
 func sideTable(one, many Side, size int) verdict.Table {
 	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
-	row := func(name string, sure bool, a, b float64, lower bool, text func(float64) string) {
-		who, by := Winner(a, b, lower)
-		if !sure {
-			who, by = "unsure", "–"
-		}
-		t.Rows = append(t.Rows, []string{name, text(a), text(b), who, by})
-	}
-	row("throughput: peak answers/s", peaksTell(one, many), one.Peak, many.Peak, false, count)
-	row("latency: mean of the p95", !one.Starved && !many.Starved, one.P95, many.P95, true, ms)
-	row("reliability: failed", true, one.FailedShare, many.FailedShare, true, percentOf)
-	t.Rows = append(t.Rows,
-		[]string{"evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–"},
-		[]string{"backends to run", "1", fmt.Sprint(size), single, "–"},
-		[]string{"backends that may fail", "0", fmt.Sprint(size - 1), cluster, "–"})
+	duel(&t, peaksTell(one, many), one.Peak, many.Peak, false, count, "throughput: peak answers/s")
+	duel(&t, !one.Starved && !many.Starved, one.P95, many.P95, true, ms, "latency: mean of the p95")
+	duel(&t, true, one.FailedShare, many.FailedShare, true, percentOf, "reliability: failed")
+	t.Add("evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–")
+	t.Add("backends to run", "1", fmt.Sprint(size), single, "–")
+	t.Add("backends that may fail", "0", fmt.Sprint(size-1), cluster, "–")
 	return t
 }
 
 // serverTable is who answered how many.
-func serverTable(one, many *Requests) verdict.Table {
+func serverTable(one, many Total) verdict.Table {
 	t := verdict.Table{Title: "Answers by server", Note: "as servers name themselves (X-Server)", Columns: []string{"target", "server", "answers", "share"}}
-	for _, side := range []struct {
-		name string
-		q    *Requests
-	}{{single, one}, {cluster, many}} {
+	add := func(target string, q Total) {
 		var sum int64
-		for _, n := range side.q.Servers {
+		for _, n := range q.Servers {
 			sum += n
 		}
-		servers := slices.SortedFunc(maps.Keys(side.q.Servers), cmp.Compare)
-		for _, server := range servers {
-			n := side.q.Servers[server]
-			t.Rows = append(t.Rows, []string{side.name, server, whole(n), percentOf(share(n, sum))})
+		for _, server := range slices.Sorted(maps.Keys(q.Servers)) {
+			t.Add(target, server, whole(q.Servers[server]), percentOf(share(q.Servers[server], sum)))
 		}
 	}
+	add(single, one)
+	add(cluster, many)
 	return t
 }

@@ -1,14 +1,11 @@
 package suite
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // count writes a whole number with commas, and a small one with what it needs.
@@ -63,50 +60,12 @@ func change(from, to float64) string {
 
 func megabytes(bytes float64) string { return fmt.Sprintf("%.1f MB", bytes/1e6) }
 
-// latencyColumns and latencyRow are a table of latencies in milliseconds.
-func latencyColumns(first string) []string {
-	return []string{first, "n", "min", "mean", "sd", "p50", "p75", "p95", "p99", "max"}
-}
-
-func latencyRow(name string, q *Requests) []string {
-	if q.OK.Count() == 0 {
-		return []string{name, "0", "–", "–", "–", "–", "–", "–", "–", "–"}
+// quantiles are those of a histogram in milliseconds, without a unit; 1 is the maximum.
+func quantiles(h *shard.Histogram, at ...float64) (out []string) {
+	for _, q := range at {
+		out = append(out, figure(quantile(h, q)))
 	}
-	h := q.OK
-	return []string{
-		name, whole(h.Count()), figure(q.Min()), figure(q.Mean()), figure(q.StdDev()), figure(quantile(h, .5)), figure(quantile(h, .75)),
-		figure(quantile(h, .95)), figure(quantile(h, .99)), figure(float64(h.Max().Microseconds()) / 1000),
-	}
-}
-
-// failedTable is the latency of what failed, which is none of the service's good answers.
-func failedTable(first string, names []string, all []*Requests) (t verdict.Table, any bool) {
-	t = verdict.Table{Title: "How long failed requests took, ms", Note: "apart from the good answers", Columns: []string{first, "failed", "p50", "p95", "p99", "max"}}
-	for i, q := range all {
-		if h := q.Failed; h.Count() > 0 {
-			t.Rows = append(t.Rows, []string{
-				names[i], whole(h.Count()), figure(quantile(h, .5)), figure(quantile(h, .95)), figure(quantile(h, .99)), figure(float64(h.Max().Microseconds()) / 1000),
-			})
-		}
-	}
-	return t, len(t.Rows) > 0
-}
-
-// errorTable lists what went wrong by code, the most frequent first.
-func errorTable(q *Requests) (t verdict.Table, any bool) {
-	t = verdict.Table{Title: "Errors", Columns: []string{"code", "what", "requests", "of failed", "of all"}}
-	codes := make([]string, 0, len(q.Codes))
-	for code := range q.Codes {
-		codes = append(codes, code)
-	}
-	slices.SortFunc(codes, func(a, b string) int {
-		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
-	})
-	for _, code := range codes {
-		n := q.Codes[code]
-		t.Rows = append(t.Rows, []string{code, what(code), whole(n), percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total()))})
-	}
-	return t, len(t.Rows) > 0
+	return out
 }
 
 // netErrors are k6's numbers (its documentation lists them), in words.

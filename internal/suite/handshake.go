@@ -32,15 +32,15 @@ var handshake = Suite{
 
 func assessHandshake(r *Run) verdict.Assessment {
 	m, stages := r.Rounds[0], r.stages()
-	total := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
+	sum := total(stages)
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
-			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(total.Total()), whole(total.OK.Count()), ratio(total.Failed.Count(), total.Total()))},
-			{Name: "rate", Value: rate(r, total)},
-			{Name: "failed by", Value: dominant(total)},
+			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(sum.Total()), whole(sum.OK.Count()), ratio(sum.Failed.Count(), sum.Total()))},
+			{Name: "rate", Value: rate(r, sum)},
+			{Name: "failed by", Value: dominant(sum.Requests)},
 			{Name: "peak", Value: whole(int64(mostOpen(m))) + " connections open at a time"},
 		},
-		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", whole(total.OK.Count()), whole(total.Total()))},
+		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", whole(sum.OK.Count()), whole(sum.Total()))},
 	}
 	a.Criteria = []verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}
 	if r.number("HOLD_SECONDS") > 0 {
@@ -49,11 +49,11 @@ func assessHandshake(r *Run) verdict.Assessment {
 	memory, flat := r.memoryByScale(m, stages)
 	a.Criteria = append(a.Criteria, flat...)
 	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages)}
-	if t, any := causeTable(total); any {
-		a.Tables = append(a.Tables, t)
+	if len(sum.Codes) > 0 {
+		a.Tables = append(a.Tables, sum.causes("Why connections failed", "cause", "connections", inWords))
 	}
 	a.Tables = append(a.Tables, memory)
-	a.Tables = append(a.Tables, r.resourceTables(stages)...)
+	a.Tables = append(a.Tables, r.resourceTables(stages, stages)...)
 	for _, st := range stages {
 		a.Metrics = append(a.Metrics,
 			verdict.Metric{Name: "connections/s of " + count(float64(st.Requests.Total())), Unit: "connections/s", Value: st.PerSecond(), HigherIsBetter: true},
@@ -63,8 +63,8 @@ func assessHandshake(r *Run) verdict.Assessment {
 }
 
 // rate is nothing of the server alone where it shares its cores with the runners.
-func rate(r *Run, total *Requests) string {
-	text := count(total.PerSecond()) + " full handshakes per second"
+func rate(r *Run, sum Total) string {
+	text := count(sum.PerSecond()) + " full handshakes per second"
 	if r.OneHost {
 		text += fmt.Sprintf(", on %d cores that runners and server share", r.Cores)
 	}

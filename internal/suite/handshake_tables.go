@@ -1,10 +1,7 @@
 package suite
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -23,17 +20,11 @@ var causes = map[string]string{
 
 // dominant is the cause of most failures.
 func dominant(q *Requests) string {
-	codes := causesByCount(q)
-	if len(codes) == 0 {
+	if len(q.Codes) == 0 {
 		return "none failed"
 	}
-	return fmt.Sprintf("%s (%s of %s failed)", inWords(codes[0]), whole(q.Codes[codes[0]]), whole(q.Failed.Count()))
-}
-
-func causesByCount(q *Requests) []string {
-	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
-		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
-	})
+	first := q.byCount()[0]
+	return fmt.Sprintf("%s (%s of %s failed)", inWords(first), whole(q.Codes[first]), whole(q.Failed.Count()))
 }
 
 func inWords(cause string) string {
@@ -41,15 +32,6 @@ func inWords(cause string) string {
 		return text
 	}
 	return cause
-}
-
-func causeTable(q *Requests) (t verdict.Table, any bool) {
-	t = verdict.Table{Title: "Why connections failed", Columns: []string{"cause", "what", "connections", "of failed", "of all"}}
-	for _, code := range causesByCount(q) {
-		n := q.Codes[code]
-		t.Rows = append(t.Rows, []string{code, inWords(code), whole(n), percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total()))})
-	}
-	return t, len(t.Rows) > 0
 }
 
 // mostOpen is the most connections that were open at a time, in one runner.
@@ -76,10 +58,8 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			}
 			return figure(10 * percent / st.PerSecond())
 		}
-		t.Rows = append(t.Rows, []string{
-			whole(st.Total()), percentOf(1 - st.FailedShare()), count(st.PerSecond()), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
-			whole(int64(open[st.Name].Max)), perConnection(st.Machine.Runners), perConnection(st.Machine.Backend),
-		})
+		t.Add(whole(st.Total()), percentOf(1-st.FailedShare()), count(st.PerSecond()), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
+			whole(int64(open[st.Name].Max)), perConnection(st.Machine.Runners), perConnection(st.Machine.Backend))
 	}
 	return t
 }
@@ -97,9 +77,7 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			if phase == "answer" && st.Kind == "held" {
 				name = "answer"
 			}
-			t.Rows = append(t.Rows, []string{
-				st.Title, name, whole(metric.Count), figure(metric.Sum / float64(metric.Count)), trend(metric, .5), trend(metric, .99), trend(metric, 1),
-			})
+			t.Add(append([]string{st.Title, name, whole(metric.Count), figure(metric.Sum / float64(metric.Count))}, quantiles(metric.Trend, .5, .99, 1)...)...)
 		}
 	}
 	return t

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // Limits are what a load must keep to count as sustained.
@@ -36,6 +38,24 @@ const (
 	Bad         Status = "bad"
 	ByGenerator Status = "generator"
 )
+
+// A Tried load is one that was offered, and how it was sustained.
+type Tried struct {
+	Load   float64
+	Status Status
+	Why    string // where it is not Good
+}
+
+// Try judges levels, and puts them in the order of their loads.
+func (l Limits) Try(levels []Level) []Tried {
+	out := make([]Tried, 0, len(levels))
+	for _, v := range levels {
+		status, why := l.Judge(v)
+		out = append(out, Tried{v.Load, status, why})
+	}
+	slices.SortStableFunc(out, func(x, y Tried) int { return cmp.Compare(x.Load, y.Load) })
+	return out
+}
 
 // Judge says how a level was sustained, and why where it was not.
 //
@@ -79,13 +99,11 @@ type Breaking struct {
 	Why       string
 }
 
-// FindBreaking looks for the breaking point among levels of any order.
-func (l Limits) FindBreaking(levels []Level) (b Breaking) {
-	levels = slices.SortedFunc(slices.Values(levels), func(x, y Level) int { return cmp.Compare(x.Load, y.Load) })
-	for _, v := range levels {
-		status, why := l.Judge(v)
-		if status != Good {
-			b.Failed, b.Status, b.Why = v.Load, status, why
+// FindBreaking finds the breaking point among rising loads: the first that was not good.
+func FindBreaking(rising []Tried) (b Breaking) {
+	for _, v := range rising {
+		if v.Status != Good {
+			b.Failed, b.Status, b.Why = v.Load, v.Status, v.Why
 			return b
 		}
 		b.Sustained = v.Load
@@ -106,25 +124,72 @@ func (b Breaking) Sentence(unit string) string {
 	return fmt.Sprintf("between %s and %s %s (%s)", count(b.Sustained), count(b.Failed), unit, b.Why)
 }
 
-// A Recommendation is a load to plan with.
-type Recommendation struct {
+// margins are what is sustained, divided by what is recommended.
+var margins = []struct {
 	Name   string
-	Margin float64 // what was sustained, divided by what is recommended
-	Load   float64
+	Margin float64
 	For    string
+}{{"conservative", 2.5, "what must not fail"}, {"standard", 1.4, "everyday peaks"}, {"aggressive", 1, "no reserve"}}
+
+func (b Breaking) recommendations(unit string) verdict.Table {
+	t := verdict.Table{
+		Title: "Recommended maximum loads", Note: "what was sustained, divided by the margin",
+		Columns: []string{"load", "margin", unit, "for"},
+	}
+	for _, m := range margins {
+		t.Add(m.Name, fmt.Sprintf("%.1f×", m.Margin), count(b.Sustained/m.Margin), m.For)
+	}
+	return t
 }
 
-// Recommend derives loads from the highest that was sustained.
-func Recommend(sustained float64) []Recommendation {
-	out := []Recommendation{
-		{Name: "conservative", Margin: 2.5, For: "what must not fail"},
-		{Name: "standard", Margin: 1.4, For: "everyday peaks"},
-		{Name: "aggressive", Margin: 1, For: "no reserve"},
+// facts say where it breaks and what is safe below; burst is the name of what is safe only for a moment.
+func (b Breaking) facts(unit, burst string) []verdict.Fact {
+	safe, moment := b.Ranges(unit)
+	return []verdict.Fact{{Name: "breaks", Value: b.Sentence(unit)}, {Name: "safe", Value: safe}, {Name: burst, Value: moment}}
+}
+
+// firstGood asks that the lowest load is sustained: without that there is nothing to compare with.
+func firstGood(name string, rising []Tried) verdict.Criterion {
+	c := verdict.Criterion{Name: name, Limit: "good", Actual: "there was none", Invalid: true, Why: "what breaks at once has no breaking point"}
+	if len(rising) == 0 {
+		return c
 	}
-	for i := range out {
-		out[i].Load = sustained / out[i].Margin
+	first := rising[0]
+	c.Actual, c.Pass, c.Invalid = string(first.Status), first.Status == Good, first.Status == ByGenerator
+	if first.Why != "" {
+		c.Actual += ": " + first.Why
 	}
-	return out
+	return c
+}
+
+// enough holds what was sustained against the least that a setting asks for.
+func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
+	least := r.number(setting)
+	c := verdict.Criterion{
+		Name: name, Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least, Invalid: b.Status == ByGenerator, Why: "what is planned with has to be sustained",
+	}
+	if least > 0 {
+		c.Limit = "at least " + count(least)
+	}
+	return c
+}
+
+// keptUp is advisory: loads at which the generator was the limit are not held against the service.
+func keptUp(limit, unit string, tried []Tried) verdict.Criterion {
+	c := verdict.Criterion{
+		Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Advisory: true, Why: "a starved generator must not be read as a slow server",
+	}
+	var at []string
+	for _, v := range tried {
+		if v.Status == ByGenerator {
+			at = append(at, count(v.Load))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s%s the generator was the limit, not the service: %s", count(v.Load), unit, v.Why))
+		}
+	}
+	if len(at) > 0 {
+		c.Actual, c.Pass = "not at "+strings.Join(at, ", "), false
+	}
+	return c
 }
 
 // Ranges says where it is safe, and where only for a moment.
@@ -145,4 +210,13 @@ func (b Breaking) Between() float64 {
 		return 0
 	}
 	return float64(int((b.Sustained + b.Failed) / 2))
+}
+
+// goodMeans says what a level must keep.
+func (l Limits) goodMeans() string {
+	text := fmt.Sprintf("good: at most %.3g %% failed", 100*l.FailedShare)
+	if l.P95 > 0 {
+		text += ", p95 at most " + ms(l.P95)
+	}
+	return text + fmt.Sprintf(", at least %.3g %% of what was offered answered", 100*l.Answered)
 }

@@ -82,7 +82,7 @@ func TestFindBreaking(t *testing.T) {
 		{"the generator", []Level{level(500, nil), level(1000, both(fewer, starved))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the generator was the limit", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
-		b := limits.FindBreaking(c.levels)
+		b := FindBreaking(limits.Try(c.levels))
 		require.InDelta(t, c.sustained, b.Sustained, 0, c.name)
 		require.InDelta(t, c.failed, b.Failed, 0, c.name)
 		require.Equal(t, c.status, b.Status, c.name)
@@ -93,9 +93,9 @@ func TestFindBreaking(t *testing.T) {
 
 func TestRecommendations(t *testing.T) {
 	t.Parallel()
-	want := map[string]float64{"conservative": 280, "standard": 500, "aggressive": 700}
-	for _, r := range Recommend(700) {
-		require.InDelta(t, want[r.Name], r.Load, 1e-9, r.Name)
+	want := map[string]string{"conservative": "280", "standard": "500", "aggressive": "700"}
+	for _, row := range (Breaking{Sustained: 700}).recommendations(perSecond).Rows {
+		require.Equal(t, want[row[0]], row[2], row[0])
 	}
 	safe, burst := Breaking{Sustained: 700, Failed: 1000}.Ranges(perSecond)
 	require.Equal(t, "up to 500 requests/s", safe)

@@ -1,9 +1,10 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -50,21 +51,11 @@ func searchRampup(r *Run) map[string]string {
 	if r.number("SEARCH") != 1 || len(r.Rounds) > searchRounds {
 		return nil
 	}
-	next := r.limits().FindBreaking(arrivalLevels(loads(r.stages()))).Between()
+	next := FindBreaking(r.limits().Try(arrivalLevels(of(r.stages(), kindLoad)))).Between()
 	if next == 0 {
 		return nil
 	}
 	return map[string]string{"STAGES": fmt.Sprint(next), "CEILING": "0"}
-}
-
-// loads are the stages that count.
-func loads(all []StageResult) (out []StageResult) {
-	for _, st := range all {
-		if st.Kind == kindLoad {
-			out = append(out, st)
-		}
-	}
-	return out
 }
 
 // arrivalLevels are stages with a constant rate of arrivals, as levels.
@@ -77,43 +68,60 @@ func arrivalLevels(stages []StageResult) []Level {
 }
 
 func assessRampup(r *Run) verdict.Assessment {
-	stages := loads(r.stages())
+	all := r.stages()
+	stages := of(all, kindLoad)
 	limits, levels := r.limits(), arrivalLevels(stages)
-	breaking := limits.FindBreaking(levels)
-	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind == kindLoad })
+	tried := limits.Try(levels)
+	breaking, sum := FindBreaking(tried), total(stages)
 	var bytes float64
-	var dropped int64
 	for _, st := range stages {
 		bytes += st.Bytes
-		dropped += st.Dropped
 	}
-	safe, burst := breaking.Ranges(perSecond)
 	a := verdict.Assessment{
-		Facts: []verdict.Fact{
-			totals(total, dropped),
-			{Name: "received", Value: megabytes(bytes)},
-			{Name: "breaks", Value: breaking.Sentence(perSecond)},
-			{Name: "safe", Value: safe}, {Name: "in bursts", Value: burst},
-		},
-		Passed: []string{fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond))},
+		Facts:    append([]verdict.Fact{sum.fact(), {Name: "received", Value: megabytes(bytes)}}, breaking.facts(perSecond, "in bursts")...),
+		Criteria: []verdict.Criterion{rightAnswers(sum), firstGood("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"), keptUp("at every load", "", tried)},
+		Tables:   []verdict.Table{stageTable(limits, stages, levels)},
+		Metrics:  []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
+		Passed:   []string{fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond))},
 	}
-	a.Criteria = append(a.Criteria, rightAnswers(total), baselineSustained(limits, levels), enough(r, breaking), generatorKeptUp(limits, levels))
-	a.Criteria = append(a.Criteria, r.accounted()...)
-	a.Tables = append(a.Tables, stageTable(limits, stages, levels), latencyTable(stages, total))
-	a.Tables = append(a.Tables, detailTables(stages, total)...)
-	a.Tables = append(a.Tables, recommendationTable(breaking.Sustained, perSecond))
+	more := []verdict.Table{breaking.recommendations(perSecond)}
 	if len(stages) > 1 {
-		a.Tables = append(a.Tables, stressTable(stages))
+		more = append(more, stressTable(stages))
 	}
-	a.Tables = append(a.Tables, r.resourceTables(stages)...)
-	a.Metrics = rampupFigures(stages, breaking)
+	r.report(&a, all, stages, sum, more...)
+	for _, st := range stages {
+		a.Metrics = append(a.Metrics, verdict.Metric{Name: "p95 at " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+	}
 	return a
 }
 
-func rampupFigures(stages []StageResult, b Breaking) []verdict.Metric {
-	out := []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: b.Sustained, HigherIsBetter: true}}
-	for _, st := range stages {
-		out = append(out, verdict.Metric{Name: "p95 at " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
+func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
+	t := verdict.Table{
+		Title:   "Stages",
+		Note:    l.goodMeans(),
+		Columns: []string{"stage", "requests", "failed", "never made", "answered/s", "p95 ms", "status"},
 	}
-	return out
+	for i, st := range stages {
+		status, _ := l.Judge(levels[i])
+		t.Add(st.Title, whole(st.Total()), whole(st.Failed.Count()), whole(st.Dropped), count(st.Rate*levels[i].Answered), figure(quantile(st.OK, .95)), string(status))
+	}
+	return t
+}
+
+// stressTable holds the lowest stage against the highest.
+func stressTable(stages []StageResult) verdict.Table {
+	byRate := func(a, b StageResult) int { return cmp.Compare(a.Rate, b.Rate) }
+	low, high := slices.MinFunc(stages, byRate), slices.MaxFunc(stages, byRate)
+	t := verdict.Table{Title: "Baseline against stress", Columns: []string{"", low.Title, high.Title, "change"}}
+	row := func(name string, a, b float64, text func(float64) string) {
+		t.Add(name, text(a), text(b), change(a, b))
+	}
+	row("answered/s", float64(low.OK.Count())/low.Seconds, float64(high.OK.Count())/high.Seconds, count)
+	row("failed", low.FailedShare(), high.FailedShare(), percentOf)
+	row("mean", low.Mean(), high.Mean(), ms)
+	for _, percent := range []int{50, 95, 99} {
+		at := float64(percent) / 100
+		row(fmt.Sprintf("p%d", percent), quantile(low.OK, at), quantile(high.OK, at), ms)
+	}
+	return t
 }

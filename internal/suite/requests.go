@@ -1,10 +1,13 @@
 package suite
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // Requests sums up requests. What failed is kept apart: a refusal that comes at once must not
@@ -20,7 +23,7 @@ type Requests struct {
 	least       float64
 	begun       bool
 	bare        bool           // a shard without own times
-	failures    []shard.Metric // as they came
+	metrics     []shard.Metric // as they came
 }
 
 // NewRequests is the sum of none.
@@ -38,10 +41,10 @@ func (q *Requests) Add(m shard.Metric) {
 		q.Last = last
 	}
 	q.all += m.Sum
+	q.metrics = append(q.metrics, m)
 	if code := m.Tags[shard.TagCode]; code != shard.CodeOK {
 		q.Failed.Merge(m.Trend)
 		q.Codes[code] += m.Count
-		q.failures = append(q.failures, m)
 		return
 	}
 	q.OK.Merge(m.Trend)
@@ -130,11 +133,8 @@ type StageResult struct {
 func (r *Run) stages() []StageResult {
 	var out []StageResult
 	for _, m := range r.Rounds {
-		if m.Suite == nil {
-			continue
-		}
 		index, dropped := map[string]int{}, map[int]shard.Metric{}
-		for _, st := range m.Suite.Stages {
+		for _, st := range stagesOf(m) {
 			index[st.Name] = len(out)
 			out = append(out, StageResult{Stage: st, Requests: NewRequests()})
 		}
@@ -161,21 +161,35 @@ func (r *Run) stages() []StageResult {
 	return out
 }
 
-// sumOf adds the requests of several stages up.
-func (r *Run) sumOf(keep func(st shard.Stage, tags map[string]string) bool) *Requests {
-	q := NewRequests()
-	for _, m := range r.Rounds {
-		if m.Suite == nil {
-			continue
-		}
-		for _, metric := range m.Metrics {
-			if metric.Name != shard.RequestDuration {
-				continue
-			}
-			if st, ok := m.Suite.Stage(metric.Tags[shard.TagStage]); ok && keep(st, metric.Tags) {
-				q.Add(metric)
-			}
+// of are the stages of some kinds.
+func of(all []StageResult, kinds ...string) (out []StageResult) {
+	for _, st := range all {
+		if slices.Contains(kinds, st.Kind) {
+			out = append(out, st)
 		}
 	}
-	return q
+	return out
+}
+
+// A Total is what became of the requests of several stages.
+type Total struct {
+	*Requests
+	Dropped int64
+}
+
+func total(stages []StageResult) Total {
+	t := Total{Requests: NewRequests()}
+	for _, st := range stages {
+		t.Dropped += st.Dropped
+		for _, m := range st.metrics {
+			t.Add(m)
+		}
+	}
+	return t
+}
+
+// fact is what became of all requests.
+func (t Total) fact() verdict.Fact {
+	return verdict.Fact{Name: "requests", Value: fmt.Sprintf("%s made, %s good, %s failed, %s never made",
+		whole(t.Total()), whole(t.OK.Count()), ratio(t.Failed.Count(), t.Total()), whole(t.Dropped))}
 }

@@ -4,15 +4,14 @@ import (
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// resourceTables are what every process took: in all, and by stage.
-func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
+// resourceTables are what every process took: in all, over all requests, and in the stages shown.
+func (r *Run) resourceTables(every, shown []StageResult) []verdict.Table {
 	sum := resources.Summarize(r.Samples)
 	var rss uint64
-	var cpu, seconds float64
+	var cpu, seconds, sampled float64
 	for _, m := range r.Rounds {
 		for _, runner := range m.Runners {
 			rss = max(rss, runner.RSSMax)
@@ -22,52 +21,56 @@ func (r *Run) resourceTables(stages []StageResult) []verdict.Table {
 			seconds += float64(m.Runners[0].EndedUS-m.Runners[0].StartedUS) / 1e6
 		}
 	}
-	var sampled float64
 	if n := len(r.Samples); n > 1 {
 		sampled = float64(r.Samples[n-1].Unix - r.Samples[0].Unix)
 	}
-	requests := r.sumOf(func(shard.Stage, map[string]string) bool { return true }).Total()
+	requests := total(every).Total()
 	all := verdict.Table{
 		Title: "Processes", Note: "each: all CPU of the run over all of its requests, start and idling included",
 		Columns: []string{"process", "CPU of a core", "CPU each", "memory at most"},
 	}
+	process := func(name string, percent, seconds float64, rss uint64) {
+		each := "–"
+		if requests > 0 {
+			each = fmt.Sprintf("%.0f µs", 1e6*percent/100*seconds/float64(requests))
+		}
+		all.Add(name, fmt.Sprintf("%.1f %%", percent), each, mib(rss))
+	}
 	if seconds > 0 {
-		all.Rows = append(all.Rows, []string{"runners, together", fmt.Sprintf("%.1f %%", 100*cpu/seconds), each(cpu, requests), mib(rss)})
+		process("runners, together", 100*cpu/seconds, seconds, rss)
 	}
 	if sum.NginxRSSMax > 0 {
-		all.Rows = append(all.Rows, []string{"nginx", fmt.Sprintf("%.1f %%", sum.NginxCPUPercent), each(sum.NginxCPUPercent/100*sampled, requests), mib(sum.NginxRSSMax)})
+		process("nginx", sum.NginxCPUPercent, sampled, sum.NginxRSSMax)
 	}
 	if sum.BackendRSSMax > 0 {
-		all.Rows = append(all.Rows, []string{"backend", fmt.Sprintf("%.1f %%", sum.BackendCPUPercent), each(sum.BackendCPUPercent/100*sampled, requests), mib(sum.BackendRSSMax)})
+		process("backend", sum.BackendCPUPercent, sampled, sum.BackendRSSMax)
 	}
-	by := verdict.Table{
-		Title:   "CPU by stage, % of one core",
-		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core; – is for what was over in two seconds", r.Cores),
-		Columns: []string{"stage", "runners", "nginx", "backend", "machine", "waited", "longest stall"},
-	}
-	for _, st := range stages {
-		if st.Total() == 0 {
-			continue
+	by := r.cpuTable("stage", "runners", "; – is for what was over in two seconds")
+	for _, st := range shown {
+		if st.Total() > 0 {
+			by.Rows = append(by.Rows, st.Machine.row(st.Title))
 		}
-		m := st.Machine
-		if m.Short {
-			by.Rows = append(by.Rows, []string{st.Title, "–", "–", "–", "–", "–", "–"})
-			continue
-		}
-		by.Rows = append(by.Rows, []string{
-			st.Title, percentPoints(m.Runners), percentPoints(m.Nginx), percentPoints(m.Backend), percentPoints(m.Host),
-			percentPoints(100 * m.RunDelay), fmt.Sprintf("%d ms", m.Stall.Milliseconds()),
-		})
 	}
 	return []verdict.Table{all, by}
 }
 
-// each is the CPU time of a request in microseconds.
-func each(seconds float64, requests int64) string {
-	if requests == 0 {
-		return "–"
+// cpuTable is what the processes took by some part of the run; row fills it.
+func (r *Run) cpuTable(part, runners, more string) verdict.Table {
+	return verdict.Table{
+		Title:   "CPU by " + part + ", % of one core",
+		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),
+		Columns: []string{part, runners, "nginx", "backend", "machine", "waited", "longest stall"},
 	}
-	return fmt.Sprintf("%.0f µs", 1e6*seconds/float64(requests))
+}
+
+func (m Machine) row(name string) []string {
+	if m.Short {
+		return []string{name, "–", "–", "–", "–", "–", "–"}
+	}
+	return []string{
+		name, percentPoints(m.Runners), percentPoints(m.Nginx), percentPoints(m.Backend), percentPoints(m.Host), percentPoints(100 * m.RunDelay),
+		fmt.Sprintf("%d ms", m.Stall.Milliseconds()),
+	}
 }
 
 func percentPoints(v float64) string { return fmt.Sprintf("%.0f", v) }

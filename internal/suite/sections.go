@@ -1,8 +1,10 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -10,7 +12,7 @@ import (
 
 // rightAnswers fails a run in which an answer came with status 200 and was not the right one: under
 // no load is that in order.
-func rightAnswers(q *Requests) verdict.Criterion {
+func rightAnswers(q Total) verdict.Criterion {
 	wrong := q.Codes[shard.CodeWrong]
 	c := verdict.Criterion{
 		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", whole(wrong)), Pass: wrong == 0 && q.Total() > 0,
@@ -23,7 +25,9 @@ func rightAnswers(q *Requests) verdict.Criterion {
 }
 
 // accounted says whether what was sent is what was counted.
-func (r *Run) accounted() []verdict.Criterion { return append(r.serverAgrees(), r.sentOnce()...) }
+func (r *Run) accounted(all []StageResult) []verdict.Criterion {
+	return append(r.serverAgrees(all), r.sentOnce()...)
+}
 
 // sentOnce is advisory, and there where a request was sent again: over HTTP/2, after the server had said
 // that it did not look at it.
@@ -48,12 +52,12 @@ func (r *Run) sentOnce() []verdict.Criterion {
 
 // serverAgrees holds the count of the backends, where they are ours and started for this run, against
 // the runners'. What failed may or may not have reached them.
-func (r *Run) serverAgrees() []verdict.Criterion {
+func (r *Run) serverAgrees(stages []StageResult) []verdict.Criterion {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}
 	served := int64(r.Samples[len(r.Samples)-1].Served)
-	all := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
+	all := total(stages)
 	least := all.Total() - all.Failed.Count()
 	c := verdict.Criterion{
 		Name: "the server's own count", Limit: whole(all.Total()), Actual: whole(served), Pass: served >= least && served <= all.Total(),
@@ -72,147 +76,55 @@ func (r *Run) serverAgrees() []verdict.Criterion {
 	return []verdict.Criterion{c}
 }
 
-// baselineSustained asks that the lowest load is sustained: without that there is nothing to compare with.
-func baselineSustained(l Limits, levels []Level) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "the lowest load is sustained", Limit: "good", Actual: "there was none", Invalid: true, Why: "what breaks at once has no breaking point",
+// report adds what every suite of requests says of the stages that it shows: how long answers took, what went wrong, and
+// what the processes took. more goes before the processes; sum is of the requests that count.
+func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total, more ...verdict.Table) {
+	t := verdict.Table{Title: "Latency of good answers, ms", Columns: []string{"stage", "n", "min", "mean", "sd", "p50", "p75", "p95", "p99", "max"}}
+	for _, st := range shown {
+		t.Rows = append(t.Rows, latencyRow(st.Title, st.Requests))
 	}
-	if len(levels) == 0 {
-		return c
-	}
-	status, why := l.Judge(levels[0])
-	c.Actual, c.Pass, c.Invalid = string(status), status == Good, status == ByGenerator
-	if why != "" {
-		c.Actual += ": " + why
-	}
-	return c
+	t.Rows = append(t.Rows, latencyRow("all", sum.Requests))
+	a.Criteria = append(a.Criteria, r.accounted(all)...)
+	a.Tables = slices.Concat(a.Tables, []verdict.Table{t}, failures(shown, sum), more, r.resourceTables(all, shown))
 }
 
-// enough holds what was sustained against MIN_RATE.
-func enough(r *Run, b Breaking) verdict.Criterion {
-	least := r.number("MIN_RATE")
-	c := verdict.Criterion{
-		Name: "requests/s sustained", Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least,
-		Invalid: b.Status == ByGenerator, Why: "what is planned with has to be sustained",
-	}
-	if least > 0 {
-		c.Limit = "at least " + count(least)
-	}
-	return c
-}
-
-// generatorKeptUp is advisory: levels at which it did not are not held against the service.
-func generatorKeptUp(l Limits, levels []Level) verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "the generator kept up", Limit: "at every load", Actual: "it did", Pass: true, Advisory: true,
-		Why: "a starved generator must not be read as a slow server",
-	}
-	var at []string
-	for _, v := range levels {
-		if status, why := l.Judge(v); status == ByGenerator {
-			at = append(at, count(v.Load))
-			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s the generator was the limit, not the service: %s", count(v.Load), why))
+// failures are the times and the causes of failed requests, where there are any.
+func failures(stages []StageResult, sum Total) (out []verdict.Table) {
+	t := verdict.Table{Title: "How long failed requests took, ms", Note: "apart from the good answers", Columns: []string{"stage", "failed", "p50", "p95", "p99", "max"}}
+	for _, st := range stages {
+		if h := st.Failed; h.Count() > 0 {
+			t.Add(append([]string{st.Title, whole(h.Count())}, quantiles(h, .5, .95, .99, 1)...)...)
 		}
 	}
-	if len(at) > 0 {
-		c.Actual, c.Pass = "not at "+strings.Join(at, ", "), false
-	}
-	return c
-}
-
-// goodMeans says what a level must keep.
-func (l Limits) goodMeans() string {
-	text := fmt.Sprintf("good: at most %.3g %% failed", 100*l.FailedShare)
-	if l.P95 > 0 {
-		text += ", p95 at most " + ms(l.P95)
-	}
-	return text + fmt.Sprintf(", at least %.3g %% of what was offered answered", 100*l.Answered)
-}
-
-// detailTables are the failed requests' times and errors, where there are any.
-func detailTables(stages []StageResult, total *Requests) (out []verdict.Table) {
-	var names []string
-	var all []*Requests
-	for _, st := range stages {
-		names, all = append(names, st.Title), append(all, st.Requests)
-	}
-	if t, any := failedTable("stage", names, all); any {
+	if len(t.Rows) > 0 {
 		out = append(out, t)
 	}
-	if t, any := errorTable(total); any {
-		out = append(out, t)
+	if len(sum.Codes) > 0 {
+		out = append(out, sum.causes("Errors", "code", "requests", what))
 	}
 	return out
 }
 
-// totals is a fact: what became of all requests.
-func totals(total *Requests, dropped int64) verdict.Fact {
-	return verdict.Fact{Name: "requests", Value: fmt.Sprintf("%s made, %s good, %s failed, %s never made",
-		whole(total.Total()), whole(total.OK.Count()), ratio(total.Failed.Count(), total.Total()), whole(dropped))}
-}
-
-func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
-	t := verdict.Table{
-		Title:   "Stages",
-		Note:    l.goodMeans(),
-		Columns: []string{"stage", "requests", "failed", "never made", "answered/s", "p95 ms", "status"},
-	}
-	for i, st := range stages {
-		status, _ := l.Judge(levels[i])
-		answered := st.Rate * levels[i].Answered
-		if st.Rate == 0 {
-			answered = st.PerSecond()
-		}
-		t.Rows = append(t.Rows, []string{
-			st.Title, whole(st.Total()), whole(st.Failed.Count()), whole(st.Dropped), count(answered), figure(quantile(st.OK, .95)), string(status),
-		})
+// causes lists what went wrong by code, the most frequent first.
+func (q *Requests) causes(title, code, unit string, words func(string) string) verdict.Table {
+	t := verdict.Table{Title: title, Columns: []string{code, "what", unit, "of failed", "of all"}}
+	for _, code := range q.byCount() {
+		n := q.Codes[code]
+		t.Add(code, words(code), whole(n), percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))
 	}
 	return t
 }
 
-func latencyTable(stages []StageResult, total *Requests) verdict.Table {
-	t := verdict.Table{Title: "Latency of good answers, ms", Columns: latencyColumns("stage")}
-	for _, st := range stages {
-		t.Rows = append(t.Rows, latencyRow(st.Title, st.Requests))
-	}
-	t.Rows = append(t.Rows, latencyRow("all", total))
-	return t
+// byCount are the codes of failures, the most frequent first.
+func (q *Requests) byCount() []string {
+	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
+		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
+	})
 }
 
-func recommendationTable(sustained float64, unit string) verdict.Table {
-	t := verdict.Table{
-		Title: "Recommended maximum loads", Note: "what was sustained, divided by the margin",
-		Columns: []string{"load", "margin", unit, "for"},
+func latencyRow(name string, q *Requests) []string {
+	if q.OK.Count() == 0 {
+		return []string{name, "0", "–", "–", "–", "–", "–", "–", "–", "–"}
 	}
-	for _, r := range Recommend(sustained) {
-		t.Rows = append(t.Rows, []string{r.Name, fmt.Sprintf("%.1f×", r.Margin), count(r.Load), r.For})
-	}
-	return t
-}
-
-// stressTable holds the lowest stage against the highest.
-func stressTable(stages []StageResult) verdict.Table {
-	low, high := stages[0], stages[0]
-	for _, st := range stages {
-		if st.Rate < low.Rate {
-			low = st
-		}
-		if st.Rate > high.Rate {
-			high = st
-		}
-	}
-	t := verdict.Table{Title: "Baseline against stress", Columns: []string{"", low.Title, high.Title, "change"}}
-	row := func(name string, a, b float64, text func(float64) string) {
-		t.Rows = append(t.Rows, []string{name, text(a), text(b), change(a, b)})
-	}
-	row("answered/s", float64(low.OK.Count())/low.Seconds, float64(high.OK.Count())/high.Seconds, count)
-	row("failed", low.FailedShare(), high.FailedShare(), percentOf)
-	row("mean", low.Mean(), high.Mean(), ms)
-	for _, q := range []struct {
-		name string
-		at   float64
-	}{{"p50", .5}, {"p95", .95}, {"p99", .99}} {
-		row(q.name, quantile(low.OK, q.at), quantile(high.OK, q.at), ms)
-	}
-	return t
+	return append([]string{name, whole(q.OK.Count()), figure(q.Min()), figure(q.Mean()), figure(q.StdDev())}, quantiles(q.OK, .5, .75, .95, .99, 1)...)
 }

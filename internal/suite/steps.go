@@ -25,9 +25,9 @@ type step struct {
 	tolerance                      time.Duration // LATE_MS: what counts as late is later than this
 }
 
-// status says how a step was sustained. Lateness may be the generator's own, and so may silence on
+// try says how a step was sustained. Lateness may be the generator's own, and so may silence on
 // which it gave up; a refusal, a cut or a loss while a stream is held is not.
-func (s step) status() (Status, string) {
+func (s step) try() Tried {
 	var why []string
 	for _, f := range []struct {
 		n    int64
@@ -39,11 +39,11 @@ func (s step) status() (Status, string) {
 	}
 	switch {
 	case len(why) == 0:
-		return Good, ""
+		return Tried{float64(s.Concurrency), Good, ""}
 	case s.refused+s.wrong == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
-		return ByGenerator, strings.Join(append(why, fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))), "; ")
+		return Tried{float64(s.Concurrency), ByGenerator, strings.Join(append(why, fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))), "; ")}
 	}
-	return Bad, strings.Join(why, ", ")
+	return Tried{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
 }
 
 // leastSilence is how long a stream of a suite is silent at least before this side gives it up.

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,24 +27,12 @@ var throughput = Suite{
 	Assess: assessThroughput,
 }
 
-// kinds are the stages of one kind.
-func kinds(all []StageResult, kind string) (out []StageResult) {
-	for _, st := range all {
-		if st.Kind == kind {
-			out = append(out, st)
-		}
-	}
-	return out
-}
-
 // peak is the stage with the most answers per second.
 func peak(stages []StageResult) (best StageResult, ok bool) {
-	for _, st := range stages {
-		if !ok || st.PerSecond() > best.PerSecond() {
-			best, ok = st, true
-		}
+	if len(stages) == 0 {
+		return best, false
 	}
-	return best, ok
+	return slices.MaxFunc(stages, func(a, b StageResult) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) }), true
 }
 
 // enoughConcurrency is the least concurrency that reaches nine tenths of the peak: more of it only
@@ -75,33 +64,25 @@ func bound(st StageResult) string {
 
 func assessThroughput(r *Run) verdict.Assessment {
 	all := r.stages()
-	levels, volumes := loads(all), kinds(all, kindVolume)
+	levels, volumes := of(all, kindLoad), of(all, kindVolume)
 	counted := append(slices.Clone(volumes), levels...)
-	limits := r.limits()
-	total := r.sumOf(func(st shard.Stage, _ map[string]string) bool { return st.Kind != kindWarmup })
-	var dropped int64
-	for _, st := range counted {
-		dropped += st.Dropped
-	}
+	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{
-		Facts:    []verdict.Fact{totals(total, dropped)},
-		Criteria: []verdict.Criterion{rightAnswers(total), baselineSustained(limits, fixedLevels(levels)), notTheGenerator(counted)},
-		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes), r.endpointTable()},
+		Facts:    []verdict.Fact{sum.fact()},
+		Criteria: []verdict.Criterion{rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(levels))), notTheGenerator(counted)},
+		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes), endpointTable(sum)},
 	}
 	if best, ok := peak(levels); ok {
 		a.Facts = append(a.Facts,
 			verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))},
 			verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "peak answers/s", Unit: perSecond, Value: best.PerSecond(), HigherIsBetter: true})
-		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", whole(total.OK.Count()), count(best.PerSecond()))}
+		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", whole(sum.OK.Count()), count(best.PerSecond()))}
 	}
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
 	}
-	a.Criteria = append(a.Criteria, r.accounted()...)
-	a.Tables = append(a.Tables, latencyTable(counted, total))
-	a.Tables = append(a.Tables, detailTables(counted, total)...)
-	a.Tables = append(a.Tables, r.resourceTables(counted)...)
+	r.report(&a, all, counted, sum)
 	return a
 }
 
@@ -144,38 +125,25 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 		st := stages[i]
 		status, _ := l.Judge(v)
 		limit, _ := st.Machine.Limit()
-		t.Rows = append(t.Rows, []string{
-			st.Title, whole(st.Total()), whole(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit),
-		})
+		t.Add(st.Title, whole(st.Total()), whole(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit))
 	}
 	return t
 }
 
 // endpointTable splits all counted requests by what was asked.
-func (r *Run) endpointTable() verdict.Table {
+func endpointTable(sum Total) verdict.Table {
 	t := verdict.Table{Title: "By endpoint", Columns: []string{"endpoint", "requests", "failed", "wrong", "mean ms", "p50 ms", "p95 ms", "p99 ms"}}
-	sums := map[string]*Requests{}
-	for _, m := range r.Rounds {
-		for _, metric := range m.Metrics {
-			if metric.Name != shard.RequestDuration || m.Suite == nil {
-				continue
-			}
-			if st, ok := m.Suite.Stage(metric.Tags[shard.TagStage]); !ok || st.Kind == kindWarmup {
-				continue
-			}
-			endpoint := metric.Tags[shard.TagEndpoint]
-			if sums[endpoint] == nil {
-				sums[endpoint] = NewRequests()
-			}
-			sums[endpoint].Add(metric)
+	by := map[string]*Requests{}
+	for _, metric := range sum.metrics {
+		endpoint := metric.Tags[shard.TagEndpoint]
+		if by[endpoint] == nil {
+			by[endpoint] = NewRequests()
 		}
+		by[endpoint].Add(metric)
 	}
-	for _, endpoint := range slices.Sorted(maps.Keys(sums)) {
-		q := sums[endpoint]
-		t.Rows = append(t.Rows, []string{
-			endpoint, whole(q.Total()), whole(q.Failed.Count()), whole(q.Codes[shard.CodeWrong]), figure(q.Mean()), figure(quantile(q.OK, .5)),
-			figure(quantile(q.OK, .95)), figure(quantile(q.OK, .99)),
-		})
+	for _, endpoint := range slices.Sorted(maps.Keys(by)) {
+		q := by[endpoint]
+		t.Add(append([]string{endpoint, whole(q.Total()), whole(q.Failed.Count()), whole(q.Codes[shard.CodeWrong]), figure(q.Mean())}, quantiles(q.OK, .5, .95, .99)...)...)
 	}
 	return t
 }

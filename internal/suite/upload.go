@@ -3,7 +3,6 @@ package suite
 import (
 	"fmt"
 
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -33,8 +32,8 @@ type uploaded struct {
 
 // uploads are the stages with their sizes. One after the other, only the time of the uploads
 // themselves counts, not what the client does between them.
-func (r *Run) uploads() (out []uploaded) {
-	for _, st := range r.stages() {
+func (r *Run) uploads(stages []StageResult) (out []uploaded) {
+	for _, st := range stages {
 		u := uploaded{StageResult: st}
 		switch st.Kind {
 		case kindSequence:
@@ -55,8 +54,8 @@ func (u uploaded) rate() float64 {
 }
 
 func assessUpload(r *Run) verdict.Assessment {
-	all := r.uploads()
-	total := r.sumOf(func(shard.Stage, map[string]string) bool { return true })
+	every := r.stages()
+	all, sum := r.uploads(every), total(every)
 	t := verdict.Table{
 		Title: "Uploads", Note: "one after the other, by the time of the uploads alone; in parallel, from the first byte to the last",
 		Columns: []string{"stage", "uploads", "whole", "failed", "MB", "seconds", "MB/s"},
@@ -67,16 +66,12 @@ func assessUpload(r *Run) verdict.Assessment {
 		fast.Limit = fmt.Sprintf("at least %.1f", least)
 	}
 	var planned, whole64 int64
-	var stages []StageResult
-	a := verdict.Assessment{Facts: []verdict.Fact{}}
+	var a verdict.Assessment
 	for _, u := range all {
 		planned += int64(u.Stage.Requests)
 		whole64 += u.OK.Count()
-		stages = append(stages, u.StageResult)
-		t.Rows = append(t.Rows, []string{
-			u.Title, whole(int64(u.Stage.Requests)), whole(u.OK.Count()), whole(u.Failed.Count()), fmt.Sprintf("%.0f", u.bytes/1e6),
-			fmt.Sprintf("%.2f", u.seconds), fmt.Sprintf("%.1f", u.rate()),
-		})
+		t.Add(u.Title, whole(int64(u.Stage.Requests)), whole(u.OK.Count()), whole(u.Failed.Count()), fmt.Sprintf("%.0f", u.bytes/1e6),
+			fmt.Sprintf("%.2f", u.seconds), fmt.Sprintf("%.1f", u.rate()))
 		if u.OK.Count() < int64(u.Stage.Requests) {
 			lost.Reasons = append(lost.Reasons, fmt.Sprintf("%s: %d of %d arrived whole (%s)", u.Title, u.OK.Count(), u.Stage.Requests, worst(u.Requests)))
 		}
@@ -89,18 +84,16 @@ func assessUpload(r *Run) verdict.Assessment {
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
 	}
 	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
-	a.Criteria = append([]verdict.Criterion{lost, fast}, r.accounted()...)
-	a.Tables = append([]verdict.Table{t, latencyTable(stages, total)}, detailTables(stages, total)...)
-	a.Tables = append(a.Tables, r.resourceTables(stages)...)
+	a.Criteria, a.Tables = []verdict.Criterion{lost, fast}, []verdict.Table{t}
+	r.report(&a, every, every, sum)
 	a.Passed = []string{fmt.Sprintf("%d of %d uploads arrived whole", whole64, planned)}
 	return a
 }
 
 // worst is the most frequent error in words.
 func worst(q *Requests) string {
-	t, any := errorTable(q)
-	if !any {
+	if len(q.Codes) == 0 {
 		return "the others were not finished in time"
 	}
-	return t.Rows[0][1]
+	return what(q.byCount()[0])
 }
