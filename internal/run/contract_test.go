@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -113,6 +114,14 @@ func (r *rig) seen(t *testing.T, name string) (seen results.Run) {
 	return seen
 }
 
+func (r *rig) verdict(t *testing.T) (v verdict.Verdict) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.config.Out, "t", results.VerdictFile))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &v))
+	return v
+}
+
 // letGo lets the runners go on to their end.
 func (r *rig) letGo() { _ = os.WriteFile(filepath.Join(r.folder, "go"), nil, 0o600) }
 
@@ -178,6 +187,27 @@ func TestDrivers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A suite whose script says what it does runs under every driver, with the settings that it was given.
+func TestDriversRunSuites(t *testing.T) {
+	t.Parallel()
+	for name, drive := range drivers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.letGo()
+			all := suite.All()
+			kind := all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == "churn" })]
+			r.config.Suite, r.config.Plan, r.config.Settings = kind, plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
+			outcome, _, err := drive(t, r)
+			require.NoError(t, err)
+			v := r.verdict(t)
+			assert.Equal(t, verdict.Pass, outcome, "%v", v.Reasons)
+			assert.Equal(t, []string{"smoke", "7"}, []string{v.Suite.Profile, v.Suite.Parameters["SECONDS"]})
+			assert.Equal(t, 4, v.Connections.Completed)
+		})
 	}
 }
 

@@ -66,7 +66,7 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 	overlay = t.TempDir()
 	for name, text := range map[string]string{
 		"kustomization.yaml": "namespace: " + namespace + "\nresources: [testrun.yaml]\n",
-		"testrun.yaml":       "apiVersion: k6.io/v1alpha1\nkind: TestRun\nmetadata: {name: soak}\nspec: {runner: {env: []}, initializer: {env: []}}\n",
+		"testrun.yaml":       "apiVersion: k6.io/v1alpha1\nkind: TestRun\nmetadata: {name: soak}\nspec: {script: {localFile: /soak/load-tests/sse/connectionTest.js}, runner: {env: []}, initializer: {env: []}}\n",
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(overlay, name), []byte(text), 0o600))
 	}

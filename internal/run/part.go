@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/store"
@@ -72,7 +73,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	outcome := verdict.Pass
 	for _, r := range own.Connections {
 		sum.Count(r)
-		if !r.Faultless() {
+		if silent := s.Suite.Planned && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}
@@ -82,7 +83,11 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	if own.Runner.State != shard.Finished || len(s.seen.Problems) > 0 {
 		outcome = verdict.Invalid
 	}
-	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s: %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late\n",
-		s.part, s.Plan.Runners, own.Runner.State, sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed(), sum.Faults(), sum.Late)
+	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, own.Runner.State)
+	if s.Suite.Streams {
+		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late",
+			sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed(), sum.Faults(), sum.Late)
+	}
+	fmt.Fprintln(s.Stdout)
 	return outcome
 }
