@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,7 +36,7 @@ type result struct {
 	Only        string `json:",omitempty"` // what the campaign was limited to, which changes what a seed draws
 	Repeated    bool   // the first try was starved
 	Verdict     verdict.Outcome
-	CouldHide   int
+	CouldHide   uint64
 	Differences []string `json:",omitempty"`
 	Reasons     []string `json:",omitempty"`
 	Seconds     float64
@@ -100,7 +101,7 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 	if err == nil {
 		defer os.RemoveAll(dir)
 		run := &run{scenario: sc, root: c.root, dir: dir}
-		var j *judged
+		var j *verdict.Verdict
 		if j, err = run.do(ctx); err == nil {
 			r.classify(j, run.expected(), run.lateness())
 		}
@@ -120,8 +121,8 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 
 // classify compares the verdict with what was expected. late is by how much the service in this process
 // sent noops later than it was meant to.
-func (r *result) classify(j *judged, want *expected, late time.Duration) {
-	r.Verdict, r.CouldHide, r.Reasons = j.Verdict.Verdict, j.Evidence.CouldHide, j.Reasons
+func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration) {
+	r.Verdict, r.CouldHide, r.Reasons = j.Verdict, j.Evidence.CouldHide, j.Reasons
 	differences, hidden := want.compare(j)
 	r.Differences = differences
 	sc := r.Scenario
@@ -141,23 +142,17 @@ func (r *result) classify(j *judged, want *expected, late time.Duration) {
 	}
 }
 
-// keep copies the files that explain a result to the folder of the campaign.
+// keep copies the files of a run to the folder of the campaign, for they explain the result.
 func (c *campaign) keep(r *result, dir string) {
 	to := filepath.Join(c.out, fmt.Sprintf("%s-%d", strings.ReplaceAll(r.Class, " ", "-"), r.Scenario.Seed))
-	if os.MkdirAll(to, 0o755) != nil {
-		return
+	err := os.RemoveAll(to)
+	if err == nil {
+		err = exec.Command("cp", "-r", dir, to).Run()
 	}
-	if b, err := json.MarshalIndent(r, "", "  "); err == nil {
-		_ = os.WriteFile(filepath.Join(to, "scenario.json"), b, 0o644)
+	if b, jsonErr := json.MarshalIndent(r, "", "  "); err == nil && jsonErr == nil {
+		err = os.WriteFile(filepath.Join(to, "scenario.json"), b, 0o644)
 	}
-	for _, pattern := range []string{
-		"*.txt", "*.log", "out/t/*.log", "out/t/connections.csv", "out/t/backend-ledger.ndjson", "*/verdict.json", "out/t/verdict.json", "*/report.txt", "out/t/report.txt",
-	} {
-		paths, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are right
-		for _, path := range paths {
-			if b, err := os.ReadFile(path); err == nil {
-				_ = os.WriteFile(filepath.Join(to, strings.ReplaceAll(path[len(dir)+1:], "/", "-")), b, 0o644)
-			}
-		}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "campaign: keep the files of seed %d: %v\n", r.Scenario.Seed, err)
 	}
 }

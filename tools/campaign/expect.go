@@ -62,17 +62,7 @@ func invalid(reason string) *expected {
 	return &expected{Outcomes: []verdict.Outcome{verdict.Invalid}, Any: true, Reason: reason}
 }
 
-// A judged is what verdict.json says.
-type judged struct {
-	verdict.Verdict
-	Evidence struct {
-		By        string   `json:"by"`
-		CouldHide int      `json:"could_hide"`
-		Why       []string `json:"why"`
-	} `json:"evidence"`
-}
-
-func (j *judged) counts() map[string]int {
+func countsOf(j *verdict.Verdict) map[string]int {
 	c := j.Connections
 	counts := map[string]int{"dropped": c.Dropped, "refused": c.Refused, "unfinished": c.Unfinished, "reconnected": c.Reconnected}
 	for _, n := range j.Noops.Each() {
@@ -83,15 +73,15 @@ func (j *judged) counts() map[string]int {
 
 // compare lists in sentences how a verdict differs from what is expected. undecided: it passed, and says
 // that it could not have noticed the loss.
-func (e *expected) compare(j *judged) (differences []string, undecided bool) {
-	if j.Verdict.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
-		if e.Hidden > 0 && j.Evidence.CouldHide >= e.Hidden {
+func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided bool) {
+	if j.Verdict == verdict.Pass && !e.allows(verdict.Pass) {
+		if e.Hidden > 0 && int(j.Evidence.CouldHide) >= e.Hidden {
 			return nil, true
 		}
 		return []string{fmt.Sprintf("the verdict is pass instead of %v (could_hide %d, %d may be hidden)", e.Outcomes, j.Evidence.CouldHide, e.Hidden)}, false
 	}
-	if !e.allows(j.Verdict.Verdict) {
-		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict.Verdict, e.Outcomes))
+	if !e.allows(j.Verdict) {
+		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
 	if e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(j.Reasons, "\n")) {
 		differences = append(differences, fmt.Sprintf("no reason matches %q", e.Reason))
@@ -99,7 +89,7 @@ func (e *expected) compare(j *judged) (differences []string, undecided bool) {
 	if e.Any {
 		return differences, false
 	}
-	found := j.counts()
+	found := countsOf(j)
 	for _, name := range countNames {
 		if want := e.Counts[name]; !want.has(found[name]) {
 			differences = append(differences, fmt.Sprintf("%s is %d instead of %s", name, found[name], want))
@@ -108,7 +98,7 @@ func (e *expected) compare(j *judged) (differences []string, undecided bool) {
 	return append(differences, e.compareDevices(j)...), false
 }
 
-func (e *expected) compareDevices(j *judged) (differences []string) {
+func (e *expected) compareDevices(j *verdict.Verdict) (differences []string) {
 	if e.Devices == nil {
 		return nil
 	}

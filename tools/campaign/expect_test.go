@@ -51,8 +51,8 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 
 func TestAPassWhereSomethingWasLostIsAMiss(t *testing.T) {
 	e := expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactly(1)}}
-	j := &judged{}
-	j.Verdict.Verdict = verdict.Pass
+	j := &verdict.Verdict{}
+	j.Verdict = verdict.Pass
 	differences, undecided := e.compare(j)
 	require.NotEmpty(t, differences)
 	require.False(t, undecided)

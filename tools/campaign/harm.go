@@ -54,10 +54,7 @@ func harmStall(http.ResponseWriter, *http.Request) bool {
 }
 
 func harmReset(w http.ResponseWriter, _ *http.Request) bool {
-	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
-		resetOnClose(conn)
-		_ = conn.Close()
-	}
+	reset(w)
 	return true
 }
 

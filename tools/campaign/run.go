@@ -38,7 +38,7 @@ type run struct {
 const testid = "t"
 
 // do runs the scenario, and says what was found.
-func (r *run) do(ctx context.Context) (*judged, error) {
+func (r *run) do(ctx context.Context) (*verdict.Verdict, error) {
 	defer r.stop()
 	address := "" // any
 	if r.Earlier {
@@ -65,7 +65,7 @@ func (r *run) do(ctx context.Context) (*judged, error) {
 	if err != nil || r.tamper == nil {
 		return j, err
 	}
-	if j.Verdict.Verdict != verdict.Pass {
+	if j.Verdict != verdict.Pass {
 		r.want = passing()
 		return j, nil
 	}
@@ -162,7 +162,7 @@ func (r *run) stop() {
 const patience = 100 * time.Second
 
 // soak runs bin/soak to its end.
-func (r *run) soak(ctx context.Context) (*judged, error) {
+func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
 	defer cancel()
 	args := append([]string{"run"}, r.Plan.flags()...)
@@ -210,7 +210,7 @@ func (r *run) exec(ctx context.Context, name string, beside func(context.Context
 
 // judgedBy is the verdict of a program that ended with err. One that left no verdict.json has its exit
 // code, and what it said.
-func judgedBy(err error, dir, text string) (*judged, error) {
+func judgedBy(err error, dir, text string) (*verdict.Verdict, error) {
 	code := 0
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
@@ -218,13 +218,13 @@ func judgedBy(err error, dir, text string) (*judged, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	j := &judged{}
+	j := &verdict.Verdict{}
 	if b, err := os.ReadFile(filepath.Join(dir, results.VerdictFile)); err == nil {
 		if err := json.Unmarshal(b, j); err != nil {
 			return nil, err
 		}
-		if want := j.Verdict.Verdict.ExitCode(); want != code {
-			return nil, fmt.Errorf("the verdict is %s, the exit code %d", j.Verdict.Verdict, code)
+		if want := j.Verdict.ExitCode(); want != code {
+			return nil, fmt.Errorf("the verdict is %s, the exit code %d", j.Verdict, code)
 		}
 		return j, nil
 	}
@@ -232,13 +232,13 @@ func judgedBy(err error, dir, text string) (*judged, error) {
 	if code != 2 {
 		return nil, fmt.Errorf("exit code %d and no verdict: %s", code, lines[len(lines)-1])
 	}
-	j.Verdict.Verdict, j.Reasons = verdict.Invalid, lines
+	j.Verdict, j.Reasons = verdict.Invalid, lines
 	return j, nil
 }
 
 // tampered merges a copy of the run again, of which files were changed. Where nothing was changed
 // the counts have to be the same.
-func (r *run) tampered(ctx context.Context, first *judged) (*judged, error) {
+func (r *run) tampered(ctx context.Context, first *verdict.Verdict) (*verdict.Verdict, error) {
 	dir := filepath.Join(r.dir, "copy")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(r.dir, "out", testid))); err != nil {
 		return nil, err
@@ -253,15 +253,15 @@ func (r *run) tampered(ctx context.Context, first *judged) (*judged, error) {
 	if err != nil || !r.clean() {
 		return j, err
 	}
-	for name, n := range first.counts() {
-		if again := j.counts()[name]; again != n {
+	for name, n := range countsOf(first) {
+		if again := countsOf(j)[name]; again != n {
 			return nil, fmt.Errorf("merged again, %s is %d instead of %d", name, again, n)
 		}
 	}
 	return j, nil
 }
 
-func (r *run) merge(ctx context.Context, dir string) (*judged, error) {
+func (r *run) merge(ctx context.Context, dir string) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	text, err := r.exec(ctx, "merge", nil, "soak", "merge", dir, "--out", filepath.Join(r.dir, "merged"))
@@ -277,7 +277,7 @@ func laptops(step prepare) prepare {
 }
 
 // laptops runs k6 on two of them that share a folder for their shards, and merges what they left.
-func (r *run) laptops(ctx context.Context) (*judged, error) {
+func (r *run) laptops(ctx context.Context) (*verdict.Verdict, error) {
 	running, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
 	defer cancel()
 	shards := filepath.Join(r.dir, "laptops")

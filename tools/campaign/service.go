@@ -86,11 +86,6 @@ func startService(spec serviceSpec, strike strike, listeners ...net.Listener) *s
 // stop ends every stream and waits for it.
 func (s *service) stop() {
 	_ = s.server.Close()
-	for _, d := range s.all() {
-		d.mu.Lock()
-		d.requestEnd()
-		d.mu.Unlock()
-	}
 	s.open.Wait()
 }
 
@@ -130,13 +125,7 @@ func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) {
 	if d.askedAt.IsZero() {
 		d.askedAt = time.Now()
 	}
-	if !s.strike.NeverEnd || !s.strike.meant(d.id) {
-		d.requestEnd()
-	}
-}
-
-func (d *device) requestEnd() {
-	if d.end != nil && !d.ended {
+	if !d.ended && (!s.strike.NeverEnd || !s.strike.meant(d.id)) {
 		d.ended = true
 		close(d.end)
 	}
@@ -178,16 +167,8 @@ func (s *service) connect(w http.ResponseWriter, r *http.Request) {
 	if s.strike.answers(w, r, d.id, s.since()) {
 		return
 	}
-	conn, _, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
 	s.open.Add(1)
 	defer s.open.Done()
-	st := &stream{service: s, device: d, conn: conn, gone: make(chan struct{})}
-	var watching sync.WaitGroup
-	watching.Go(st.watch)
+	st := &stream{service: s, device: d, w: w, conn: http.NewResponseController(w), gone: r.Context().Done()}
 	st.run(r.Header.Get("Last-Event-ID"))
-	_ = conn.Close()
-	watching.Wait()
 }

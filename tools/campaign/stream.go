@@ -3,9 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -13,20 +14,10 @@ import (
 type stream struct {
 	*service
 	*device
-	conn net.Conn
-	gone chan struct{}
-	held []int // noops that wait for the next one: indices
-}
-
-// watch sees the client go.
-func (s *stream) watch() {
-	defer close(s.gone)
-	var b [64]byte
-	for {
-		if _, err := s.conn.Read(b[:]); err != nil {
-			return
-		}
-	}
+	w    http.ResponseWriter
+	conn *http.ResponseController
+	gone <-chan struct{} // closed when the client has gone
+	held []int           // noops that wait for the next one: indices
 }
 
 // errOver ends a stream that a fault has ended, or whose client has gone.
@@ -46,10 +37,11 @@ func (s *stream) wait(until time.Time, end <-chan struct{}) (ended bool, err err
 	}
 }
 
+// run serves the stream until it is over. That the handler returns ends the body in order.
 func (s *stream) run(lastEventID string) {
 	end := s.begin()
 	defer s.finish()
-	if s.write(s.head()) != nil {
+	if s.head() != nil {
 		return
 	}
 	for slot := s.where(lastEventID); ; slot++ {
@@ -63,7 +55,6 @@ func (s *stream) run(lastEventID string) {
 			if s.EndsLate {
 				_, _ = s.wait(due, nil)
 			}
-			s.endBody()
 			return
 		case s.serve(slot, due) != nil:
 			return
@@ -92,11 +83,14 @@ func (s *stream) finish() {
 	s.closedAt = time.Now()
 }
 
-// head is what a stream begins with, on the wire.
-func (s *stream) head() string {
-	head := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\nConnection: close\r\n"
-	if s.Framing != "close" {
-		head += "Transfer-Encoding: chunked\r\n"
+// head is what a stream begins with.
+func (s *stream) head() error {
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Connection", "close")
+	if s.Framing == "close" {
+		h.Set("Transfer-Encoding", "identity")
 	}
 	body := ""
 	if s.BOM {
@@ -105,7 +99,8 @@ func (s *stream) head() string {
 	if s.Retry > 0 {
 		body += "retry: " + strconv.Itoa(s.Retry) + s.Lines + s.Lines
 	}
-	return head + "\r\n" + s.framed(body)
+	s.w.WriteHeader(http.StatusOK)
+	return errors.Join(s.conn.Flush(), s.write(body))
 }
 
 // where is the slot to go on with. What came due while the client was away is replayed, or lost.
@@ -145,7 +140,7 @@ func (s *stream) serve(slot int, due time.Time) error {
 	case actLose, actSkip:
 		return nil
 	case actQuiet:
-		return s.write(s.framed(": still here" + s.Lines))
+		return s.write(": still here" + s.Lines)
 	case actHold:
 		s.held = append(s.held, i)
 		return nil
@@ -154,15 +149,14 @@ func (s *stream) serve(slot int, due time.Time) error {
 			return err
 		}
 	case actClose:
-		s.endBody()
 		return errOver
 	case actReset:
-		resetOnClose(s.conn)
+		reset(s.w)
 		return errOver
 	case actTruncate:
 		frame := s.frame(i)
 		_ = s.write(frame[:len(frame)/2])
-		return errOver
+		panic(http.ErrAbortHandler) // the body has no end
 	case actDuplicate:
 		if err := s.put(i); err != nil {
 			return err
@@ -191,7 +185,7 @@ func (s *stream) flushHeld() error {
 // put writes a noop.
 func (s *stream) put(i int) error {
 	if s.Comments {
-		if err := s.write(s.framed(": between" + s.Lines)); err != nil {
+		if err := s.write(": between" + s.Lines); err != nil {
 			return err
 		}
 	}
@@ -203,9 +197,11 @@ func (s *stream) put(i int) error {
 	return s.write(frame)
 }
 
-func (s *stream) endBody() {
-	if s.Framing != "close" {
-		_ = s.write("0\r\n\r\n")
+// reset ends a connection with a TCP RST.
+func reset(w http.ResponseWriter) {
+	if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+		resetOnClose(conn)
+		_ = conn.Close()
 	}
 }
 
@@ -216,13 +212,27 @@ func resetOnClose(conn net.Conn) {
 	}
 }
 
+// write sends text, in one chunk or several.
 func (s *stream) write(text string) error {
+	size := len(text)
+	if s.Framing == "split" {
+		size = 3
+	}
 	_ = s.conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
-	_, err := s.conn.Write([]byte(text))
-	return err
+	for len(text) > 0 {
+		n := min(size, len(text))
+		if _, err := io.WriteString(s.w, text[:n]); err != nil {
+			return err
+		}
+		if err := s.conn.Flush(); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
 }
 
-// frame is noop i of the device, on the wire.
+// frame is noop i of the device as an event.
 func (s *stream) frame(i int) string {
 	n := s.noops[i]
 	text, data := "", "0"
@@ -237,7 +247,7 @@ func (s *stream) frame(i int) string {
 	if n.corrupt {
 		data = "1"
 	}
-	return s.framed(text + "data: " + data + s.Lines + s.Lines)
+	return text + "data: " + data + s.Lines + s.Lines
 }
 
 // foreignIDs are ids that are no sequence of 1, 2, 3 … chance is a number from 0 to 1 that belongs to the noop.
@@ -252,22 +262,4 @@ var foreignIDs = map[string]func(s *stream, n *noop, chance float64) string{
 	"uuid": func(_ *stream, n *noop, chance float64) string {
 		return fmt.Sprintf("urn:uuid:%08x-%04x-4000-8000-%012x", uint32(chance*(1<<32)), n.number, n.slot)
 	},
-}
-
-// framed puts text into one chunk or several, or leaves it as it is.
-func (s *stream) framed(text string) string {
-	size := len(text)
-	switch s.Framing {
-	case "close":
-		return text
-	case "split":
-		size = 3
-	}
-	var b strings.Builder
-	for len(text) > 0 {
-		n := min(size, len(text))
-		fmt.Fprintf(&b, "%x\r\n%s\r\n", n, text[:n])
-		text = text[n:]
-	}
-	return b.String()
 }
