@@ -155,80 +155,36 @@ func (r *runner) end() (received, missed uint64) {
 	return received, missed
 }
 
-// rawClients share the connections among as many processes as descriptors ask for, each with
-// a loopback address of its own so that ports do not run out either.
-type rawClients struct {
+// A rawClient is a process that holds connections with as little as possible.
+type rawClient struct {
 	*bench
-	processes []*process.Process
-	logs      []string
-	over      chan struct{}
+	*process.Process
+	log string
 }
 
-func (s service) startRaw(connections int, stamps bool) *rawClients {
-	c := &rawClients{bench: s.bench, over: make(chan struct{})}
-	err := attempt(func() {
-		for left := connections; left > 0; left -= s.rawPerProcess {
-			log := filepath.Join(s.folder("raw"), "out.json")
-			o := must(json.Marshal(rawOptions{
-				Address: must(url.Parse(s.URL)).Host, Connections: min(left, s.rawPerProcess), Prefix: s.prefix(),
-				Source: fmt.Sprintf("127.0.0.%d", 2+len(c.processes)), Stamps: stamps,
-			}))
-			c.processes = append(c.processes, must(process.Start(process.Spec{
-				Name: "raw client", Path: must(os.Executable()), Args: []string{"raw-client", string(o)}, Env: os.Environ(), Log: log, Orphan: syscall.SIGKILL,
-			})))
-			c.logs = append(c.logs, log)
-		}
-	})
-	go func() {
-		for _, p := range c.processes {
-			<-p.Done()
-		}
-		close(c.over)
-	}()
-	if err != nil {
-		c.kill()
-		check(err)
-	}
-	return c
+func (s service) startRaw(connections int, stamps bool) *rawClient {
+	log := filepath.Join(s.folder("raw"), "out.json")
+	o := must(json.Marshal(rawOptions{must(url.Parse(s.URL)).Host, connections, s.prefix(), stamps}))
+	return &rawClient{s.bench, must(process.Start(process.Spec{
+		Name: "raw client", Path: must(os.Executable()), Args: []string{"raw-client", string(o)}, Env: os.Environ(), Log: log, Orphan: syscall.SIGKILL,
+	})), log}
 }
 
-func (c *rawClients) pids() (out []int) {
-	for _, p := range c.processes {
-		out = append(out, p.PID())
+func (c *rawClient) pids() []int           { return []int{c.PID()} }
+func (c *rawClient) done() <-chan struct{} { return c.Done() }
+func (c *rawClient) has(uint64)            {} // it tells at its end
+func (c *rawClient) kill()                 { c.Stop(c.ctx, syscall.SIGKILL, time.Second) }
+
+func (c *rawClient) end() (received, missed uint64) {
+	r := c.result()
+	if len(r.Errors) > 0 {
+		check(fmt.Errorf("connections of the raw client failed: %v", r.Errors))
 	}
-	return out
+	return r.Received, r.Missed
 }
 
-func (c *rawClients) done() <-chan struct{} { return c.over }
-
-// has has nothing to wait for: raw clients tell at their end.
-func (c *rawClients) has(uint64) {}
-
-func (c *rawClients) kill() {
-	for _, p := range c.processes {
-		p.Stop(c.ctx, syscall.SIGKILL, time.Second)
-	}
-}
-
-func (c *rawClients) end() (received, missed uint64) {
-	for _, r := range c.results() {
-		received, missed = received+r.Received, missed+r.Missed
-		if len(r.Errors) > 0 {
-			check(fmt.Errorf("connections of the raw client failed: %v", r.Errors))
-		}
-	}
-	return received, missed
-}
-
-func (c *rawClients) results() (out []rawResult) {
-	for _, p := range c.processes { // all at once, within the pause after a round of noops
-		p.Signal(syscall.SIGTERM)
-	}
-	for i, p := range c.processes {
-		p.Stop(c.ctx, syscall.SIGTERM, 20*time.Second)
-		var r rawResult
-		check(json.Unmarshal(must(os.ReadFile(c.logs[i])), &r))
-		out = append(out, r)
-	}
-	return out
+func (c *rawClient) result() (r rawResult) {
+	c.Stop(c.ctx, syscall.SIGTERM, 20*time.Second)
+	check(json.Unmarshal(must(os.ReadFile(c.log)), &r))
+	return r
 }

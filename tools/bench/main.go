@@ -80,11 +80,11 @@ type sizes struct {
 var (
 	fullSizes = sizes{
 		base: 500, full: 5000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growing: 1200,
-		shards: 1000, ledgers: 1000, rawPerProcess: 5000, settle: 8 * time.Second, idleSettle: 10 * time.Second,
+		shards: 1000, ledgers: 1000, settle: 8 * time.Second, idleSettle: 10 * time.Second,
 	}
 	quickSizes = sizes{
 		base: 200, full: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growing: 200,
-		shards: 10, ledgers: 100, rawPerProcess: 1000, settle: time.Second, idleSettle: time.Second,
+		shards: 10, ledgers: 100, settle: time.Second, idleSettle: time.Second,
 	}
 )
 

@@ -34,7 +34,6 @@ type rawOptions struct {
 	Address     string // host:port of the service
 	Connections int
 	Prefix      string // of the device ids
-	Source      string // local address; one address has only so many ports
 	Stamps      bool   // record when each noop arrived
 }
 
@@ -73,7 +72,7 @@ func rawCommand(ctx context.Context) *cobra.Command {
 // holdRaw opens all connections and reads them until ctx ends.
 func holdRaw(ctx context.Context, o rawOptions) rawResult {
 	conns := make([]rawConn, o.Connections)
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(o.Source)}, Timeout: 20 * time.Second}
+	dialer := net.Dialer{Timeout: 20 * time.Second}
 	var dials errgroup.Group
 	dials.SetLimit(dialsAtATime)
 	var readers sync.WaitGroup
