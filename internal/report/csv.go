@@ -17,13 +17,13 @@ import (
 // Connections writes a row for each connection, with all its findings.
 func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	out := csv.NewWriter(w)
-	head := []string{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
+	head := []any{"id", "runner", "state", "reason", "opened_unix_s", "closed_unix_s", "connect_ms", "held_s", "streams"}
 	for _, n := range (ledger.Totals{}).Each() {
 		head = append(head, n.Name)
 	}
-	_ = out.Write(append(head, // csv.Writer keeps its error for Error
+	row(out, append(head,
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
-	))
+	)...)
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
@@ -33,20 +33,20 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		if c.Unlisted > 0 {
 			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))
 		}
-		row := []string{
-			cell(c.ID), strconv.Itoa(runner.Index), cell(string(c.State)), cell(c.Reason),
+		values := []any{
+			cell(c.ID), runner.Index, cell(string(c.State)), cell(c.Reason),
 			stamp(c.Streams > 0, runner.At(c.OpenedAt)), stamp(c.ClosedAt > 0, runner.At(c.ClosedAt)),
-			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), strconv.Itoa(c.Streams),
+			decimals(c.Connect, time.Millisecond), decimals(c.Held, time.Second), c.Streams,
 		}
 		for _, n := range c.Totals().Each() {
-			row = append(row, number(n.Count))
+			values = append(values, n.Count)
 		}
-		_ = out.Write(append(row,
+		row(out, append(values,
 			decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
 			decimals(c.OpenFor(), time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
-			strconv.Itoa(c.Attempts), cell(refusals(c)),
-		))
+			c.Attempts, cell(refusals(c)),
+		)...)
 	}
 	out.Flush()
 	return out.Error()
@@ -85,12 +85,12 @@ func refusals(c *shard.Connection) string {
 // processes took at that time.
 func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
-	_ = out.Write([]string{
+	row(out,
 		"unix_s", "open", "opened", "closed", "noops", "late", "faults", "lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms",
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
-	})
+	)
 	next := 0
 	for _, b := range m.Series {
 		var now, before resources.Sample
@@ -103,35 +103,41 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		if next > 1 {
 			before = samples[next-2]
 		}
-		row := []string{
-			strconv.FormatInt(b.Unix, 10), strconv.Itoa(b.Open), strconv.Itoa(b.Opened), strconv.Itoa(b.Closed),
-			strconv.Itoa(b.Noops), strconv.Itoa(b.Late), strconv.Itoa(b.Faults),
-		}
-		row = append(row, lateness(b)...)
-		_ = out.Write(append(row,
-			number(b.RSS), number(b.HeapLive), percent(b.CPUPercent), strconv.Itoa(b.Goroutines), strconv.FormatInt(b.GCPauseUS, 10),
-			strconv.FormatInt(b.RunDelayMS, 10), strconv.FormatInt(b.StallMS, 10),
-			number(now.BackendRSS), rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), strconv.Itoa(now.Streams),
-			strconv.Itoa(now.Goroutines), strconv.Itoa(now.Files),
-			number(now.NginxRSS), rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
-		))
+		p50, p99, most := lateness(b)
+		row(out,
+			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, most,
+			b.RSS, b.HeapLive, percent(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
+			now.BackendRSS, rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), now.Streams, now.Goroutines, now.Files,
+			now.NginxRSS, rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
+		)
 	}
 	out.Flush()
 	return out.Error()
 }
 
+// row writes values as they print; csv.Writer keeps its error for Error.
+func row(out *csv.Writer, values ...any) {
+	cells := make([]string, len(values))
+	for i, v := range values {
+		if text, ok := v.(string); ok { // most are, of a million rows
+			cells[i] = text
+		} else {
+			cells[i] = fmt.Sprint(v)
+		}
+	}
+	_ = out.Write(cells)
+}
+
 // lateness of a bucket, empty where no noop came: 0 would say that they were on time.
-func lateness(b shard.Bucket) []string {
+func lateness(b shard.Bucket) (p50, p99, most string) {
 	if b.Lateness == nil {
-		return []string{"", "", ""}
+		return "", "", ""
 	}
 	h, err := b.Lateness.Unpack()
 	if err != nil {
-		return []string{"", "", ""}
+		return "", "", ""
 	}
-	return []string{
-		decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond),
-	}
+	return decimals(h.Quantile(.5), time.Millisecond), decimals(h.Quantile(.99), time.Millisecond), decimals(h.Max(), time.Millisecond)
 }
 
 func rate(before, now float64, from, to int64) string {
@@ -142,8 +148,6 @@ func rate(before, now float64, from, to int64) string {
 }
 
 func percent(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
-
-func number(n uint64) string { return strconv.FormatUint(n, 10) }
 
 func decimals(d, unit time.Duration) string {
 	return strconv.FormatFloat(float64(d)/float64(unit), 'f', 3, 64)

@@ -33,7 +33,7 @@ func runnerTable(v *verdict.Verdict) verdict.Table {
 }
 
 // table sets columns of numbers to the right.
-func (p *printer) table(t verdict.Table) {
+func (p printer) table(t verdict.Table) {
 	p.printf("\n%s\n", plain(t.Title))
 	if t.Note != "" {
 		p.wrapped("  ", t.Note)

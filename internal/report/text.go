@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"maps"
@@ -23,7 +24,7 @@ const (
 
 // Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
 func Text(w io.Writer, v *verdict.Verdict) error {
-	out := &printer{w: w}
+	out := printer{bufio.NewWriter(w)}
 	out.printf("%s  %s\n", strings.ToUpper(string(v.Verdict)), plain(v.TestID))
 	for _, r := range v.Reasons {
 		out.wrapped("  - ", r)
@@ -45,11 +46,11 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	for _, warning := range v.Warnings {
 		out.wrapped("warning: ", warning)
 	}
-	return out.err
+	return out.Flush()
 }
 
 // criteria sets the table of criteria; what does not fit its column goes on in the next line.
-func criteria(out *printer, all []verdict.Criterion) {
+func criteria(out printer, all []verdict.Criterion) {
 	name := len("criterion")
 	for _, c := range all {
 		name = max(name, min(utf8.RuneCountInString(plain(c.Name)), nameWidth))
@@ -264,25 +265,13 @@ func plain(s string) string {
 	}, s)
 }
 
-// A printer remembers the first error, so that its users need not look at each.
-type printer struct {
-	w   io.Writer
-	err error
-}
+// A printer keeps its first error for Flush.
+type printer struct{ *bufio.Writer }
 
-func (p *printer) Write(b []byte) (int, error) {
-	if p.err != nil {
-		return 0, p.err
-	}
-	n, err := p.w.Write(b)
-	p.err = err
-	return n, err
-}
-
-func (p *printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+func (p printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
 // wrapped sets a text in lines behind a prefix, as far in as that.
-func (p *printer) wrapped(prefix, text string) {
+func (p printer) wrapped(prefix, text string) {
 	for _, line := range fold(text, textWidth-len(prefix), false) {
 		p.printf("%s%s\n", prefix, line)
 		prefix = strings.Repeat(" ", len(prefix))
