@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -14,7 +15,7 @@ import (
 var markdown string
 
 var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
-	"bytes": bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark,
+	"bytes": format.Bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark,
 	"list": func(all ...string) []string { return all },
 	"seal": func(o verdict.Outcome) string { return seal[o] },
 	"numeric": func(t verdict.Table) (out []bool) {
@@ -29,7 +30,7 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 		}
 		return v.Tables
 	},
-	"thousands": Thousands[uint64], "times": Thousands[int64],
+	"thousands": format.Thousands[uint64], "times": format.Thousands[int64],
 }).Parse(markdown))
 
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.

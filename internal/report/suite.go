@@ -5,20 +5,21 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // declaredFacts are the facts of a run whose script declared what it does: what ran, what it found, and when.
 func declaredFacts(v *verdict.Verdict) [][2]string {
 	rows := [][2]string{
-		{"suite", fmt.Sprintf("%s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, Count(len(v.Suite.Stages), "stage"), Count(v.Plan.Runners, "runner"))},
+		{"suite", fmt.Sprintf("%s, profile %s, %s, %s", v.Suite.Name, v.Suite.Profile, format.Count(len(v.Suite.Stages), "stage"), format.Count(v.Plan.Runners, "runner"))},
 		{"target", v.Suite.BackendURL},
 	}
 	for _, f := range v.Facts {
 		rows = append(rows, [2]string{f.Name, f.Value})
 	}
 	if v.StartedUnix > 0 {
-		rows = append(rows, [2]string{"from", Moment(v.StartedUnix) + " to " + Moment(v.EndedUnix)})
+		rows = append(rows, [2]string{"from", format.Moment(v.StartedUnix) + " to " + format.Moment(v.EndedUnix)})
 	}
 	return rows
 }
@@ -27,7 +28,7 @@ func declaredFacts(v *verdict.Verdict) [][2]string {
 func runnerTable(v *verdict.Verdict) verdict.Table {
 	t := verdict.Table{Title: "Runners", Columns: []string{"runner", "host", "segment", "state", "RSS at most", "CPU"}}
 	for _, r := range v.Runners {
-		t.Rows = append(t.Rows, []string{fmt.Sprint(r.Index), r.Host, r.Segment, r.State, bytes(r.RSSMax), fmt.Sprintf("%.1f s", r.CPUSeconds)})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(r.Index), r.Host, r.Segment, r.State, format.Bytes(r.RSSMax), fmt.Sprintf("%.1f s", r.CPUSeconds)})
 	}
 	return t
 }

@@ -13,6 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -101,11 +102,11 @@ func facts(v *verdict.Verdict) [][2]string {
 	faults = append(faults, fmt.Sprintf("%d over %d ms late", n.Late, p.LateMS))
 	rows := [][2]string{
 		{"plan", fmt.Sprintf("%s, %s, a noop every %v s, %s",
-			Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, Count(p.Runners, "runner"))},
+			format.Count(p.Connections, "connection"), seconds(p.Seconds), p.NoopInterval, format.Count(p.Runners, "runner"))},
 		{"target", p.BackendURL},
-		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", Thousands(c.Opened), Thousands(c.Completed), c.Refused, c.Dropped)},
+		{"connections", fmt.Sprintf("%s opened, %s held to the end, %d refused, %d dropped", format.Thousands(c.Opened), format.Thousands(c.Completed), c.Refused, c.Dropped)},
 		{"open", openTime(v.Held)},
-		{"noops", fmt.Sprintf("%s of %s received, %s,", Thousands(n.Received), Thousands(n.Expected), strings.Join(faults[:2], ", "))},
+		{"noops", fmt.Sprintf("%s of %s received, %s,", format.Thousands(n.Received), format.Thousands(n.Expected), strings.Join(faults[:2], ", "))},
 		{"", strings.Join(faults[2:], ", ")},
 		{"lateness", quantiles(v.LatenessMS)},
 	}
@@ -128,26 +129,26 @@ func facts(v *verdict.Verdict) [][2]string {
 		if v.Server.Confirms {
 			agrees += ", but only where faults were found"
 		}
-		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", Thousands(v.Server.Sent), agrees)})
+		rows = append(rows, [2]string{"server", fmt.Sprintf("says it sent %s, %s", format.Thousands(v.Server.Sent), agrees)})
 	} else {
 		rows = append(rows, [2]string{"server", "keeps no ledger that we could read; judged by the " + v.Evidence.Client()})
 	}
 	r := v.Resources
 	if r.BackendRSSMax > 0 {
-		rows = append(rows, [2]string{"backend", fmt.Sprintf("%.1f %% of a core, %s at most", r.BackendCPUAverage, bytes(r.BackendRSSMax))})
+		rows = append(rows, [2]string{"backend", fmt.Sprintf("%.1f %% of a core, %s at most", r.BackendCPUAverage, format.Bytes(r.BackendRSSMax))})
 	}
 	if r.NginxRSSMax > 0 {
-		rows = append(rows, [2]string{"nginx", bytes(r.NginxRSSMax) + " at most"})
+		rows = append(rows, [2]string{"nginx", format.Bytes(r.NginxRSSMax) + " at most"})
 	}
-	rows = append(rows, [2]string{"runners", fmt.Sprintf("%.1f %% of a core together, %s at most each", r.RunnerCPUAverage, bytes(r.RunnerRSSMax))})
+	rows = append(rows, [2]string{"runners", fmt.Sprintf("%.1f %% of a core together, %s at most each", r.RunnerCPUAverage, format.Bytes(r.RunnerRSSMax))})
 	if v.Reconnect != nil {
 		rows = append(rows, [2]string{"reconnects", fmt.Sprintf("%d; out for %s", c.Reconnected, quantiles(v.Reconnect.Quantiles))})
 	}
 	if o := v.LongestOutage; o != nil && p.Reconnect {
-		rows = append(rows, [2]string{"longest out", fmt.Sprintf("%s, %s from %s on", ms(1000*o.Seconds), o.ID, Moment(o.Unix))})
+		rows = append(rows, [2]string{"longest out", fmt.Sprintf("%s, %s from %s on", ms(1000*o.Seconds), o.ID, format.Moment(o.Unix))})
 	}
 	if v.StartedUnix > 0 {
-		rows = append(rows, [2]string{"from", Moment(v.StartedUnix) + " to " + Moment(v.EndedUnix)})
+		rows = append(rows, [2]string{"from", format.Moment(v.StartedUnix) + " to " + format.Moment(v.EndedUnix)})
 	}
 	return rows
 }
@@ -157,14 +158,14 @@ func openTime(h *verdict.Held) string {
 	if h == nil {
 		return "not known"
 	}
-	return fmt.Sprintf("%s of the planned time, %s of %s stream-seconds", h.Percent(), Thousands(uint64(h.Held)), Thousands(uint64(h.Planned)))
+	return fmt.Sprintf("%s of the planned time, %s of %s stream-seconds", h.Percent(), format.Thousands(uint64(h.Held)), format.Thousands(uint64(h.Planned)))
 }
 
 // attempts lists refused attempts by reason.
 func attempts(n map[string]int) string {
 	var all []string
 	for _, reason := range slices.Sorted(maps.Keys(n)) {
-		all = append(all, fmt.Sprintf("%s by %s", Count(n[reason], "attempt"), reason))
+		all = append(all, fmt.Sprintf("%s by %s", format.Count(n[reason], "attempt"), reason))
 	}
 	return strings.Join(all, ", ")
 }
@@ -184,46 +185,6 @@ func ms(v float64) string {
 }
 
 func seconds(s int) string { return (time.Duration(s) * time.Second).String() }
-
-// Moment is a time in UTC, "" where it is not known.
-func Moment(unix float64) string {
-	if unix <= 0 {
-		return ""
-	}
-	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("2006-01-02 15:04:05 UTC")
-}
-
-func bytes(n uint64) string {
-	const mib = 1 << 20
-	if n >= 1024*mib {
-		return fmt.Sprintf("%.2f GiB", float64(n)/(1024*mib))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
-}
-
-// Count is a number of things, whose plural is regular.
-func Count(n int, thing string) string {
-	switch {
-	case n == 1:
-	case strings.HasSuffix(thing, "s"):
-		thing += "es"
-	default:
-		thing += "s"
-	}
-	return Thousands(n) + " " + thing
-}
-
-// Thousands is a whole number with a comma between each three digits.
-func Thousands[N int | int64 | uint64](n N) string {
-	s, sign := fmt.Sprint(n), ""
-	if n < 0 {
-		s, sign = s[1:], "−"
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
 
 // fold breaks s between words into lines of at most so many characters; a word that is longer
 // has a line of its own, or with cut is cut into several.

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
@@ -292,10 +292,10 @@ func (s *session) warn(text string) {
 func (s *session) announce() {
 	p := s.Plan
 	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
-		report.Count(p.Runners, "runner"), report.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
+		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
 	if s.Suite.Planned {
 		what = fmt.Sprintf("soak %s: %s for %s, a noop every %v s, %s", p.TestID,
-			report.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, report.Count(p.Runners, "runner"))
+			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, format.Count(p.Runners, "runner"))
 	}
 	if s.part > 0 {
 		what += fmt.Sprintf(", here only number %d", s.part)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
@@ -83,7 +84,7 @@ func (s *Shard) checkTimes() error {
 	for _, b := range s.Series {
 		if b.Unix < from.Unix() || b.Unix > to.Unix() {
 			return fmt.Errorf("its series tells of %s, but its runner ran from %s to %s",
-				stamp(time.Unix(b.Unix, 0)), stamp(s.Runner.Started()), stamp(time.UnixMicro(s.Runner.EndedUS)))
+				format.Time(time.Unix(b.Unix, 0)), format.Time(s.Runner.Started()), format.Time(time.UnixMicro(s.Runner.EndedUS)))
 		}
 	}
 	for _, b := range s.Seconds {
@@ -93,9 +94,6 @@ func (s *Shard) checkTimes() error {
 	}
 	return nil
 }
-
-// stamp is an instant for people.
-func stamp(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 
 func (s *Shard) checkSums() error {
 	for _, c := range s.Checks {

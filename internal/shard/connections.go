@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -52,13 +53,13 @@ func checkIDs(p plan.Plan, connections []Connection) (problems []string) {
 		}
 	}
 	if missing.count > 0 {
-		problem("%d of %s not observed: %s", missing.count, counted(p.Connections, "planned connection was", "planned connections were"), some(missing.first))
+		problem("%d of %s not observed: %s", missing.count, format.Plural(p.Connections, "planned connection was", "planned connections were"), some(missing.first))
 	}
 	if twice.count > 0 {
-		problem("%s observed twice: %s", counted(twice.count, "connection was", "connections were"), some(twice.first))
+		problem("%s observed twice: %s", format.Plural(twice.count, "connection was", "connections were"), some(twice.first))
 	}
 	if len(foreign) > 0 {
-		problem("%s not of this plan: %s", counted(len(foreign), "connection is", "connections are"), some(slices.Sorted(maps.Keys(foreign))))
+		problem("%s not of this plan: %s", format.Plural(len(foreign), "connection is", "connections are"), some(slices.Sorted(maps.Keys(foreign))))
 	}
 	return problems
 }
@@ -73,14 +74,6 @@ func (i *ids) add(p plan.Plan, number int) {
 	if i.count++; len(i.first) <= mostNamed {
 		i.first = append(i.first, p.DeviceID(number))
 	}
-}
-
-// counted is a number of things, in the form that goes with it.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		many = one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 const mostNamed = 5

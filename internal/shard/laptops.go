@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -76,7 +77,7 @@ func (m *Merged) refuseTwins() {
 			}
 			g.refused = true
 			m.problem("two runs have the PREFIX %q: %s from %s on, and %s from %s on; give each laptop a PREFIX of its own, and remove the shard of a run that you repeated",
-				g.plan.Prefix, a.String(), stamp(a.Started()), b.String(), stamp(b.Started()))
+				g.plan.Prefix, a.String(), format.Time(a.Started()), b.String(), format.Time(b.Started()))
 		}
 	}
 }

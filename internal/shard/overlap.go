@@ -3,6 +3,8 @@ package shard
 import (
 	"math"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // leastShared is the share of the planned hold for which all runners of a soak have to run at the same time.
@@ -35,7 +37,7 @@ func (m *Merged) checkOverlap() {
 		return
 	}
 	m.problem("%s ended at %s, before %s began at %s: they are not of one run, so remove the shard that is not of it; or their clocks differ, so set them and run again",
-		ended.String(), stamp(time.UnixMicro(ended.EndedUS)), began.String(), stamp(began.Started()))
+		ended.String(), format.Time(time.UnixMicro(ended.EndedUS)), began.String(), format.Time(began.Started()))
 }
 
 // checkShared compares the time in which all runners ran with the plan. A runner that ended early counts as if it

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -75,7 +76,7 @@ func (m *Merged) checkOneRun() {
 		case m.Plan.TestID != "" && r.TestID != m.Plan.TestID:
 			m.problem("the shard of runner %d is of the run %q, not of %q", r.Index, r.TestID, m.Plan.TestID)
 		case m.Plan.RunID != "" && r.RunID != m.Plan.RunID:
-			m.problem("the shard of %s is of another run of that name, which began at %s: remove it", r.String(), stamp(r.Started()))
+			m.problem("the shard of %s is of another run of that name, which began at %s: remove it", r.String(), format.Time(r.Started()))
 		}
 		if r.ScriptHash != first.ScriptHash {
 			m.problem("runner %d ran another script than runner %d", r.Index, first.Index)

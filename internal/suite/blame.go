@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -115,10 +116,10 @@ func (st *StageResult) level(load, offered float64) Level {
 	}
 	var excuses []string
 	if st.Excused > 0 {
-		excuses = append(excuses, fmt.Sprintf("%s of them by its own waits, or for want of ports or descriptors", whole(st.Excused)))
+		excuses = append(excuses, fmt.Sprintf("%s of them by its own waits, or for want of ports or descriptors", format.Thousands(st.Excused)))
 	}
 	if st.ExcusedDropped > 0 {
-		excuses = append(excuses, fmt.Sprintf("it left %s requests out", whole(st.ExcusedDropped)))
+		excuses = append(excuses, fmt.Sprintf("it left %s requests out", format.Thousands(st.ExcusedDropped)))
 	}
 	excuses = append(excuses, fmt.Sprintf("it waited up to %s to run", ms(1000*st.Machine.Wait.Seconds())))
 	v.Excuse = strings.Join(excuses, ", ")

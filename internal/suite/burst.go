@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -94,7 +95,7 @@ func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health m
 		if h, ok := health[st.Name]; ok {
 			well = map[bool]string{true: "good", false: "bad"}[h.OK.Count() > 0]
 		}
-		t.Add(count(float64(st.Concurrency)), whole(st.Failed.Count()), fmt.Sprintf("%.0f ms", sent.Max-sent.Min), count(inHand.Max),
+		t.Add(count(float64(st.Concurrency)), format.Thousands(st.Failed.Count()), fmt.Sprintf("%.0f ms", sent.Max-sent.Min), count(inHand.Max),
 			count(st.PerSecond()), figure(quantile(st.OK, .95)), well, string(status))
 	}
 	return t

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -80,8 +81,8 @@ func endedWhenAsked(account *verdict.Streams, m *shard.Merged, b Breaking) verdi
 		}
 	}
 	if on > 0 {
-		c.Actual, c.Pass = whole(on)+" went on", false
-		c.Reasons = []string{fmt.Sprintf("%s of %s sustained streams went on after the server was asked to end them", whole(on), count(b.Sustained))}
+		c.Actual, c.Pass = format.Thousands(on)+" went on", false
+		c.Reasons = []string{fmt.Sprintf("%s of %s sustained streams went on after the server was asked to end them", format.Thousands(on), count(b.Sustained))}
 	}
 	return c
 }
@@ -102,11 +103,11 @@ func stepTable(steps []step) verdict.Table {
 		Columns: []string{"held", "connect p50", "connect p99", "late p50", "late p99", "late max", "refused", "dropped", "missed", "late", "wrong", "status"},
 	}
 	for _, s := range steps {
-		row := []string{whole(int64(s.Concurrency)), trend(s.connect, .5), trend(s.connect, .99), "–", "–", "–"}
+		row := []string{format.Thousands(s.Concurrency), trend(s.connect, .5), trend(s.connect, .99), "–", "–", "–"}
 		if s.lateness != nil {
 			row = append(row[:3], quantiles(s.lateness, .5, .99, 1)...)
 		}
-		t.Rows = append(t.Rows, append(row, whole(s.refused), whole(s.dropped), whole(s.missed), whole(s.late), whole(s.wrong), string(s.try().Status)))
+		t.Rows = append(t.Rows, append(row, format.Thousands(s.refused), format.Thousands(s.dropped), format.Thousands(s.missed), format.Thousands(s.late), format.Thousands(s.wrong), string(s.try().Status)))
 	}
 	return t
 }
@@ -115,7 +116,7 @@ func stepResources(r *Run, steps []step) verdict.Table {
 	t := r.cpuTable("step", "runner", "")
 	t.Columns[0] = "held"
 	for _, s := range steps {
-		t.Rows = append(t.Rows, s.machine.row(whole(int64(s.Concurrency))))
+		t.Rows = append(t.Rows, s.machine.row(format.Thousands(s.Concurrency)))
 	}
 	return t
 }

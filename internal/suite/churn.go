@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -37,9 +38,9 @@ func assessChurn(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: account,
 		Facts: append([]verdict.Fact{
-			{Name: "lives", Value: fmt.Sprintf("%s, %s at a time, %v s each on average", whole(int64(lives)), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
+			{Name: "lives", Value: fmt.Sprintf("%s, %s at a time, %v s each on average", format.Thousands(lives), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
 		}, streamFacts(account, m)...),
-		Passed:   []string{fmt.Sprintf("%s lives came and went, %s of %s noops received, nothing leaked", whole(int64(lives)), whole(int64(account.Noops.Received)), whole(int64(account.Noops.Expected)))},
+		Passed:   []string{fmt.Sprintf("%s lives came and went, %s of %s noops received, nothing leaked", format.Thousands(lives), format.Thousands(account.Noops.Received), format.Thousands(account.Noops.Expected))},
 		Criteria: append([]verdict.Criterion{everyStream(m)}, slices.Concat(account.Faults(), account.Agreement())...),
 		Tables:   []verdict.Table{lifeTable(m, account)},
 	}
@@ -80,7 +81,7 @@ func lifeTable(m *shard.Merged, account *verdict.Streams) verdict.Table {
 	}
 	for i, s := range sums {
 		t.Rows = append(t.Rows, []string{
-			groups[i].title, whole(int64(s.lives)), whole(int64(s.received)), whole(int64(s.missed)), whole(int64(s.duplicated)), whole(int64(s.bad)),
+			groups[i].title, format.Thousands(s.lives), format.Thousands(s.received), format.Thousands(s.missed), format.Thousands(s.duplicated), format.Thousands(s.bad),
 		})
 	}
 	return t
@@ -128,10 +129,10 @@ func leaks(r *Run, m *shard.Merged, lives int) (c verdict.Criterion, t verdict.T
 		Note:    fmt.Sprintf("the most from 20 to 40 %% of the run, and from 60 to 90 %%; its ledger may keep %d bytes of each life", memoryOfALife),
 		Columns: []string{"", "early", "late"},
 		Rows: [][]string{
-			{"streams", whole(int64(early.streams)), whole(int64(late.streams))},
-			{"descriptors beside them", whole(int64(early.files)), whole(int64(late.files))},
-			{"goroutines", whole(int64(early.goroutines)), whole(int64(late.goroutines))},
-			{"memory", mib(early.rss), mib(late.rss)},
+			{"streams", format.Thousands(early.streams), format.Thousands(late.streams)},
+			{"descriptors beside them", format.Thousands(early.files), format.Thousands(late.files)},
+			{"goroutines", format.Thousands(early.goroutines), format.Thousands(late.goroutines)},
+			{"memory", format.Bytes(early.rss), format.Bytes(late.rss)},
 		},
 	}
 	return c, t, true

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -185,7 +186,7 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
 			if st.Servers[server] == 0 {
 				c.Pass = false
 				c.Actual += fmt.Sprintf(", %s was silent at %d at a time", server, st.Concurrency)
-				c.Reasons = append(c.Reasons, fmt.Sprintf("%s answered none of %s requests to the cluster at %d at a time", server, whole(st.OK.Count()), st.Concurrency))
+				c.Reasons = append(c.Reasons, fmt.Sprintf("%s answered none of %s requests to the cluster at %d at a time", server, format.Thousands(st.OK.Count()), st.Concurrency))
 			}
 		}
 	}
@@ -248,7 +249,7 @@ func serverTable(one, many Total) verdict.Table {
 			sum += n
 		}
 		for _, server := range slices.Sorted(maps.Keys(q.Servers)) {
-			t.Add(target, server, whole(q.Servers[server]), percentOf(share(q.Servers[server], sum)))
+			t.Add(target, server, format.Thousands(q.Servers[server]), percentOf(share(q.Servers[server], sum)))
 		}
 	}
 	add(single, one)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -50,15 +51,15 @@ func assessFanout(r *Run) verdict.Assessment {
 		delivered += to
 		x := r.machine(m, time.UnixMicro(l.FirstUS), time.UnixMicro(l.LastUS))
 		t.Rows = append(t.Rows, []string{
-			whole(int64(st.Concurrency)), whole(to), trend(l, .5), trend(l, .95), trend(l, .99), trend(l, 1),
+			format.Thousands(st.Concurrency), format.Thousands(to), trend(l, .5), trend(l, .95), trend(l, .99), trend(l, 1),
 			trend(last[st.Name], .5), trend(last[st.Name], 1), trend(post[st.Name], .5), percentPoints(x.Runners), percentPoints(x.Backend),
 		})
 		a.Metrics = append(a.Metrics,
-			verdict.Metric{Name: fmt.Sprintf("p99 to %s", whole(int64(st.Concurrency))), Unit: "ms", Value: quantile(l.Trend, .99)})
+			verdict.Metric{Name: fmt.Sprintf("p99 to %s", format.Thousands(st.Concurrency)), Unit: "ms", Value: quantile(l.Trend, .99)})
 	}
 	a.Tables = []verdict.Table{t}
-	a.Facts = append([]verdict.Fact{{Name: "deliveries", Value: whole(delivered)}}, a.Facts...)
-	a.Passed = []string{fmt.Sprintf("every broadcast reached every connection: %s deliveries", whole(delivered))}
+	a.Facts = append([]verdict.Fact{{Name: "deliveries", Value: format.Thousands(delivered)}}, a.Facts...)
+	a.Passed = []string{fmt.Sprintf("every broadcast reached every connection: %s deliveries", format.Thousands(delivered))}
 	return a
 }
 

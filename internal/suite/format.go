@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -13,14 +14,8 @@ func count(v float64) string {
 	if v < 10 && v != float64(int64(v)) {
 		return strconv.FormatFloat(v, 'f', 1, 64)
 	}
-	s := strconv.FormatInt(int64(v+.5), 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return format.Thousands(int64(v + .5))
 }
-
-func whole(n int64) string { return count(float64(n)) }
 
 // ms writes milliseconds with a unit, figure without one.
 func ms(v float64) string {

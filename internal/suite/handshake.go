@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -35,12 +36,12 @@ func assessHandshake(r *Run) verdict.Assessment {
 	sum := total(stages)
 	a := verdict.Assessment{
 		Facts: []verdict.Fact{
-			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", whole(sum.Total()), whole(sum.OK.Count()), ratio(sum.Failed.Count(), sum.Total()))},
+			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", format.Thousands(sum.Total()), format.Thousands(sum.OK.Count()), ratio(sum.Failed.Count(), sum.Total()))},
 			{Name: "rate", Value: rate(r, sum)},
 			{Name: "failed by", Value: dominant(sum.Requests)},
-			{Name: "peak", Value: whole(int64(mostOpen(m))) + " connections open at a time"},
+			{Name: "peak", Value: count(mostOpen(m)) + " connections open at a time"},
 		},
-		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", whole(sum.OK.Count()), whole(sum.Total()))},
+		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", format.Thousands(sum.OK.Count()), format.Thousands(sum.Total()))},
 	}
 	a.Criteria = []verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}
 	if r.number("HOLD_SECONDS") > 0 {
@@ -79,7 +80,7 @@ func allMade(stages []StageResult) verdict.Criterion {
 		made += st.Total()
 	}
 	return verdict.Criterion{
-		Name: "connections tried", Limit: whole(planned), Actual: whole(made), Pass: made == planned && planned > 0, Invalid: true,
+		Name: "connections tried", Limit: format.Thousands(planned), Actual: format.Thousands(made), Pass: made == planned && planned > 0, Invalid: true,
 		Why: "a storm that was cut short proves nothing of its scale",
 	}
 }
@@ -148,7 +149,7 @@ func stranger(m *shard.Merged, how string) (answered bool, ends []string) {
 func heldToTheEnd(m *shard.Merged) verdict.Criterion {
 	passes, fails := checked(m, "held to the end")
 	return verdict.Criterion{
-		Name: "connections held to the end", Limit: whole(passes + fails), Actual: whole(passes), Pass: fails == 0 && passes > 0,
+		Name: "connections held to the end", Limit: format.Thousands(passes + fails), Actual: format.Thousands(passes), Pass: fails == 0 && passes > 0,
 		Why: "each is asked again and again, and has to answer on the same connection",
 	}
 }
@@ -191,7 +192,7 @@ func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Ta
 		}
 		limit := uint64(flatFactor*float64(p.rss[0])) + flatSpare
 		flat = append(flat, verdict.Criterion{
-			Name: p.name, Limit: "at most " + mib(limit), Actual: mib(p.rss[last]), Pass: p.rss[last] <= limit,
+			Name: p.name, Limit: "at most " + format.Bytes(limit), Actual: format.Bytes(p.rss[last]), Pass: p.rss[last] <= limit,
 			Why: "what is kept of each connection adds up",
 		})
 	}
@@ -203,7 +204,7 @@ func sampled(n uint64) string {
 	if n == 0 {
 		return "–"
 	}
-	return mib(n)
+	return format.Bytes(n)
 }
 
 // memory is the most that all runners together and the backend took between two instants.

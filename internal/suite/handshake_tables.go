@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -24,7 +25,7 @@ func dominant(q *Requests) string {
 		return "none failed"
 	}
 	first := q.byCount()[0]
-	return fmt.Sprintf("%s (%s of %s failed)", inWords(first), whole(q.Codes[first]), whole(q.Failed.Count()))
+	return fmt.Sprintf("%s (%s of %s failed)", inWords(first), format.Thousands(q.Codes[first]), format.Thousands(q.Failed.Count()))
 }
 
 func inWords(cause string) string {
@@ -58,8 +59,8 @@ func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			}
 			return figure(10 * percent / st.PerSecond())
 		}
-		t.Add(whole(st.Total()), percentOf(1-st.FailedShare()), count(st.PerSecond()), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
-			whole(int64(open[st.Name].Max)), perConnection(st.Machine.Runners), perConnection(st.Machine.Backend))
+		t.Add(format.Thousands(st.Total()), percentOf(1-st.FailedShare()), count(st.PerSecond()), figure(st.Mean()), figure(quantile(st.OK, .5)), figure(quantile(st.OK, .99)),
+			count(open[st.Name].Max), perConnection(st.Machine.Runners), perConnection(st.Machine.Backend))
 	}
 	return t
 }
@@ -77,7 +78,7 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 			if phase == "answer" && st.Kind == "held" {
 				name = "answer"
 			}
-			t.Add(append([]string{st.Title, name, whole(metric.Count), figure(metric.Sum / float64(metric.Count))}, quantiles(metric.Trend, .5, .99, 1)...)...)
+			t.Add(append([]string{st.Title, name, format.Thousands(metric.Count), figure(metric.Sum / float64(metric.Count))}, quantiles(metric.Trend, .5, .99, 1)...)...)
 		}
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -103,7 +104,7 @@ func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
 	}
 	for i, st := range stages {
 		status, _ := l.Judge(levels[i])
-		t.Add(st.Title, whole(st.Total()), whole(st.Failed.Count()), whole(st.Dropped), count(st.Rate*levels[i].Answered), figure(quantile(st.OK, .95)), string(status))
+		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), format.Thousands(st.Dropped), count(st.Rate*levels[i].Answered), figure(quantile(st.OK, .95)), string(status))
 	}
 	return t
 }

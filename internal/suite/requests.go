@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -191,5 +192,5 @@ func total(stages []StageResult) Total {
 // fact is what became of all requests.
 func (t Total) fact() verdict.Fact {
 	return verdict.Fact{Name: "requests", Value: fmt.Sprintf("%s made, %s good, %s failed, %s never made",
-		whole(t.Total()), whole(t.OK.Count()), ratio(t.Failed.Count(), t.Total()), whole(t.Dropped))}
+		format.Thousands(t.Total()), format.Thousands(t.OK.Count()), ratio(t.Failed.Count(), t.Total()), format.Thousands(t.Dropped))}
 }

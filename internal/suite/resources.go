@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -34,7 +35,7 @@ func (r *Run) resourceTables(every, shown []StageResult) []verdict.Table {
 		if requests > 0 {
 			each = fmt.Sprintf("%.0f µs", 1e6*percent/100*seconds/float64(requests))
 		}
-		all.Add(name, fmt.Sprintf("%.1f %%", percent), each, mib(rss))
+		all.Add(name, fmt.Sprintf("%.1f %%", percent), each, format.Bytes(rss))
 	}
 	if seconds > 0 {
 		process("runners, together", 100*cpu/seconds, seconds, rss)
@@ -74,5 +75,3 @@ func (m Machine) row(name string) []string {
 }
 
 func percentPoints(v float64) string { return fmt.Sprintf("%.0f", v) }
-
-func mib(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

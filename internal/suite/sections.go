@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -15,7 +16,7 @@ import (
 func rightAnswers(q Total) verdict.Criterion {
 	wrong := q.Codes[shard.CodeWrong]
 	c := verdict.Criterion{
-		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", whole(wrong)), Pass: wrong == 0 && q.Total() > 0,
+		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", format.Thousands(wrong)), Pass: wrong == 0 && q.Total() > 0,
 		Why: "a wrong answer is worse than none",
 	}
 	if q.Total() == 0 {
@@ -60,18 +61,18 @@ func (r *Run) serverAgrees(stages []StageResult) []verdict.Criterion {
 	all := total(stages)
 	least := all.Total() - all.Failed.Count()
 	c := verdict.Criterion{
-		Name: "the server's own count", Limit: whole(all.Total()), Actual: whole(served), Pass: served >= least && served <= all.Total(),
+		Name: "the server's own count", Limit: format.Thousands(all.Total()), Actual: format.Thousands(served), Pass: served >= least && served <= all.Total(),
 		Invalid: true, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
 	}
 	if !c.Pass && len(r.Failures) > 0 { // which fail the run, and outrank a count that they disturbed
 		c.Advisory, c.Invalid = true, false
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends that still ran at the end, the runners account for %s: what a process counted is lost when it dies",
-			whole(served), whole(all.Total()))}
+			format.Thousands(served), format.Thousands(all.Total()))}
 		return []verdict.Criterion{c}
 	}
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends, the runners account for %s, %s of them failed: some were cut off, or someone else asked",
-			whole(served), whole(all.Total()), whole(all.Failed.Count()))}
+			format.Thousands(served), format.Thousands(all.Total()), format.Thousands(all.Failed.Count()))}
 	}
 	return []verdict.Criterion{c}
 }
@@ -93,7 +94,7 @@ func failures(stages []StageResult, sum Total) (out []verdict.Table) {
 	t := verdict.Table{Title: "How long failed requests took, ms", Note: "apart from the good answers", Columns: []string{"stage", "failed", "p50", "p95", "p99", "max"}}
 	for _, st := range stages {
 		if h := st.Failed; h.Count() > 0 {
-			t.Add(append([]string{st.Title, whole(h.Count())}, quantiles(h, .5, .95, .99, 1)...)...)
+			t.Add(append([]string{st.Title, format.Thousands(h.Count())}, quantiles(h, .5, .95, .99, 1)...)...)
 		}
 	}
 	if len(t.Rows) > 0 {
@@ -110,7 +111,7 @@ func (q *Requests) causes(title, code, unit string, words func(string) string) v
 	t := verdict.Table{Title: title, Columns: []string{code, "what", unit, "of failed", "of all"}}
 	for _, code := range q.byCount() {
 		n := q.Codes[code]
-		t.Add(code, words(code), whole(n), percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))
+		t.Add(code, words(code), format.Thousands(n), percentOf(share(n, q.Failed.Count())), percentOf(share(n, q.Total())))
 	}
 	return t
 }
@@ -126,5 +127,5 @@ func latencyRow(name string, q *Requests) []string {
 	if q.OK.Count() == 0 {
 		return []string{name, "0", "–", "–", "–", "–", "–", "–", "–", "–"}
 	}
-	return append([]string{name, whole(q.OK.Count()), figure(q.Min()), figure(q.Mean()), figure(q.StdDev())}, quantiles(q.OK, .5, .75, .95, .99, 1)...)
+	return append([]string{name, format.Thousands(q.OK.Count()), figure(q.Min()), figure(q.Mean()), figure(q.StdDev())}, quantiles(q.OK, .5, .75, .95, .99, 1)...)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -34,7 +35,7 @@ func (s step) try() Tried {
 		what string
 	}{{s.refused, "connects failed"}, {s.dropped, "streams dropped"}, {s.missed, "noops missed"}, {s.late, "noops late"}, {s.wrong, "noops doubled, overtaken or damaged"}} {
 		if f.n > 0 {
-			why = append(why, whole(f.n)+" "+f.what)
+			why = append(why, format.Thousands(f.n)+" "+f.what)
 		}
 	}
 	switch {

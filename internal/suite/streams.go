@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -32,8 +33,8 @@ func everyStream(m *shard.Merged) verdict.Criterion {
 func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	n := s.Noops
 	facts := []verdict.Fact{
-		{Name: "streams", Value: fmt.Sprintf("%s opened, %s held to the wanted end", whole(int64(s.Connections.Opened)), whole(int64(s.Connections.Completed)))},
-		{Name: "noops", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", whole(int64(n.Received)), whole(int64(n.Expected)), m.Plan.NoopInterval)},
+		{Name: "streams", Value: fmt.Sprintf("%s opened, %s held to the wanted end", format.Thousands(s.Connections.Opened), format.Thousands(s.Connections.Completed))},
+		{Name: "noops", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", format.Thousands(n.Received), format.Thousands(n.Expected), m.Plan.NoopInterval)},
 		{Name: "lateness", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.LatenessMS.P50), ms(s.LatenessMS.P99), ms(s.LatenessMS.Max))},
 		{Name: "connect", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.ConnectMS.P50), ms(s.ConnectMS.P99), ms(s.ConnectMS.Max))},
 	}
@@ -42,7 +43,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		if !s.Server.Agrees {
 			agrees = "which is NOT what arrived"
 		}
-		facts = append(facts, verdict.Fact{Name: "server", Value: fmt.Sprintf("says it sent %s events, %s", whole(int64(s.Server.Sent)), agrees)})
+		facts = append(facts, verdict.Fact{Name: "server", Value: fmt.Sprintf("says it sent %s events, %s", format.Thousands(s.Server.Sent), agrees)})
 	}
 	return facts
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -77,7 +78,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 			verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))},
 			verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "peak answers/s", Unit: perSecond, Value: best.PerSecond(), HigherIsBetter: true})
-		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", whole(sum.OK.Count()), count(best.PerSecond()))}
+		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", format.Thousands(sum.OK.Count()), count(best.PerSecond()))}
 	}
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
@@ -125,7 +126,7 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 		st := stages[i]
 		status, _ := l.Judge(v)
 		limit, _ := st.Machine.Limit()
-		t.Add(st.Title, whole(st.Total()), whole(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit))
+		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit))
 	}
 	return t
 }
@@ -143,7 +144,7 @@ func endpointTable(sum Total) verdict.Table {
 	}
 	for _, endpoint := range slices.Sorted(maps.Keys(by)) {
 		q := by[endpoint]
-		t.Add(append([]string{endpoint, whole(q.Total()), whole(q.Failed.Count()), whole(q.Codes[shard.CodeWrong]), figure(q.Mean())}, quantiles(q.OK, .5, .95, .99)...)...)
+		t.Add(append([]string{endpoint, format.Thousands(q.Total()), format.Thousands(q.Failed.Count()), format.Thousands(q.Codes[shard.CodeWrong]), figure(q.Mean())}, quantiles(q.OK, .5, .95, .99)...)...)
 	}
 	return t
 }

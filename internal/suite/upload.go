@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -70,7 +71,7 @@ func assessUpload(r *Run) verdict.Assessment {
 	for _, u := range all {
 		planned += int64(u.Stage.Requests)
 		whole64 += u.OK.Count()
-		t.Add(u.Title, whole(int64(u.Stage.Requests)), whole(u.OK.Count()), whole(u.Failed.Count()), fmt.Sprintf("%.0f", u.bytes/1e6),
+		t.Add(u.Title, format.Thousands(u.Stage.Requests), format.Thousands(u.OK.Count()), format.Thousands(u.Failed.Count()), fmt.Sprintf("%.0f", u.bytes/1e6),
 			fmt.Sprintf("%.2f", u.seconds), fmt.Sprintf("%.1f", u.rate()))
 		if u.OK.Count() < int64(u.Stage.Requests) {
 			lost.Reasons = append(lost.Reasons, fmt.Sprintf("%s: %d of %d arrived whole (%s)", u.Title, u.OK.Count(), u.Stage.Requests, worst(u.Requests)))

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -72,10 +73,10 @@ func (s *Streams) basis() {
 	}
 	if byClock > 0 {
 		e.Why = append(e.Why, fmt.Sprintf("on %s the noops carry no ids that count 1, 2, 3 …: a lost first noop looks like a service that began an interval later, and a noop that was due right before the end may have been on its way, and one that came together with a late one may be its copy",
-			counted(byClock, "stream", "streams")))
+			format.Plural(byClock, "stream", "streams")))
 	}
 	if byClock < hiding {
-		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end, and may have been on its way", counted(hiding-byClock, "numbered stream", "numbered streams")))
+		e.Why = append(e.Why, fmt.Sprintf("on %s a noop was due right before the end, and may have been on its way", format.Plural(hiding-byClock, "numbered stream", "numbered streams")))
 	}
 }
 

@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -59,7 +60,7 @@ func (s *Streams) Agreement() (out []Criterion) {
 		limit, actual := "agrees", first(s.unexplained, "agrees")
 		if s.Server.Confirms {
 			limit = "agrees, but for faults found"
-			actual = "differs on " + counted(len(s.disagree), "stream", "streams") + ", where faults were found"
+			actual = "differs on " + format.Plural(len(s.disagree), "stream", "streams") + ", where faults were found"
 		}
 		out = append(out, Criterion{
 			Name: "the server's own count", Limit: limit, Actual: actual, Pass: len(s.unexplained) == 0, Why: "what it says it sent is what arrived",
@@ -88,7 +89,7 @@ func missingChecks(m *shard.Merged) (out []string) {
 	for _, c := range m.Checks {
 		if made := c.Passes + c.Fails; made != int64(m.Plan.Connections) {
 			out = append(out, fmt.Sprintf("the check %q was made %s for %s", c.Name,
-				counted(int(made), "time", "times"), counted(m.Plan.Connections, "connection", "connections")))
+				format.Plural(int(made), "time", "times"), format.Plural(m.Plan.Connections, "connection", "connections")))
 		}
 	}
 	if len(m.Checks) == 0 {
@@ -102,7 +103,7 @@ func (s *Streams) unheld() []string {
 	out := append(s.Sentences(ledger.KindDropped), s.unfinished()...)
 	if n := s.Connections.Refused; len(out) == 0 && n > 0 {
 		out = append(out, fmt.Sprintf("%s refused, so %s not held",
-			counted(n, "connection was", "connections were"), either(n, "it was", "they were")))
+			format.Plural(n, "connection was", "connections were"), format.Form(n, "it was", "they were")))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -134,20 +135,20 @@ func (s *Streams) Passed() (out []string) {
 		out = append(out, fmt.Sprintf("no noop is known to be missing; up to %d of %d could have gone missing unnoticed", n, s.Noops.Expected))
 	}
 	return append(out, fmt.Sprintf("%s held to the end, %s%d of %d noops received",
-		counted(s.Connections.Completed, "connection", "connections"), s.interruptions(), s.Noops.Received, s.Noops.Expected))
+		format.Plural(s.Connections.Completed, "connection", "connections"), s.interruptions(), s.Noops.Received, s.Noops.Expected))
 }
 
 // interruptions is the part of a pass's sentence about streams that were not open all the time.
 func (s *Streams) interruptions() (text string) {
 	if n := s.Connections.Reconnected; n > 0 {
-		text = counted(n, "reconnect", "reconnects") + ", "
+		text = format.Plural(n, "reconnect", "reconnects") + ", "
 	}
 	refused := 0
 	for _, n := range s.RefusedAttempts {
 		refused += n
 	}
 	if refused > 0 {
-		text += counted(refused, "refused attempt", "refused attempts") + ", "
+		text += format.Plural(refused, "refused attempt", "refused attempts") + ", "
 	}
 	if text == "" {
 		return ""

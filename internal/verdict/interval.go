@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -59,7 +60,7 @@ func (s *Streams) keptInterval() Criterion {
 	if i.Off == 0 {
 		return c
 	}
-	c.Actual += fmt.Sprintf(", %s off", counted(i.Off, "stream", "streams"))
+	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
 		c.Invalid, c.weight = true, noInterval
 		c.Reasons = []string{fmt.Sprintf("the service sends a noop every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}

@@ -39,16 +39,6 @@ func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
 }
 
-// counted is a number of things, in the form that goes with it: "1 connection was".
-func counted(n int, one, many string) string { return fmt.Sprintf("%d %s", n, either(n, one, many)) }
-
-func either(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
-}
-
 // instead names the other events that came, if there were as many as missing noops.
 func instead(r ledger.Record, f ledger.Finding) string {
 	var all uint64

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -46,7 +47,7 @@ func (s *Streams) unfinished() (out []string) {
 	}
 	if n := count[endTimedOut]; n > 0 {
 		out = append(out, fmt.Sprintf("%s not come to %s end: the server did not end the stream within %s of the request to (END_TIMEOUT)",
-			counted(n, "connection did", "connections did"), either(n, "its", "their"), s.m.Plan.EndTimeout()))
+			format.Plural(n, "connection did", "connections did"), format.Form(n, "its", "their"), s.m.Plan.EndTimeout()))
 	}
 	if n := count[endedByError]; n > 0 {
 		var reasons []string
@@ -54,11 +55,11 @@ func (s *Streams) unfinished() (out []string) {
 			reasons = append(reasons, fmt.Sprintf("%s (%s)", reason, times(errs[reason])))
 		}
 		out = append(out, fmt.Sprintf("%s with an error after the request to end: %s",
-			counted(n, "connection ended", "connections ended"), strings.Join(reasons, ", ")))
+			format.Plural(n, "connection ended", "connections ended"), strings.Join(reasons, ", ")))
 	}
 	if n := count[endStopped]; n > 0 {
 		out = append(out, fmt.Sprintf("%s stopped before %s end: the run was stopped, or the script closed the stream",
-			counted(n, "connection was", "connections were"), either(n, "its", "their")))
+			format.Plural(n, "connection was", "connections were"), format.Form(n, "its", "their")))
 	}
 	return out
 }

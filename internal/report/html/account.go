@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -18,12 +18,12 @@ func (s *subject) account() Section {
 	}
 	t.Columns = append(t.Columns, columns("#server sent")...)
 	add := func(name, host, state string, connections int, n ledger.Totals, sent uint64) {
-		row := cells(name, host, state, report.Thousands(connections))
+		row := cells(name, host, state, format.Thousands(connections))
 		if state != "" && state != "finished" {
 			row[2].Tone = Doubt
 		}
 		for _, total := range n.Each() {
-			cell := Cell{Text: report.Thousands(total.Count)}
+			cell := Cell{Text: format.Thousands(total.Count)}
 			if total.Fault {
 				cell.Tone = zero(total.Count)
 			}
@@ -31,7 +31,7 @@ func (s *subject) account() Section {
 		}
 		server := Cell{Text: "–"}
 		if s.v.Server.Known {
-			server.Text = report.Thousands(sent)
+			server.Text = format.Thousands(sent)
 		}
 		t.Rows = append(t.Rows, append(row, server))
 	}
@@ -68,17 +68,17 @@ func (s *subject) arithmetic() Section {
 	t := Table{Columns: columns("", "how", "#this run")}
 	add := func(name, how, value string) { t.Rows = append(t.Rows, cells(name, how, value)) }
 	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), hms(held))
-	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), report.Thousands(per))
-	add("noops of all, at least", fmt.Sprintf("%s × %s", report.Thousands(p.Connections), report.Thousands(per)), report.Thousands(product))
-	add("noops that were owed", "what each stream owed while it was held, summed", report.Thousands(n.Expected))
+	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
+	add("noops of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
+	add("noops that were owed", "what each stream owed while it was held, summed", format.Thousands(n.Expected))
 	difference := int(n.Expected) - int(product)
-	add("beyond the product", explain(difference, p.Connections), plus(report.Thousands(difference), float64(difference)))
+	add("beyond the product", explain(difference, p.Connections), plus(format.Thousands(difference), float64(difference)))
 	rate := float64(p.Connections) / p.NoopInterval
-	add("rate", fmt.Sprintf("%s / %v s", report.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
+	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
 	add("payload of the bare noop", "9 bytes (data: 0 and two line ends) × received", memory(9*float64(n.Received)/(1<<20)))
 	if s.v.Server.Known && len(s.Merged.Connections) > 0 {
 		size := eventSize(per)
-		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, report.Thousands(per)), memory(float64(size)*float64(n.Received)/(1<<20)))
+		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(per)), memory(float64(size)*float64(n.Received)/(1<<20)))
 	}
 	return Section{ID: "arithmetic", Title: "The arithmetic", Short: "Arithmetic", Tables: []Table{t}}
 }

@@ -3,7 +3,7 @@ package html
 import (
 	"strings"
 
-	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -50,14 +50,14 @@ func (s *subject) countTiles() []Tile {
 		open = ", open for " + v.Held.Percent() + " of the time"
 	}
 	tiles := []Tile{
-		{Name: "connections held", Value: report.Thousands(c.Completed), Note: "of " + report.Thousands(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
-		{Name: "noops received", Value: report.Thousands(n.Received), Note: "of " + report.Thousands(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
-		{Name: "noops missed", Value: report.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
+		{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
+		{Name: "noops received", Value: format.Thousands(n.Received), Note: "of " + format.Thousands(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
+		{Name: "noops missed", Value: format.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
 		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},
 	}
 	server := Tile{Name: "the server's count", Value: "unknown", Note: "it shows no ledger"}
 	if v.Server.Known {
-		server = Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + report.Thousands(v.Server.Sent), Tone: Good}
+		server = Tile{Name: "the server's count", Value: "agrees", Note: "it sent " + format.Thousands(v.Server.Sent), Tone: Good}
 		if !v.Server.Agrees {
 			server.Value, server.Tone = "differs", Bad
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
 )
 
@@ -23,14 +24,14 @@ func (s *subject) card() Section {
 		}
 	}
 	plan := facts(
-		"plan", fmt.Sprintf("%s for %s, a noop every %v s", report.Count(p.Connections, "connection"), hms(float64(p.Seconds)), p.NoopInterval),
-		"runners", fmt.Sprintf("%s, up to %s per virtual user", report.Count(p.Runners, "k6 process"), report.Count(p.ConnectionsPerVU, "stream")),
+		"plan", fmt.Sprintf("%s for %s, a noop every %v s", format.Count(p.Connections, "connection"), hms(float64(p.Seconds)), p.NoopInterval),
+		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target,
 		"device ids", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
-		"started", report.Moment(s.v.StartedUnix),
-		"ended", report.Moment(s.v.EndedUnix),
+		"started", format.Moment(s.v.StartedUnix),
+		"ended", format.Moment(s.v.EndedUnix),
 		"command", report.Shell(s.Command...),
 	)
 	plan.Caption = "The run"
@@ -44,10 +45,10 @@ func (s *subject) host() Table {
 		"script", s.script(),
 		"soak", s.Version, "k6", s.k6(), "backend", s.Backend, "nginx", s.Nginx,
 		"machine", m.Name, "system", m.System, "kernel", m.Kernel,
-		"CPU", ifKnown(m.Cores, strings.TrimSpace(report.Count(m.Cores, "core")+" "+m.CPU)), "memory", ifKnown(m.Memory, memory(mib(m.Memory))),
-		"open files", ifKnown(s.Limits.Files, report.Thousands(s.Limits.Files)+" per process"),
-		"ephemeral ports", ifKnown(s.Limits.Ports, report.Thousands(s.Limits.Ports)+" per target address"),
-		"accept queue", ifKnown(s.Limits.Backlog, report.Thousands(s.Limits.Backlog)+" net.core.somaxconn"),
+		"CPU", ifKnown(m.Cores, strings.TrimSpace(format.Count(m.Cores, "core")+" "+m.CPU)), "memory", ifKnown(m.Memory, memory(mib(m.Memory))),
+		"open files", ifKnown(s.Limits.Files, format.Thousands(s.Limits.Files)+" per process"),
+		"ephemeral ports", ifKnown(s.Limits.Ports, format.Thousands(s.Limits.Ports)+" per target address"),
+		"accept queue", ifKnown(s.Limits.Backlog, format.Thousands(s.Limits.Backlog)+" net.core.somaxconn"),
 		"resources from", s.source(),
 	)
 	t.Caption = "Versions, host and limits"

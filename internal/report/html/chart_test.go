@@ -5,8 +5,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sse-soak/sse-soak/internal/report"
 )
 
 var nan = math.NaN()
@@ -59,7 +57,6 @@ func TestWindowsHoldWholeIntervals(t *testing.T) {
 
 func TestNumberFormats(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"0", "999", "1,000", "−1,234,567"}, []string{report.Thousands(0), report.Thousands(999), report.Thousands(1000), report.Thousands(-1_234_567)})
 	require.Equal(t, []string{"–", "0.1 ms", "100 ms", "1.50 s", "10.0 s", "3m0s"}, []string{duration(nan), duration(.1), duration(100), duration(1500), duration(10_000), duration(180_000)})
 	require.Equal(t, []string{"–", "0 MiB", "51.2 KiB", "−1.5 MiB", "2.00 GiB"}, []string{memory(nan), memory(0), memory(.05), memory(-1.5), memory(2048)})
 	require.Equal(t, []string{"–", "0.0 %", "0.05 %", "12.5 %", "120 %"}, []string{percent(nan), percent(0), percent(.05), percent(12.5), percent(120)})

@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/sse-soak/sse-soak/internal/baseline"
-	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -27,7 +27,7 @@ func (s *subject) comparison() Section {
 		return out
 	}
 	name := filepath.Base(b.Against.Dir)
-	out.Lead = []string{fmt.Sprintf("Against %s (%s, %s), a run of the same plan.", name, b.Against.Verdict.Verdict, report.Moment(b.Against.Verdict.StartedUnix))}
+	out.Lead = []string{fmt.Sprintf("Against %s (%s, %s), a run of the same plan.", name, b.Against.Verdict.Verdict, format.Moment(b.Against.Verdict.StartedUnix))}
 	changes := s.changes(&out)
 	t := Table{Columns: columns("", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
 	before := suite.Metrics(b.Against.Verdict)

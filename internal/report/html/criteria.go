@@ -1,6 +1,9 @@
 package html
 
-import "github.com/sse-soak/sse-soak/internal/report"
+import (
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/report"
+)
 
 // tones are the colours of the marks of criteria.
 var tones = map[string]Tone{"✓": Good, "✗": Bad, "?": Doubt, "!": Doubt}
@@ -19,7 +22,7 @@ func (s *subject) criteria() Section {
 	if len(s.v.Checks) > 0 {
 		checks := Table{Caption: "Checks of the script", Columns: columns("check", "#passes", "#fails")}
 		for _, c := range s.v.Checks {
-			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: report.Thousands(c.Passes)}, {Text: report.Thousands(c.Fails), Tone: zero(uint64(c.Fails))}})
+			checks.Rows = append(checks.Rows, Row{{Text: c.Name}, {Text: format.Thousands(c.Passes)}, {Text: format.Thousands(c.Fails), Tone: zero(uint64(c.Fails))}})
 		}
 		out.Tables = append(out.Tables, checks)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -45,7 +45,7 @@ func (g groups) mostFirst() groups {
 func (s *Section) addGroups(g groups, caption, what, took string, of int) {
 	t := Table{Caption: caption, Columns: columns(what, "#how often", "#share", "first seen (UTC)", "last seen (UTC)", "#"+took+", p50", "#p99", "#max")}
 	for _, have := range g.mostFirst() {
-		row := append(Row{{Text: have.what, Tone: have.tone}}, cells(report.Thousands(have.n), share(float64(have.n), float64(of)), clock(have.first), clock(have.last))...)
+		row := append(Row{{Text: have.what, Tone: have.tone}}, cells(format.Thousands(have.n), share(float64(have.n), float64(of)), clock(have.first), clock(have.last))...)
 		t.Rows = append(t.Rows, append(row, times(have.took, .5, .99, 1)...))
 	}
 	if len(g) > 0 {
@@ -126,7 +126,7 @@ func (s *subject) attempts(out *Section) {
 	t := Table{Caption: "Attempts to connect that were refused", Columns: columns("cause", "#how often", "#connections", "first seen (UTC)", "last seen (UTC)")}
 	for _, g := range all.mostFirst() {
 		row := Row{{Text: g.what, Tone: g.tone}}
-		t.Rows = append(t.Rows, append(row, cells(report.Thousands(g.n), report.Thousands(streams[g.what]), clock(g.first), clock(g.last))...))
+		t.Rows = append(t.Rows, append(row, cells(format.Thousands(g.n), format.Thousands(streams[g.what]), clock(g.first), clock(g.last))...))
 	}
 	if len(all) > 0 {
 		out.Tables = append(out.Tables, t)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/aclements/go-moremath/stats"
 
-	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // headroom is what this load says about the next one.
@@ -78,5 +78,5 @@ func about(v float64) string {
 	for v/float64(unit) >= 100 {
 		unit *= 10
 	}
-	return "≈ " + report.Thousands(int(v/float64(unit)+.5)*unit)
+	return "≈ " + format.Thousands(int(v/float64(unit)+.5)*unit)
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -36,7 +36,7 @@ func (s *subject) lateness() Section {
 		if d.h.Count() == 0 {
 			continue
 		}
-		row := cells(d.name, report.Thousands(d.h.Count()))
+		row := cells(d.name, format.Thousands(d.h.Count()))
 		t.Rows = append(t.Rows, append(row, times(d.h, .5, .9, .99, .999, 1)...))
 		chart.Series = append(chart.Series, quantiles(d.name, d.h))
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -34,8 +35,8 @@ func (s *subject) metricTiles() (out []Tile) {
 
 func (s *subject) suiteCard() Section {
 	suite := s.v.Suite
-	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", report.Count(len(s.v.Runners), "k6 process"),
-		"target", suite.BackendURL, "started", report.Moment(s.v.StartedUnix), "ended", report.Moment(s.v.EndedUnix), "command", report.Shell(s.Command...))
+	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
+		"target", suite.BackendURL, "started", format.Moment(s.v.StartedUnix), "ended", format.Moment(s.v.EndedUnix), "command", report.Shell(s.Command...))
 	run.Caption = "The run"
 	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
 	if len(suite.Parameters) > 0 {
