@@ -1,9 +1,5 @@
 // @ts-check
-// What scripts and Go share about a plan. SETTINGS is what a script states (`Plan` of k6/x/soak): of each
-// property the variable, its type in Go, what it is where the variable is not set (with k6 alone, as `soak run`
-// sets them all), and the bounds of any other value. It comes from internal/plan/table.go.
-
-// Generated: `go generate ./internal/plan`
+// Code generated from internal/plan/table.go by `go generate ./internal/plan`. DO NOT EDIT.
 
 /** How many streams a soak holds where neither CONNECTIONS nor an option of k6 says. */
 export const USUAL_CONNECTIONS = 1200;
@@ -23,17 +19,20 @@ export const TEARDOWN_SECONDS = 45;
 /** So many DELETEs a runner has answered in a second, at least, when it ends its streams. */
 export const ENDS_PER_SECOND = 50;
 
+/**
+ * What a script states of the plan (`Plan` of k6/x/soak): of each property the variable, its type in Go, what it is
+ * where the variable is not set (with k6 alone, as `soak run` sets them all), and the bounds of any other value.
+ */
 export const SETTINGS = Object.freeze({
-  connections: {"name":"CONNECTIONS","type":"int","otherwise":0,"min":1,"max":10000000,"must":"a soak needs at least 1 connection, and at most 10000000"},
-  seconds: {"name":"SECONDS","type":"int","otherwise":3600,"min":6,"max":31622400,"must":"it must be over 5, because streams are ended 5 s before the end, and at most a year"},
-  noopInterval: {"name":"NOOP_INTERVAL","type":"float64","otherwise":15,"min":0.001,"must":"it must be over 0 seconds, and at least 0.001"},
-  runners: {"name":"RUNNERS","type":"int","otherwise":1,"min":1,"must":"it takes at least 1"},
-  connectionsPerVU: {"name":"CONNECTIONS_PER_VU","type":"int","otherwise":1,"min":1,"must":"it must be at least 1"},
-  backendUrl: {"name":"BACKEND_URL","type":"string","otherwise":""},
-  prefix: {"name":"PREFIX","type":"string","otherwise":""},
-  testid: {"name":"TESTID","type":"string","otherwise":""},
-  lateMs: {"name":"LATE_MS","type":"int","otherwise":1000,"min":1,"max":31622400000,"must":"it must be at least 1 ms, and at most a year"},
-  reconnect: {"name":"RECONNECT","type":"bool","otherwise":false},
-  endTimeout: {"name":"END_TIMEOUT","type":"float64","otherwise":0,"max":31622400,"must":"it must be a number of seconds over 0, or 0 for the default, and at most a year"},
+  connections: { name: 'CONNECTIONS', type: 'int', otherwise: 0, min: 1, max: 10000000, must: "a soak needs at least 1 connection, and at most 10000000" },
+  seconds: { name: 'SECONDS', type: 'int', otherwise: 3600, min: 6, max: 31622400, must: "it must be over 5, because streams are ended 5 s before the end, and at most a year" },
+  noopInterval: { name: 'NOOP_INTERVAL', type: 'float64', otherwise: 15, min: 0.001, max: Infinity, must: "it must be over 0 seconds, and at least 0.001" },
+  runners: { name: 'RUNNERS', type: 'int', otherwise: 1, min: 1, max: Infinity, must: "it takes at least 1" },
+  connectionsPerVU: { name: 'CONNECTIONS_PER_VU', type: 'int', otherwise: 1, min: 1, max: Infinity, must: "it must be at least 1" },
+  backendUrl: { name: 'BACKEND_URL', type: 'string', otherwise: "" },
+  prefix: { name: 'PREFIX', type: 'string', otherwise: "" },
+  testid: { name: 'TESTID', type: 'string', otherwise: "" },
+  lateMs: { name: 'LATE_MS', type: 'int', otherwise: 1000, min: 1, max: 31622400000, must: "it must be at least 1 ms, and at most a year" },
+  reconnect: { name: 'RECONNECT', type: 'bool', otherwise: false },
+  endTimeout: { name: 'END_TIMEOUT', type: 'float64', otherwise: 0, min: 0, max: 31622400, must: "it must be a number of seconds over 0, or 0 for the default, and at most a year" },
 });
-// End of what is generated.

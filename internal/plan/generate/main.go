@@ -4,35 +4,57 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"embed"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
 	"strings"
+	"text/template"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// A part is what is generated of a file: the text between two others.
-type part struct {
-	file, before, behind string
-	text                 func() string
+//go:embed templates
+var templates embed.FS
+
+// ends are, by file, what follows the generated part, which begins with the first line of the template; "":
+// all of the file is generated.
+var ends = map[string]string{
+	"README.md": "\n`BACKEND_TOKEN`", "load-tests/types/soak.d.ts": "  }\n", "load-tests/lib/plan.js": "",
 }
 
-var parts = []part{
-	{"README.md", "| variable (flag of `bin/soak run`) | default | |\n|---|---|---|\n", "\n`BACKEND_TOKEN`", readme},
-	{"load-tests/types/soak.d.ts", "    // Generated: `go generate ./internal/plan`\n", "  }\n", declarations},
-	{"load-tests/lib/plan.js", "// Generated: `go generate ./internal/plan`\n", "// End of what is generated.\n", script},
+// chosen is the end of a help that says what `soak run` chooses.
+var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
+
+var words = template.FuncMap{
+	"name":    func(doc string) string { return strings.TrimSuffix(path.Base(doc), ".md") },
+	"help":    func(s plan.Setting) string { return chosen.ReplaceAllString(s.Help, "") },
+	"initial": initial,
+	"declared": func(s plan.Setting) string {
+		return cmp.Or(s.States, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
+	},
+	"property": func(s plan.Setting) string { return strings.TrimSuffix(s.Script, "?") },
+	"alone":    func(s plan.Setting) any { return cmp.Or(s.Alone, reflect.ValueOf(s.Value).Elem().Interface()) },
+	"typescript": func(kind string) string {
+		return map[string]string{"bool": "boolean", "string": "string", "int": "number", "float64": "number"}[kind]
+	},
+}
+
+func initial(s plan.Setting) string {
+	if found := chosen.FindStringSubmatch(s.Help); found != nil {
+		return found[1]
+	}
+	return s.String()
 }
 
 func main() {
-	for _, p := range parts {
-		file := filepath.Join(os.Args[1], p.file)
-		text, err := p.in(file)
+	for file := range ends {
+		text, err := generated(os.Args[1], file)
 		if err == nil {
-			err = os.WriteFile(file, []byte(text), 0o644)
+			err = os.WriteFile(filepath.Join(os.Args[1], file), []byte(text), 0o644)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -41,78 +63,34 @@ func main() {
 	}
 }
 
-// in is the file with the part in it.
-func (p part) in(file string) (string, error) {
-	old, err := os.ReadFile(file)
-	head, rest, begins := strings.Cut(string(old), p.before)
-	_, tail, ends := strings.Cut(rest, p.behind)
-	if err == nil && !(begins && ends) {
-		err = fmt.Errorf("%s has no %q and %q around the settings", file, p.before, p.behind)
-	}
-	return head + p.before + p.text() + p.behind + tail, err
-}
-
 func all() []plan.Setting {
 	p, l := plan.Default(), plan.DefaultLocal()
 	p.ConnectionsPerVU = 0 // `soak run` chooses it
 	return append(p.Settings(), l.Settings()...)
 }
 
-// chosen is the end of a help that says what `soak run` chooses.
-var chosen = regexp.MustCompile(` \(default:? "?(.*?)"?\)$`)
-
-func readme() (out string) {
-	for _, s := range all() {
-		if s.Help == "" {
-			continue
-		}
-		help, initial := s.Help, s.String()
-		if found := chosen.FindStringSubmatch(help); found != nil {
-			help, initial = strings.TrimSuffix(help, found[0]), found[1]
-		}
-		if s.Doc != "" {
-			help += fmt.Sprintf(" ([%s](%s))", strings.TrimSuffix(filepath.Base(s.Doc), ".md"), s.Doc)
-		}
-		out += fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, initial, help)
+// generated is what a file has to be.
+func generated(root, file string) (string, error) {
+	t, err := template.New(path.Base(file)+".tmpl").Funcs(words).ParseFS(templates, "templates/*.tmpl")
+	if err != nil {
+		return "", err
 	}
-	return out
-}
-
-// declarations are the properties of the plan that a script states.
-func declarations() (out string) {
-	for _, s := range all() {
-		if s.Script == "" {
-			continue
-		}
-		kind := map[string]string{"int": "number", "float64": "number", "bool": "boolean", "string": "string"}[s.Type()]
-		help := cmp.Or(s.States, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
-		out += fmt.Sprintf("    /** `%s`: %s. */\n    %s: %s;\n", s.Name, help, s.Script, kind)
+	var text strings.Builder
+	if err := t.Execute(&text, map[string]any{"Settings": all(), "Constants": plan.Constants()}); err != nil {
+		return "", err
 	}
-	return out
-}
-
-// script is what load-tests/lib/plan.js exports.
-func script() (out string) {
-	for _, c := range plan.Constants() {
-		out += fmt.Sprintf("\n/** %s */\nexport const %s = %v;\n", c.Is, c.Name, c.Value)
+	if ends[file] == "" {
+		return text.String(), nil
 	}
-	out += "\nexport const SETTINGS = Object.freeze({\n"
-	for _, s := range all() {
-		if s.Script == "" {
-			continue
-		}
-		text, err := json.Marshal(struct {
-			Name      string  `json:"name"`
-			Type      string  `json:"type"`
-			Otherwise any     `json:"otherwise"`
-			Min       float64 `json:"min,omitempty"`
-			Max       float64 `json:"max,omitempty"`
-			Must      string  `json:"must,omitempty"`
-		}{s.Name, s.Type(), cmp.Or(s.Alone, reflect.ValueOf(s.Value).Elem().Interface()), s.Min, s.Max, s.Must})
-		if err != nil {
-			panic(err) // no value of a setting is one that JSON has not
-		}
-		out += fmt.Sprintf("  %s: %s,\n", strings.TrimSuffix(s.Script, "?"), text)
+	old, err := os.ReadFile(filepath.Join(root, file))
+	if err != nil {
+		return "", err
 	}
-	return out + "});\n"
+	first, _, _ := strings.Cut(text.String(), "\n")
+	head, rest, begins := strings.Cut(string(old), first+"\n")
+	_, tail, over := strings.Cut(rest, ends[file])
+	if !begins || !over {
+		return "", fmt.Errorf("%s has no %q and %q around the settings", file, first, ends[file])
+	}
+	return head + text.String() + ends[file] + tail, nil
 }
