@@ -87,7 +87,7 @@ func (h *hub) deliver(d *device, it item) {
 	}
 }
 
-// flushBatch writes the batch and books the results. Streams may be closed
+// flushBatch writes the batch and counts the results. Streams may be closed
 // afterwards.
 func (h *hub) flushBatch() {
 	b := h.batch

@@ -121,7 +121,7 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 		return c, nil
 	}
 	leaveGate(below)
-	c.tls = newTLSOutlet(secure, s.cfg.WriteTimeout, func(o *tlsOutlet, err error) { s.hub.tlsFailed(d, o, err) })
+	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(o *tlsWriter, err error) { s.hub.tlsFailed(d, o, err) })
 	return c, nil
 }
 

@@ -39,13 +39,13 @@ type device struct {
 	opened  int64  // microseconds since 1970, of the latest stream
 	closed  int64  // the same; 0 while a stream is open
 	queue   *backlog
-	tls     *tlsOutlet    // instead of fd's own writes
+	tls     *tlsWriter    // instead of fd's own writes
 	swapped *item         // a noop that a fault sends after the next one
 	kept    []keptMessage // messages that a resume could ask for, oldest first
 	blurred uint64        // nothing up to this number can be replayed
 	fd      int32         // descriptor of the stream, -1 without
 	gen     uint32        // tells this use of the descriptor from others
-	bucket  int32         // place in the wheel, -1 when its noops are not counted
+	bucket  int32         // of the wheel, -1 when its noops are not counted
 	place   int32
 	gone    uint64        // which eviction from the ledger this id was; 0 for none
 	lapse   *list.Element // its entry in hub.held or hub.ended
@@ -68,7 +68,7 @@ type device struct {
 // once it is there.
 type item struct {
 	wire    []byte
-	seq     uint64 // number to book; 0 books nothing
+	seq     uint64 // number to count; 0 counts nothing
 	count   uint8  // how many numbers end at seq
 	message bool   // a message, not a noop
 }
@@ -89,9 +89,9 @@ type queuedItem struct {
 // Most bytes that wait for one client, beside its socket buffer.
 const maxBacklogBytes = 1 << 20
 
-// book counts numbers that went to the kernel. A number that was there before
+// count counts numbers that went to the kernel. A number that was there before
 // (a replay) counts once.
-func (d *device) book(it item) bool {
+func (d *device) count(it item) bool {
 	if it.seq == 0 || it.seq <= d.last {
 		return false
 	}
@@ -103,7 +103,7 @@ func (d *device) book(it item) bool {
 	return true
 }
 
-// renumber starts the numbering after n, with an empty book.
+// renumber starts the numbering after n, with all counts at zero.
 func (d *device) renumber(n uint64) {
 	d.seq, d.first, d.last, d.sent = n, 0, 0, 0
 	d.swapped, d.slow, d.blurred = nil, false, 0

@@ -30,7 +30,7 @@ func (h *hub) end(d *device, reason closeReason) {
 	}
 }
 
-// shut closes a stream at once and books why. Unless that is final, the id's
+// shut closes a stream at once and records why. Unless that is final, the id's
 // numbering goes on for RESUME_WINDOW.
 func (h *hub) shut(d *device, reason closeReason) { h.shutAs(d, reason, false) }
 
@@ -52,7 +52,7 @@ func (h *hub) shutAs(d *device, reason closeReason, reset bool) {
 	}
 }
 
-// detach closes the descriptor of a stream and books the end. False means that
+// detach closes the descriptor of a stream and records the end. False means that
 // there was no stream.
 func (h *hub) detach(d *device, reason closeReason, reset bool) bool {
 	if !d.open {
@@ -142,6 +142,13 @@ func (h *hub) expireHeld() {
 		h.finish(d)
 	}
 	h.replay.expire(now - h.cfg.ResumeWindow)
+}
+
+// departure names a watched descriptor whose peer went away. gen tells whether
+// the descriptor is still the one that was watched, or its successor.
+type departure struct {
+	fd  int32
+	gen uint32
 }
 
 // depart ends the streams whose clients went away, as epoll reported.

@@ -18,7 +18,7 @@ type reservation struct {
 // claim is a connection that left net/http.
 type claim struct {
 	fd      int
-	tls     *tlsOutlet // nil on plain connections
+	tls     *tlsWriter // nil on plain connections
 	chunked bool
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // injectAtNoop does to a noop what the fault says. The number of a dropped,
-// corrupted, truncated or stalled noop is booked as sent: the lie that a soak
+// corrupted, truncated or stalled noop is counted as sent: the lie that a soak
 // has to find.
 func (h *hub) injectAtNoop(d *device, f *fault.Fault, it item) {
 	h.log.Warn("fault injected", "fault", string(f.Kind), "id", d.id, "number", it.seq)

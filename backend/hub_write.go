@@ -37,10 +37,7 @@ func (h *hub) push(d *device, it item) {
 
 // write hands an item to the kernel; what does not fit is queued.
 func (h *hub) write(d *device, it item) {
-	n, err := 0, error(nil)
-	if len(it.wire) > 0 {
-		n, err = d.take(it.wire)
-	}
+	n, err := d.take(it.wire)
 	h.wrote(d, it, n, err)
 }
 
@@ -48,7 +45,7 @@ func (h *hub) write(d *device, it item) {
 func (h *hub) wrote(d *device, it item, n int, err error) {
 	switch err {
 	case nil:
-		h.book(d, it)
+		h.count(d, it)
 	case errNoRoom:
 		it.wire = it.wire[n:]
 		d.slow = true
@@ -58,19 +55,22 @@ func (h *hub) wrote(d *device, it item, n int, err error) {
 	}
 }
 
-// take offers bytes to the kernel, under TLS to the stream's writer. It never
+// take offers bytes, if there are any, to the kernel, under TLS to the stream's writer. It never
 // waits: errNoRoom when not all were taken.
 func (d *device) take(wire []byte) (int, error) {
-	if d.tls != nil {
+	switch {
+	case len(wire) == 0:
+		return 0, nil
+	case d.tls != nil:
 		return d.tls.take(wire)
 	}
 	return sendNow(int(d.fd), wire)
 }
 
-// book counts an item that the kernel has.
-func (h *hub) book(d *device, it item) {
+// count counts an item that the kernel has.
+func (h *hub) count(d *device, it item) {
 	switch {
-	case !d.book(it):
+	case !d.count(it):
 	case it.message:
 		h.tally[messagesSent]++
 	default:
@@ -159,10 +159,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 	}
 	for len(q.items) > 0 {
 		it := &q.items[0]
-		n, err := 0, error(nil)
-		if len(it.wire) > 0 {
-			n, err = d.take(it.wire)
-		}
+		n, err := d.take(it.wire)
 		q.bytes -= n
 		it.wire = it.wire[n:]
 		if err == errNoRoom {
@@ -176,7 +173,7 @@ func (h *hub) flush(d *device, now time.Duration) {
 			h.writeFailed(d, err)
 			return
 		}
-		h.book(d, it.item)
+		h.count(d, it.item)
 		q.items = q.items[1:]
 	}
 	d.queue = nil

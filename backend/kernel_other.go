@@ -26,12 +26,6 @@ func socketError(int) error                    { return nil }
 func clientWentAway(error) bool                { return false }
 func killSelf()                                {}
 
-// departure names a watched descriptor whose peer went away.
-type departure struct {
-	fd  int32
-	gen uint32
-}
-
 type watcher struct{}
 
 func newWatcher() (*watcher, error)           { return nil, errNeedsLinux }

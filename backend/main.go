@@ -8,7 +8,7 @@
 // from then on belongs to one goroutine, the scheduler (hub.go), which alone
 // writes and closes descriptors. A second goroutine waits in epoll for clients
 // that go away (watch_linux.go). Nothing else runs per stream, except under
-// TLS (outlet_tls.go).
+// TLS (tls_writer.go).
 package main
 
 import (
@@ -39,19 +39,19 @@ func main() {
 // done, and at once after the second.
 func run(args []string, env func(string) (string, bool), signals <-chan os.Signal, stdout, stderr io.Writer) int {
 	raiseFileLimit()
-	cfg, action, err := parseConfig(args, env)
+	cfg, verb, err := parseConfig(args, env)
 	if err != nil {
 		fmt.Fprintf(stderr, "backend: %v\n", err)
 		return exitUsage
 	}
-	switch action {
-	case actionHelp:
+	switch verb {
+	case "help":
 		fmt.Fprint(stdout, helpText())
 		return exitOK
-	case actionVersion:
+	case "version":
 		fmt.Fprintln(stdout, "backend", buildVersion())
 		return exitOK
-	case actionHealthcheck:
+	case "healthcheck":
 		if err := checkHealth(cfg); err != nil {
 			fmt.Fprintf(stderr, "backend: %v\n", err)
 			return exitError

@@ -70,38 +70,27 @@ func (s setting) Set(v string) error { return s.set(v) }
 func (s setting) Type() string       { return s.unit }
 func (setting) String() string       { return "" }
 
-// What parseConfig was asked to do.
-type action int
-
-const (
-	actionRun action = iota
-	actionHelp
-	actionVersion
-	actionHealthcheck
-)
-
 // parseConfig reads defaults, environment and flags, in rising order of
-// weight. An error is one sentence that names the setting and the remedy.
-func parseConfig(args []string, env func(string) (string, bool)) (*Config, action, error) {
-	cfg := &Config{}
+// weight. An error is one sentence that names the setting and the remedy. verb is the flag that asks for
+// something else than to run: help, version or healthcheck.
+func parseConfig(args []string, env func(string) (string, bool)) (cfg *Config, verb string, err error) {
+	cfg = &Config{}
 	fs := cfg.settings()
 	fs.Usage = func() {}
-	help := fs.BoolP("help", "h", false, "")
-	showVersion := fs.Bool("version", false, "")
-	healthcheck := fs.Bool("healthcheck", false, "")
-	err := fs.Parse(args)
+	fs.BoolFuncP("help", "h", "", func(string) error { verb = "help"; return nil })
+	fs.BoolFunc("version", "", func(string) error { verb = cmp.Or(verb, "version"); return nil })
+	fs.BoolFunc("healthcheck", "", func(string) error { verb = cmp.Or(verb, "healthcheck"); return nil })
+	err = fs.Parse(args)
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &invalid):
-		return nil, 0, refused("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		return nil, "", refused("--"+invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
 	case err != nil:
-		return nil, 0, fmt.Errorf("%w; --help lists the flags", err)
+		return nil, "", fmt.Errorf("%w; --help lists the flags", err)
 	case fs.NArg() > 0:
-		return nil, 0, fmt.Errorf("unexpected argument %q; --help lists the flags", fs.Arg(0))
-	case *help:
-		return nil, actionHelp, nil
-	case *showVersion:
-		return nil, actionVersion, nil
+		return nil, "", fmt.Errorf("unexpected argument %q; --help lists the flags", fs.Arg(0))
+	case verb == "help", verb == "version":
+		return nil, verb, nil
 	}
 	fs.VisitAll(func(f *pflag.Flag) {
 		if v, _ := env(variable(f.Name)); v != "" && !f.Changed && err == nil {
@@ -111,12 +100,12 @@ func parseConfig(args []string, env func(string) (string, bool)) (*Config, actio
 		}
 	})
 	if err != nil {
-		return nil, 0, err
+		return nil, "", err
 	}
-	if *healthcheck {
-		return cfg, actionHealthcheck, nil
+	if verb == "" {
+		err = cfg.check(fileLimit())
 	}
-	return cfg, actionRun, cfg.check(fileLimit())
+	return cfg, verb, err
 }
 
 // refused names a setting with its value and what is wrong with it. It shows no token.

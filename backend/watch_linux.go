@@ -2,24 +2,15 @@ package main
 
 import (
 	"os"
-	"sync"
 
 	"golang.org/x/sys/unix"
 )
-
-// departure names a watched descriptor whose peer went away. gen tells whether
-// the descriptor is still the one that was watched, or its successor.
-type departure struct {
-	fd  int32
-	gen uint32
-}
 
 // watcher waits in epoll for peers that close, half-close or fail. It only
 // reports: the scheduler decides and closes. One goroutine runs it.
 type watcher struct {
 	epfd int
 	wake int // eventfd that ends run
-	once sync.Once
 	done chan struct{}
 }
 
@@ -74,10 +65,8 @@ func (w *watcher) run(report func([]departure)) {
 
 // stop ends run, waits for it and closes the watch.
 func (w *watcher) stop() {
-	w.once.Do(func() {
-		_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-		<-w.done
-		_ = unix.Close(w.epfd)
-		_ = unix.Close(w.wake)
-	})
+	_, _ = unix.Write(w.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	<-w.done
+	_ = unix.Close(w.epfd)
+	_ = unix.Close(w.wake)
 }

@@ -10,30 +10,30 @@ import (
 // Frames handed to a TLS writer ahead of the one it writes.
 const tlsAhead = 8
 
-// tlsOutlet writes one TLS stream. A TLS stream cannot be a bare descriptor:
+// tlsWriter writes one TLS stream. A TLS stream cannot be a bare descriptor:
 // its keys and record state live in Go, and its Write may wait. So each has a
 // goroutine and a short bounded queue, which cost some tens of kilobytes beside
 // the few hundred bytes of a plain stream; put nginx in front where that
 // matters. In the ledger a frame counts as sent when this writer took it, at
 // most tlsAhead frames before the kernel has it.
-type tlsOutlet struct {
+type tlsWriter struct {
 	conn    *tls.Conn
 	raw     net.Conn
 	queue   chan []byte
 	timeout time.Duration
 }
 
-// newTLSOutlet starts the writer. failed is called at most once, with the
+// newTLSWriter starts the writer. failed is called at most once, with the
 // error of a write. The connection is closed after end, never before: its
 // descriptor stays the scheduler's until then.
-func newTLSOutlet(conn *tls.Conn, timeout time.Duration, failed func(*tlsOutlet, error)) *tlsOutlet {
-	o := &tlsOutlet{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsAhead), timeout: timeout}
+func newTLSWriter(conn *tls.Conn, timeout time.Duration, failed func(*tlsWriter, error)) *tlsWriter {
+	o := &tlsWriter{conn: conn, raw: conn.NetConn(), queue: make(chan []byte, tlsAhead), timeout: timeout}
 	_ = conn.SetDeadline(time.Time{})
 	go o.run(failed)
 	return o
 }
 
-func (o *tlsOutlet) run(failed func(*tlsOutlet, error)) {
+func (o *tlsWriter) run(failed func(*tlsWriter, error)) {
 	broken := false
 	for wire := range o.queue {
 		if broken {
@@ -49,7 +49,7 @@ func (o *tlsOutlet) run(failed func(*tlsOutlet, error)) {
 }
 
 // take queues bytes and never waits: errNoRoom when the writer is behind.
-func (o *tlsOutlet) take(wire []byte) (int, error) {
+func (o *tlsWriter) take(wire []byte) (int, error) {
 	select {
 	case o.queue <- wire:
 		return len(wire), nil
@@ -60,7 +60,7 @@ func (o *tlsOutlet) take(wire []byte) (int, error) {
 
 // end closes the stream once what was taken is written; at once when abort is
 // set, and then with a TCP reset if reset is. It does not wait.
-func (o *tlsOutlet) end(abort, reset bool) {
+func (o *tlsWriter) end(abort, reset bool) {
 	if reset {
 		if tcp, ok := unwrap(o.raw).(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
@@ -73,7 +73,7 @@ func (o *tlsOutlet) end(abort, reset bool) {
 }
 
 // tlsFailed ends the stream of a broken TLS writer.
-func (h *hub) tlsFailed(d *device, o *tlsOutlet, err error) {
+func (h *hub) tlsFailed(d *device, o *tlsWriter, err error) {
 	h.post(func() {
 		if d.open && d.tls == o {
 			h.tally[sendErrors]++
