@@ -2,6 +2,7 @@ package report
 
 import (
 	_ "embed"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -35,6 +36,15 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 
 // Markdown writes a page for a pull request. Whatever comes from outside is escaped.
 func Markdown(w io.Writer, v *verdict.Verdict) error { return page.Execute(w, v) }
+
+// runnerTable says who made the load.
+func runnerTable(v *verdict.Verdict) verdict.Table {
+	t := verdict.Table{Title: "Runners", Columns: []string{"runner", "host", "segment", "state", "RSS at most", "CPU"}}
+	for _, r := range v.Runners {
+		t.Rows = append(t.Rows, []string{fmt.Sprint(r.Index), r.Host, r.Segment, r.State, format.Bytes(r.RSSMax), fmt.Sprintf("%.1f s", r.CPUSeconds)})
+	}
+	return t
+}
 
 // seal is what a reader of a pull request sees from afar.
 var seal = map[verdict.Outcome]string{verdict.Pass: "✅", verdict.Fail: "❌", verdict.Invalid: "⚠️"}
