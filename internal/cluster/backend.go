@@ -102,5 +102,5 @@ func (c *Client) Restarts(ctx context.Context, w *Watched) []string {
 			why = fmt.Sprintf(", at last at %s UTC (%s, exit code %d)", t.FinishedAt.UTC().Format("15:04:05"), t.Reason, t.ExitCode)
 		}
 	}
-	return []string{fmt.Sprintf("the target's %s was restarted %d times%s", place(pod), n, why)}
+	return []string{fmt.Sprintf("the target's %s was restarted %d times%s", location(pod), n, why)}
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+
+	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
 // lookEvery is the time between two looks at the cluster. A look shows all there is, whatever was
@@ -76,7 +79,7 @@ func (c *Client) Look(ctx context.Context, namespace, name string, runners int) 
 	return s, nil
 }
 
-// part is the place of a Job in the snapshot, nil if it is not one of the run's.
+// part is where a Job is in the snapshot, nil if it is not one of the run's.
 func (s *Snapshot) part(run, job string) *Part {
 	switch suffix, _ := strings.CutPrefix(job, run+"-"); suffix {
 	case "initializer":
@@ -120,18 +123,12 @@ func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	if p.Pod != nil && terminated(p.Pod) != nil {
 		tail := int64(50)
 		if text, err := c.CoreV1().Pods(namespace).GetLogs(p.Pod.Name, &corev1.PodLogOptions{TailLines: &tail}).DoRaw(ctx); err == nil {
-			p.Log = lastError(string(text))
+			message, ok := runners.LastError(bytes.NewReader(text))
+			if !ok { // its last line, then
+				all := strings.TrimSpace(string(text))
+				message = all[strings.LastIndexByte(all, '\n')+1:]
+			}
+			p.Log = strings.Trim(message, `"`)
 		}
 	}
-}
-
-// lastError is the last thing in a log that tells of an error, or its last line.
-func lastError(log string) string {
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if _, message, ok := strings.Cut(lines[i], "level=error msg="); ok {
-			return strings.Trim(message, `"`)
-		}
-	}
-	return lines[len(lines)-1]
 }

@@ -105,7 +105,7 @@ func (m *Machine) observe(i int, p *Part, at time.Time) {
 	if trouble == "" {
 		return
 	}
-	m.problem("runner %d of %d (%s): %s%s", i+1, len(m.runners), place(r.seen), trouble, p.more())
+	m.problem("runner %d of %d (%s): %s%s", i+1, len(m.runners), location(r.seen), trouble, p.more())
 }
 
 // see keeps the newest that is known of the pod.
@@ -145,7 +145,7 @@ func (m *Machine) checkStart(s Snapshot) {
 			trouble = why
 		}
 		if over && trouble != "" {
-			m.giveUp("the %s failed (%s): %s%s", helper.name, place(p.Pod), trouble, p.more())
+			m.giveUp("the %s failed (%s): %s%s", helper.name, location(p.Pod), trouble, p.more())
 			return
 		}
 	}

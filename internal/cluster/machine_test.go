@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	batchv1 "k8s.io/api/batch/v1"
+
+	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
 func advance(m *Machine, names ...string) {
@@ -49,7 +51,7 @@ func TestAFailedThresholdIsNoLoss(t *testing.T) {
 	m := NewMachine(3, testLimits(), noon)
 	advance(m, "running")
 	s := snapshot("over")
-	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(thresholdsFailed, "Error"))
+	s.Runners[0] = part(runName+"-1", batchv1.JobFailed, exited(runners.ThresholdsFailed, "Error"))
 	m.Advance(s)
 	assert.Equal(t, Over, m.Phase())
 	assert.Empty(t, m.Problems)

@@ -40,7 +40,7 @@ func (m *Machine) timeOut(s Snapshot) {
 				why = w
 			}
 		}
-		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, place(p.Pod), why, p.more())
+		m.giveUp("the phase %q took over %v: the %s (%s) is stuck: %s%s", m.phase, limit, name, location(p.Pod), why, p.more())
 	}
 	switch m.phase {
 	case Initializing:

@@ -7,11 +7,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// thresholdsFailed is k6's exit code for a run that ended in order but missed a threshold: the
-// verdict sees why, so it is no problem of its own.
-const thresholdsFailed = 99
+	"github.com/sse-soak/sse-soak/internal/runners"
+)
 
 // terminated is how the container of a pod ended, nil while it has not.
 func terminated(pod *corev1.Pod) *corev1.ContainerStateTerminated {
@@ -48,8 +46,8 @@ func reason(word, message string) string {
 	return word + ": " + strings.TrimSuffix(strings.TrimSpace(message), ".")
 }
 
-// place names a pod and its node.
-func place(pod *corev1.Pod) string {
+// location names a pod and its node.
+func location(pod *corev1.Pod) string {
 	if pod == nil {
 		return "no pod"
 	}
@@ -136,7 +134,7 @@ func fate(pod *corev1.Pod) string {
 		return fmt.Sprintf("its pod was deleted at %s UTC%s", deletedAt(pod).UTC().Format(time.TimeOnly), how)
 	case end == nil && pod.Status.Phase == corev1.PodFailed:
 		return "it failed"
-	case end == nil || end.ExitCode == 0 || end.ExitCode == thresholdsFailed:
+	case end == nil || end.ExitCode == 0 || end.ExitCode == runners.ThresholdsFailed:
 		return ""
 	case end.Signal != 0:
 		return fmt.Sprintf("it was ended by signal %d", end.Signal)

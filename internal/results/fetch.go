@@ -107,11 +107,11 @@ func (d Dir) download(ctx context.Context, from store.Store, names []string, pro
 			if err != nil {
 				return err
 			}
-			place := name
+			to := name
 			if shard.IsFile(name) {
-				place = filepath.Join(ShardsDir, name)
+				to = filepath.Join(ShardsDir, name)
 			}
-			if err := os.WriteFile(d.Path(place), data, 0o644); err != nil { // who merges need not be who fetched
+			if err := os.WriteFile(d.Path(to), data, 0o644); err != nil { // who merges need not be who fetched
 				return err
 			}
 			mu.Lock()

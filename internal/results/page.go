@@ -62,11 +62,11 @@ func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err err
 		return b, err
 	}
 	b.This = &this
-	place, err := filepath.Abs(string(d))
+	folder, err := filepath.Abs(string(d))
 	if err != nil {
 		return b, err
 	}
-	b.Old, err = baseline.Earlier(filepath.Dir(place), this)
+	b.Old, err = baseline.Earlier(filepath.Dir(folder), this)
 	if err != nil {
 		return b, fmt.Errorf("look for earlier runs: %w", err)
 	}

@@ -67,9 +67,9 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	return run, nil
 }
 
-// serverLedger is the server's own account. Of a run in parts, each part asked for it when its
+// serverLedger is the server's own ledger. Of a run in parts, each part asked for it when its
 // own streams were over, so each entry is taken from the part that held the stream. Where not
-// every part has one there is none: half an account would accuse the server of the rest.
+// every part has one there is none: half a ledger would accuse the server of the rest.
 func (d Dir) serverLedger(m *shard.Merged) (verdict.ServerLedger, error) {
 	whole, err := verdict.ReadServerLedger(d.Path(LedgerFile))
 	if whole != nil || err != nil {

@@ -211,6 +211,30 @@ func TestDriversRunSuites(t *testing.T) {
 	}
 }
 
+// A soak that was cut off leaves its run in the cluster. Another machine follows it to its end.
+func TestAttach(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	client, overlay, operator := fakeCluster(t, r.k6)
+	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+	s := r.session(r.config)
+	d := s.driver.(*kubernetes)
+	d.client = client
+	require.NoError(t, d.check(t.Context()))
+	require.NoError(t, d.prepare(t.Context()))
+	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location})
+	require.NoError(t, err)
+	r.bothRun(t)
+	r.letGo()
+	r.config.Out = t.TempDir()
+	other := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
+	other.driver = &attached{kubernetes{session: other, client: client, look: 5 * time.Millisecond}}
+	outcome, err := other.run(r.graceful, r.force)
+	require.NoError(t, err)
+	assert.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)
+	assert.True(t, operator.deleted)
+}
+
 // What makes no sense is said before anything is written.
 func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 	t.Parallel()

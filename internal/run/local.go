@@ -145,7 +145,7 @@ func (d *local) start(_ context.Context, r round) (running, error) {
 	}
 	return runners.Start(runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Env: r.env, Say: complain,
+		Dir: string(r.dir), Shards: r.shards, Env: r.env, Say: tell,
 	})
 }
 
@@ -171,7 +171,7 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 		return outcome, err
 	}
 	if err := d.deliver(graceful, force); err != nil {
-		complain("warning: " + err.Error())
+		tell("warning: " + err.Error())
 	}
 	return outcome, nil
 }

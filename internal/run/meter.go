@@ -46,7 +46,7 @@ func newMeter(s *session) *meter {
 func (m *meter) run(ctx context.Context) {
 	f, err := os.Create(m.path)
 	if err != nil {
-		m.complain(err)
+		m.note(err)
 		return
 	}
 	defer f.Close()
@@ -55,12 +55,12 @@ func (m *meter) run(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		if err := out.Encode(m.sample(ctx)); err != nil {
-			m.complain(err)
+			m.note(err)
 		}
 		select {
 		case <-ctx.Done():
 			if err := out.Encode(m.sample(context.WithoutCancel(ctx))); err != nil { // the last stretch counts too
-				m.complain(err)
+				m.note(err)
 			}
 			return
 		case <-tick.C:
@@ -97,11 +97,11 @@ func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(
 		return
 	}
 	if err := errors.Join(take(page), page.Close()); err != nil {
-		m.complain(err)
+		m.note(err)
 	}
 }
 
-func (m *meter) complain(err error) {
+func (m *meter) note(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.trouble = err.Error()

@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// askPrometheus puts what PROMETHEUS_URL knows of the run in the place of our own samples,
+// askPrometheus puts what PROMETHEUS_URL knows of the run into the file of our own samples,
 // which stay where it does not answer or does not know the backend.
 func (s *session) askPrometheus(ctx context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")

@@ -11,10 +11,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -184,94 +182,6 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start: nothing was run")
 
-// rounds runs the script, and again as long as the suite wants to know more.
-func (s *session) rounds(graceful, force context.Context) error {
-	watching, stop := context.WithCancel(force)
-	var watcher sync.WaitGroup
-	meter := newMeter(s)
-	if s.part <= 1 { // of several machines one asks the target
-		watcher.Go(func() { meter.run(watching) })
-	}
-	defer func() {
-		stop()
-		watcher.Wait()
-		s.seen.Warnings = append(s.seen.Warnings, meter.warnings()...)
-		s.askPrometheus(force, meter.start)
-	}()
-	var more map[string]string
-	for n := 0; ; n++ {
-		dir, err := s.dir.Round(n)
-		if err != nil {
-			return err
-		}
-		r := round{dir: dir, shards: s.location, env: s.environment(more)}
-		if n > 0 {
-			r.shards = dir.Path(results.ShardsDir)
-		}
-		if err := s.hold(graceful, force, r, meter); err != nil {
-			return err
-		}
-		if n == 0 && s.part == 0 {
-			s.collect(graceful, force)
-		}
-		if s.Suite.Next == nil || len(s.seen.Problems) > 0 || s.part > 0 {
-			return nil
-		}
-		so, err := s.dir.SuiteRun(s.seen)
-		if err != nil {
-			return err
-		}
-		if more = s.Suite.Next(so); more == nil {
-			return nil
-		}
-		if s.On != "local" {
-			s.warn("only runners on this machine search further: the first round is all there is")
-			return nil
-		}
-		var settings []string
-		for name, value := range more {
-			settings = append(settings, name+"="+value)
-		}
-		fmt.Fprintf(s.Stdout, "searching further: %s\n", strings.Join(append(s.Settings, settings...), " "))
-	}
-}
-
-// hold runs the script once, and waits for its runners while it shows their progress.
-func (s *session) hold(graceful, force context.Context, r round, m *meter) error {
-	group, err := s.driver.start(graceful, r)
-	if err != nil {
-		return err
-	}
-	watching, stop := context.WithCancel(force)
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-group.Started():
-			showProgress(watching, s.length(), func() string { return s.progress(group, m) })
-		case <-watching.Done():
-		}
-	})
-	err = group.Wait(graceful, force)
-	stop()
-	watcher.Wait()
-	if err != nil {
-		return err
-	}
-	if graceful.Err() != nil {
-		s.seen.Problems = append(s.seen.Problems, "the run was stopped by a signal before its end")
-	}
-	s.seen.Problems = append(s.seen.Problems, group.Problems()...)
-	return nil
-}
-
-// length is how long the runners are at work.
-func (s *session) length() time.Duration {
-	if s.Suite.Planned {
-		return s.Plan.Hold()
-	}
-	return s.needs.Duration
-}
-
 // keep writes down what a verdict needs beside shards: the target's ledger, and what this session saw.
 func (s *session) keep(ctx context.Context) error {
 	if s.Suite.Streams {
@@ -286,41 +196,5 @@ func (s *session) keep(ctx context.Context) error {
 // warn tells people now, and the reader of the verdict later.
 func (s *session) warn(text string) {
 	s.seen.Warnings = append(s.seen.Warnings, text)
-	complain("warning: " + text)
-}
-
-func (s *session) announce() {
-	p := s.Plan
-	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
-		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
-	if s.Suite.Planned {
-		what = fmt.Sprintf("soak %s: %s for %s, a noop every %v s, %s", p.TestID,
-			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, format.Count(p.Runners, "runner"))
-	}
-	if s.part > 0 {
-		what += fmt.Sprintf(", here only number %d", s.part)
-	}
-	where := p.BackendURL + s.through()
-	if s.cluster != nil {
-		where += " and a cluster at " + s.ClusterURL
-	}
-	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
-}
-
-// through says what of the target was started here.
-func (s *session) through() string {
-	if !s.targets.Local() {
-		return ""
-	}
-	what := "backend"
-	if n := len(s.targets); n > 1 {
-		what = fmt.Sprintf("%d backends", n)
-	}
-	switch {
-	case s.targets.Nginx() != "":
-		return " (" + what + " behind " + s.targets.Nginx() + ", started here)"
-	case s.NoNginx || s.Suite.MutualTLS:
-		return " (" + what + " started here, without nginx)"
-	}
-	return " (" + what + " started here; nginx is not installed, so without it)"
+	tell("warning: " + text)
 }

@@ -24,8 +24,8 @@ const (
 	deliverWithin   = 3 * time.Minute
 )
 
-// complain says on the terminal what is tried again.
-func complain(sentence string) { fmt.Fprintln(os.Stderr, "soak:", sentence) }
+// tell says something on the terminal beside progress and verdict.
+func tell(sentence string) { fmt.Fprintln(os.Stderr, "soak:", sentence) }
 
 // telling is a context under which stores say what they try again, each thing once in a while.
 func telling(ctx context.Context) context.Context {
@@ -37,7 +37,7 @@ func telling(ctx context.Context) context.Context {
 		defer mu.Unlock()
 		if time.Since(said[sentence]) > every {
 			said[sentence] = time.Now()
-			complain(sentence)
+			tell(sentence)
 		}
 	})
 }
@@ -128,7 +128,7 @@ func (s *session) collect(graceful, force context.Context) {
 			s.seen.Problems = append(s.seen.Problems, "the shards could not be collected: "+err.Error())
 			return
 		}
-		complain(fmt.Sprintf("%v; trying again", err))
+		tell(fmt.Sprintf("%v; trying again", err))
 	}
 }
 

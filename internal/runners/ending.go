@@ -3,19 +3,20 @@ package runners
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 )
 
-// thresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
+// ThresholdsFailed is k6's exit code for a run that ended in order but missed a threshold:
 // the verdict sees why, so it is no problem of its own.
-const thresholdsFailed = 99
+const ThresholdsFailed = 99
 
 // Problems says which runners did not end in order.
 func (g *Group) Problems() (out []string) {
 	for _, r := range g.runners {
 		switch code := r.ExitCode(); {
-		case code == 0 || code == thresholdsFailed:
+		case code == 0 || code == ThresholdsFailed:
 		case code < 0:
 			out = append(out, fmt.Sprintf("runner %d was ended by a signal (%v); %s has what it printed", r.index, r.Err(), r.log))
 		default:
@@ -26,16 +27,22 @@ func (g *Group) Problems() (out []string) {
 	return out
 }
 
-// lastError is the last line of a k6 log that tells of an error, for the reader who should
-// not have to open it; not ok where there is none, and then it says where the log is.
+// lastError is LastError of the file at path; not ok where there is none, and then it says where the log is.
 func lastError(path string) (last string, ok bool) {
 	f, err := os.Open(path)
 	if err != nil {
 		return err.Error(), false
 	}
 	defer f.Close()
-	last = "see " + path
-	lines := bufio.NewScanner(f)
+	if last, ok = LastError(f); !ok {
+		last = "see " + path
+	}
+	return last, ok
+}
+
+// LastError is the last line of a k6 log that tells of an error, for the reader who should not have to open it.
+func LastError(log io.Reader) (last string, ok bool) {
+	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found {

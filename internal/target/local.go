@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
@@ -241,3 +243,8 @@ func (l *Local) Stop(ctx context.Context) {
 	}
 	l.folder.remove()
 }
+
+var nginxVersion = regexp.MustCompile(`nginx/\S+`)
+
+// versionOf makes "nginx version: nginx/1.22.1" what people call it.
+func versionOf(s string) string { return cmp.Or(nginxVersion.FindString(s), "nginx") }

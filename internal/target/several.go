@@ -78,7 +78,7 @@ func (s Several) Probe(ctx context.Context, interval time.Duration) error {
 	return nil
 }
 
-// Ledger copies the accounts of all to w. Where not all keep one, none is kept.
+// Ledger copies the ledgers of all to w. Where not all keep one, none is kept.
 func (s Several) Ledger(ctx context.Context, prefix string, w io.Writer) (kept bool, err error) {
 	for _, t := range s {
 		one, oneErr := t.Ledger(ctx, prefix, w)

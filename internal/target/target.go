@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A Target can be soaked, and asked for its own account.
+// A Target can be soaked, and asked for its own ledger.
 type Target struct {
 	URL   string
 	Token string
@@ -29,7 +29,7 @@ func Remote(url, token string) *Target {
 	return &Target{URL: url, Token: token, base: url, client: &http.Client{Timeout: time.Minute}}
 }
 
-// Through is a target that runs elsewhere and is asked for its own account at another address
+// Through is a target that runs elsewhere and is asked for its own ledger at another address
 // than its clients use: one that is only to be had from here.
 func Through(url, token, address string) *Target {
 	t := Remote(url, token)

@@ -1,0 +1,45 @@
+package run
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+)
+
+// announce says what is about to run, and against what.
+func (s *session) announce() {
+	p := s.Plan
+	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
+		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
+	if s.Suite.Planned {
+		what = fmt.Sprintf("soak %s: %s for %s, a noop every %v s, %s", p.TestID,
+			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, format.Count(p.Runners, "runner"))
+	}
+	if s.part > 0 {
+		what += fmt.Sprintf(", here only number %d", s.part)
+	}
+	where := p.BackendURL + s.through()
+	if s.cluster != nil {
+		where += " and a cluster at " + s.ClusterURL
+	}
+	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
+}
+
+// through says what of the target was started here.
+func (s *session) through() string {
+	if !s.targets.Local() {
+		return ""
+	}
+	what := "backend"
+	if n := len(s.targets); n > 1 {
+		what = fmt.Sprintf("%d backends", n)
+	}
+	switch {
+	case s.targets.Nginx() != "":
+		return " (" + what + " behind " + s.targets.Nginx() + ", started here)"
+	case s.NoNginx || s.Suite.MutualTLS:
+		return " (" + what + " started here, without nginx)"
+	}
+	return " (" + what + " started here; nginx is not installed, so without it)"
+}

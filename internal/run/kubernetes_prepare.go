@@ -1,0 +1,159 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/target"
+)
+
+// buildOverlay finds an overlay by name or path.
+func buildOverlay(overlay string) (*cluster.Manifests, error) {
+	if info, err := os.Stat(overlay); err == nil && info.IsDir() {
+		return cluster.Build(overlay)
+	}
+	file, err := Beside("infra", "k6-operator", "overlays", overlay, "kustomization.yaml")
+	if err != nil {
+		return nil, UsageError{fmt.Errorf("there is no overlay %q: name one of infra/k6-operator/overlays, or a folder", overlay)}
+	}
+	return cluster.Build(filepath.Dir(file))
+}
+
+// prepare brings the cluster to where a TestRun can be made: the objects of the overlay, a fresh
+// backend, a bucket that answers.
+func (d *kubernetes) prepare(ctx context.Context) error {
+	err := d.prepareCluster(ctx)
+	if err != nil && ctx.Err() != nil {
+		return errStopped
+	}
+	return err
+}
+
+func (d *kubernetes) prepareCluster(ctx context.Context) (err error) {
+	m := d.manifests
+	d.namespace = m.TestRun.GetNamespace()
+	if d.Shards == "" && m.Output() != "" {
+		d.Shards, _ = store.Split(m.Output())
+	}
+	if !strings.HasPrefix(d.Shards, "s3://") {
+		return UsageError{errors.New("the runners need a bucket for their shards: give one by --shards s3://BUCKET/PREFIX, or in the overlay")}
+	}
+	d.location = store.Join(d.Shards, d.Plan.TestID)
+	if err := d.chooseBackend(ctx); err != nil {
+		return err
+	}
+	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
+		return err
+	}
+	if err := d.dir.Begin(0, d.manifest()); err != nil {
+		return err
+	}
+	if err := d.apply(ctx); err != nil {
+		return err
+	}
+	if err := d.reachTarget(ctx); err != nil {
+		return err
+	}
+	err = d.targets.Probe(ctx, d.interval)
+	if err != nil && d.backend != nil {
+		return err // one that only the cluster reaches is for the runners to find out
+	}
+	d.answers = err == nil
+	return d.claim(ctx, false)
+}
+
+// chooseBackend is the service that was named, or a fresh backend of the overlay, which would cut off another run.
+func (d *kubernetes) chooseBackend(ctx context.Context) (err error) {
+	if d.Plan.BackendURL == "" {
+		p := d.Plan
+		p.NoopInterval = d.interval.Seconds()
+		if d.interval == 0 {
+			p.NoopInterval = unplannedInterval.Seconds()
+		}
+		if d.Plan.BackendURL, err = d.manifests.FreshBackend(p); err != nil {
+			return err
+		}
+		if d.own = d.Plan.BackendURL != ""; !d.own {
+			return UsageError{errors.New("BACKEND_URL is missing: this overlay has no backend of its own to soak")}
+		}
+	}
+	others, err := d.client.Others(ctx, d.namespace)
+	if err == nil && d.own && len(others) > 0 {
+		err = fmt.Errorf("the run %s is in %s already, and a fresh backend for this one would cut it off: wait for it, or name another BACKEND_URL", others[0], d.namespace)
+	}
+	return err
+}
+
+// apply brings the objects of the overlay that stay between runs, and waits until what they start is there.
+func (d *kubernetes) apply(ctx context.Context) error {
+	d.say("preparing the namespace " + d.namespace)
+	left, err := d.client.Apply(ctx, d.manifests.Setup)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		d.say(fmt.Sprintf("this user may not change %d objects of the overlay; taking them to be there", len(left)))
+	}
+	for _, o := range d.manifests.Setup {
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		if err := d.client.Await(ctx, o.GetNamespace(), o.GetName(), d.Kubernetes.StartTimeout, d.say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reachTarget finds the way to the target's own ledger: straight, or into the cluster.
+func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
+	token := os.Getenv("BACKEND_TOKEN")
+	if via := d.Kubernetes.Via; via != "" {
+		d.targets = target.Several{target.Through(d.Plan.BackendURL, token, via)}
+		return nil
+	}
+	if d.targets, err = target.Remotes([]string{d.Plan.BackendURL}, token, ""); err != nil {
+		return err
+	}
+	service, inside := cluster.ServiceOf(d.Plan.BackendURL)
+	if !inside {
+		return nil
+	}
+	forward, err := d.client.OpenService(ctx, service)
+	if err != nil {
+		return err
+	}
+	d.closers = append(d.closers, forward.Close)
+	d.targets = target.Several{target.Through(d.Plan.BackendURL, token, forward.Address)}
+	if d.backend == nil {
+		d.backend, err = d.client.WatchPod(ctx, service.Namespace, forward.Pod)
+	}
+	return err
+}
+
+// openShards opens the location of the shards as it is reached from here: through the API server, where the bucket is
+// in the cluster.
+func (d *kubernetes) openShards(ctx context.Context, location string) (store.Store, error) {
+	if u, err := url.Parse(location); err == nil {
+		query := u.Query()
+		if service, inside := cluster.ServiceOf(query.Get("endpoint")); inside {
+			forward, err := d.client.OpenService(ctx, service)
+			if err != nil {
+				return nil, err
+			}
+			d.closers = append(d.closers, forward.Close)
+			query.Set("endpoint", "http://"+forward.Address)
+			u.RawQuery = query.Encode()
+			location = u.String()
+		}
+	}
+	return store.Open(ctx, location)
+}
