@@ -16,15 +16,13 @@ var capacity = Suite{
 	Name:   "capacity",
 	Short:  "add event streams in steps until a noop is missed or late, or a connect fails",
 	Script: []string{"load-tests", "sse", "capacity.js"},
-	Settings: []Setting{
+	Settings: slices.Concat([]Setting{
 		{"STEP", "connections that a step adds"},
 		{"STEP_SECONDS", "seconds that a step lasts; then the noops that it still owes are awaited"},
 		{"CEILING", "connections of the last step"},
-		noopIntervalSetting,
-		{"LATE_MS", "milliseconds above which a noop counts as late"},
-		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
+	}, streamSettings, []Setting{
 		{"MIN_CONNECTIONS", "connections that must be sustained for a pass; 0: any"},
-	},
+	}),
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
 	OneMachine: "one runner has to know of all connections",
 	Assess:     assessCapacity,

@@ -38,8 +38,8 @@ type Side struct {
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // of all requests
 	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 where one of them got none
-	Limited     bool    // the generator was the limit at its best level, or may have been: it could do more
-	Starved     bool    // the same at any level: its latencies may be the generator's
+	Limited     bool    // the load generator was saturated at its best level, or may have been: it could do more
+	Saturated   bool    // the same at any level: its latencies may be the generator's
 }
 
 // ofCluster is how many backends a cluster has where nothing else is said.
@@ -96,7 +96,7 @@ func Deployment(one, many Side) (choice, why string) {
 	return single, "the cluster is not over a fifth faster; the cluster only where a backend must be able to fail"
 }
 
-const undecided = "the generator was the limit, or may have been, so throughput decides nothing; the cluster only where a backend must be able to fail"
+const undecided = "the load generator was saturated, or may have been, so throughput decides nothing; the cluster only where a backend must be able to fail"
 
 // peaksTell says that the higher of two peaks is the better one: the lower is the most that its
 // side can do. The higher may be a lower bound.
@@ -114,7 +114,7 @@ func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	for _, st := range stages {
 		s.P95 += quantile(st.OK, .95) / float64(len(stages))
 		limit, _ := st.Machine.Limit()
-		s.Starved = s.Starved || limit != NoLimit
+		s.Saturated = s.Saturated || limit != NoLimit
 	}
 	if best, ok := peak(stages); ok {
 		limit, _ := best.Machine.Limit()
@@ -208,7 +208,7 @@ func duel(t *verdict.Table, sure bool, one, many float64, lower bool, text func(
 // levelTable holds the two against each other level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
 	t := verdict.Table{
-		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the generator was the limit of one, or may have been", 100*even),
+		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the load generator was saturated of one, or may have been", 100*even),
 		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
 	}
 	for _, st := range of[single] {
@@ -232,7 +232,7 @@ func levelTable(of map[string][]StageResult) verdict.Table {
 func sideTable(one, many Side, size int) verdict.Table {
 	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
 	duel(&t, peaksTell(one, many), one.Peak, many.Peak, false, count, "throughput: peak answers/s")
-	duel(&t, !one.Starved && !many.Starved, one.P95, many.P95, true, ms, "latency: mean of the p95")
+	duel(&t, !one.Saturated && !many.Saturated, one.P95, many.P95, true, ms, "latency: mean of the p95")
 	duel(&t, true, one.FailedShare, many.FailedShare, true, percentOf, "reliability: failed")
 	t.Add("evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–")
 	t.Add("backends to run", "1", fmt.Sprint(size), single, "–")

@@ -14,15 +14,13 @@ var fanout = Suite{
 	Name:   "fanout",
 	Short:  "measure how long a broadcast takes to reach every event stream",
 	Script: []string{"load-tests", "sse", "fanout.js"},
-	Settings: []Setting{
+	Settings: slices.Concat([]Setting{
 		{"LEVELS", "numbers of connections, rising, with commas between"},
 		{"BROADCASTS", "broadcasts sent at each level"},
 		{"EVERY_MS", "milliseconds between two broadcasts"},
-		noopIntervalSetting,
-		{"LATE_MS", "milliseconds above which a noop counts as late"},
-		{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
+	}, streamSettings, []Setting{
 		{"DELIVERY_SECONDS", "seconds within which a broadcast has to reach every connection"},
-	},
+	}),
 	Streams: true, Runners: 1, Doc: "docs/stream-suites.md",
 	OneMachine: "one runner has to know of all connections",
 	Assess:     assessFanout,

@@ -17,7 +17,7 @@ type Limits struct {
 }
 
 // A Level is a load and how it was sustained: as it was seen, and without what the generator can have
-// added to it (see blame.go).
+// added to it (see saturation.go).
 type Level struct {
 	Load                  float64 // offered: requests/s, or requests at a time
 	Answered, OwnAnswered float64 // share of the offered requests that were answered well
@@ -32,7 +32,7 @@ type Level struct {
 // Status is how a load was sustained.
 type Status string
 
-// A load at which the generator was the limit says nothing of the service.
+// A load at which the load generator was saturated says nothing of the service.
 const (
 	Good        Status = "good"
 	Bad         Status = "bad"
@@ -117,7 +117,7 @@ func (b Breaking) Sentence(unit string) string {
 	case b.Failed == 0:
 		return fmt.Sprintf("not reached: %s %s were sustained, the highest load that was tried", count(b.Sustained), unit)
 	case b.Status == ByGenerator:
-		return fmt.Sprintf("not found: at %s %s the generator was the limit (%s); %s were sustained", count(b.Failed), unit, b.Why, count(b.Sustained))
+		return fmt.Sprintf("not found: at %s %s the load generator was saturated (%s); %s were sustained", count(b.Failed), unit, b.Why, count(b.Sustained))
 	case b.Sustained == 0:
 		return fmt.Sprintf("below %s %s, the lowest load that was tried (%s)", count(b.Failed), unit, b.Why)
 	}
@@ -174,7 +174,7 @@ func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
 	return c
 }
 
-// keptUp is advisory: loads at which the generator was the limit are not held against the service.
+// keptUp is advisory: loads at which the load generator was saturated are not held against the service.
 func keptUp(limit, unit string, tried []Tried) verdict.Criterion {
 	c := verdict.Criterion{
 		Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Advisory: true, Why: "a starved generator must not be read as a slow server",
@@ -183,7 +183,7 @@ func keptUp(limit, unit string, tried []Tried) verdict.Criterion {
 	for _, v := range tried {
 		if v.Status == ByGenerator {
 			at = append(at, count(v.Load))
-			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s%s the generator was the limit, not the service: %s", count(v.Load), unit, v.Why))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("at %s%s the load generator was saturated, not the service: %s", count(v.Load), unit, v.Why))
 		}
 	}
 	if len(at) > 0 {

@@ -79,7 +79,7 @@ func TestFindBreaking(t *testing.T) {
 		{"between two", []Level{level(500, nil), level(1000, refused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
 		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
 		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, refused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
-		{"the generator", []Level{level(500, nil), level(1000, both(fewer, starved))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the generator was the limit", 0},
+		{"the generator", []Level{level(500, nil), level(1000, both(fewer, starved))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := FindBreaking(limits.Try(c.levels))

@@ -1,7 +1,6 @@
 package suite
 
 import (
-	"fmt"
 	"net"
 	"net/url"
 	"time"
@@ -21,77 +20,6 @@ type Machine struct {
 	Cores                   int           // 0: not known
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures that are taken every second
-}
-
-// When the generator counts as the limit of a throughput.
-const (
-	waitedShare  = 0.05 // its threads waited longer than this share of the time, and longer than they computed
-	longestStall = 250 * time.Millisecond
-	machineFull  = 0.9
-	shortest     = 2.0 // seconds
-)
-
-// Limit says whether the generator was the limit of a stage.
-type Limit string
-
-// Of a stage that was over too soon nothing is known: the figures are taken once a second.
-const (
-	NoLimit      Limit = "–"
-	LimitUnknown Limit = "not known"
-	LimitIsOurs  Limit = "generator"
-)
-
-// Limit is whether the generator was the limit, and why.
-func (m Machine) Limit() (limit Limit, why string) {
-	if m.Short {
-		return LimitUnknown, fmt.Sprintf("%.0f seconds are the least that tell whether the generator was the limit", shortest)
-	}
-	if why := m.GeneratorLimit(); why != "" {
-		return LimitIsOurs, why
-	}
-	return NoLimit, ""
-}
-
-// GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
-// it. It is no excuse for what was too slow or failed: see blame.go. The waits of threads add up, on an idle
-// machine too, so they count only where the runners wanted half of it.
-func (m Machine) GeneratorLimit() string {
-	switch {
-	case m.Stall > longestStall:
-		return fmt.Sprintf("a runner stood still for %v", m.Stall.Round(time.Millisecond))
-	case m.RunDelay > waitedShare && 100*m.RunDelay > m.Runners && m.Runners/100+m.RunDelay > float64(max(m.Cores, 1))/2:
-		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", m.RunDelay, m.Runners/100)
-	case m.full(m.Host) && m.Runners > m.Host/2:
-		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
-	}
-	return ""
-}
-
-// full says that so much is all of the machine that service and runners share.
-func (m Machine) full(host float64) bool {
-	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
-}
-
-// crowded says in a sentence that others than the service filled the machine that it shares with the
-// runners, so that what took that long may have waited for a core there; "" if not. The waits of the
-// service are not known, but those of the runners are, on the same cores.
-func (m Machine) crowded(took time.Duration) string {
-	service := m.Backend + m.Nginx
-	byRunners := m.full(m.Host) && m.Runners > m.Host/2
-	if service >= m.Host/2 || !byRunners && !(m.full(m.Peak) && m.Explains(took)) {
-		return ""
-	}
-	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners took %.0f %%", max(m.Host, m.Peak), m.Runners)
-	if service > 0 {
-		text += fmt.Sprintf(" and the service %.0f %%", service)
-	}
-	return text
-}
-
-// Explains says that the generator can have made something late by so much: half of it or more is what it
-// can have added.
-func (m Machine) Explains(late time.Duration) bool {
-	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
 }
 
 // machine is what was taken between two instants.

@@ -20,7 +20,6 @@ type Requests struct {
 	Servers     map[string]int64 // of those that did not
 	First, Last time.Time        // from the start of the first to the end of the last
 	sum, square float64          // of the good ones' milliseconds
-	all         float64          // milliseconds of all, good or not
 	least       float64
 	begun       bool
 	bare        bool           // a shard without own times
@@ -41,7 +40,6 @@ func (q *Requests) Add(m shard.Metric) {
 	if last.After(q.Last) {
 		q.Last = last
 	}
-	q.all += m.Sum
 	q.metrics = append(q.metrics, m)
 	if code := m.Tags[shard.TagCode]; code != shard.CodeOK {
 		q.Failed.Merge(m.Trend)
@@ -82,14 +80,6 @@ func (q *Requests) PerSecond() float64 {
 func (q *Requests) Mean() float64 {
 	if n := q.OK.Count(); n > 0 {
 		return q.sum / float64(n)
-	}
-	return 0
-}
-
-// InHand is how many were under way on average: the sum of their times over the time that all took.
-func (q *Requests) InHand() float64 {
-	if s := q.Span(); s > 0 {
-		return q.all / 1000 / s
 	}
 	return 0
 }

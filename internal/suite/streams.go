@@ -9,6 +9,13 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// streamSettings are of every suite that holds streams; the backend that soak starts has the interval too.
+var streamSettings = []Setting{
+	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
+	{"LATE_MS", "milliseconds above which a noop counts as late"},
+	{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
+}
+
 // streams is the account of the event streams that a suite held.
 func (r *Run) streams() *verdict.Streams { return verdict.Account(r.Rounds[0], r.Server, r.OneHost) }
 

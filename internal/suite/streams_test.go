@@ -50,13 +50,13 @@ func TestChurnWithoutAFault(t *testing.T) {
 	t.Parallel()
 	v := judged(churning())
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"55 lives came and went, 260 of 260 noops received, nothing leaked"}, v.Reasons)
+	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received, nothing leaked"}, v.Reasons)
 	require.Equal(t, 55, v.Connections.Completed)
 	require.EqualValues(t, 260, v.Server.Sent)
 	require.Equal(t, [][]string{
 		{"under 1 interval", "20", "0", "0", "0", "0"}, {"1 to 3", "30", "60", "0", "0", "0"},
 		{"3 to 10", "0", "0", "0", "0", "0"}, {"10 and more", "5", "200", "0", "0", "0"},
-	}, table(v, "Lives by length").Rows)
+	}, table(v, "Connections by lifetime").Rows)
 	require.Equal(t, []string{"descriptors beside them", "14", "14"}, table(v, "The backend, early and late").Rows[1])
 }
 
@@ -68,11 +68,11 @@ func TestChurnFindsFaults(t *testing.T) {
 		want verdict.Outcome
 		says string
 	}{
-		{"a noop that the server sent as the last of a life", func(r *Run) {
+		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: sent, by the server's ledger"},
-		{"a life that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
-		{"a life that was cut off", func(r *Run) {
+		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
+		{"a connection that was cut off", func(r *Run) {
 			c := &r.Rounds[0].Connections[40]
 			c.State = ledger.Dropped
 			c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, Note: "reset"}}
@@ -93,7 +93,7 @@ func TestChurnFindsFaults(t *testing.T) {
 				r.Samples[i].BackendRSS += uint64(i) << 20
 			}
 		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73, and 8 are in order"},
-		{"lives so short that not one owes a noop", func(r *Run) {
+		{"connections so short that not one owes a noop", func(r *Run) {
 			m := r.Rounds[0]
 			m.Connections, m.Plan.Connections = m.Connections[:20], 20
 			m.Checks[0].Passes = 20
@@ -232,17 +232,17 @@ func TestCapacity(t *testing.T) {
 			}
 			r.climbed(2)
 		}, verdict.Pass, "between 100 and 200 connections (2,000 noops missed)", "71"},
-		{"a noop is late while the generator stood still", func(r *Run) {
+		{"a noop is late while the load generator stalled", func(r *Run) {
 			r.late(3, 2, 16*second)
 			r.Rounds[0].Series[1].StallMS = 900
-		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
+		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
 		{"a starved generator gave a stream up", func(r *Run) {
 			r.silent(7, 12*second)
 			c := &r.Rounds[0].Connections[7]
 			c.State, c.Reason = ledger.Dropped, "idle"
 			r.climbed(2)
 			r.Rounds[0].Series[1].StallMS = 6000
-		}, verdict.Pass, "not found: at 200 connections the generator was the limit", "71"},
+		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
 		{"the server cut a stream off meanwhile", func(r *Run) {
 			r.Rounds[0].Series[1].StallMS = 900
 			r.cut(7, 15*second, "reset")

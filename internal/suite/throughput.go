@@ -52,11 +52,11 @@ func enoughConcurrency(stages []StageResult) int {
 	return least
 }
 
-// bound says what a peak is worth: where the generator was the limit, the service could do more.
+// bound says what a peak is worth: where the load generator was saturated, the service could do more.
 func bound(st StageResult) string {
 	switch limit, why := st.Machine.Limit(); limit {
 	case LimitIsOurs:
-		return "; a lower bound, the generator was the limit: " + why
+		return "; a lower bound, the load generator was saturated: " + why
 	case LimitUnknown:
 		return "; perhaps a lower bound, " + why
 	}
@@ -108,7 +108,7 @@ func notTheGenerator(stages []StageResult) verdict.Criterion {
 	}
 	if limited > 0 {
 		of := fmt.Sprintf("at %d of %d", limited, len(stages))
-		c.Reasons = []string{of + " loads the generator was the limit, so these figures are lower bounds of the service's (" + last + ")"}
+		c.Reasons = []string{of + " loads the load generator was saturated, so these figures are lower bounds of the service's (" + last + ")"}
 		if unknown > 0 {
 			of += fmt.Sprintf(", not known at %d", unknown)
 		}

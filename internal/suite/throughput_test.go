@@ -34,14 +34,14 @@ func TestThroughput(t *testing.T) {
 	require.InDelta(t, 200, v.Metrics[0].Value, 1e-9)
 }
 
-func TestAPeakOfAStarvedGeneratorIsALowerBound(t *testing.T) {
+func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20)
 	at := began.Unix() + 50
 	r.Rounds[0].Seconds = []shard.Second{{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .9, StallMS: 900}}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "peak"), "a lower bound, the generator was the limit: a runner stood still for 900ms")
+	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
-	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the generator was the limit")
+	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
 }

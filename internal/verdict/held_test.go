@@ -77,12 +77,12 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			away(&m.Connections[0].Record, 2*time.Second)
 			away(&m.Connections[1].Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a stream"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
-		{"while the runner stood still for as long", func(m *shard.Merged) {
+		{"while the runner stalled for as long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
 			away(&m.Connections[1].Record, 40*time.Second)
 		}, Invalid, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
-		{"while the runner stood still, but not that long", func(m *shard.Merged) {
+		{"while the runner stalled, but not that long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
 			away(&m.Connections[1].Record, 40*time.Second)

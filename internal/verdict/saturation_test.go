@@ -21,10 +21,10 @@ func TestAStarvedGenerator(t *testing.T) {
 		starved bool
 	}{
 		{"it kept up, and a noop was late: the server's fault", late, Fail, false},
-		{"it stood still, and nothing was late: something to know", func(m *shard.Merged) {
+		{"it stalled, and nothing was late: something to know", func(m *shard.Merged) {
 			m.Runners[1].StallMaxUS = 8_000_000
 		}, Pass, true},
-		{"it stood still, and a noop was late: nobody can say whose fault", func(m *shard.Merged) {
+		{"it stalled, and a noop was late: nobody can say whose fault", func(m *shard.Merged) {
 			late(m)
 			m.Runners[1].StallMaxUS = 8_000_000
 		}, Invalid, true},

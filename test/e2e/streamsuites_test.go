@@ -17,7 +17,7 @@ func TestChurn(t *testing.T) {
 	r := smoke(t, "churn", "--seed", "7")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Greater(t, v.Connections.Planned, 100, "lives")
+	require.Greater(t, v.Connections.Planned, 100, "connections")
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
 	require.Positive(t, v.Noops.Received)
 	require.Equal(t, v.Noops.Received, v.Server.Sent)

@@ -7,10 +7,11 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// What the generator is to blame for is said here, and nowhere else. It is what its own waits explain, at
-// the moment at which something was slow or failed:
+// When the load generator is saturated is said here and by verdict.Use, and nowhere else. What was slow or failed is the
+// generator's where its own waits explain it, at the moment at which it was slow or failed:
 //
 //   - To each answer it can have added shard.WakeUps times the longest that it had to wait meanwhile. What
 //     is left is the service's own time. A load that is too slow with the services' own times is too slow.
@@ -124,4 +125,75 @@ func (st *StageResult) level(load, offered float64) Level {
 	excuses = append(excuses, fmt.Sprintf("it waited up to %s to run", ms(1000*st.Machine.Wait.Seconds())))
 	v.Excuse = strings.Join(excuses, ", ")
 	return v
+}
+
+// When the generator counts as the limit of a throughput.
+const (
+	longestStall = 250 * time.Millisecond
+	machineFull  = 0.9
+	shortest     = 2.0 // seconds
+)
+
+// Limit says whether the load generator was saturated of a stage.
+type Limit string
+
+// Of a stage that was over too soon nothing is known: the figures are taken once a second.
+const (
+	NoLimit      Limit = "–"
+	LimitUnknown Limit = "not known"
+	LimitIsOurs  Limit = "generator"
+)
+
+// Limit is whether the load generator was saturated, and why.
+func (m Machine) Limit() (limit Limit, why string) {
+	if m.Short {
+		return LimitUnknown, fmt.Sprintf("%.0f seconds are the least that tell whether the load generator was saturated", shortest)
+	}
+	if why := m.GeneratorLimit(); why != "" {
+		return LimitIsOurs, why
+	}
+	return NoLimit, ""
+}
+
+// GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
+// it. It is no excuse for what was too slow or failed: see above. The waits of threads add up, on an idle
+// machine too, so they count only where the runners wanted half of it.
+func (m Machine) GeneratorLimit() string {
+	u := verdict.Use{CPU: m.Runners / 100, Waited: m.RunDelay, Wall: 1, Stall: m.Stall}
+	switch {
+	case u.Stall > longestStall:
+		return fmt.Sprintf("a runner stalled for %v", u.Stall.Round(time.Millisecond))
+	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
+		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)
+	case m.full(m.Host) && m.Runners > m.Host/2:
+		return fmt.Sprintf("the machine was full, and the runners took %.0f %% of a core of %.0f %%", m.Runners, m.Host)
+	}
+	return ""
+}
+
+// full says that so much is all of the machine that service and runners share.
+func (m Machine) full(host float64) bool {
+	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
+}
+
+// crowded says in a sentence that others than the service filled the machine that it shares with the
+// runners, so that what took that long may have waited for a core there; "" if not. The waits of the
+// service are not known, but those of the runners are, on the same cores.
+func (m Machine) crowded(took time.Duration) string {
+	service := m.Backend + m.Nginx
+	byRunners := m.full(m.Host) && m.Runners > m.Host/2
+	if service >= m.Host/2 || !byRunners && !(m.full(m.Peak) && m.Explains(took)) {
+		return ""
+	}
+	text := fmt.Sprintf("the machine was full: of %.0f %% of a core the runners took %.0f %%", max(m.Host, m.Peak), m.Runners)
+	if service > 0 {
+		text += fmt.Sprintf(" and the service %.0f %%", service)
+	}
+	return text
+}
+
+// Explains says that the generator can have made something late by so much: half of it or more is what it
+// can have added.
+func (m Machine) Explains(late time.Duration) bool {
+	return m.Wait > 0 && 2*shard.WakeUps*m.Wait >= late
 }
