@@ -42,18 +42,23 @@ func addMetrics(sums map[string]*Metric, all []Metric) {
 			sums[key] = &n
 			continue
 		}
-		if have.Own != nil || n.Own != nil { // without it of one, nothing that took time there is excused
-			have.Own = cmp.Or(have.Own, have.Trend.Copy())
-			have.Own.Merge(cmp.Or(n.Own, n.Trend))
-		}
-		have.Sum += n.Sum
-		have.Squares += n.Squares
-		have.Min, have.Max = min(have.Min, n.Min), max(have.Max, n.Max)
-		have.FirstUS, have.LastUS = min(have.FirstUS, n.FirstUS), max(have.LastUS, n.LastUS)
-		have.Count += n.Count
-		if have.Trend != nil {
-			have.Trend.Merge(n.Trend)
-		}
+		have.Merge(n)
+	}
+}
+
+// Merge adds another series to one whose histograms are its own.
+func (n *Metric) Merge(other Metric) {
+	if n.Own != nil || other.Own != nil { // without it of one, nothing that took time there is excused
+		n.Own = cmp.Or(n.Own, n.Trend.Copy())
+		n.Own.Merge(cmp.Or(other.Own, other.Trend))
+	}
+	n.Sum += other.Sum
+	n.Squares += other.Squares
+	n.Min, n.Max = min(n.Min, other.Min), max(n.Max, other.Max)
+	n.FirstUS, n.LastUS = min(n.FirstUS, other.FirstUS), max(n.LastUS, other.LastUS)
+	n.Count += other.Count
+	if n.Trend != nil {
+		n.Trend.Merge(other.Trend)
 	}
 }
 

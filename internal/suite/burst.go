@@ -88,9 +88,10 @@ func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health m
 			"in hand: the most that a server had at a time, by its own count",
 		Columns: []string{"at once", "failed", "sent within", "in hand", "answered/s", "p95 ms", "health", "status"},
 	}
+	sentAfter, inFlight := sumsByStage(r.Rounds[0], "sent_after"), sumsByStage(r.Rounds[0], "server_in_flight")
 	for i, st := range stages {
 		status, _ := l.Judge(levels[i])
-		sent, inHand := r.trend("sent_after", st.Name), r.trend("server_in_flight", st.Name)
+		sent, inHand := sentAfter[st.Name], inFlight[st.Name]
 		well := "–"
 		if h, ok := health[st.Name]; ok {
 			well = map[bool]string{true: "good", false: "bad"}[h.OK.Count() > 0]

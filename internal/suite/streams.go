@@ -63,16 +63,14 @@ func sumsByStage(m *shard.Merged, name string) map[string]shard.Metric {
 			continue
 		}
 		stage := metric.Tags[shard.TagStage]
-		have, ok := out[stage]
-		if !ok {
-			have = shard.Metric{Name: name, Type: metric.Type, Trend: shard.NewHistogram(), Max: metric.Max, FirstUS: metric.FirstUS}
+		sum, ok := out[stage]
+		if ok {
+			sum.Merge(metric)
+		} else {
+			sum = metric
+			sum.Trend, sum.Own = metric.Trend.Copy(), metric.Own.Copy()
 		}
-		have.Count += metric.Count
-		have.Sum += metric.Sum
-		have.Max = max(have.Max, metric.Max)
-		have.FirstUS, have.LastUS = min(have.FirstUS, metric.FirstUS), max(have.LastUS, metric.LastUS)
-		have.Trend.Merge(metric.Trend)
-		out[stage] = have
+		out[stage] = sum
 	}
 	return out
 }

@@ -1,6 +1,6 @@
-// Package suite knows the kinds of run, the soak among them: which script makes the load, what it
-// needs, and what its figures mean. No other package asks which kind a run is. Assessing is a pure function of what the runners left, so
-// that a verdict can be made again at any time. docs/architecture.md says how a suite is made.
+// Package suite knows the kinds of run, the soak among them: which script makes the load, what it needs, and what its
+// metrics mean. No other package asks which kind a run is. Assessing is a pure function of what the runners left, so that
+// a verdict can be made again at any time. docs/architecture.md says how a suite is made.
 package suite
 
 import (
@@ -124,18 +124,6 @@ func Declared(s *shard.Shard, runners int) (p plan.Plan, ok bool) {
 		return p, false
 	}
 	return plan.Plan{Suite: s.Suite.Name, TestID: s.Runner.TestID, Runners: runners}, true
-}
-
-// trend is a further trend of the script in a stage; one without values where there is none.
-func (r *Run) trend(name, stage string) shard.Metric {
-	for _, m := range r.Rounds {
-		for _, metric := range m.Metrics {
-			if metric.Name == name && metric.Tags[shard.TagStage] == stage && metric.Trend != nil {
-				return metric
-			}
-		}
-	}
-	return shard.Metric{Trend: shard.NewHistogram()}
 }
 
 // number is a setting as the script understood it, 0 where it has none.

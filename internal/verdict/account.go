@@ -184,19 +184,6 @@ func (s *Streams) prove(r *shard.Connection) {
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
 }
 
-// sentMore says that the server sent more noops than arrived, by its own ledger. What the clock takes for
-// a duplicate may be a noop of a shorter interval.
-func (s *Streams) sentMore(r *shard.Connection) bool {
-	e, ok := s.server[r.ID]
-	switch {
-	case !ok || r.Streams == 0 || wasTaken(r):
-		return false
-	case r.Numbered || r.Received == 0:
-		return e.Last > r.Last
-	}
-	return e.First <= 1 && e.Sent > r.Received+r.Corrupted+r.Duplicated
-}
-
 func (s *Streams) countState(r *shard.Connection) {
 	c := &s.Connections
 	if r.Streams > 0 {
@@ -213,66 +200,6 @@ func (s *Streams) countState(r *shard.Connection) {
 	case ledger.Planned, ledger.Connecting, ledger.Open, ledger.Unfinished:
 		c.Unfinished++
 	}
-}
-
-// compare compares a connection with the server's entry and returns how many noops the server sent
-// after the last one that arrived, beyond those that the clock already found missing. If our client
-// never had a stream, or got one only after the id had been taken, the entry is that of another client.
-func (s *Streams) compare(r *shard.Connection) (lostAtEnd uint64) {
-	if s.server == nil || r.Streams == 0 || wasTaken(r) {
-		return 0
-	}
-	e, ok := s.server[r.ID]
-	if !ok {
-		s.differs("the server has no entry for %s, which held a stream", r.ID)
-		return 0
-	}
-	s.Server.Sent += e.Sent
-	s.Runners[r.Runner].ServerSent += e.Sent
-	if !r.Numbered && r.Received > 0 {
-		return s.compareCount(r, e)
-	}
-	switch {
-	case e.Last > r.Last:
-		if after := e.Last - r.Last; after > r.Tail {
-			lostAtEnd = after - r.Tail
-		}
-	case e.Last < r.Last:
-		s.differs("%s received number %d, the server says the last it sent was %d", r.ID, r.Last, e.Last)
-		return 0
-	}
-	if arrived := r.Received + r.Corrupted + r.Messages; e.First <= 1 && r.Numberings < 2 && e.Sent != arrived {
-		what := "noops"
-		if r.Messages > 0 {
-			what = "noops and messages"
-		}
-		s.differs("the server says it sent %d %s to %s, %d arrived", e.Sent, what, r.ID, arrived)
-	}
-	return lostAtEnd
-}
-
-// compareCount is compare for noops without numbers.
-func (s *Streams) compareCount(r *shard.Connection, e ServerEntry) (lost uint64) {
-	arrived := r.Received + r.Corrupted
-	if e.First > 1 { // it counts from before this run
-		return 0
-	}
-	if e.Sent > arrived+r.Missed() {
-		return e.Sent - arrived - r.Missed()
-	}
-	if e.Sent < arrived {
-		s.differs("the server says it sent %d noops to %s, %d arrived", e.Sent, r.ID, arrived)
-	}
-	return 0
-}
-
-func (s *Streams) differs(format string, args ...any) {
-	s.disagree = append(s.disagree, fmt.Sprintf(format, args...))
-}
-
-// wasTaken says that another client had a stream of this id before ours.
-func wasTaken(r *shard.Connection) bool {
-	return slices.ContainsFunc(r.Refusals, func(f ledger.Refusal) bool { return f.Reason == taken && f.First < r.OpenedAt })
 }
 
 // checkFloor is a second opinion on the ledger: a stream that was held for so long is owed at least

@@ -5,7 +5,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // Faults are the criteria for streams and their noops: every planned stream opened and was held to its end, and every
@@ -51,50 +50,6 @@ func (s *Streams) Faults() (out []Criterion) {
 		Pass: p.MaxLate < 0 || n.Late <= uint64(p.MaxLate), Invalid: stalled,
 		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock),
 	}, s.Sentences(ledger.KindLate))
-	return out
-}
-
-// Agreement compares our counts with two others: the server's ledger, and the script's own checks.
-func (s *Streams) Agreement() (out []Criterion) {
-	if s.server != nil {
-		limit, actual := "agrees", first(s.unexplained, "agrees")
-		if s.Server.Confirms {
-			limit = "agrees, but for faults found"
-			actual = "differs on " + format.Plural(len(s.disagree), "stream", "streams") + ", where faults were found"
-		}
-		out = append(out, Criterion{
-			Name: "the server's own count", Limit: limit, Actual: actual, Pass: len(s.unexplained) == 0, Why: "what it says it sent is what arrived",
-			Reasons: s.unexplained,
-		})
-	}
-	var failed []string
-	var total int64
-	for _, c := range s.m.Checks {
-		total += c.Passes + c.Fails
-		if c.Fails > 0 {
-			failed = append(failed, fmt.Sprintf("the check %q failed %d of %d times", c.Name, c.Fails, c.Passes+c.Fails))
-		}
-	}
-	failed = append(failed, missingChecks(s.m)...)
-	return append(out, Criterion{
-		Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
-		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count", weight: byClock,
-		Reasons: failed,
-	})
-}
-
-// missingChecks finds checks that were not made for every connection: a check that was never made
-// cannot fail.
-func missingChecks(m *shard.Merged) (out []string) {
-	for _, c := range m.Checks {
-		if made := c.Passes + c.Fails; made != int64(m.Plan.Connections) {
-			out = append(out, fmt.Sprintf("the check %q was made %s for %s", c.Name,
-				format.Plural(int(made), "time", "times"), format.Plural(m.Plan.Connections, "connection", "connections")))
-		}
-	}
-	if len(m.Checks) == 0 {
-		out = append(out, "the script made no check at all")
-	}
 	return out
 }
 
