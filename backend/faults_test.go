@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"syscall"
@@ -260,6 +261,22 @@ func TestFaultAdmin(t *testing.T) {
 		_, _, err := parseConfig([]string{"--admin-listen=" + addr}, noEnv)
 		require.ErrorContains(t, err, "loopback", addr)
 	}
+}
+
+// Connections that lie idle make room, so that a fault can be armed at any time.
+func TestIdleConnectionsMakeRoomForFaults(t *testing.T) {
+	t.Parallel()
+	s := startTest(t, "--admin-listen=127.0.0.1:0", "--idle-timeout=1h")
+	for range adminConnections {
+		conn := dial(t, s.adminAt.String())
+		fmt.Fprint(conn, "GET /fault HTTP/1.1\r\nHost: test\r\n\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		require.NoError(t, err)
+	}
+	status, _, _ := request(t, s.adminAt.String(), "GET", "/fault", "")
+	require.Equal(t, 200, status)
 }
 
 // TestFaultUnderHTTP10 keeps chunk framing out of identity bodies.

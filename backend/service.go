@@ -38,39 +38,50 @@ func startService(cfg *Config, log *slog.Logger) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := listen(cfg.Listen, cfg.SocketMode)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", cfg.Listen, err)
-	}
 	s := &service{
-		cfg: cfg, clk: newClock(), log: log, addr: l.Addr(),
+		cfg: cfg, clk: newClock(), log: log, plain: services.New(cfg.ServerName),
 		stopping: make(chan struct{}), failed: make(chan error, 2),
 	}
-	s.plain = services.New(cfg.ServerName)
-	if cfg.AdminListen != "" {
-		al, err := listen(cfg.AdminListen, 0o600)
-		if err != nil {
-			l.Close()
-			return nil, fmt.Errorf("listen on %s: %w", cfg.AdminListen, err)
-		}
-		s.adminAt = al.Addr()
-		s.admin = s.newServer(s.adminRoutes())
-		defer func() { go s.serve(s.admin, newGate(al, 64, s.admin.SetKeepAlivesEnabled)) }()
-	}
 	if s.hub, err = newHub(cfg, s.clk, log, s.plain); err != nil {
-		l.Close()
 		return nil, err
 	}
-	s.server = s.newServer(s.routes())
-	var gated net.Listener = newGate(l, cfg.httpConnections, func(full bool) { s.server.SetKeepAlivesEnabled(!full) })
-	if tlsConfig != nil {
-		gated = tls.NewListener(gated, tlsConfig)
+	s.server, s.addr, err = s.serve(cfg.Listen, cfg.SocketMode, s.routes(), cfg.httpConnections, tlsConfig)
+	if err == nil && cfg.AdminListen != "" {
+		s.admin, s.adminAt, err = s.serve(cfg.AdminListen, 0o600, s.adminRoutes(), adminConnections, nil)
 	}
-	go s.serve(s.server, gated)
+	if err != nil {
+		if s.server != nil {
+			s.server.Close()
+		}
+		s.hub.stop()
+		return nil, err
+	}
 	log.Info("listening", "addr", s.addr.String(), "noop_interval_s", cfg.NoopInterval.Seconds(),
 		"noop_schedule", cfg.NoopSchedule, "max_connections", cfg.MaxConnections, "tls", tlsConfig != nil,
 		"version", buildVersion(), "faults", len(cfg.Faults))
 	return s, nil
+}
+
+// Most connections to ADMIN_LISTEN at a time.
+const adminConnections = 64
+
+// serve starts a server that holds so many connections at a time which are no streams.
+func (s *service) serve(where string, mode os.FileMode, h http.Handler, connections int, tlsConfig *tls.Config) (*http.Server, net.Addr, error) {
+	l, err := listen(where, mode)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen on %s: %w", where, err)
+	}
+	server := s.newServer(h)
+	var gated net.Listener = newGate(l, connections, func(full bool) { server.SetKeepAlivesEnabled(!full) })
+	if tlsConfig != nil {
+		gated = tls.NewListener(gated, tlsConfig)
+	}
+	go func() {
+		if err := server.Serve(gated); !errors.Is(err, http.ErrServerClosed) {
+			s.failed <- err
+		}
+	}()
+	return server, l.Addr(), nil
 }
 
 // newServer makes an HTTP/1 server with bounds on everything a client can
@@ -88,12 +99,6 @@ func (s *service) newServer(h http.Handler) *http.Server {
 		MaxHeaderBytes:               4 << 10, // net/http adds 4 KiB
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-}
-
-func (s *service) serve(server *http.Server, l net.Listener) {
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		s.failed <- err
 	}
 }
 
