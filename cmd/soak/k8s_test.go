@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,6 +14,11 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("HOME", t.TempDir())
 	out := t.TempDir()
+	t.Cleanup(func() {
+		left, err := os.ReadDir(out)
+		assert.NoError(t, err)
+		assert.Empty(t, left, "nothing half done")
+	})
 	for _, c := range []struct {
 		args []string
 		want int
@@ -21,6 +27,11 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		{[]string{"run", "--on", "k8s", "--testid", "A_b", "--out", out}, exitUsage},
 		{[]string{"run", "--on", "k8s", "--overlay", "nosuch", "--out", out}, exitUsage},
 		{[]string{"run", "--on", "k8s", "--overlay", "../../infra/k6-operator/overlays/local", "--out", out}, 2},
+		{[]string{"run", "churn", "--on", "moon", "--out", out}, exitUsage},
+		{[]string{"run", "handshake", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
+		{[]string{"run", "compare", "--on", "k8s", "--testid", "t", "--out", out}, exitUsage},
+		{[]string{"run", "capacity", "--runner", "1/2", "--testid", "t", "--backend-url", "http://h", "--out", out}, exitUsage},
+		{[]string{"run", "churn", "--runner", "1/2", "--out", out}, exitUsage},
 		{[]string{"attach", "t", "--out", out}, 2},
 		{[]string{"attach", "--out", out}, exitUsage},
 		{[]string{"bucket"}, exitUsage},

@@ -59,7 +59,11 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 		}
 		both.Wait()
 		outcome, err = Merge(filepath.Join(r.config.Out, "t"), "unused", &bytes.Buffer{})
-		return outcome, r.seen(t, results.RunName(2)), err
+		seen = r.seen(t, results.RunName(1))
+		other := r.seen(t, results.RunName(2))
+		assert.Empty(t, other.ResourcesFrom, "of several machines one asks")
+		seen.Problems, seen.Failures = append(seen.Problems, other.Problems...), append(seen.Failures, other.Failures...)
+		return outcome, seen, err
 	},
 	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()

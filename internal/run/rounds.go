@@ -22,7 +22,9 @@ func (s *session) rounds(graceful, force context.Context) error {
 		stop()
 		watcher.Wait()
 		s.seen.Warnings = append(s.seen.Warnings, meter.warnings()...)
-		s.askPrometheus(force, meter.start)
+		if s.part <= 1 {
+			s.askPrometheus(force, meter.start)
+		}
 	}()
 	var more map[string]string
 	for n := 0; ; n++ {
