@@ -93,7 +93,7 @@ func running(t *testing.T) Config {
 	t.Helper()
 	dir := shortDir(t)
 	return Config{
-		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: freePort(t), Socket: filepath.Join(dir, "1.sock"),
+		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: freePort(t), Sockets: []string{filepath.Join(dir, "1.sock")},
 		Root: os.Geteuid() == 0, Workers: 1, Connections: 50, NoopInterval: time.Second,
 	}
 }

@@ -4,6 +4,7 @@ package nginx
 
 import (
 	_ "embed" // the template
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -24,8 +25,7 @@ type Config struct {
 	Dir      string // of its own: pid file and temporary files
 	ErrorLog string
 	Listen   string   // address:port
-	Socket   string   // of the backend
-	More     []string // sockets of further backends: each id keeps to one of them
+	Sockets  []string // of the backends: each id keeps to one of them
 	Root     bool     // nginx is started by root
 	Workers  int      // 0: one per core
 	// Connections is how many streams are to be held.
@@ -42,8 +42,7 @@ type Config struct {
 // Site is what an nginx needs that others can reach, and that has neighbours.
 type Site struct {
 	AccessLog string
-	// Token is the backend's, of the characters of RFC 6750 (see CheckToken). Whatever is not for
-	// everyone asks for it.
+	// Token is the backend's, of the characters of RFC 6750. Whatever is not for everyone asks for it.
 	Token string
 	// OpenDisconnect lets everyone end a stream, as the original test does.
 	OpenDisconnect bool
@@ -65,9 +64,6 @@ func (c Config) WorkerConnections() int { return 2*c.Connections + spare }
 // Files is the limit of open files that a worker asks for.
 func (c Config) Files() int { return c.WorkerConnections() + spare }
 
-// Backlog is the accept queue; the kernel caps it at net.core.somaxconn.
-func (c Config) Backlog() int { return 8192 }
-
 // ReadTimeout in seconds is Silence, or else four silent intervals, and then never under the
 // minute that is nginx's own default.
 func (c Config) ReadTimeout() int {
@@ -77,31 +73,20 @@ func (c Config) ReadTimeout() int {
 	return max(60, int(4*c.NoopInterval/time.Second))
 }
 
-// Sockets are those of all backends.
-func (c Config) Sockets() []string { return append([]string{c.Socket}, c.More...) }
-
 // Cluster tells whether there are several backends.
-func (c Config) Cluster() bool { return len(c.More) > 0 }
+func (c Config) Cluster() bool { return len(c.Sockets) > 1 }
 
 // bearer is the syntax of a token, RFC 6750. Nothing in it means anything to nginx inside quotes.
 var bearer = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
-// CheckToken tells whether a token can stand in a configuration of nginx.
-func CheckToken(token string) error {
-	if !bearer.MatchString(token) {
-		return fmt.Errorf("a token for nginx is made of A-Z a-z 0-9 . _ ~ + / - and may end with =")
-	}
-	return nil
-}
-
 // Render writes the configuration file.
-func Render(w io.Writer, c Config) error {
-	if c.Site != nil {
-		if err := CheckToken(c.Site.Token); err != nil {
-			return fmt.Errorf("render the configuration of nginx: %w", err)
-		}
+func Render(w io.Writer, c Config) (err error) {
+	if c.Site != nil && !bearer.MatchString(c.Site.Token) {
+		err = errors.New("a token for nginx is made of A-Z a-z 0-9 . _ ~ + / - and may end with =")
+	} else {
+		err = parsed.Execute(w, c)
 	}
-	if err := parsed.Execute(w, c); err != nil {
+	if err != nil {
 		return fmt.Errorf("render the configuration of nginx: %w", err)
 	}
 	return nil

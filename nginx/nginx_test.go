@@ -16,7 +16,7 @@ import (
 
 func config(dir string) Config {
 	return Config{
-		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: "127.0.0.1:18080", Socket: filepath.Join(dir, "backend.sock"),
+		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: "127.0.0.1:18080", Sockets: []string{filepath.Join(dir, "backend.sock")},
 		Workers: 2, Connections: 1200, NoopInterval: 15 * time.Second,
 	}
 }

@@ -16,9 +16,9 @@ func TestPlainRequestsGoRoundTheServers(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	for n := 2; n <= 3; n++ {
-		c.More = append(c.More, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
+		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
 	}
-	for n, socket := range c.Sockets() {
+	for n, socket := range c.Sockets {
 		serve(t, "unix", socket, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, n+1) })
 	}
 	start(t, c)
@@ -38,7 +38,7 @@ func TestAnUploadIsNotKeptByNginx(t *testing.T) {
 	c := running(t)
 	const half = 2 << 20 // over the default limit of 1 MB, in each half
 	arrived := make(chan int64)
-	serve(t, "unix", c.Socket, func(_ http.ResponseWriter, r *http.Request) {
+	serve(t, "unix", c.Sockets[0], func(_ http.ResponseWriter, r *http.Request) {
 		for range 2 {
 			n, _ := io.CopyN(io.Discard, r.Body, half)
 			arrived <- n

@@ -87,7 +87,7 @@ func TestSilenceDoesNotCutAStream(t *testing.T) {
 	}
 	c := running(t)
 	c.Silence = allowed
-	serve(t, "unix", c.Socket, silentStream(silence))
+	serve(t, "unix", c.Sockets[0], silentStream(silence))
 	start(t, c)
 	require.NoError(t, bothNoops(c.Listen, silence))
 }
@@ -96,7 +96,7 @@ func TestSilenceOverTheTimeoutDoes(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.Silence = time.Second
-	serve(t, "unix", c.Socket, silentStream(3*time.Second))
+	serve(t, "unix", c.Sockets[0], silentStream(3*time.Second))
 	start(t, c)
 	require.ErrorIs(t, bothNoops(c.Listen, 3*time.Second), errNotWhileHeld)
 }
@@ -114,7 +114,7 @@ func TestBufferingIsNoticed(t *testing.T) {
 			t.Parallel()
 			c := running(t)
 			c.Silence = 10 * time.Second
-			oldStream(t, c.Socket, silence)
+			oldStream(t, c.Sockets[0], silence)
 			start(t, c, edits...)
 			err := bothNoops(c.Listen, silence)
 			if edits == nil {

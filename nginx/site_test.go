@@ -27,7 +27,7 @@ func site(t *testing.T, backends int) Config {
 	t.Helper()
 	c := running(t)
 	for n := 2; n <= backends; n++ {
-		c.More = append(c.More, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
+		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
 	}
 	c.Site = &Site{
 		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: freePort(t), Grafana: freePort(t), Prometheus: freePort(t),
@@ -39,7 +39,7 @@ func site(t *testing.T, backends int) Config {
 			fmt.Fprintf(w, "%s %s %s", name, r.URL.Path, r.Header.Get("Authorization"))
 		}
 	}
-	for n, socket := range c.Sockets() {
+	for n, socket := range c.Sockets {
 		serve(t, "unix", socket, answer(fmt.Sprintf("backend-%d", n+1)))
 	}
 	serve(t, "tcp", c.Site.Grafana, answer("grafana"))

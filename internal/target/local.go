@@ -144,12 +144,12 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	var more []string
-	for n := 2; n <= len(l.backends); n++ {
-		more = append(more, l.socket(n))
+	var sockets []string
+	for n := range l.backends {
+		sockets = append(sockets, l.socket(n+1))
 	}
 	err = nginx.Render(f, nginx.Config{
-		Dir: l.dir, ErrorLog: log, Listen: l.port, Socket: l.socket(1), More: more,
+		Dir: l.dir, ErrorLog: log, Listen: l.port, Sockets: sockets,
 		Root: os.Geteuid() == 0, Workers: runtime.NumCPU(),
 		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
 	})

@@ -79,7 +79,7 @@ func config(env func(string) string) (nginx.Config, error) {
 		return nginx.Config{}, fmt.Errorf("OPEN_DISCONNECT is %q: choose on or off", open)
 	}
 	c := nginx.Config{
-		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Socket: socket(1),
+		Dir: "/tmp", ErrorLog: "/dev/stderr", Listen: env("HTTP_PORT"), Sockets: []string{socket(1)},
 		Connections: connections, Silence: silence,
 		Site: &nginx.Site{
 			AccessLog: "/dev/stdout", Token: env("BACKEND_TOKEN"), OpenDisconnect: open == "on",
@@ -93,26 +93,21 @@ func config(env func(string) string) (nginx.Config, error) {
 		}
 	}
 	if slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), "cluster") {
-		c.More = []string{socket(2), socket(3)}
+		c.Sockets = append(c.Sockets, socket(2), socket(3))
 	}
 	return c, nil
 }
 
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }
 
-// A target is an entry of Prometheus's file discovery.
-type target struct {
-	Targets []string          `json:"targets"`
-	Labels  map[string]string `json:"labels"`
-}
-
-// scraped are the backends as Prometheus finds them: all through nginx, since they listen on
-// sockets only, each at a path of its own.
-func scraped(c nginx.Config) []target {
-	var list []target
-	for n := range c.Sockets() {
+// scraped are the backends as Prometheus's file discovery reads them: all through nginx, since they listen
+// on sockets only, each at a path of its own.
+func scraped(c nginx.Config) (list []map[string]any) {
+	for n := range c.Sockets {
 		name := fmt.Sprintf("backend-%d", n+1)
-		list = append(list, target{[]string{internal}, map[string]string{"__metrics_path__": "/" + name + "/metrics", "instance": name}})
+		list = append(list, map[string]any{
+			"targets": []string{internal}, "labels": map[string]string{"__metrics_path__": "/" + name + "/metrics", "instance": name},
+		})
 	}
 	return list
 }

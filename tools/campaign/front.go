@@ -38,7 +38,7 @@ func startNginx(ctx context.Context, dir, socket string, p *plan) (address strin
 	}
 	defer f.Close()
 	if err := nginx.Render(f, nginx.Config{
-		Dir: dir, ErrorLog: log, Listen: address, Socket: socket, Root: os.Geteuid() == 0, Workers: 1,
+		Dir: dir, ErrorLog: log, Listen: address, Sockets: []string{socket}, Root: os.Geteuid() == 0, Workers: 1,
 		Connections: p.Connections, NoopInterval: p.interval(),
 	}); err != nil {
 		return "", nil, err
