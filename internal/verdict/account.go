@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -233,14 +232,8 @@ func (s *Streams) latency() {
 	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
 }
 
-// byLoad are prefixes of the names of criteria that a good service may fail under more load. A script
-// that looks for that load makes no checks.
-var byLoad = []string{"connections opened", "connections held to the end", "noops missed", "interval between", "noops over ", "checks of the script"}
-
 // AtAnyLoad are the criteria that a service has to meet at any load. A suite that looks for the breaking
 // point judges the others step by step.
 func (s *Streams) AtAnyLoad() []Criterion {
-	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Criterion) bool {
-		return slices.ContainsFunc(byLoad, func(name string) bool { return strings.HasPrefix(c.Name, name) })
-	})
+	return slices.DeleteFunc(append(s.Faults(), s.Agreement()...), func(c Criterion) bool { return c.loaded })
 }

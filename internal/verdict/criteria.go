@@ -17,24 +17,25 @@ func (s *Streams) Faults() (out []Criterion) {
 	}
 	add(Criterion{
 		Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
-		Why: "every client gets in",
+		Why: "every client gets in", loaded: true,
 	}, s.Sentences(ledger.KindRefused))
 	add(Criterion{
 		Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
-		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld),
+		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
 	}, s.unheld())
 	for _, f := range []struct {
 		name, why string
 		count     uint64
 		proof     bool
+		loaded    bool
 		kinds     []ledger.Kind
 	}{
-		{"noops missed", "a message that never came", n.Missed, s.proofs.missed, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}},
-		{"noops duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, []ledger.Kind{ledger.KindDuplicated}},
-		{"noops reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, []ledger.Kind{ledger.KindReordered}},
-		{"noops corrupted", "a message whose content was changed", n.Corrupted, true, []ledger.Kind{ledger.KindCorrupted}},
+		{"noops missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}},
+		{"noops duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}},
+		{"noops reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}},
+		{"noops corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}},
 	} {
-		add(Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof)}, s.Sentences(f.kinds...))
+		add(Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded}, s.Sentences(f.kinds...))
 	}
 	add(Criterion{
 		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
@@ -48,7 +49,7 @@ func (s *Streams) Faults() (out []Criterion) {
 	add(Criterion{
 		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
 		Pass: p.MaxLate < 0 || n.Late <= uint64(p.MaxLate), Invalid: stalled,
-		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock),
+		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true,
 	}, s.Sentences(ledger.KindLate))
 	return out
 }

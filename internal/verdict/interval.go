@@ -52,7 +52,7 @@ func (s *Streams) keptInterval() Criterion {
 	i := s.Interval
 	c := Criterion{
 		Name: "interval between two noops", Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: "too few noops to tell", Pass: i.Off == 0,
-		Why: "every count rests on the planned interval",
+		Why: "every count rests on the planned interval", loaded: true,
 	}
 	if s.measured > 0 {
 		c.Actual = fmt.Sprintf("%.4g s", i.Kept)

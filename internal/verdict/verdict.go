@@ -156,6 +156,7 @@ type Criterion struct {
 
 	Reasons []string `json:"-"` // where it is not met, the sentences that say what broke it
 	weight  weight   // see decide
+	loaded  bool     // a good service may fail it under more load
 }
 
 // A Finding is one fault of one connection, in a sentence.
