@@ -27,10 +27,10 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 		out.wrapped("  - ", r)
 	}
 	out.printf("\n")
-	for _, row := range facts(v) {
-		line := fmt.Sprintf("%-12s %s", row[0], plain(row[1]))
+	for _, f := range facts(v) {
+		line := fmt.Sprintf("%-12s %s", plain(f.Name), plain(f.Value))
 		if utf8.RuneCountInString(line) > textWidth {
-			out.wrapped(fmt.Sprintf("%-12s ", row[0]), row[1])
+			out.wrapped(fmt.Sprintf("%-12s ", f.Name), f.Value)
 			continue
 		}
 		out.printf("%s\n", line)
