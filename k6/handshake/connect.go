@@ -162,7 +162,7 @@ func (c *Connection) fail(cause Cause, err error) {
 	}
 }
 
-// Ask asks again on a held connection. After the first answer that is not 200 the connection is
+// Ask asks again on a connection that was kept open. After the first answer that is not 200 the connection is
 // closed.
 func (c *Connection) Ask() bool {
 	if !c.OK {

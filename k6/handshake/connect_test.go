@@ -151,7 +151,7 @@ func raw(t *testing.T, with func(net.Conn)) string {
 	return "https://" + l.Addr().String()
 }
 
-func TestHeldConnections(t *testing.T) {
+func TestConnectionsThatStayOpen(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t)
 	var broken atomic.Bool

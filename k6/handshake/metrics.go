@@ -39,7 +39,7 @@ func (m *module) reportConnection(c *Connection) {
 	m.push(c, set, samples)
 }
 
-// reportAnswer pushes what became of one more request on a held connection.
+// reportAnswer pushes what became of one more request on an open connection.
 func (m *module) reportAnswer(c *Connection) {
 	set := m.tags(c)
 	var samples []metrics.Sample

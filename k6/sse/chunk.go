@@ -55,40 +55,29 @@ func (d *chunkDecoder) step(c byte) (done bool, err error) {
 	switch d.state {
 	case chunkSize, chunkSizeMore:
 		return false, d.size(c)
-	case chunkExtension:
-		if c == '\n' {
+	case chunkExtension, chunkTrailing:
+		switch {
+		case c != '\n':
+			return false, d.skipped()
+		case d.state == chunkExtension:
 			d.begin()
-			return false, nil
+		default:
+			d.state = chunkTrailer
 		}
-		return false, d.skipped()
-	case chunkDataEnd:
-		switch c {
-		case '\r':
-			d.state = chunkDataLF
-		case '\n':
+	case chunkDataEnd, chunkDataLF:
+		switch {
+		case c == '\n':
 			d.state = chunkSize
+		case c == '\r' && d.state == chunkDataEnd:
+			d.state = chunkDataLF
 		default:
 			return false, errChunk
 		}
-	case chunkDataLF:
-		if c != '\n' {
-			return false, errChunk
-		}
-		d.state = chunkSize
 	case chunkTrailer:
-		switch c {
-		case '\n':
-			return true, nil
-		case '\r': // LF follows
-		default:
+		if c != '\n' && c != '\r' {
 			d.state = chunkTrailing
 		}
-	case chunkTrailing:
-		if c == '\n' {
-			d.state = chunkTrailer
-			return false, nil
-		}
-		return false, d.skipped()
+		return c == '\n', nil
 	}
 	return false, nil
 }

@@ -33,7 +33,7 @@ type Client struct {
 }
 
 func newClient(m *module, state *lib.State, p *openParams) *Client {
-	p.describe(state)
+	describeRequest(&p.tags, state.Options.SystemTags, p.to, p.method)
 	ctx, cancel := context.WithCancel(m.vu.Context())
 	return &Client{
 		m: m, state: state, params: p, ctx: ctx, cancel: cancel, tags: p.tags,

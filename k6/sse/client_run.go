@@ -57,8 +57,7 @@ func (c *Client) post(t task) bool {
 // read makes the request and reads the stream, in a goroutine of its own, until ctx ends.
 func (c *Client) read(ctx context.Context) {
 	ended := func(a *answer, f *failure) { c.post(func() error { return c.finish(ctx, a, f) }) }
-	req, err := c.params.request(c.state)
-	if err != nil {
+	if err := c.params.invalid; err != nil {
 		ended(nil, &failure{reason: ReasonError, err: err})
 		return
 	}
@@ -68,7 +67,7 @@ func (c *Client) read(ctx context.Context) {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
 		return ctx.Err() == nil
 	}}
-	a, fail := d.open(dialCtx, req)
+	a, fail := d.open(dialCtx, c.params.request(c.state))
 	if fail != nil {
 		ended(a, fail)
 		return

@@ -131,9 +131,9 @@ func TestTheSweepIsPunctual(t *testing.T) {
 	w.forget(long)
 }
 
-// A process that did not run, perhaps because its whole machine stood still, knows nothing of the
+// A process that did not run, perhaps because its whole machine was stalled, knows nothing of the
 // server: it waits for it as long again, up to half of the timeout.
-func TestAStandstillIsNoSilence(t *testing.T) {
+func TestAStallIsNoSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Minute
 	for _, c := range []struct{ late, waits time.Duration }{

@@ -20,6 +20,7 @@ type listener struct {
 // remove another while an event is dispatched.
 type listeners struct{ list atomic.Pointer[[]listener] }
 
+// all are the listeners of this moment.
 func (l *listeners) all() []listener {
 	if list := l.list.Load(); list != nil {
 		return *list
@@ -27,10 +28,12 @@ func (l *listeners) all() []listener {
 	return nil
 }
 
-// want says whether there is one for a type. From any goroutine.
-func (l *listeners) want(kind []byte) bool {
+// want says whether there is one for events of a name. From any goroutine.
+//
+//go:noinline // most streams have none, and their stacks no room for its frame
+func (l *listeners) want(name []byte) bool {
 	for _, have := range l.all() {
-		if have.kind == string(kind) {
+		if have.kind == string(name) || len(name) == 0 && have.kind == "message" {
 			return true
 		}
 	}

@@ -18,7 +18,9 @@ import (
 // openParams are the arguments of open.
 type openParams struct {
 	streamOptions
-	url     string
+	url     string   // as given
+	to      *url.URL // the same
+	invalid error    // what is wrong with it: an error of the request, not of the call
 	setup   sobek.Callable
 	method  string
 	body    string
@@ -38,6 +40,9 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	p := &openParams{
 		streamOptions: streamOptions{tags: state.Tags.GetCurrentValues()},
 		url:           rawURL, setup: setup, method: http.MethodGet, jar: state.CookieJar,
+	}
+	if p.to, p.invalid = parseURL(rawURL); p.invalid != nil {
+		p.to = &url.URL{}
 	}
 	if len(args) == 2 && !common.IsNullish(args[0]) {
 		obj := args[0].ToObject(rt)
@@ -76,22 +81,9 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	return nil
 }
 
-// request makes the request, or says what is wrong with the URL.
-func (p *openParams) request(state *lib.State) (*request, error) {
-	u, err := parseURL(p.url)
-	if err != nil {
-		return nil, err
-	}
-	r := p.streamOptions.request(state, u)
+// request makes the request.
+func (p *openParams) request(state *lib.State) *request {
+	r := p.streamOptions.request(state, p.to)
 	r.method, r.body, r.jar = p.method, p.body, p.jar
-	return r, nil
-}
-
-// describe sets the tags known from the parameters, whatever the URL.
-func (p *openParams) describe(state *lib.State) {
-	u, err := parseURL(p.url)
-	if err != nil {
-		u = &url.URL{}
-	}
-	describeRequest(&p.tags, state.Options.SystemTags, u, p.method)
+	return r
 }

@@ -47,8 +47,8 @@ func (s *source) connect() {
 func (s *source) dial(ctx context.Context) (*answer, *failure) {
 	ctx, cancel := contextWithin(ctx, s.opts.connectTimeout)
 	defer cancel()
-	u, err := parseURL(s.url)
-	if err != nil { // it was parsed before
+	u, err := parseURL(s.url) // again: kept, it would cost each stream 200 bytes
+	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
 	d := dialer{m: s.hub.m, state: s.state, attach: s.attach}

@@ -44,9 +44,6 @@ func (s *source) turn(buf []byte, e *eventstream.Event) {
 	}
 }
 
-// messageName is the type of events without a name.
-var messageName = []byte("message")
-
 // dispatch tells the ledger, counts, and queues a task only where JS listens.
 func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 	s.opts.ledger.Event(at, e)
@@ -55,12 +52,8 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 		s.first = false
 		s.countFirst(at)
 	}
-	name := e.Name
-	if len(name) == 0 {
-		name = messageName
-	}
 	switch {
-	case s.listeners.want(name):
+	case s.listeners.want(e.Name):
 		s.queueMessage(s.post, at, e)
 	case s.pending.Load() > 0:
 		// A task on its way may add a listener, as a script does that sets onmessage

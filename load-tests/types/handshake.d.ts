@@ -67,9 +67,9 @@ declare module 'k6/x/handshake' {
     readonly cipher: string;
     /** Of the key exchange, such as `"X25519MLKEM768"`. */
     readonly group: string;
-    /** Asks again, on a held connection; false, and the connection closed, where the answer is not 200. */
+    /** Asks again, on a connection that was kept open; false, and the connection closed, where the answer is not 200. */
     ask(): boolean;
-    /** Closes a held connection. */
+    /** Closes a connection that was kept open. */
     close(): void;
   }
 

@@ -32,7 +32,7 @@
  * | `sse_connection_opened` | counter | event streams opened |
  * | `sse_connection_closed` | counter | attempts and streams ended, tag `reason` ({@link Reason}), tag `opened` (`true` for a stream, `false` for an attempt that never became one) |
  *
- * Streams held now = `sse_connection_opened` − `sse_connection_closed{opened:true}`.
+ * Streams open now = `sse_connection_opened` − `sse_connection_closed{opened:true}`.
  * Tags: those of the VU, your `tags`, and the enabled system tags `url`, `name`,
  * `method`, `status`, `proto`, `ip`, `tls_version`. `url` and `name` are the URL
  * without query, fragment and credentials, so no id gets into a tag; ids in the path
@@ -87,7 +87,7 @@ declare module "k6/x/sse" {
         /**
          * How long the server may send no byte at all (a comment is enough) before the stream
          * is closed with reason `idle`, while it happens. Default 0: for ever. Where this
-         * process itself stood still, it waits as long again, at most half of the timeout.
+         * process itself was stalled, it waits as long again, at most half of the timeout.
          * @example "38s" // 2.5 noop intervals of 15 s
          */
         idleTimeout?: Duration;

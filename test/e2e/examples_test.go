@@ -30,7 +30,7 @@ func example(t *testing.T, script, fault string) (code int, checks struct{ Passe
 	return cmd.ProcessState.ExitCode(), s.Metrics.Checks, string(out)
 }
 
-func TestEachExampleHolds(t *testing.T) {
+func TestEachExamplePasses(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "examples", "*.js"))
 	require.NoError(t, err)
