@@ -20,9 +20,6 @@ type failure struct {
 	retryAfter time.Duration
 }
 
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
 var errConnectTimeout = errors.New("no complete response header within connectTimeout")
 
 // dialFailure names the failure of a dial, name resolution included.
