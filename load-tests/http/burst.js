@@ -7,11 +7,9 @@
 
 import exec from 'k6/execution';
 import { Trend } from 'k6/metrics';
-import { suite } from 'k6/x/soak';
 
-import { ask, OPERATIONS } from '../lib/operations.js';
+import { ask, askNext, OPERATIONS } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
-import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
 import { Schedule } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
 
@@ -26,10 +24,11 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const { name, values, parameters } = profile({
+const chosen = profile({
   full,
   smoke: { ...full, BURSTS: [20, 100], BURST_SECONDS: 3, SEQUENCE: 50, SEQUENCE_SECONDS: 2, TIMEOUT_SECONDS: 2 },
 });
+const { values } = chosen;
 
 const backend = url('BACKEND_URL');
 const status = OPERATIONS[OPERATIONS.length - 1];
@@ -65,9 +64,7 @@ function health(after) {
   });
 }
 
-suite({ name: 'burst', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
-
-export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+export const options = schedule.suite('burst', chosen);
 
 /** When a request of a burst left, after the burst began: what "at once" came to. */
 const left = new Trend('sent_after', true);
@@ -77,7 +74,7 @@ const inFlight = new Trend('server_in_flight');
 
 export default function () {
   left.add(Date.now() - exec.scenario.startTime);
-  const response = ask(backend, OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], values.TIMEOUT_SECONDS);
+  const response = askNext(backend, values.TIMEOUT_SECONDS);
   const inHand = Number(response?.headers['X-In-Flight']);
   if (inHand > 0) {
     inFlight.add(inHand);

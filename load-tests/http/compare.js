@@ -5,12 +5,8 @@
 //   bin/soak run compare                 starts both and judges
 //   bin/k6 run load-tests/http/compare.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
 
-import exec from 'k6/execution';
-import { suite } from 'k6/x/soak';
-
-import { ask, OPERATIONS } from '../lib/operations.js';
+import { askNext } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
-import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
 import { Schedule, timeFor } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
 
@@ -26,10 +22,11 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const { name, values, parameters } = profile({
+const chosen = profile({
   full,
   smoke: { ...full, LEVELS: [5, 20], LEVEL_REQUESTS: 300, WARMUP_REQUESTS: 30, SLOWEST: 300, TIMEOUT_SECONDS: 2 },
 });
+const { values } = chosen;
 
 if (!Number.isInteger(values.CLUSTER_SIZE) || values.CLUSTER_SIZE < 2) {
   throw new Error(`CLUSTER_SIZE is ${values.CLUSTER_SIZE}: a cluster has at least 2 backends.`);
@@ -57,10 +54,8 @@ for (const concurrency of [0, ...values.LEVELS]) {
   }
 }
 
-suite({ name: 'compare', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
-
-export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+export const options = schedule.suite('compare', chosen);
 
 export default function () {
-  ask(targets[__ENV.TARGET], OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], values.TIMEOUT_SECONDS);
+  askNext(targets[__ENV.TARGET], values.TIMEOUT_SECONDS);
 }

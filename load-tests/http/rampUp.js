@@ -5,12 +5,8 @@
 //   bin/soak run rampup                  judges it and reports the breaking point
 //   bin/k6 run load-tests/http/rampUp.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
-import exec from 'k6/execution';
-import { suite } from 'k6/x/soak';
-
-import { ask, OPERATIONS } from '../lib/operations.js';
+import { askNext } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
-import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
 import { Schedule } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
 
@@ -27,10 +23,11 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const { name, values, parameters } = profile({
+const chosen = profile({
   full,
   smoke: { ...full, STAGES: [20, 50, 100], STAGE_SECONDS: 3, WARMUP_SECONDS: 1, TIMEOUT_SECONDS: 2 },
 });
+const { values } = chosen;
 
 const backend = url('BACKEND_URL');
 
@@ -53,11 +50,8 @@ for (const [i, rate] of [rates[0], ...rates].entries()) {
   });
 }
 
-suite({ name: 'rampup', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
-
-export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+export const options = schedule.suite('rampup', chosen);
 
 export default function () {
-  const op = OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length];
-  ask(backend, op, values.TIMEOUT_SECONDS);
+  askNext(backend, values.TIMEOUT_SECONDS);
 }

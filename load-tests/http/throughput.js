@@ -5,12 +5,8 @@
 //   bin/soak run throughput              judges it
 //   bin/k6 run load-tests/http/throughput.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
-import exec from 'k6/execution';
-import { suite } from 'k6/x/soak';
-
-import { ask, OPERATIONS } from '../lib/operations.js';
+import { askNext } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
-import { SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
 import { Schedule, timeFor } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
 
@@ -27,10 +23,11 @@ const full = {
   TIMEOUT_SECONDS: 10,
 };
 
-const { name, values, parameters } = profile({
+const chosen = profile({
   full,
   smoke: { ...full, VOLUMES: [100, 300], VOLUME_CONCURRENCY: 10, LEVELS: [5, 10, 20], LEVEL_REQUESTS: 200, WARMUP_REQUESTS: 50, SLOWEST: 300, TIMEOUT_SECONDS: 2 },
 });
+const { values } = chosen;
 
 const backend = url('BACKEND_URL');
 
@@ -45,10 +42,8 @@ for (const concurrency of values.LEVELS) {
   add({ name: `level-${concurrency}`, title: `${concurrency} at a time`, kind: 'load', requests: values.LEVEL_REQUESTS, concurrency });
 }
 
-suite({ name: 'throughput', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
-
-export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+export const options = schedule.suite('throughput', chosen);
 
 export default function () {
-  ask(backend, OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], values.TIMEOUT_SECONDS);
+  askNext(backend, values.TIMEOUT_SECONDS);
 }

@@ -7,10 +7,9 @@
 
 import { randomBytes, sha256 } from 'k6/crypto';
 import http from 'k6/http';
-import { suite } from 'k6/x/soak';
 
 import { profile } from '../lib/profile.js';
-import { record, sent, SPLIT_BY, SYSTEM_TAGS } from '../lib/record.js';
+import { record, sent } from '../lib/record.js';
 import { Schedule } from '../lib/schedule.js';
 import { authorization, url } from '../lib/settings.js';
 
@@ -24,10 +23,11 @@ const full = {
   MIN_MB_PER_SECOND: 0,
 };
 
-const { name, values, parameters } = profile({
+const chosen = profile({
   full,
   smoke: { ...full, SEQUENCE: 3, SEQUENCE_MB: 2, PARALLEL: 6, PARALLEL_MB: 1, STAGE_SECONDS: 4, TIMEOUT_SECONDS: 4 },
 });
+const { values } = chosen;
 
 const backend = url('BACKEND_URL');
 
@@ -64,9 +64,7 @@ schedule.atOnce({
   exec: 'parallel',
 });
 
-suite({ name: 'upload', profile: name, parameters, splitBy: SPLIT_BY, stages: schedule.stages });
-
-export const options = { scenarios: schedule.scenarios, systemTags: SYSTEM_TAGS };
+export const options = schedule.suite('upload', chosen);
 
 /** @param {{data: ArrayBuffer, receipt: string}} body */
 function send(body) {

@@ -1,6 +1,7 @@
 // @ts-check
 // The operations of the service under test, each with the one right answer.
 
+import exec from 'k6/execution';
 import http from 'k6/http';
 import { sendOnce } from 'k6/x/soak';
 
@@ -48,4 +49,14 @@ export function ask(base, op, timeout) {
   }));
   record(response, started, op.name, (r) => JSON.stringify(JSON.parse(r.body).result) === op.answer);
   return response;
+}
+
+/**
+ * Asks for the operation whose turn it is: each iteration of a scenario takes the next one.
+ *
+ * @param {string} base URL of the service
+ * @param {number} timeout in seconds
+ */
+export function askNext(base, timeout) {
+  return ask(base, OPERATIONS[exec.scenario.iterationInTest % OPERATIONS.length], timeout);
 }

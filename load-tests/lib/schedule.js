@@ -2,6 +2,10 @@
 // The stages of a suite, one after the other: each is a k6 scenario and a stage in the shard,
 // made from the same values.
 
+import { suite } from 'k6/x/soak';
+
+import { SPLIT_BY, SYSTEM_TAGS } from './record.js';
+
 /** @typedef {import('k6/x/soak').Stage} Stage */
 
 /** Seconds between two stages, so that what one leaves behind does not fall into the next. */
@@ -89,6 +93,18 @@ export class Schedule {
         exec: stage.exec ?? 'default',
       },
     );
+  }
+
+  /**
+   * Declares a suite of requests with these stages.
+   *
+   * @param {string} name
+   * @param {{name: string, parameters: Record<string, string>}} profile
+   * @returns {import('k6/options').Options} of its script
+   */
+  suite(name, { name: profile, parameters }) {
+    suite({ name, profile, parameters, splitBy: SPLIT_BY, stages: this.stages });
+    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS };
   }
 
   /**

@@ -6,7 +6,16 @@ import { equal, run, thresholds } from './cases.js';
 
 export const options = { thresholds };
 
+/** Of a script, whose stages are declared in the init context. */
+const declared = new Schedule();
+declared.atOnce({ name: 'burst-9', requests: 9, seconds: 15, timeout: 10 });
+const script = declared.suite('burst', { name: 'smoke', parameters: { BURSTS: '9' } });
+
 export default run({
+  'a script has the scenarios of its schedule': () => {
+    equal(script.scenarios, declared.scenarios);
+    equal(script.systemTags, ['scenario', 'status', 'error_code', 'check']);
+  },
   'requests at a rate': () => {
     const s = new Schedule();
     s.arrivals({ name: 'rate-50', rate: 50, seconds: 30, maxVUs: 60, timeout: 10 });
