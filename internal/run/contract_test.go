@@ -76,7 +76,7 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 		left, listErr := client.Others(t.Context(), namespace)
 		require.NoError(t, listErr)
 		assert.Empty(t, left, "what the run made is removed")
-		assert.True(t, operator.deleted)
+		assert.Equal(t, d.created, operator.deleted)
 		return outcome, r.seen(t, results.RunFile), err
 	},
 }
@@ -254,6 +254,20 @@ func TestNothingIsLeftOfARunThatCannotBegin(t *testing.T) {
 			if name == "local" {
 				require.ErrorContains(t, err, "nothing answers at")
 			}
+			assert.Empty(t, r.pids())
+		})
+	}
+}
+
+func TestCtrlCBeforeTheStartRunsNothing(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.stop()
+			_, _, err := drivers[name](t, r)
+			require.ErrorContains(t, err, "stopped before the start: nothing was run")
 			assert.Empty(t, r.pids())
 		})
 	}

@@ -29,15 +29,7 @@ func buildOverlay(overlay string) (*cluster.Manifests, error) {
 
 // prepare brings the cluster to where a TestRun can be made: the objects of the overlay, a fresh
 // backend, a bucket that answers.
-func (d *kubernetes) prepare(ctx context.Context) error {
-	err := d.prepareCluster(ctx)
-	if err != nil && ctx.Err() != nil {
-		return errStopped
-	}
-	return err
-}
-
-func (d *kubernetes) prepareCluster(ctx context.Context) (err error) {
+func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	m := d.manifests
 	d.namespace = m.TestRun.GetNamespace()
 	if d.Shards == "" && m.Output() != "" {

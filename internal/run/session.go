@@ -70,6 +70,9 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	}
 	defer s.driver.close(force)
 	if err := s.driver.prepare(graceful); err != nil {
+		if graceful.Err() != nil {
+			err = errors.Join(errStopped, err)
+		}
 		return "", err
 	}
 	if err := s.savePlan(); err != nil {

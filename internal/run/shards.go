@@ -55,16 +55,8 @@ func waiting(graceful, force context.Context, within time.Duration) (context.Con
 // write there too, whether they can be written: it leaves the manifest there. What an earlier run left there would be
 // mixed with this one's.
 func (s *session) claim(ctx context.Context, write bool) error {
-	waiting, cancel := context.WithTimeout(telling(ctx), claimWithin)
+	ctx, cancel := context.WithTimeout(telling(ctx), claimWithin)
 	defer cancel()
-	err := s.claimLocation(waiting, write)
-	if err != nil && ctx.Err() != nil {
-		return errors.Join(errStopped, err)
-	}
-	return err
-}
-
-func (s *session) claimLocation(ctx context.Context, write bool) error {
 	open := s.driver.openShards
 	if write {
 		open = store.Create

@@ -37,8 +37,8 @@ type Suite struct {
 	// every trend: memory would grow with the requests.
 	Summary bool
 	Samples time.Duration // how often target and host are sampled; 0: every second
-	// OneMachine says in a sentence why all runners have to be on one machine, "" where they may be on several
-	// (--runner K/N) and on Kubernetes. NoCluster says the same of Kubernetes alone.
+	// OneMachine says in a sentence why the runners cannot be on several machines (--runner K/N), NoCluster why they
+	// cannot be on Kubernetes; "" where they can.
 	OneMachine string
 	NoCluster  string
 	// Page has the sections of report.html in their order; nil: those of a script that declares what it does.
