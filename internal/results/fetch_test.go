@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/store"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -55,6 +56,21 @@ func TestFetchedItIsARun(t *testing.T) {
 	entries, err := os.ReadDir(out)
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "the folder it was fetched to is left")
+}
+
+// Shards of requests have no plan of streams: they were refused as "of no soak".
+func TestShardsOfAnySuiteAreFetched(t *testing.T) {
+	t.Parallel()
+	from := store.Folder(t.TempDir())
+	s := theShard(plan.Plan{}, 1)
+	s.Plan, s.Connections, s.Suite, s.Runner.TestID = plan.Plan{}, nil, &shard.Suite{Name: "rampup"}, "climb"
+	s.Runner.Segment = "0:1"
+	require.NoError(t, shard.Write(from.At(shard.FileName(s.Runner)), s))
+	d := fetch(t, from, t.TempDir())
+	require.Equal(t, "climb", filepath.Base(string(d)))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, "rampup", v.Suite.Name)
 }
 
 func TestFetchedAgainItIsWhatIsThereNow(t *testing.T) {
