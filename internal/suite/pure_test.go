@@ -43,6 +43,11 @@ func TestJudgeLeavesTheEvidenceAlone(t *testing.T) {
 		v := judged(r)
 		require.Equal(t, before, dump.Sdump(r), name)
 		require.Equal(t, v, judged(r), name)
+		for _, c := range r.Rounds[0].Connections {
+			for _, behind := range c.Findings[len(c.Findings):cap(c.Findings)] {
+				require.Zero(t, behind, "%s: nor behind what a record holds", name)
+			}
+		}
 	}
 }
 
