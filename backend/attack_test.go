@@ -84,7 +84,7 @@ func TestSlowloris(t *testing.T) {
 	})
 }
 
-// TestGateIsFull: with every place for plain requests taken by idle ones, a
+// TestGateIsFull: with every slot for plain requests taken by idle ones, a
 // connect still gets in, because idle connections make room.
 func TestGateIsFull(t *testing.T) {
 	t.Parallel()

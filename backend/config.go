@@ -70,7 +70,7 @@ func (c *Config) check(fileLimit uint64) error {
 
 // shareDescriptors divides the process's descriptors between streams and plain
 // requests, so that neither a flood of connects nor a slowloris can take the
-// descriptors that held streams need.
+// descriptors that open streams need.
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {

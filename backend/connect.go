@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"syscall"
 	"time"
@@ -120,16 +119,11 @@ func (s *service) claim(w http.ResponseWriter, r *http.Request, d *device) (clai
 		conn.Close()
 		return c, nil
 	}
-	leaveGate(below)
-	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(o *tlsWriter, err error) { s.hub.tlsFailed(d, o, err) })
-	return c, nil
-}
-
-// leaveGate gives a connection's place back while it stays open.
-func leaveGate(conn net.Conn) {
-	if g, ok := conn.(*gatedConn); ok {
+	if g, ok := below.(*gatedConn); ok {
 		g.leave()
 	}
+	c.tls = newTLSWriter(secure, s.cfg.WriteTimeout, func(o *tlsWriter, err error) { s.hub.tlsFailed(d, o, err) })
+	return c, nil
 }
 
 // discard closes a connection that nobody will own.

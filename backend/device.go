@@ -46,7 +46,7 @@ type device struct {
 	fd      int32         // descriptor of the stream, -1 without
 	gen     uint32        // tells this use of the descriptor from others
 	bucket  int32         // of the wheel, -1 when its noops are not counted
-	place   int32
+	index   int32         // in that bucket
 	gone    uint64        // which eviction from the ledger this id was; 0 for none
 	lapse   *list.Element // its entry in hub.held or hub.ended
 	streams uint32        // streams this id has had

@@ -60,7 +60,7 @@ func removeStaleSocket(path string) error {
 // gate when it closes or becomes a stream.
 type gate struct {
 	net.Listener
-	places chan struct{}
+	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 	tight  atomic.Bool
@@ -70,26 +70,26 @@ type gate struct {
 }
 
 func newGate(l net.Listener, n int, pressure func(bool)) *gate {
-	return &gate{Listener: l, places: make(chan struct{}, n), closed: make(chan struct{}), pressure: pressure}
+	return &gate{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{}), pressure: pressure}
 }
 
-// Accept waits for a place, then for a connection.
+// Accept waits for a slot, then for a connection.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
-	case g.places <- struct{}{}:
+	case g.slots <- struct{}{}:
 	default:
 		if g.tight.CompareAndSwap(false, true) {
 			g.pressure(true)
 		}
 		select {
-		case g.places <- struct{}{}:
+		case g.slots <- struct{}{}:
 		case <-g.closed:
 			return nil, net.ErrClosed
 		}
 	}
 	conn, err := g.Listener.Accept()
 	if err != nil {
-		<-g.places
+		<-g.slots
 		return nil, err
 	}
 	return &gatedConn{Conn: conn, gate: g}, nil
@@ -102,23 +102,23 @@ func (g *gate) Close() error {
 }
 
 func (g *gate) leave() {
-	<-g.places
-	if len(g.places) < cap(g.places)/2 && g.tight.CompareAndSwap(true, false) {
+	<-g.slots
+	if len(g.slots) < cap(g.slots)/2 && g.tight.CompareAndSwap(true, false) {
 		g.pressure(false)
 	}
 }
 
-// gatedConn is a connection with a place in the gate.
+// gatedConn is a connection with a slot in the gate.
 type gatedConn struct {
 	net.Conn
 	gate *gate
 	once sync.Once
 }
 
-// leave gives the place back; the connection stays open.
+// leave gives the slot back; the connection stays open.
 func (c *gatedConn) leave() { c.once.Do(c.gate.leave) }
 
-// Close closes the connection and gives the place back.
+// Close closes the connection and gives the slot back.
 func (c *gatedConn) Close() error {
 	err := c.Conn.Close()
 	c.leave()

@@ -42,8 +42,8 @@ func TestWheelSpread(t *testing.T) {
 	}
 	for i, b := range w.buckets {
 		require.InDelta(t, 333/len(w.buckets), len(b), 1)
-		for place, d := range b {
-			require.Equal(t, [2]int32{int32(i), int32(place)}, [2]int32{d.bucket, d.place})
+		for index, d := range b {
+			require.Equal(t, [2]int32{int32(i), int32(index)}, [2]int32{d.bucket, d.index})
 		}
 	}
 	for _, d := range list {

@@ -55,19 +55,19 @@ func (w *wheel) add(d *device) {
 		}
 	}
 	w.next = (best + n*618/1000 + 1) % n
-	d.bucket, d.place = int32(best), int32(len(w.buckets[best]))
+	d.bucket, d.index = int32(best), int32(len(w.buckets[best]))
 	w.buckets[best] = append(w.buckets[best], d)
 }
 
-// remove takes a device out. The last one of its bucket moves into its place.
+// remove takes a device out. The last one of its bucket takes over its index.
 func (w *wheel) remove(d *device) {
 	if d.bucket < 0 {
 		return
 	}
 	b := w.buckets[d.bucket]
 	end := len(b) - 1
-	b[d.place] = b[end]
-	b[d.place].place = d.place
+	b[d.index] = b[end]
+	b[d.index].index = d.index
 	b[end] = nil
 	w.buckets[d.bucket] = b[:end]
 	d.bucket = -1

@@ -27,8 +27,8 @@ const (
 	prometheus = "127.0.0.1:9090"
 )
 
-// silence is longer than that of any client in its right mind: it is the client's place, and the
-// backend's, to give a stream up, and a soak's to see it happen.
+// silence is longer than that of any client in its right mind: it is for the client and the
+// backend to give a stream up, and a soak's to see it happen.
 const silence = time.Hour
 
 func main() {

@@ -53,7 +53,7 @@ func TestBoot(t *testing.T) {
 		assert.Contains(t, c.parameter(status), strings.Repeat("0", 40), "the end of the log says why")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
-		assert.Empty(t, c.complaints)
+		assert.Empty(t, c.refused)
 	})
 
 	t.Run("the stack", func(t *testing.T) {
@@ -86,7 +86,7 @@ WantedBy=multi-user.target
 // isSetUp looks at what setup.sh is to leave.
 func (m *machine) isSetUp(c *cloud, commit string) {
 	t := m.t
-	assert.Empty(t, c.complaints)
+	assert.Empty(t, c.refused)
 	assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP DONE")
 	assert.Contains(t, m.sh("cloud-init schema --config-file /var/lib/cloud/instance/user-data.txt 2>&1"), "Valid cloud-config")
 	assert.Equal(t, commit, m.sh("git -C /opt/sse-soak rev-parse HEAD"))

@@ -36,7 +36,7 @@ type cloud struct {
 	mu         sync.Mutex
 	parameters map[string]string
 	files      map[string]string // by URL without scheme, for GET; those of a bucket want a signature
-	complaints []string
+	refused    []string
 }
 
 // cloud starts one that the hosts of the site reach.
@@ -145,7 +145,7 @@ func (c *cloud) serveParameters(w http.ResponseWriter, r *http.Request) {
 
 func (c *cloud) refuse(w http.ResponseWriter, status int, kind, why string) {
 	c.mu.Lock()
-	c.complaints = append(c.complaints, kind+": "+why)
+	c.refused = append(c.refused, kind+": "+why)
 	c.mu.Unlock()
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"__type": kind, "message": why})

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// k3sInstaller stands in the place of k3s's own, which cannot be had without the internet: it leaves
+// k3sInstaller stands in for k3s's own, which cannot be had without the internet: it leaves
 // a k3s that writes down how it is called.
 const k3sInstaller = `
 echo "$INSTALL_K3S_VERSION $K3S_TOKEN $K3S_URL $INSTALL_K3S_EXEC" >/run/k3s-installed
@@ -48,7 +48,7 @@ func TestRunners(t *testing.T) {
 		await(t, 8*time.Minute, "a host says nothing", server, func() bool { return c.parameter(status) != "pending" })
 		require.Equal(t, "ready", c.parameter(status))
 	}
-	assert.Empty(t, c.complaints)
+	assert.Empty(t, c.refused)
 	joined := c.parameter(token)
 	assert.Regexp(t, regexp.MustCompile(`^[0-9a-f]{64}$`), joined)
 	assert.Equal(t, "server: https://203.0.113.20:6443\n", c.parameter(kubeconfig), "operators reach it by the public address")

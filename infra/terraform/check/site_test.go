@@ -95,9 +95,9 @@ func buildHost(t *testing.T, network string) (image string) {
 func packagePlugin(t *testing.T, dir, name, plugin string) {
 	t.Helper()
 	var from string
-	for _, place := range []string{filepath.Join(os.Getenv("HOME"), ".docker/cli-plugins"), "/usr/libexec/docker/cli-plugins", "/usr/lib/docker/cli-plugins"} {
-		if _, err := os.Stat(filepath.Join(place, plugin)); err == nil {
-			from = filepath.Join(place, plugin)
+	for _, folder := range []string{filepath.Join(os.Getenv("HOME"), ".docker/cli-plugins"), "/usr/libexec/docker/cli-plugins", "/usr/lib/docker/cli-plugins"} {
+		if _, err := os.Stat(filepath.Join(folder, plugin)); err == nil {
+			from = filepath.Join(folder, plugin)
 		}
 	}
 	require.NotEmpty(t, from, "this machine's Docker has no plugin %s", plugin)
