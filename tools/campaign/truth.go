@@ -52,11 +52,14 @@ func (d *device) add(n noop) int {
 	return len(d.noops) - 1
 }
 
-// cut says that nothing that is written from that time on arrives.
-func (d *device) cut(at time.Time) {
+// cutAfter says that nothing arrives which was written after so many noops.
+func (d *device) cutAfter(noops int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.cutAt = at
+	d.cutAt = d.openedAt
+	if noops > 0 {
+		d.cutAt = d.noops[noops-1].at
+	}
 }
 
 // gone says that the client has lost its connection.

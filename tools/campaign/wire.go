@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -46,7 +48,9 @@ type wire struct {
 func startWire(spec wireSpec, listen net.Listener, to string, device func(id string) *device) *wire {
 	w := &wire{wireSpec: spec, to: to, device: device, struck: map[string]bool{}}
 	mux := http.NewServeMux()
-	mux.Handle("/", httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to}))
+	rest := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: to})
+	rest.ErrorLog = log.New(io.Discard, "", 0) // clients go
+	mux.Handle("/", rest)
 	mux.HandleFunc("GET /event/connect", w.connect)
 	w.server = &http.Server{Handler: mux}
 	go func() { _ = w.server.Serve(listen) }()
@@ -143,9 +147,11 @@ func (h *hop) pass() error {
 	}
 }
 
+// mark is in each noop once.
+const mark = "data:"
+
 // due says whether the noop that the wire waits for is in these bytes.
 func (h *hop) due(b []byte) bool {
-	const mark = "data:"
 	text := append(h.tail, b...)
 	h.seen += bytes.Count(text, []byte(mark))
 	h.tail = bytes.Clone(text[max(0, len(text)-len(mark)+1):])
@@ -164,10 +170,10 @@ func (h *hop) harm(b []byte) error {
 	d := h.device(h.id)
 	switch h.Does {
 	case wireMidFrame:
-		d.cut(time.Now().Add(-50 * time.Millisecond)) // the noop that is in these bytes was just written
-		b = b[:min(bytes.Index(b, []byte("data:"))+3, len(b))]
+		d.cutAfter(h.seen - max(bytes.Count(b, []byte(mark)), 1))
+		b = b[:min(bytes.Index(b, []byte(mark))+3, len(b))]
 	case wireVanish:
-		d.cut(time.Now())
+		d.cutAfter(h.seen)
 	case wirePause:
 		time.Sleep(h.After)
 	}
