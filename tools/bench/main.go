@@ -72,7 +72,6 @@ type sizes struct {
 	nginx, growing int           // growing: growth
 	shards         int           // merge
 	ledgers        int           // in each of them
-	rawPerProcess  int           // connections of one raw client: descriptors bound it
 	settle         time.Duration // from the last connect to the first measurement
 	idleSettle     time.Duration // the backend gives memory back to the system some seconds after a ramp
 }

@@ -80,7 +80,7 @@ func holdRaw(ctx context.Context, o rawOptions) rawResult {
 		dials.Go(func() error {
 			c := &conns[i]
 			if c.conn, c.err = dialer.DialContext(ctx, "tcp", o.Address); c.err != nil {
-				return nil
+				return c.err
 			}
 			_, c.err = fmt.Fprintf(c.conn, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, i, o.Address)
 			// On a stack of its own: that of the dial has grown and would be counted.
