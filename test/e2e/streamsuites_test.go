@@ -21,7 +21,7 @@ func TestChurn(t *testing.T) {
 	require.Equal(t, v.Connections.Planned, v.Connections.Completed)
 	require.Positive(t, v.Noops.Received)
 	require.Equal(t, v.Noops.Received, v.Server.Sent)
-	require.Len(t, section(v, "Lives by length").Rows, 4)
+	require.Len(t, section(v, "Connections by lifetime").Rows, 4)
 	require.Len(t, section(v, "The backend, early and late").Rows, 4)
 }
 
