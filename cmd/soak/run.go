@@ -26,7 +26,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 			"a Prometheus to take the CPU and memory of target and host from (docs/report.md).\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, c, nil, outcome) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, nil, outcome) },
 	}
 	f := cmd.Flags()
 	plan.AddFlags(f, append(c.Plan.Settings(), c.Local.Settings()...))
@@ -52,7 +52,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			"the environment variable in brackets changes it. " + cmp.Or(kind.Doc, "docs/http-suites.md") + " says how the figures are judged.\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, c, ofScript, outcome) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, ofScript, outcome) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
@@ -97,7 +97,7 @@ func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 }
 
 // start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.
-func start(cmd *cobra.Command, c run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
+func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
 	if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 		return usageError{Err: err}
 	}
@@ -107,6 +107,6 @@ func start(cmd *cobra.Command, c run.Config, ofScript []plan.Setting, outcome *v
 		}
 	}
 	c.Stdout = cmd.OutOrStdout()
-	*outcome, err = run.Run(cmd.Context(), c)
+	*outcome, err = run.Run(cmd.Context(), *c)
 	return err
 }
