@@ -188,7 +188,7 @@ func TestEachNoopOfABurstIsLate(t *testing.T) {
 		l.Connecting(0)
 		l.Opened(sec)
 		var lateness []time.Duration
-		book := func(at Instant, n uint64) {
+		count := func(at Instant, n uint64) {
 			if !numbered {
 				n = 0
 			}
@@ -196,12 +196,12 @@ func TestEachNoopOfABurstIsLate(t *testing.T) {
 			lateness = append(lateness, a.Lateness[:a.N]...)
 		}
 		for n := uint64(1); n <= 5; n++ {
-			book(sec+Instant(n)*5*sec, n)
+			count(sec+Instant(n)*5*sec, n)
 		}
 		for n := uint64(6); n <= 11; n++ { // due at 31 s … 56 s, held up until 60 s
-			book(60*sec, n)
+			count(60*sec, n)
 		}
-		book(61*sec, 12)
+		count(61*sec, 12)
 		late := l.Record().Late
 		require.EqualValues(t, 6, late, "numbered %v: %v", numbered, lateness)
 		require.Equal(t, 29*sec, l.Record().MaxLateness.Round(sec))

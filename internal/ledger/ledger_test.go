@@ -30,7 +30,7 @@ func newTape(t *testing.T) *tape {
 
 func (p *tape) wait(d time.Duration) *tape { p.at += d; return p }
 
-// noop books number n (0: none) after d.
+// noop counts number n (0: none) after d.
 func (p *tape) noop(d time.Duration, n uint64) *tape {
 	p.at += d
 	p.Noop(Noop{At: p.at, Number: n, Intact: true})

@@ -23,7 +23,7 @@ type story struct {
 	interval time.Duration
 	opened   Instant
 	events   []wireEvent // in the order of the wire
-	end      Instant     // the end is asked for
+	end      Instant     // the close is requested
 
 	lost       int // noops owed before the end and never delivered: dropped or never sent
 	skipped    int // of these: slots for which the server made no number

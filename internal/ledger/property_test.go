@@ -11,7 +11,7 @@ import (
 )
 
 // stories plays n random stories and holds each against check; a failure names its seed.
-func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *testing.T, s *story, r Record) (complaint string)) {
+func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *testing.T, s *story, r Record) (fault string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -19,12 +19,12 @@ func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *te
 		r := rand.New(rand.NewPCG(seed, i))
 		s := tell(r, mix(r))
 		rec := s.play()
-		complaint := wrongInAnyCase(rec)
-		if complaint == "" {
-			complaint = check(t, s, rec)
+		fault := wrongInAnyCase(rec)
+		if fault == "" {
+			fault = check(t, s, rec)
 		}
-		if complaint != "" {
-			require.Failf(t, complaint, "rand.NewPCG(%d, %d)\n%s\n%+v", seed, i, s, rec)
+		if fault != "" {
+			require.Failf(t, fault, "rand.NewPCG(%d, %d)\n%s\n%+v", seed, i, s, rec)
 		}
 	}
 }
@@ -63,7 +63,7 @@ var storyCount = func() int {
 	return 5000
 }()
 
-// Whatever happens, the book of the numbers is what sets say, and nothing that was lost
+// Whatever happens, the count by number is what sets say, and nothing that was lost
 // passes as faultless.
 func TestNumbersAgreeWithTheModel(t *testing.T) {
 	t.Parallel()

@@ -114,25 +114,25 @@ func TestLivesWithReconnects(t *testing.T) {
 			m.duplicated += of.duplicated
 			m.reordered += of.reordered
 		}
-		complaint := wrongInAnyCase(r)
+		fault := wrongInAnyCase(r)
 		switch {
-		case complaint != "":
+		case fault != "":
 		case r.Lost != m.lost || r.Received != m.received || r.Duplicated != m.duplicated || r.Reordered != m.reordered:
-			complaint = fmt.Sprintf("the numbers are not those of the model: %+v", m)
+			fault = fmt.Sprintf("the numbers are not those of the model: %+v", m)
 		case r.Faultless() && f.lost > 0:
-			complaint = "A FALSE PASS"
+			fault = "A FALSE PASS"
 		case !r.Faultless() && f.lost == 0 && f.restarts == 0:
-			complaint = "a false alarm"
+			fault = "a false alarm"
 		case f.restarts == 0 && r.Missed() != uint64(f.lost):
-			complaint = fmt.Sprintf("missed is %d, lost were %d", r.Missed(), f.lost)
+			fault = fmt.Sprintf("missed is %d, lost were %d", r.Missed(), f.lost)
 		}
-		if complaint != "" {
-			require.Failf(t, complaint, "playLife(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
+		if fault != "" {
+			require.Failf(t, fault, "playLife(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
 		}
 	}
 }
 
-// Numbers that go on after a reconnect cover the outage, not the silence of a held stream
+// Numbers that go on after a reconnect cover the outage, not the silence of an open stream
 // before it: a server that stops to send, and then cuts, made no numbers to miss.
 func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
 	t.Parallel()
@@ -180,7 +180,7 @@ func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
 			drop(p, 3*interval+2*sec, sec)
 			p.noop(interval-3*sec, 8)
 		}, 3},
-		{"the end is asked for in the outage", func(p *tape) {
+		{"the close is requested in the outage", func(p *tape) {
 			p.regular(1, 4, true)
 			p.wait(3*interval + 2*sec)
 			p.Closed(p.at, "idle", false, true)
@@ -207,7 +207,7 @@ func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
 	}
 }
 
-// A client may reconnect though the end was asked for, and be sent away again.
+// A client may reconnect after the request to close, and be sent away again.
 func TestWhatAnEndBookedIsNotBookedAgain(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(p *tape){

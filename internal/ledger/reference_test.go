@@ -7,7 +7,7 @@ import "math/bits"
 // headers. It knows nothing of the ledger.
 type reference struct {
 	arrivals []refArrival
-	end      int // when the end was asked for
+	end      int // when the close was requested
 	late     int // LATE_MS, at most half an interval
 	jitter   int // a noop that nothing holds up comes at most so long after its time
 	latest   int // the first noop is due at most so long after the headers

@@ -42,7 +42,7 @@ type Suite struct {
 	Stages     []Stage           `json:"stages" js:"stages"`
 }
 
-// A Stage is a part of a suite with a load of its own. Figures of 0 do not apply.
+// A Stage is a part of a suite with a load of its own. Numbers of 0 do not apply.
 type Stage struct {
 	Name        string  `json:"name" js:"name"`   // of its k6 scenario
 	Title       string  `json:"title" js:"title"` // for people: "200 requests/s"

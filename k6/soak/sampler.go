@@ -46,7 +46,7 @@ func (s *sampler) usage() (u usage, ok bool) {
 func newSampler() *sampler {
 	self, err := process.NewProcess(int32(os.Getpid()))
 	if err != nil {
-		self = nil // no /proc: the figures stay 0, and reports say so
+		self = nil // no /proc: the numbers stay 0, and reports say so
 	}
 	s := &sampler{self: self, at: time.Now(), gcSince: time.Now()}
 	u, _ := s.usage()
