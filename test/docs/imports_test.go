@@ -1,0 +1,54 @@
+package docs
+
+import (
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/sse-soak/sse-soak/"
+
+// importRow is a row of the table "Who owns what": folder, what it holds, what it imports.
+var importRow = regexp.MustCompile("(?m)^\\| `([a-z0-9/-]+)/` \\| [^|]+ \\| ([^|`]+) \\|$")
+
+// The table says what each package imports, and no package imports one above it. What is not in the table (the parser
+// of k6/sse, nginx) may be imported by anybody.
+func TestImportsAreThoseOfTheArchitecture(t *testing.T) {
+	t.Parallel()
+	rows := importRow.FindAllStringSubmatch(read(t, "docs/architecture.md"), -1)
+	var folders []string
+	for _, row := range rows {
+		folders = append(folders, row[1])
+	}
+	list := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Imports}} {{.}}{{end}}`, "./cmd/soak", "./internal/...", "./k6/...")
+	list.Dir = root
+	out, err := list.Output()
+	require.NoError(t, err)
+	for line := range strings.Lines(string(out)) {
+		paths := strings.Fields(strings.ReplaceAll(line, module, ""))
+		at := slices.Index(folders, paths[0])
+		if at < 0 {
+			require.Contains(t, []string{"internal/plan/generate", "k6/sse/eventstream"}, paths[0], "a package without a row")
+			continue
+		}
+		imports := []string{}
+		for _, path := range paths[1:] {
+			if i := slices.Index(folders, path); i >= 0 {
+				require.Greater(t, i, at, "%s imports %s, which stands above it", paths[0], path)
+				imports = append(imports, path)
+			}
+		}
+		said := []string{}
+		for _, name := range strings.Split(strings.TrimSpace(rows[at][2]), ", ") {
+			if i := slices.IndexFunc(folders, func(f string) bool { return f == name || f == "internal/"+name }); i >= 0 {
+				said = append(said, folders[i])
+			}
+		}
+		require.ElementsMatch(t, imports, said, "docs/architecture.md on what %s imports", paths[0])
+	}
+	require.Len(t, rows, len(strings.Split(strings.TrimSpace(string(out)), "\n"))-2, "a row for each package, and only for these")
+}
