@@ -115,7 +115,7 @@ func (c *Client) opened(a *answer) error {
 // event pushes a sample for each event, as upstream does.
 func (c *Client) event(ctx context.Context, at time.Time, e *Event) error {
 	if ctx.Err() != nil {
-		return nil // the end follows
+		return nil //nolint:nilerr // the end follows, and says why
 	}
 	if c.events++; c.events == 1 {
 		c.push(sample(c.m.metrics.firstEvent, &c.tags, at, metrics.D(at.Sub(c.openedAt))))
