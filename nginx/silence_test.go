@@ -92,7 +92,7 @@ func TestSilenceDoesNotCutAStream(t *testing.T) {
 	require.NoError(t, bothNoops(c.Listen, silence))
 }
 
-func TestSilenceOverTheTimeoutDoes(t *testing.T) {
+func TestSilenceOverTheTimeoutCutsAStream(t *testing.T) {
 	t.Parallel()
 	c := running(t)
 	c.Silence = time.Second

@@ -98,7 +98,7 @@ func TestDisconnectIsOpenOnlyIfSaidSo(t *testing.T) {
 	}
 }
 
-func TestNeighbours(t *testing.T) {
+func TestGrafanaAndPrometheusBehindNginx(t *testing.T) {
 	t.Parallel()
 	c := site(t, 1)
 	start(t, c)

@@ -87,7 +87,7 @@ func TestAnUploadIsHashed(t *testing.T) {
 	}
 }
 
-func TestABrokenUploadIsNoReceipt(t *testing.T) {
+func TestATruncatedUploadGetsNoReceipt(t *testing.T) {
 	t.Parallel()
 	h, w := New(""), httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("POST", "/default/upload", io.MultiReader(strings.NewReader("abc"), &broken{})))

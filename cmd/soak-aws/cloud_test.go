@@ -51,7 +51,7 @@ func TestWaitingCanBeStopped(t *testing.T) {
 	require.ErrorIs(t, awaitHosts(ctx, connected(t), []string{"/a"}, time.Hour), context.Canceled)
 }
 
-func TestAParameterThatIsGone(t *testing.T) {
+func TestAMissingParameterIsNamed(t *testing.T) {
 	startAWS(t)
 	_, err := connected(t).parameters(context.Background(), "/gone")
 	require.EqualError(t, err, "the parameter /gone is gone: `make aws-up` makes what is missing")
@@ -73,8 +73,8 @@ func TestSomethingIsLeft(t *testing.T) {
 	require.ErrorContains(t, err, "i-0123456789abcdef0")
 }
 
-// What could not be looked at is not "nothing".
-func TestNotBeingAllowedToLook(t *testing.T) {
+// A check that AWS denies must not be reported as "nothing is left".
+func TestADeniedCheckIsAnError(t *testing.T) {
 	f := startAWS(t)
 	f.denied = true
 	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", time.Minute, tick)

@@ -59,7 +59,7 @@ func TestSoak(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-func TestWhatSoakIsTold(t *testing.T) {
+func TestEnvironmentOfSoak(t *testing.T) {
 	t.Parallel()
 	env, err := outputs{Region: "eu-central-1", Prometheus: "http://203.0.113.20/prometheus/"}.
 		environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k")

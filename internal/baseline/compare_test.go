@@ -131,8 +131,8 @@ func TestCompareListsWhatItCannotSee(t *testing.T) {
 	}
 }
 
-// Faults that the old runs had too are noise until they are more than that.
-func TestFaultsOfOldRunsAreNoise(t *testing.T) {
+// As many faults as the earlier runs had are no regression; more of them are.
+func TestUsualFaultsAreNoRegression(t *testing.T) {
 	t.Parallel()
 	missed := func(n uint64) func(*verdict.Verdict) {
 		return func(v *verdict.Verdict) { v.Noops.Missed, v.Verdict = n+uint64(v.StartedUnix)%3, verdict.Fail }

@@ -66,8 +66,8 @@ func TestWithoutTheOperatorOneIsToldToInstallIt(t *testing.T) {
 	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/kubernetes.md)")
 }
 
-// A pipeline's account may make TestRuns, but not the namespace and its policies.
-func TestWhatOneMayNotChangeIsTakenToBeThere(t *testing.T) {
+// A pipeline's service account may create TestRuns, but not the namespace and its policies. It takes those as applied by an administrator.
+func TestForbiddenObjectsAreAssumedToExist(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var applied []string

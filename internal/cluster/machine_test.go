@@ -46,7 +46,7 @@ func TestOneMayAttachAtAnyTime(t *testing.T) {
 }
 
 // A failed threshold is the verdict's business: the runner came to its end and left its shard.
-func TestAFailedThresholdIsNoLoss(t *testing.T) {
+func TestAFailedThresholdIsNoLostRunner(t *testing.T) {
 	t.Parallel()
 	m := NewMachine(3, testLimits(), noon)
 	advance(m, "running")

@@ -146,7 +146,7 @@ func unknown(schema map[string]any, value any, path string) (out []string) {
 	return out
 }
 
-func TestWhatIsNoOverlayIsSaidInASentence(t *testing.T) {
+func TestInvalidOverlaysAreRefused(t *testing.T) {
 	t.Parallel()
 	_, err := Build(t.TempDir())
 	require.ErrorContains(t, err, "unable to find one of 'kustomization.yaml'")

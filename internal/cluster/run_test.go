@@ -101,7 +101,7 @@ func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
 	}
 }
 
-func TestALostRunnerIsToldWhileTheOthersGoOn(t *testing.T) {
+func TestALostRunnerIsReportedWhileTheOthersGoOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
@@ -121,8 +121,8 @@ func TestALostRunnerIsToldWhileTheOthersGoOn(t *testing.T) {
 	assert.Contains(t, r.Problems()[0], "it printed fake logs")
 }
 
-// Between two looks a pod may be asked to end, end, and be gone. Who saw it go knows why.
-func TestAPodThatGoesBetweenTwoLooksIsNotLostFromSight(t *testing.T) {
+// A pod may be evicted, end and be deleted between two polls. Only the watch sees why.
+func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	limits := testLimits()

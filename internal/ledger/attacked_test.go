@@ -273,8 +273,8 @@ func TestTheServiceDecidesWhatIdsAre(t *testing.T) {
 	}
 }
 
-// Losses and copies that hide each other, and jitter that looks like either.
-func TestOfOneServiceAfterTheOther(t *testing.T) {
+// A loss and a copy can hide each other, and jitter can look like either.
+func TestFaultsThatLookAlike(t *testing.T) {
 	t.Parallel()
 	regular := func(count int, number func(slot int) uint64, off func(slot int) float64) (noops []Noop) {
 		for slot := 1; slot <= count; slot++ {

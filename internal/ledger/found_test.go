@@ -17,8 +17,8 @@ func (p *tape) resume(outage time.Duration) *tape {
 	return p
 }
 
-// What the property tests and the fuzzer found, each once, by what the ledger said before.
-func TestFound(t *testing.T) {
+// Each bug that the property tests and the fuzzer found, named by what the ledger wrongly reported before the fix.
+func TestFoundByFuzzing(t *testing.T) {
 	type want struct {
 		missed, duplicated, reordered, corrupted uint64
 		findings                                 []string // but for lateness

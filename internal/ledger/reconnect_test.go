@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lifetime is a device id over several streams of a server that numbers by schedule: one noop
-// per interval whether or not a stream is held, and all that was numbered meanwhile is
-// replayed when the client is back. It may lose its memory and begin at 1 again.
+// A lifetime is one device id over several streams. The server numbers one noop per interval, whether or not a
+// stream is open, and replays those of an outage when the client is back. It may restart and begin at 1 again.
 type lifetime struct {
 	r       *rand.Rand
 	l       *Ledger
@@ -59,7 +58,7 @@ func (f *lifetime) cut() (missed int, back Instant) {
 	return missed, back
 }
 
-func playLife(seed, n uint64) (f *lifetime, rec Record) {
+func playLifetime(seed, n uint64) (f *lifetime, rec Record) {
 	f = &lifetime{r: rand.New(rand.NewPCG(seed, n)), batches: [][]wireEvent{nil}}
 	f.l = New("a-1", &Config{Interval: interval, Late: sec})
 	f.l.Connecting(0)
@@ -100,12 +99,12 @@ func playLife(seed, n uint64) (f *lifetime, rec Record) {
 	return f, f.l.Record()
 }
 
-func TestLivesWithReconnects(t *testing.T) {
+func TestLifetimesWithReconnects(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for n := range uint64(storyCount) {
-		f, r := playLife(seed, n)
+		f, r := playLifetime(seed, n)
 		var m tally
 		for _, events := range f.batches {
 			of := countNumbers(events)
@@ -127,7 +126,7 @@ func TestLivesWithReconnects(t *testing.T) {
 			fault = fmt.Sprintf("missed is %d, lost were %d", r.Missed(), f.lost)
 		}
 		if fault != "" {
-			require.Failf(t, fault, "playLife(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
+			require.Failf(t, fault, "playLifetime(%d, %d)\n%s\n%+v", seed, n, &f.text, r)
 		}
 	}
 }
@@ -207,8 +206,8 @@ func TestASilenceBeforeADropIsNotForgiven(t *testing.T) {
 	}
 }
 
-// A client may reconnect after the request to close, and be sent away again.
-func TestWhatAnEndBookedIsNotBookedAgain(t *testing.T) {
+// A client may reconnect after the request to close, and the server then ends that stream as well.
+func TestAReconnectAfterTheCloseRequestCountsNothingTwice(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(p *tape){
 		"nothing came": func(p *tape) { p.wait(3*interval + sec) },

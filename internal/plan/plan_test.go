@@ -134,7 +134,7 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-func TestNumberIsTheOtherWayOfDeviceID(t *testing.T) {
+func TestNumberInvertsDeviceID(t *testing.T) {
 	t.Parallel()
 	p := Default()
 	for _, prefix := range []string{"", "d-", "7"} {

@@ -57,7 +57,7 @@ func TestEveryFieldOfThePlanIsTransportedAndCompared(t *testing.T) {
 	require.Empty(t, Difference(good(), good(), Runners))
 }
 
-func TestASuiteIsToldWhatEverySuiteHas(t *testing.T) {
+func TestEnvironmentOfASuite(t *testing.T) {
 	t.Parallel()
 	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 1, BackendURL: "http://h"}
 	require.NoError(t, p.CheckDeclared(), "its script states the rest")
@@ -79,7 +79,7 @@ func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSetting(t *testing.T) {
+func TestValuesOfTheWrongTypeAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
 		"MAX_LATE": `MAX_LATE is "x": it must be a whole number`, "NOOP_INTERVAL": `NOOP_INTERVAL is "x": it must be a number`,

@@ -42,7 +42,7 @@ func fetch(t *testing.T, from store.Store, out string) Dir {
 	return d
 }
 
-func TestFetchedItIsARun(t *testing.T) {
+func TestAFetchedFolderIsARun(t *testing.T) {
 	t.Parallel()
 	from, out := left(t), filepath.Join(t.TempDir(), "results")
 	require.NoError(t, from.Put(t.Context(), "report.html", []byte("someone's own")))
@@ -73,7 +73,7 @@ func TestShardsOfAnySuiteAreFetched(t *testing.T) {
 	require.Equal(t, "rampup", v.Suite.Name)
 }
 
-func TestFetchedAgainItIsWhatIsThereNow(t *testing.T) {
+func TestFetchingAgainReplacesTheShards(t *testing.T) {
 	t.Parallel()
 	from, out := left(t), t.TempDir()
 	fetch(t, from, out)

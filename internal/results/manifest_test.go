@@ -34,7 +34,7 @@ func begun(t *testing.T) Dir {
 	return d
 }
 
-func TestEvidenceThatIsGoneProvesNothing(t *testing.T) {
+func TestMissingEvidenceIsInvalid(t *testing.T) {
 	t.Parallel()
 	v, _, err := begun(t).Judge()
 	require.NoError(t, err)

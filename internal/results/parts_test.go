@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// inParts is a run of two machines, each with its own part of the books.
+// inParts is a run of two machines, each with its own shard and its own part of the server's ledger.
 func inParts(t *testing.T) Dir {
 	t.Helper()
 	d := written(t)
@@ -48,7 +48,7 @@ func TestThePartThatHeldAStreamSaysWhatWasSentOnIt(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "d-1 missed noop 16")
 }
 
-func TestHalfTheBackendsBookIsNone(t *testing.T) {
+func TestPartsNeedTheServerLedgersOfAll(t *testing.T) {
 	t.Parallel()
 	d := inParts(t)
 	require.NoError(t, os.Remove(d.Path(LedgerName(2))))

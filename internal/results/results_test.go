@@ -205,7 +205,7 @@ func TestABareFolderOfShards(t *testing.T) {
 	require.Equal(t, 0, v.Plan.MaxLate, "as the runners were told")
 }
 
-func TestFoldersThatAreNone(t *testing.T) {
+func TestFoldersThatHoldNoRun(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

@@ -27,7 +27,7 @@ func TestAPartIsItsShareOfThePlan(t *testing.T) {
 	require.Equal(t, whole.Plan, whole.here())
 }
 
-func TestWhatIsNoPart(t *testing.T) {
+func TestInvalidPartsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, runner := range []string{"1", "0/2", "3/2", "a/b", "1/", "/2", "1/2/3", "-1/2"} {
 		s := partOf(runner)

@@ -42,7 +42,7 @@ func encoded(t testing.TB, s *Shard) []byte {
 }
 
 // A kept encoder keeps its compressor, not the file it made last: that grows with the run.
-func TestAnEncoderLetsGoOfWhatItMade(t *testing.T) {
+func TestAnEncoderDoesNotKeepItsOutput(t *testing.T) {
 	t.Parallel()
 	var e Encoder
 	for range 2 {

@@ -47,7 +47,7 @@ func TestLaptopsAreOneSoak(t *testing.T) {
 	require.Equal(t, "laptop-b-", alone(b).Plan.Prefix)
 }
 
-func TestWhatLaptopsCannotBe(t *testing.T) {
+func TestLaptopsThatDoNotFitTogether(t *testing.T) {
 	t.Parallel()
 	change := func(parts []*Shard, do func(s *Shard)) []*Shard {
 		for _, s := range parts {

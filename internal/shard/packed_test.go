@@ -41,7 +41,7 @@ func TestBarsAreTheBucketsInOrder(t *testing.T) {
 	}
 }
 
-func TestPairsAreReadAsAnyList(t *testing.T) {
+func TestPairsAreReadLikeJSONLists(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"[]", "[1]", "[0]", "[1,2,3]", "[10,200,0]", " [ 1 , 2 ] ", "[-1,1]", "null", "[1e3]", "[999999999999999999]", "[9223372036854775807]",

@@ -10,8 +10,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
-// The largest file that a runner can leave, of the most monotonous streams, is far from the bounds.
-func TestALargeShardIsNoBomb(t *testing.T) {
+// Bounds against gzip bombs must not refuse a real shard: the largest one a runner can write, of streams that compress
+// best, is far below them.
+func TestTheLargestShardStaysWithinTheBounds(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes seconds")

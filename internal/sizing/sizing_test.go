@@ -50,7 +50,7 @@ func TestNeedOfNothingIsRefused(t *testing.T) {
 
 // What is planned with is at least what was measured in the steady state, and what a run took at
 // most rounded up by a third at the most: a ramp leaves garbage, and ends need memory.
-func TestFiguresAreThoseOfTheBench(t *testing.T) {
+func TestSizesMatchTheBench(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "results", "bench.json"))
 	require.NoError(t, err)

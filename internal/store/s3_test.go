@@ -122,7 +122,7 @@ func TestALargeFileGoesInParts(t *testing.T) {
 	require.Equal(t, string(data), get(t, b, "large"))
 }
 
-func TestABucketTriesAgainWhatMayPass(t *testing.T) {
+func TestTransientErrorsOfABucketAreRetried(t *testing.T) {
 	t.Parallel()
 	hangUp := func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -157,7 +157,7 @@ func TestABucketTriesAgainWhatMayPass(t *testing.T) {
 	}
 }
 
-func TestABucketSaysWhatItTriesAgain(t *testing.T) {
+func TestRetriesOfABucketAreReported(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
@@ -179,7 +179,7 @@ func TestABucketSaysWhatItTriesAgain(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused", "the reason, and not the end of the context")
 }
 
-func TestABucketGivesNothingWithoutEnd(t *testing.T) {
+func TestABucketRefusesHugeObjects(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")
@@ -193,7 +193,7 @@ func TestABucketGivesNothingWithoutEnd(t *testing.T) {
 	require.EqualValues(t, 1, server.requests.Load())
 }
 
-func TestABucketNamesWhatWillNotPass(t *testing.T) {
+func TestPermanentErrorsOfABucketAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		bucket string
@@ -234,7 +234,7 @@ func TestABucketThatNeverAnswersEndsWithTheTime(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-func TestTheReasonIsTheServersAndNotTheEndOfTime(t *testing.T) {
+func TestATimeoutKeepsTheServersReason(t *testing.T) {
 	t.Parallel()
 	server := startS3(t)
 	b := server.open(t, "soaks/t")

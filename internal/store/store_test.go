@@ -56,7 +56,7 @@ func TestNothingIsWrittenAfterTheEnd(t *testing.T) {
 	require.Empty(t, names)
 }
 
-func TestWhatIsNoPlace(t *testing.T) {
+func TestInvalidLocationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for location, want := range map[string]string{
 		"gs://bucket/x":               "name a folder, file:///FOLDER or s3://BUCKET/PREFIX",
@@ -73,7 +73,7 @@ func TestWhatIsNoPlace(t *testing.T) {
 	}
 }
 
-func TestAPlaceInAPlace(t *testing.T) {
+func TestJoinAddsAFolderToALocation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ location, name, joined string }{
 		{"a/b", "c", "a/b/c"},

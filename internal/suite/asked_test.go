@@ -69,9 +69,9 @@ func asked(t *testing.T, path string, names map[string]bool) (out []string) {
 // inTemplate finds the same question in a template.
 var inTemplate = regexp.MustCompile(`\{\{-? *(if|with|else if)[^}]*\.Suite\b`)
 
-// No package but this one asks which suite a run is of: what differs, a suite says (Suite, verdict.Layout). The tools of
-// developers choose what they run, and tests what they test.
-func TestNobodyElseAsksWhichSuiteItIs(t *testing.T) {
+// No other package asks which suite a run is of: what differs between suites is a field of Suite or verdict.Layout.
+// Developers' tools and tests are exempt, since they choose what they run.
+func TestOnlyThisPackageAsksForTheSuite(t *testing.T) {
 	t.Parallel()
 	names := map[string]bool{}
 	for _, s := range append(All(), Default()) {
@@ -99,7 +99,7 @@ func TestNobodyElseAsksWhichSuiteItIs(t *testing.T) {
 	require.Greater(t, read, 100, "the sources are where they were")
 }
 
-func TestTheQuestionIsFound(t *testing.T) {
+func TestPlacesThatAskForTheSuiteAreFound(t *testing.T) {
 	t.Parallel()
 	for question, lines := range map[string]int{
 		`p.Suite == ""`: 1, `"" != v.Plan.Suite`: 1, `v.Suite != nil`: 1, `len(p.Suite) > 0`: 1, `name == "churn"`: 1,

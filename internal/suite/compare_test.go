@@ -124,7 +124,7 @@ func TestAClusterOfWhichOneServerDoesAll(t *testing.T) {
 }
 
 // All that are left share the load evenly, which must not hide the one that is gone.
-func TestAClusterWithADeadMember(t *testing.T) {
+func TestAClusterWithAServerThatIsDown(t *testing.T) {
 	t.Parallel()
 	v := judged(compared().answers("level-5-cluster", 750, 4, shard.TagServer, "backend-1").answers("level-5-cluster", 750, 4, shard.TagServer, "backend-3"))
 	require.Equal(t, verdict.Fail, v.Verdict)
@@ -160,8 +160,8 @@ func TestAMemberOfAClusterThatIsSilentAtOneLevel(t *testing.T) {
 	require.Contains(t, fmt.Sprint(v.Reasons), "backend-1 answered none of 300 requests to the cluster at 9 at a time")
 }
 
-// A process that is started again counts from nothing: its death is what was wrong, not the count.
-func TestADeathOutranksTheCountThatItDisturbed(t *testing.T) {
+// A process that crashes and is started again counts from 0. The run fails for the crash, not for the count.
+func TestACrashOutranksTheCountThatItDisturbed(t *testing.T) {
 	t.Parallel()
 	run := func() *Run {
 		r := compared()

@@ -34,7 +34,7 @@ func starved(v *Level) {
 
 func both(a, b func(*Level)) func(*Level) { return func(v *Level) { a(v); b(v) } }
 
-func TestWhatALevelIs(t *testing.T) {
+func TestStatusOfALevel(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string

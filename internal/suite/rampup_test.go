@@ -89,7 +89,7 @@ func TestCodesInWords(t *testing.T) {
 	}
 }
 
-func TestWhatHTTP2SentAgainIsTold(t *testing.T) {
+func TestRequestsThatHTTP2RepeatedAreAWarning(t *testing.T) {
 	t.Parallel()
 	v := judged(ramp(rampupParameters, 20).counted(shard.SentAgain, "rate-20", 3))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

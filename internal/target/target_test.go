@@ -62,7 +62,7 @@ func TestLedgerOfTheServer(t *testing.T) {
 	}
 }
 
-func TestALedgerThatBreaksOffIsNone(t *testing.T) {
+func TestATruncatedServerLedgerIsRefused(t *testing.T) {
 	t.Parallel()
 	target := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-ndjson")

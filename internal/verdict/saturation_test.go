@@ -8,7 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-func TestAStarvedGenerator(t *testing.T) {
+func TestASaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	late := func(m *shard.Merged) {
 		m.Plan.MaxLate = 0

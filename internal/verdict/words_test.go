@@ -21,9 +21,8 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 	require.NotContains(t, Sentence(few, tail, at), "news", "two events took the place of no twelve noops")
 }
 
-// A red tile said that the server's count differs, beside a green criterion whose text was a sentence
-// of one that does not agree.
-func TestACountThatConfirmsAFault(t *testing.T) {
+// Once the page had a red tile saying that the server's count differs, beside a green criterion with the text of a red one.
+func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	c := &m.Connections[1]

@@ -176,8 +176,8 @@ func (m mute) Write(b []byte) (int, error) {
 	return m.Conn.Write(b)
 }
 
-// A connection that ended while nobody used it has taken no request with it.
-func TestWhatWasNeverSentGoesByAnotherConnection(t *testing.T) {
+// A reused connection that had already ended carried nothing of the request, so it is safe to send it again.
+func TestAnUnsentRequestGoesByAnotherConnection(t *testing.T) {
 	t.Parallel()
 	s := newResetting(t, 1<<40, false, hangUp)
 	state := user(false)

@@ -154,7 +154,7 @@ func TestTheRunHasTheNameThatTheScriptIsGiven(t *testing.T) {
 	require.NotEmpty(t, o.runner.TestID)
 }
 
-func TestAPlaceThatCannotBeWrittenIsFoundBeforeTheRun(t *testing.T) {
+func TestAnUnwritableFolderIsFoundBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

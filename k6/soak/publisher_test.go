@@ -108,7 +108,7 @@ func TestCountersNeverFall(t *testing.T) {
 	require.InDelta(t, 7, told(t, samples)["soak_noops"], 0)
 }
 
-func TestNothingIsToldWithoutStreams(t *testing.T) {
+func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, samples := watchedVU(t, r, 0) // whoever pushes waits for ever
@@ -156,8 +156,8 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 	}
 }
 
-// Where one virtual user ends before another, the published go on by the one that is left.
-func TestFiguresGoOnByWhoeverIsLeft(t *testing.T) {
+// When the virtual user that publishes the metrics ends, another one takes over.
+func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	first, _ := watchedVU(t, r, 100)
@@ -188,7 +188,7 @@ func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	require.Equal(t, 15, r.connections())
 }
 
-func TestFiguresAreNamedAsUsersFindThem(t *testing.T) {
+func TestPublishedMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../load-tests/types/soak.d.ts")
 	require.NoError(t, err)

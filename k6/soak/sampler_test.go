@@ -32,7 +32,7 @@ func TestSecondsFollowEachOther(t *testing.T) {
 	require.Zero(t, p.takeStall())
 }
 
-func TestTheLastMomentOfARunIsNoBucketOfWork(t *testing.T) {
+func TestAShortLastBucketDoesNotInflateTheCPU(t *testing.T) {
 	t.Parallel()
 	require.InDelta(t, 3.4, cpuPercent(.17, 130*time.Millisecond), .001, "0.17 s of CPU are 3.4 %% of a bucket of 5 s")
 	require.InDelta(t, 50, cpuPercent(2.5, 5*time.Second), .001)

@@ -118,7 +118,7 @@ func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
 }
 
 // The same with a limit on lateness proves nothing about the server.
-func TestAStarvedGeneratorCannotAccuse(t *testing.T) {
+func TestLatenessOfASaturatedGeneratorIsNotTheServers(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "20", "--noop-interval", "1", "--max-late", "0")
@@ -131,9 +131,9 @@ func TestAStarvedGeneratorCannotAccuse(t *testing.T) {
 	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
 }
 
-// A machine that stands still, and the server on it, owes nobody a noop in that time: the clients
-// that wake up first wait for it.
-func TestAMachineThatStandsStillDropsNothing(t *testing.T) {
+// While the whole machine stalls, the server on it sends nothing: clients that wake up before the server wait for it
+// instead of dropping their streams as idle.
+func TestAStalledMachineDropsNothing(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	r := begin(t, []string{m}, "--connections", "20", "--seconds", "30", "--noop-interval", "1")

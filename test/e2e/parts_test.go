@@ -162,7 +162,7 @@ func TestABucketThatIsMissingIsSaidAtOnce(t *testing.T) {
 	require.Contains(t, r.out.String(), "the bucket does not exist; create it, or correct its name and region")
 }
 
-// Where one backend does not hold all streams, runners share several out, and the books of all
+// Where one backend does not hold all streams, the runners share several, and the ledgers of all
 // of them are one.
 func TestSeveralBackends(t *testing.T) {
 	t.Parallel()
@@ -176,8 +176,8 @@ func TestSeveralBackends(t *testing.T) {
 	require.FileExists(t, r.dir.Path("backend-2.log"))
 }
 
-// What one part bears, the other must not pass over: each is told MAX_LATE by its own machine.
-func TestPartsThatDifferInWhatTheyBearAreInvalid(t *testing.T) {
+// Each machine sets MAX_LATE for its own part. A merge that took one of two limits could pass what the other fails.
+func TestPartsWithDifferentLimitsAreInvalid(t *testing.T) {
 	t.Parallel()
 	url, shared := backend(t, "NOOP_INTERVAL=1s"), t.TempDir()
 	start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)

@@ -75,8 +75,8 @@ func TestEachResetIsReported(t *testing.T) {
 	}
 }
 
-// Statuses are no numbers of k6's errors: 201 was told as a broken pipe, 204 as an error of k6.
-func TestStatusesAreToldAsWhatTheyAre(t *testing.T) {
+// A status is not one of k6's error numbers: reports once called 201 a broken pipe, and 204 an error of k6.
+func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{101, 201, 204, 310, 311, 404, 503} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
@@ -113,9 +113,9 @@ func TestAServiceThatStallsIsToBlame(t *testing.T) {
 	require.Contains(t, reasons(v), "the lowest load is sustained: bad")
 }
 
-// Where all cores are taken by others nothing that is slow is the service's. The loops have a higher priority
+// While other processes take all cores, the service is not to blame for slow answers. The loops have a higher priority
 // where that is allowed: at the same one the scheduler may let 200 requests a second through all the same.
-func TestAStarvedGeneratorBlamesNobody(t *testing.T) {
+func TestSlownessOfASaturatedGeneratorIsNotTheServices(t *testing.T) {
 	var came atomic.Int64
 	url := plainServices(t, func(http.ResponseWriter, *http.Request) bool { came.Add(1); return false })
 	r := smoke(t, "rampup", "--stages", "200", "--stage-seconds", "6", "--warmup-seconds", "0", "--max-p95-ms", "5", "--backend-url", url)

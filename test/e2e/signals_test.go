@@ -63,7 +63,7 @@ func terminal(t *testing.T) (window, program *os.File) {
 }
 
 // The real thing, with the progress line on it: everything that is written fails from then on.
-func TestAWindowThatIsClosedLeavesAVerdict(t *testing.T) {
+func TestAClosedTerminalWindowLeavesAVerdict(t *testing.T) {
 	t.Parallel()
 	m := mark(t)
 	window, program := terminal(t)

@@ -196,7 +196,7 @@ func TestAKilledSoakLeavesNothingBehind(t *testing.T) {
 	nothingRuns(t, m)
 }
 
-func TestThePlanAsTypedInTheDesign(t *testing.T) {
+func TestK6AloneHoldsThePlan(t *testing.T) {
 	t.Parallel()
 	url := backend(t, "NOOP_INTERVAL=1")
 	out, err := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests/sse/connectionTest.js"),

@@ -25,7 +25,7 @@ func TestChurn(t *testing.T) {
 	require.Len(t, section(v, "The backend, early and late").Rows, 4)
 }
 
-func TestChurnFindsTheLifeThatLostANoop(t *testing.T) {
+func TestChurnFindsTheConnectionThatLostANoop(t *testing.T) {
 	t.Parallel()
 	r := begin(t, []string{"BACKEND_FAULT=drop:noop=2"}, "churn", "--profile", "smoke", "--mean-hold", "5", "--runners", "1")
 	v := r.judged()
@@ -64,7 +64,7 @@ func TestFanout(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "400", factOf(v, "deliveries"), "5 broadcasts to 20 streams, and 5 to 60")
-	require.Equal(t, v.Noops.Received+400, v.Server.Sent, "messages are in the books of both sides")
+	require.Equal(t, v.Noops.Received+400, v.Server.Sent, "both sides count the messages")
 }
 
 // One subscriber gets the second broadcast twice, another one never: together they have as many as

@@ -49,7 +49,7 @@ func TestWhatIsExpectedOfALoss(t *testing.T) {
 	}
 }
 
-func TestAPassWhereSomethingWasLostIsAMiss(t *testing.T) {
+func TestAPassDespiteALossIsAMissedFault(t *testing.T) {
 	e := expected{Outcomes: []verdict.Outcome{verdict.Fail}, Counts: counts{"missed": exactly(1)}}
 	j := &verdict.Verdict{}
 	j.Verdict = verdict.Pass

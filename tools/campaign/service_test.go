@@ -92,7 +92,7 @@ func TestTheServiceTellsTheTruth(t *testing.T) {
 	}
 }
 
-func TestACutStreamIsNoEnd(t *testing.T) {
+func TestATruncatedStreamIsAnError(t *testing.T) {
 	t.Parallel()
 	_, url := testService(t, serviceSpec{IDs: idsNumbers, Framing: "chunks"}, strike{Action: actTruncate, Noop: 3, Count: 1})
 	_, ids, err := heard(t, url, "a", time.Minute)
@@ -114,8 +114,8 @@ func TestTheLedgerCountsWhatWasLost(t *testing.T) {
 	require.JSONEq(t, `{"id":"a","first":1,"last":`+last+`,"sent":`+last+`,"slow":false}`, string(text))
 }
 
-// What the wire swallows is in the truth of the device.
-func TestTheWireTellsTheTruth(t *testing.T) {
+// The campaign's service records as lost what its connection drops after the service has sent it.
+func TestTruthIncludesWhatTheWireLoses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		does string
