@@ -56,7 +56,7 @@ func TestTestRunsPassKubeconform(t *testing.T) {
 }
 
 // conform is what kubeconform has against a TestRun.
-func conform(t *testing.T, o *unstructured.Unstructured) (complaints []string) {
+func conform(t *testing.T, o *unstructured.Unstructured) (errs []string) {
 	t.Helper()
 	v, err := validator.New([]string{infra + "/schema/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json"}, validator.Opts{Strict: true})
 	require.NoError(t, err)
@@ -64,10 +64,10 @@ func conform(t *testing.T, o *unstructured.Unstructured) (complaints []string) {
 	require.NoError(t, err)
 	for _, result := range v.Validate("testrun", io.NopCloser(bytes.NewReader(text))) {
 		if result.Status != validator.Valid {
-			complaints = append(complaints, result.Err.Error())
+			errs = append(errs, result.Err.Error())
 		}
 	}
-	return complaints
+	return errs
 }
 
 func TestKubeconformSeesMistakes(t *testing.T) {

@@ -24,7 +24,7 @@ type Merged struct {
 	Checks      []Check
 	Metrics     []Metric
 	Connections []Connection // by runner, in the order they were made
-	// Problems are sentences that say why the shards are not the whole account of the plan.
+	// Problems are sentences that say why the shards are not all of the plan.
 	// With a single one the run can be no pass.
 	Problems []string
 

@@ -17,7 +17,7 @@ const Schema = 1
 // Unix time, so that those of all runners line up.
 const BucketWidth = 5 * time.Second
 
-// A Shard is the whole account of one runner.
+// A Shard is all that one runner saw.
 type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`

@@ -30,8 +30,8 @@ var capacity = Suite{
 
 func assessCapacity(r *Run) verdict.Assessment {
 	m := r.begun()
-	account := verdict.Account(m, r.Server, r.OneHost)
-	steps := r.steps(account)
+	streams := verdict.StreamsOf(m, r.Server, r.OneHost)
+	steps := r.steps(streams)
 	tried := make([]Tried, 0, len(steps))
 	for _, s := range steps {
 		tried = append(tried, s.try())
@@ -39,17 +39,17 @@ func assessCapacity(r *Run) verdict.Assessment {
 	b := FindBreaking(tried)
 	first := firstGood("the first step is sustained", tried)
 	if len(tried) > 0 && tried[0].Why != "" {
-		first.Reasons = account.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
+		first.Reasons = streams.Sentences(ledger.KindRefused, ledger.KindDropped, ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindLate)
 	}
 	return verdict.Assessment{
-		Streams: account,
-		Facts:   append(b.facts(streamsUnit, "in bursts"), streamFacts(account, m)...),
+		Streams: streams,
+		Facts:   append(b.facts(streamsUnit, "in bursts"), streamFacts(streams, m)...),
 		Passed:  []string{fmt.Sprintf("%s connections were sustained; breaking point %s", count(b.Sustained), b.Sentence(streamsUnit))},
 		Tables:  []verdict.Table{stepTable(steps), b.recommendations(streamsUnit), stepResources(r, steps)},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Criteria: slices.Concat(
-			[]verdict.Criterion{everyStream(m), first, b.enough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(account, m, b), climbExplained(m, b, steps)},
-			account.AtAnyLoad(), []verdict.Criterion{keptUp("at every step", " "+streamsUnit, tried)}),
+			[]verdict.Criterion{everyStream(m), first, b.enough(r, "MIN_CONNECTIONS", "connections sustained"), endedWhenAsked(streams, m, b), climbExplained(m, b, steps)},
+			streams.AtAnyLoad(), []verdict.Criterion{keptUp("at every step", " "+streamsUnit, tried)}),
 	}
 }
 
@@ -68,12 +68,12 @@ func (r *Run) begun() *shard.Merged {
 }
 
 // endedWhenAsked fails a service that goes on with a sustained stream when it is asked to end it.
-func endedWhenAsked(account *verdict.Streams, m *shard.Merged, b Breaking) verdict.Criterion {
+func endedWhenAsked(streams *verdict.Streams, m *shard.Merged, b Breaking) verdict.Criterion {
 	c := verdict.Criterion{
 		Name: "streams ended when asked", Limit: "all that were sustained", Actual: "all", Pass: true, Why: "a server that cannot end a stream fills up",
 	}
 	var on int64
-	for c := range account.Records() {
+	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok && float64(n) < b.Sustained && c.State == ledger.Unfinished {
 			on++
 		}

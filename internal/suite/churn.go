@@ -27,31 +27,31 @@ var churn = Suite{
 }
 
 func assessChurn(r *Run) verdict.Assessment {
-	m, account := r.Rounds[0], r.streams()
-	streams := account.Connections.Planned
+	m, streams := r.Rounds[0], r.streams()
+	planned := streams.Connections.Planned
 	a := verdict.Assessment{
-		Streams: account,
+		Streams: streams,
 		Facts: append([]verdict.Fact{
-			{Name: "lifetimes", Value: fmt.Sprintf("%s connections, %s at a time, %v s each on average", format.Thousands(streams), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
-		}, streamFacts(account, m)...),
-		Passed:   []string{fmt.Sprintf("%s connections came and went, %s of %s noops received, nothing leaked", format.Thousands(streams), format.Thousands(account.Noops.Received), format.Thousands(account.Noops.Expected))},
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, account.Faults(), account.Agreement()),
-		Tables:   []verdict.Table{lifetimeTable(m, account)},
+			{Name: "lifetimes", Value: fmt.Sprintf("%s connections, %s at a time, %v s each on average", format.Thousands(planned), count(r.number("CONNECTIONS")), r.number("MEAN_HOLD"))},
+		}, streamFacts(streams, m)...),
+		Passed:   []string{fmt.Sprintf("%s connections came and went, %s of %s noops received, nothing leaked", format.Thousands(planned), format.Thousands(streams.Noops.Received), format.Thousands(streams.Noops.Expected))},
+		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, streams.Faults(), streams.Agreement()),
+		Tables:   []verdict.Table{lifetimeTable(m, streams)},
 		Metrics: []verdict.Metric{
-			{Name: "connect p99", Unit: "ms", Value: account.ConnectMS.P99}, {Name: "lateness p99", Unit: "ms", Value: account.LatenessMS.P99},
+			{Name: "connect p99", Unit: "ms", Value: streams.ConnectMS.P99}, {Name: "lateness p99", Unit: "ms", Value: streams.LatenessMS.P99},
 		},
 	}
-	if leak, table, ok := leaks(r, m, streams); ok {
+	if leak, table, ok := leaks(r, m, planned); ok {
 		a.Criteria, a.Tables = append(a.Criteria, leak), append(a.Tables, table)
 	}
 	if seconds := r.number("SECONDS"); seconds > 0 {
-		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: fmt.Sprintf("%s connects and as many disconnects per second", count(float64(streams)/seconds))})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "churn", Value: fmt.Sprintf("%s connects and as many disconnects per second", count(float64(planned)/seconds))})
 	}
 	return a
 }
 
 // lifetimeTable shows that short connections are accounted for as well as long ones.
-func lifetimeTable(m *shard.Merged, account *verdict.Streams) verdict.Table {
+func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	t := verdict.Table{Title: "Connections by lifetime", Columns: []string{"noop intervals", "connections", "noops received", "missed", "duplicated", "not ended well"}}
 	from := time.Duration(0)
@@ -60,18 +60,18 @@ func lifetimeTable(m *shard.Merged, account *verdict.Streams) verdict.Table {
 		below time.Duration
 	}{{"under 1 interval", interval}, {"1 to 3", 3 * interval}, {"3 to 10", 10 * interval}, {"10 and more", 1 << 62}} {
 		var sum ledger.Counts
-		streams, bad := 0, 0
-		for c := range account.Records() {
+		connections, bad := 0, 0
+		for c := range streams.Records() {
 			if c.Held < from || c.Held >= group.below {
 				continue
 			}
-			streams++
+			connections++
 			sum.Add(c.Counts)
 			if c.State != ledger.Completed {
 				bad++
 			}
 		}
-		t.Add(group.title, format.Thousands(streams), format.Thousands(sum.Received), format.Thousands(sum.Missed()), format.Thousands(sum.Duplicated), format.Thousands(bad))
+		t.Add(group.title, format.Thousands(connections), format.Thousands(sum.Received), format.Thousands(sum.Missed()), format.Thousands(sum.Duplicated), format.Thousands(bad))
 		from = group.below
 	}
 	return t

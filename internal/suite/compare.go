@@ -70,10 +70,10 @@ func Winner(one, many float64, lower bool) (who, by string) {
 //
 //  1. One fails more than the other by over a percent of its requests: the other.
 //  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): mend that first.
-//  3. The generator was the limit of the lower peak, or may have been: throughput decides nothing; a single backend,
+//  3. The generator was saturated at the lower peak, or may have been: throughput decides nothing; a single backend,
 //     unless it must not be lost.
 //  4. One peak is over a fifth higher: that one.
-//  5. The generator was the limit of the cluster's peak, or may have been: as 3.
+//  5. The generator was saturated at the cluster's peak, or may have been: as 3.
 //  6. Else a single backend: the cluster buys availability only, for three times the processes.
 func Deployment(one, many Side) (choice, why string) {
 	switch {

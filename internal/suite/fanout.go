@@ -27,10 +27,10 @@ var fanout = Suite{
 }
 
 func assessFanout(r *Run) verdict.Assessment {
-	m, account := r.Rounds[0], r.streams()
+	m, streams := r.Rounds[0], r.streams()
 	a := verdict.Assessment{
-		Streams: account, Facts: streamFacts(account, m),
-		Criteria: append(append([]verdict.Criterion{everyStream(m)}, deliveries(m)...), slices.Concat(account.Faults(), account.Agreement())...),
+		Streams: streams, Facts: streamFacts(streams, m),
+		Criteria: append(append([]verdict.Criterion{everyStream(m)}, deliveries(m)...), slices.Concat(streams.Faults(), streams.Agreement())...),
 	}
 	t := verdict.Table{
 		Title:   "Broadcasts",

@@ -63,7 +63,7 @@ func (s step) explained() bool {
 }
 
 // steps are those that were begun, in order, with what the ledgers of the streams charge them with.
-func (r *Run) steps(account *verdict.Streams) (out []step) {
+func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
 	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
 	for _, st := range stagesOf(m) {
@@ -79,7 +79,7 @@ func (r *Run) steps(account *verdict.Streams) (out []step) {
 	if len(out) == 0 {
 		return nil
 	}
-	for c := range account.Records() {
+	for c := range streams.Records() {
 		if n, ok := m.Plan.Number(c.ID); ok {
 			charge(out, n, c, &m.Runners[c.Runner], m.Plan.Interval())
 		}

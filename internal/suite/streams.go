@@ -16,8 +16,8 @@ var streamSettings = []Setting{
 	{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 }
 
-// streams is the account of the event streams that a suite held.
-func (r *Run) streams() *verdict.Streams { return verdict.Account(r.Rounds[0], r.Server, r.OneHost) }
+// streams are the event streams that a suite held, added up.
+func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
 // everyStream makes a run invalid that does not account for each stream that was planned.
 func everyStream(m *shard.Merged) verdict.Criterion {

@@ -150,7 +150,7 @@ declare module 'k6/x/soak' {
     | 'unfinished';
 
   /**
-   * The account of one device id over all its streams. All properties are read-only and show
+   * The ledger of one device id over all its streams. All properties are read-only and show
    * the moment. Counts are of noops.
    *
    * A noop with a decimal `id:` (1, 2, 3 … per device) is accounted for by its number; any other

@@ -213,7 +213,7 @@ func TestResultsThatCannotBeWritten(t *testing.T) {
 	})
 }
 
-// Shards that are not the whole account of one run are never a pass.
+// Shards that are not all of one run are never a pass.
 func TestIncompleteShardsAreInvalid(t *testing.T) {
 	t.Parallel()
 	whole := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1")

@@ -65,21 +65,21 @@ func TestSpreads(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	for _, c := range []struct {
-		figure Figure
+		metric Metric
 		quick  bool
 		want   Verdict
 	}{
-		{figure("", "KB", 3), false, None},
-		{figure("", "KB", 3).limited(3), false, Pass},
-		{figure("", "KB", 3.1).limited(3), false, Over},
-		{figure("", "KB", 3.1).limited(3), true, None},
-		{figure("", "KB", math.NaN()).limited(3), false, Over},
-		{Figure{Value: 1, Low: -1, High: 3, Interval: true, Limit: 2}, false, Undecided},
-		{Figure{Value: 1, Low: -1, High: 2, Interval: true, Limit: 2}, false, Pass},
-		{Figure{Value: 4, Low: 3, High: 5, Interval: true, Limit: 2}, false, Over},
+		{metric("", "KB", 3), false, None},
+		{metric("", "KB", 3).limited(3), false, Pass},
+		{metric("", "KB", 3.1).limited(3), false, Over},
+		{metric("", "KB", 3.1).limited(3), true, None},
+		{metric("", "KB", math.NaN()).limited(3), false, Over},
+		{Metric{Value: 1, Low: -1, High: 3, Interval: true, Limit: 2}, false, Undecided},
+		{Metric{Value: 1, Low: -1, High: 2, Interval: true, Limit: 2}, false, Pass},
+		{Metric{Value: 4, Low: 3, High: 5, Interval: true, Limit: 2}, false, Over},
 	} {
-		c.figure.judge(c.quick)
-		require.Equal(t, c.want, c.figure.Verdict, "%+v", c.figure)
+		c.metric.judge(c.quick)
+		require.Equal(t, c.want, c.metric.Verdict, "%+v", c.metric)
 	}
 }
 

@@ -62,8 +62,8 @@ func (s service) steady(pids []int, window time.Duration) (c cost) {
 	return c
 }
 
-// errUnaccounted: a client that did less than all of the work has no figure.
-var errUnaccounted = errors.New("there is no figure for that")
+// errUnaccounted: a client that did less than all of the work has no result.
+var errUnaccounted = errors.New("there is no result for that")
 
 // finish ends the client and compares what it received with what the backend sent it since before:
 // all that was sent before the client was asked to end, and nothing that was not sent. It is to be

@@ -17,7 +17,7 @@ const (
 
 // measureGrowth watches the memory of a runner that only holds connections, as a soak has it: no
 // collection is forced, nothing is asked of it.
-func (b *bench) measureGrowth() []Figure {
+func (b *bench) measureGrowth() []Metric {
 	n := b.growing
 	s := b.startService(n, time.Second, false)
 	defer s.stop()
@@ -50,7 +50,7 @@ func (b *bench) measureGrowth() []Figure {
 		}
 	}
 	group := min(growthGroup, b.growth/growthPoints)
-	return []Figure{
+	return []Metric{
 		rss.slope("growth of RSS", group).means("slope of RSS, median %s MB, of a runner with %d connections, %d to a VU as `make soak` plans (%s), "+
 			"over %v from %v after the ramp on, the lowest of every %v; a noop per second, so this time stands for %v of noops at 15 s; %d received, none missed",
 			short(median(rss.mb)), n, growthPerVU, soakScript, b.growth, settle, group, 15*b.growth, received),
@@ -66,12 +66,12 @@ func (m *memory) add(at time.Duration, bytes float64) {
 	m.hours, m.mb = append(m.hours, at.Hours()), append(m.mb, bytes/mb)
 }
 
-func (m *memory) slope(name string, group time.Duration) Figure {
+func (m *memory) slope(name string, group time.Duration) Metric {
 	line, ok := slope.Of(lowest(m.hours, m.mb, group.Hours()))
 	if !ok {
 		check(fmt.Errorf("%s: a slope needs at least %d points", name, slope.Least))
 	}
-	return Figure{Name: name, Unit: "MB/h", Value: line.PerUnit, Low: line.Low, High: line.High, Interval: true, Limit: limitGrowthMB}
+	return Metric{Name: name, Unit: "MB/h", Value: line.PerUnit, Low: line.Low, High: line.High, Interval: true, Limit: limitGrowthMB}
 }
 
 // lowest thins a series, whose x ascends: of each stretch of width the lowest point. Between two

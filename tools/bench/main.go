@@ -55,7 +55,7 @@ type bench struct {
 // sections can be measured alone; this is their order.
 var sections = []struct {
 	name    string
-	measure func(*bench) []Figure
+	measure func(*bench) []Metric
 }{
 	{"runner", (*bench).measureRunner},
 	{"backend", (*bench).measureBackend},

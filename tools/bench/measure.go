@@ -44,7 +44,7 @@ type contender struct {
 }
 
 // measureRunner holds a runner against the raw client, in turns.
-func (b *bench) measureRunner() (out []Figure) {
+func (b *bench) measureRunner() (out []Metric) {
 	s := b.startService(b.full, time.Second, false)
 	defer s.stop()
 	k6 := func(script string) func(int) client { return func(n int) client { return s.startRunner(script, n, n) } }
@@ -69,10 +69,10 @@ func (b *bench) measureRunner() (out []Figure) {
 		window := max(b.window/2, 2*time.Second)
 		small, large := s.once(c, b.base, window), s.once(c, b.full, window)
 		out = append(out,
-			figure(c.name+", RSS per connection", "KB", (large.rss-small.rss)/float64(b.full-b.base)/kb).limited(c.limit).peers(c.peersKB).means(
+			metric(c.name+", RSS per connection", "KB", (large.rss-small.rss)/float64(b.full-b.base)/kb).limited(c.limit).peers(c.peersKB).means(
 				"median RSS of %s holding %d connections less the same holding %d, divided by %d; one noop per second and connection",
 				c.what, b.full, b.base, b.full-b.base),
-			figure(fmt.Sprintf("%s, RSS at %d", c.name, b.full), "MB", large.rss/mb).means("all of the process, k6 included, in the steady state"))
+			metric(fmt.Sprintf("%s, RSS at %d", c.name, b.full), "MB", large.rss/mb).means("all of the process, k6 included, in the steady state"))
 	}
 	// In turns, so that a busy neighbour on the machine meets all.
 	var noops uint64
@@ -87,12 +87,12 @@ func (b *bench) measureRunner() (out []Figure) {
 		}
 	}
 	for _, c := range all {
-		out = append(out, figure(c.name+", CPU-s per 1000 noops", "s", c.costs...).peers(c.peersCPU).means(
+		out = append(out, metric(c.name+", CPU-s per 1000 noops", "s", c.costs...).peers(c.peersCPU).means(
 			"user and system CPU (/proc/PID/stat) of %s over %v of steady state at %d connections, after the ramp, ÷ noops sent in it; "+
 				"nothing subtracted; %d noops in all windows, each client received every one it was ever sent", c.what, b.window, b.full, noops))
 	}
 	for _, c := range all[:2] {
-		out = append(out, figure(c.name+", CPU against raw client", "×", c.ratios...).limited(limitRunnerRatio).means(
+		out = append(out, metric(c.name+", CPU against raw client", "×", c.ratios...).limited(limitRunnerRatio).means(
 			"median over %d rounds of the ratio within a round", b.rounds))
 	}
 	return out
@@ -119,7 +119,7 @@ func (s service) once(of *contender, n int, window time.Duration) (result cost) 
 	return result
 }
 
-func (b *bench) measureBackend() []Figure {
+func (b *bench) measureBackend() []Metric {
 	return append(append(b.backendMemory(), b.backendCPU()), b.backendBroadcast()...)
 }
 
@@ -133,7 +133,7 @@ func (b *bench) resting(pids []int, of func(procfs.Proc) (float64, error)) float
 	return median(all)
 }
 
-func (b *bench) backendMemory() []Figure {
+func (b *bench) backendMemory() []Metric {
 	n := b.idle
 	b.say("backend, memory of %d idle connections", n)
 	s := b.startService(n, time.Hour, false)
@@ -144,14 +144,14 @@ func (b *bench) backendMemory() []Figure {
 	defer c.kill()
 	s.hold(c, n, b.idleSettle)
 	full := b.resting(ours("backend"), rssOf)
-	return []Figure{
-		figure("RSS per idle connection", "KB", (full-empty)/float64(n)/kb).limited(limitBackendKB).peers(peersBackendKB).means(
+	return []Metric{
+		metric("RSS per idle connection", "KB", (full-empty)/float64(n)/kb).limited(limitBackendKB).peers(peersBackendKB).means(
 			"RSS of the backend %v after the last of %d connects less its RSS empty, ÷ %d; plain HTTP, no noops", b.idleSettle, n, n),
-		figure("RSS empty", "MB", empty/mb).means("2 s after the start"),
+		metric("RSS empty", "MB", empty/mb).means("2 s after the start"),
 	}
 }
 
-func (b *bench) backendCPU() Figure {
+func (b *bench) backendCPU() Metric {
 	n := b.busy
 	b.say("backend, CPU at %d connections", n)
 	s := b.startService(n, time.Second, false)
@@ -166,12 +166,12 @@ func (b *bench) backendCPU() Figure {
 		costs, noops = append(costs, st.per(1e6)), noops+st.noops
 	}
 	received := s.finish(c, counts{})
-	return figure("CPU-s per million noops", "s", costs...).limited(limitBackendCPU).peers(peersBackendCPU).means(
+	return metric("CPU-s per million noops", "s", costs...).limited(limitBackendCPU).peers(peersBackendCPU).means(
 		"user and system CPU of the backend over %d windows of %v at %d connections and a noop per second on each, ÷ noops sent in it (%d in all); "+
 			"%d received by the raw client, none missed", b.rounds, b.window, n, noops, received)
 }
 
-func (b *bench) backendBroadcast() []Figure {
+func (b *bench) backendBroadcast() []Metric {
 	n := b.broadcast
 	b.say("backend, one noop to %d connections", n)
 	s := b.startService(n, time.Second, false)
@@ -192,13 +192,13 @@ func (b *bench) backendBroadcast() []Figure {
 			bound = min(bound, bucket.GetUpperBound())
 		}
 	}
-	return []Figure{
-		figure("first to last write of one noop, mean", "ms", (after.GetSampleSum()-before.GetSampleSum())/float64(rounds)*ms).limited(limitBroadcastMS).means(
+	return []Metric{
+		metric("first to last write of one noop, mean", "ms", (after.GetSampleSum()-before.GetSampleSum())/float64(rounds)*ms).limited(limitBroadcastMS).means(
 			"backend_broadcast_duration_seconds: %d rounds to %d connections, all of them within %s ms", rounds, n, short(bound*ms)),
-		figure("first to last arrival of one noop", "ms", scaled(arrived.Kernel, ms)...).limited(limitBroadcastMS).means(
+		metric("first to last arrival of one noop", "ms", scaled(arrived.Kernel, ms)...).limited(limitBroadcastMS).means(
 			"median of %d rounds; by the kernel's stamp on each of the %d sockets (SO_TIMESTAMPNS), which does not depend on how fast the client reads",
 			len(arrived.Kernel), n),
-		figure("first to last read by the client", "ms", scaled(arrived.Reader, ms)...).means(
+		metric("first to last read by the client", "ms", scaled(arrived.Reader, ms)...).means(
 			"the same by the client's own clock after each read: includes the client's CPU for one goroutine per connection, on the cores the backend runs on"),
 	}
 }
@@ -214,7 +214,7 @@ const nginxInterval = 2 * time.Second
 
 // measureNginx puts the nginx of a soak in front of the backend and holds connections through
 // it. Where nginx is not installed there is nothing to measure.
-func (b *bench) measureNginx() []Figure {
+func (b *bench) measureNginx() []Metric {
 	n := b.nginx
 	s := b.startService(n, nginxInterval, true)
 	defer s.stop()
@@ -235,10 +235,10 @@ func (b *bench) measureNginx() []Figure {
 	if missed > 0 {
 		check(fmt.Errorf("%d of %d noops were missed behind nginx", missed, received+missed))
 	}
-	return []Figure{
-		figure("PSS per connection", "KB", pss/float64(n)/kb).limited(limitNginxKB).peers("with nginx's defaults 17.8").means(
+	return []Metric{
+		metric("PSS per connection", "KB", pss/float64(n)/kb).limited(limitNginxKB).peers("with nginx's defaults 17.8").means(
 			"proportional set size (smaps_rollup) of master and %d workers with %d streams less the same empty, ÷ %d; the soak's own configuration, unix-socket upstream, %d noops passed",
 			len(workers), n, n, received),
-		figure("RSS per connection", "KB", rss/float64(n)/kb).means("the same by RSS, which counts pages the workers share once for each"),
+		metric("RSS per connection", "KB", rss/float64(n)/kb).means("the same by RSS, which counts pages the workers share once for each"),
 	}
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // measureMerge makes the files of a large run of an hour and has `soak merge` judge it.
-func (b *bench) measureMerge() []Figure {
+func (b *bench) measureMerge() []Metric {
 	dir := b.folder("merge")
 	p := plan.Default()
 	p.TestID, p.Prefix, p.BackendURL, p.Runners = "merge", "soak-", "http://127.0.0.1:1", b.shards
@@ -45,12 +45,12 @@ func (b *bench) measureMerge() []Figure {
 	if !ok {
 		check(errors.New("soak merge: the system does not say what it took"))
 	}
-	return []Figure{
-		figure("merge, wall time", "s", wall.Seconds()).limited(limitMergeSeconds).means(
+	return []Metric{
+		metric("merge, wall time", "s", wall.Seconds()).limited(limitMergeSeconds).means(
 			"`soak merge` of %d shards of an hour with %d ledgers each and the backend's ledger of %d ids, all reports included; the verdict is pass",
 			p.Runners, b.ledgers, p.Connections),
-		figure("merge, CPU", "s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()).means("user and system time of the same"),
-		figure("merge, largest RSS", "MB", float64(usage.Maxrss)/1024).limited(limitMergeMB).means("of the same"), // Maxrss is in KiB
+		metric("merge, CPU", "s", (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()).means("user and system time of the same"),
+		metric("merge, largest RSS", "MB", float64(usage.Maxrss)/1024).limited(limitMergeMB).means("of the same"), // Maxrss is in KiB
 	}
 }
 

@@ -23,10 +23,10 @@ func cpuOf(p procfs.Proc) (float64, error) {
 	return s.CPUTime(), err
 }
 
-// sum adds up a figure over processes.
-func sum(pids []int, figure func(procfs.Proc) (float64, error)) (all float64) {
+// sum adds up a value over processes.
+func sum(pids []int, value func(procfs.Proc) (float64, error)) (all float64) {
 	for _, pid := range pids {
-		all += must(figure(must(procfs.NewProc(pid))))
+		all += must(value(must(procfs.NewProc(pid))))
 	}
 	return all
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/sse-soak/sse-soak/internal/slope"
 )
 
-// Verdict is what a figure is against its limit.
+// Verdict is what a metric is against its limit.
 type Verdict string
 
-// A figure without limit, or at a size the limit is not meant for, is none of the others.
+// A metric without limit, or at a size the limit is not meant for, is none of the others.
 const (
 	Pass      Verdict = "PASS"
 	Over      Verdict = "OVER"
@@ -33,8 +33,8 @@ const (
 	None      Verdict = ""
 )
 
-// A Figure is one line of the table.
-type Figure struct {
+// A Metric is one line of the table.
+type Metric struct {
 	Section    string  `json:"section"`
 	Measured   string  `json:"measured"` // when
 	Name       string  `json:"name"`
@@ -49,25 +49,25 @@ type Figure struct {
 	Peers      string  `json:"peers,omitempty"` // published in DESIGN.md and issue 2, same unit
 }
 
-// figure is the median of what was measured once or several times.
-func figure(name, unit string, values ...float64) Figure {
+// metric is the median of what was measured once or several times.
+func metric(name, unit string, values ...float64) Metric {
 	low, high := slices.Min(values), slices.Max(values)
-	return Figure{Name: name, Unit: unit, Value: median(values), Low: low, High: high}
+	return Metric{Name: name, Unit: unit, Value: median(values), Low: low, High: high}
 }
 
 func median(values []float64) float64 { return slope.Median(slices.Clone(values)) }
 
 // limited sets the limit (0: none), means the definition and peers the others' figures.
-func (f Figure) limited(limit float64) Figure { f.Limit = limit; return f }
-func (f Figure) peers(others string) Figure   { f.Peers = others; return f }
-func (f Figure) means(format string, args ...any) Figure {
+func (f Metric) limited(limit float64) Metric { f.Limit = limit; return f }
+func (f Metric) peers(others string) Metric   { f.Peers = others; return f }
+func (f Metric) means(format string, args ...any) Metric {
 	f.Definition = fmt.Sprintf(format, args...)
 	return f
 }
 
 // judge compares with the limit. Where there is a confidence interval, the limit must lie
 // outside of it for a verdict.
-func (f *Figure) judge(quick bool) {
+func (f *Metric) judge(quick bool) {
 	low, high := f.Value, f.Value
 	if f.Interval {
 		low, high = f.Low, f.High
@@ -85,7 +85,7 @@ func (f *Figure) judge(quick bool) {
 }
 
 // text is the value with the spread of its repetitions.
-func (f Figure) text() string {
+func (f Metric) text() string {
 	s := short(f.Value)
 	if f.Low != f.High {
 		s += " (" + short(f.Low) + "…" + short(f.High) + ")"
@@ -109,7 +109,7 @@ type Report struct {
 	Schema  int      `json:"schema"`
 	Machine Machine  `json:"machine"`
 	Quick   bool     `json:"quick,omitempty"`
-	Figures []Figure `json:"figures"`
+	Figures []Metric `json:"figures"`
 }
 
 // Machine names what the figures were measured on. No name of a host: results are published.
@@ -143,7 +143,7 @@ func loadAverage() string {
 	return "unknown"
 }
 
-func (r *Report) add(section string, began time.Time, figures []Figure) {
+func (r *Report) add(section string, began time.Time, figures []Metric) {
 	for _, f := range figures {
 		f.Section, f.Measured = section, began.UTC().Format(minutes)
 		f.judge(r.Quick)
@@ -164,9 +164,9 @@ func (r *Report) merge(path string) error {
 	if err != nil {
 		return fmt.Errorf("read the earlier run: %w", err)
 	}
-	var all []Figure
+	var all []Metric
 	for _, s := range sections {
-		of := func(f Figure) bool { return f.Section == s.name }
+		of := func(f Metric) bool { return f.Section == s.name }
 		from := r.Figures
 		if !slices.ContainsFunc(from, of) {
 			from = old.Figures

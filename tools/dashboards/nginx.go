@@ -32,7 +32,7 @@ func nginx() Board {
 			{"Over time", []line{
 				{
 					graph("Connections by state", units.Short,
-						"Active is all. A held stream counts as writing, a kept-alive connection without a request as waiting; reading is a request's head under way.",
+						"Active is all. An open stream counts as writing, a kept-alive connection without a request as waiting; reading is a request's head under way.",
 						`sum(nginx_connections_active`+ofNginx+`)`, "active",
 						`sum(nginx_connections_reading`+ofNginx+`)`, "reading",
 						`sum(nginx_connections_writing`+ofNginx+`)`, "writing",

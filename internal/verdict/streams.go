@@ -51,8 +51,8 @@ type Streams struct {
 // above all, do not crowd out a single one of another. connections.csv has them all.
 const maxFindings = 50
 
-// Account adds up the streams of a run, and compares them with the server's own ledger.
-func Account(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
+// StreamsOf adds up the streams of a run, and compares them with the server's own ledger.
+func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s := &Streams{
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
