@@ -44,7 +44,7 @@ func join(b *testing.B, addr string, n int) *crowd {
 	for range 16 {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if c.fds[i], err = enter(addr, i); err != nil {
+				if c.fds[i], err = openStream(addr, i); err != nil {
 					b.Error(err)
 					return
 				}
@@ -66,8 +66,8 @@ func join(b *testing.B, addr string, n int) *crowd {
 	return c
 }
 
-// enter opens one stream, reads its headers and keeps the bare descriptor.
-func enter(addr string, i int) (int, error) {
+// openStream opens one stream, reads its headers and keeps the bare descriptor.
+func openStream(addr string, i int) (int, error) {
 	network := "tcp"
 	if strings.HasPrefix(addr, "/") {
 		network = "unix"

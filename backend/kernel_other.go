@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The backend lives from Linux system calls. Elsewhere it compiles, so that
-// tools can read it, and says this when started.
+// The backend needs Linux system calls. Elsewhere it compiles, so that editors and
+// linters can read it, and fails with this error when it starts.
 var errNeedsLinux = errors.New("the backend needs Linux")
 
 var errNoRoom = errors.New("socket buffer is full")

@@ -145,8 +145,8 @@ func (c *counter) tooLate(number uint64, at Instant, lateness time.Duration) {
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
-// heldUp is how late a noop is that comes before the next slot while slots are in doubt: it was held up,
-// and fills the first of them.
+// heldUp is how late a noop is that comes before the next slot while earlier slots are in doubt: it was delayed, and
+// fills the first of those.
 func (c *counter) heldUp(at Instant) time.Duration {
 	return at - (c.slots.anchor - time.Duration(c.slots.balance)*c.cfg.Interval)
 }

@@ -80,7 +80,7 @@ type Ledger struct {
 	clock      clockCounter
 	byNumber   *numberCounter // from the start, for what happens before the first noop; nil: noops have no numbers
 	foreignIDs bool           // the ids do not number the noops of this connection
-	says       opinion        // what this stream has told the others about the ids
+	says       opinion        // how this stream is counted in Config.sequences and Config.others
 
 	streamOpen bool    // a stream is open now
 	dialing    bool    // an attempt is under way

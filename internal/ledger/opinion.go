@@ -1,6 +1,6 @@
 package ledger
 
-// believe decides by the first noop whether the ids can number the noops of this connection.
+// believe stops counting by number if the first noop shows that the ids do not number the noops of this connection.
 func (l *Ledger) believe(n *Noop) {
 	if c := l.byNumber; c != nil && (n.OtherID || !c.plausible(n.At, n.Number)) {
 		l.byNumber, l.foreignIDs = nil, n.OtherID || n.Number > 0
@@ -32,7 +32,7 @@ const (
 	another
 )
 
-// say tells the other streams of the runner what this one takes the ids for.
+// say updates the runner's totals of streams that take the ids for a sequence, and of those that do not.
 func (l *Ledger) say() {
 	is := unknown
 	switch c := l.byNumber; {

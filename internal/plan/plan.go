@@ -1,5 +1,5 @@
-// Package plan is what a soak promises to do: one record that the command line makes, the
-// scripts fulfil, the shards repeat and the verdict is held against.
+// Package plan is what a soak promises to do: one record that the command line makes, the scripts
+// carry out, the shards repeat and the verdict compares with what happened.
 package plan
 
 import (
@@ -157,7 +157,7 @@ func (p *Plan) EndTimeout() time.Duration {
 	return max(endTimeoutSeconds*time.Second, time.Duration(float64(p.Interval())*endTimeoutIntervals))
 }
 
-// Teardown is how long a runner may take to end its streams: load-tests/lib/config.js reckons the same.
+// Teardown is how long a runner may take to end its streams: load-tests/lib/config.js computes the same.
 func (p *Plan) Teardown() time.Duration {
 	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.PerRunner()/endsPerSecond+1)*time.Second
 }

@@ -16,31 +16,31 @@ import (
 // them. It is the pflag.Value of its flag, so flag and variable read the same.
 type Setting struct {
 	Name    string // of the environment variable. The flag is it in lower case with hyphens
-	Value   any    // *int, *float64, *bool or *string: where it stands
+	Value   any    // *int, *float64, *bool or *string: the field that holds it
 	Default any    // nil: the zero value
-	Alone   any    // what a script takes that k6 runs without `soak run`; nil: Default
+	Alone   any    // default of a script under `k6 run` without soak; nil: Default
 
 	Min, Max float64 // bounds of a number; Max 0: none
 	Any      bool    // −1 stands for any number
-	Must     string  // what a value out of bounds is told
+	Must     string  // the error for a value out of bounds
 
 	Help   string // of the flag; "": there is none, `soak run` chooses the value
-	Suites string // help of the flag that every suite has of it; "": suites have none, and their plan leaves it open
+	Suites string // help of the same flag of `soak run SUITE`; "": suites have no such flag
 	Script string // property that a script states (k6/x/soak), with a question mark if it may be left out
-	States string // what it is for scripts; "": as Help says
+	States string // help in load-tests/types/soak.d.ts; "": Help
 	Doc    string // page with more
 	Holds  Scope
 }
 
-// A Scope says how far a setting reaches. The zero value reaches furthest, so that a merge compares a
-// setting unless somebody decided otherwise.
+// A Scope says on which machines a setting has to be the same. The zero value is the widest, so that a merge compares a
+// new setting unless its row says otherwise.
 type Scope int
 
 const (
 	Laptops Scope = iota // the same on all machines, also on laptops that ran k6 alone
 	Parts                // the same in all parts of one run; each laptop may have its own
-	Runners              // the runners are told it; a merge finds out about it in another way
-	Here                 // this machine alone knows it
+	Runners              // runners get it, but a merge does not compare it: it checks this in another way
+	Here                 // only for this machine; runners do not get it
 )
 
 var _ pflag.Value = Setting{}
@@ -102,7 +102,7 @@ func reset(settings []Setting) {
 	}
 }
 
-// check says in one sentence that a number is out of its bounds.
+// check returns an error in one sentence if a number is out of its bounds.
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	within := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
@@ -139,7 +139,7 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
-// OfSuites are those that every suite has too, with the help for it.
+// OfSuites are the settings that `soak run SUITE` has too, with their help there.
 func OfSuites(settings []Setting) (out []Setting) {
 	for _, s := range settings {
 		if s.Suites != "" {
@@ -163,8 +163,8 @@ func DefaultLocal() (l Local) {
 	return l
 }
 
-// Environment is the plan as a runner is told it, by variable. Where the plan does not say how many streams
-// there are, the script states all that not every run has.
+// Environment is the plan as a runner's environment variables. A plan without connections is that of a suite: its
+// script states the rest, so only what every run has is passed on.
 func (p Plan) Environment() map[string]string {
 	out := map[string]string{}
 	for _, s := range p.Settings() {
@@ -189,8 +189,8 @@ func (p *Plan) ReadEnvironment(lookup func(name string) string) error {
 	return nil
 }
 
-// Difference names the first setting in which got is not what want says, of those that hold at least as
-// far as scope; "" where there is none.
+// Difference names the first setting in which got differs from want, among those with at least this scope; "" if
+// there is none.
 func Difference(want, got Plan, scope Scope) string {
 	wanted := want.Settings()
 	for i, s := range got.Settings() {

@@ -53,7 +53,7 @@ func (p *Plan) Settings() []Setting {
 	}
 }
 
-// Local is what `soak run` is told beside the plan. Neither runners nor a merge know of it.
+// Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge see them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay string
 }
@@ -83,9 +83,9 @@ func Constants() []Constant {
 	return []Constant{
 		{"USUAL_CONNECTIONS", usualConnections, "How many streams a soak holds where neither CONNECTIONS nor an option of k6 says."},
 		{"DISCONNECT_LEAD", DisconnectLead, "How many seconds before the end of the run each connection asks the server to end its stream."},
-		{"END_TIMEOUT_SECONDS", endTimeoutSeconds, "By default a stream may take so many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer."},
-		{"END_TIMEOUT_INTERVALS", endTimeoutIntervals, "See END_TIMEOUT_SECONDS. A service that looks for the request at its next tick has time."},
+		{"END_TIMEOUT_SECONDS", endTimeoutSeconds, "By default a stream may take this many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer."},
+		{"END_TIMEOUT_INTERVALS", endTimeoutIntervals, "See END_TIMEOUT_SECONDS. It leaves time for a service that notices the DELETE only at its next noop."},
 		{"TEARDOWN_SECONDS", teardownSeconds, "How many seconds a runner may take to end its streams, beside the ends themselves."},
-		{"ENDS_PER_SECOND", endsPerSecond, "So many DELETEs a runner has answered in a second, at least, when it ends its streams."},
+		{"ENDS_PER_SECOND", endsPerSecond, "When a runner ends its streams, at least this many of its DELETEs are answered per second."},
 	}
 }

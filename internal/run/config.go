@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/target"
 )
 
-// A Config is what a run is asked to be, as the command line read it.
+// A Config is a run as the command line asks for it.
 type Config struct {
 	Suite    suite.Suite
 	Plan     plan.Plan // what it leaves open Run fills in: TestID, Prefix, ConnectionsPerVU, RunID
@@ -34,10 +34,10 @@ type Config struct {
 	Kubernetes Kubernetes
 
 	Version string    // of soak
-	Stdout  io.Writer // what the run is, and its verdict; news and progress go to stderr
+	Stdout  io.Writer // the plan and the verdict; warnings and progress go to stderr
 }
 
-// A UsageError says what was asked for that makes no sense, and what would.
+// A UsageError says what is wrong with a flag or variable, and what would be right.
 type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
@@ -79,7 +79,7 @@ func (s *session) complete(now time.Time) (err error) {
 	return s.checkBackends()
 }
 
-// checkURLs brings the URLs into the form that everybody is given.
+// checkURLs brings the URLs into their normal form, since a merge compares them as text.
 func (s *session) checkURLs() (err error) {
 	normal := plan.NormalURLs
 	if !s.Suite.Planned && s.Plan.BackendURL != "" {
@@ -119,7 +119,7 @@ func (s *session) completePlan() error {
 	return nil
 }
 
-// completeSettings settles what a script that states its plan itself needs of its target.
+// completeSettings fills in what the target of a suite needs before the script states the plan.
 func (s *session) completeSettings() error {
 	if s.Suite.Streams { // backend and script keep the same interval, and every stream has its id
 		const byDefault = "1" // second

@@ -22,14 +22,14 @@ type driver interface {
 	prepare(ctx context.Context) error
 	// start starts the runners of a round. After an error none of them is left.
 	start(ctx context.Context, r round) (running, error)
-	// openShards opens the location of shards as it is reached from here; runners may reach it otherwise.
+	// openShards opens the location of shards by the URL that this machine can reach; runners may need another one.
 	openShards(ctx context.Context, location string) (store.Store, error)
-	// targetFailures says in sentences what befell the target since prepare: failures of the service, not of the run.
-	// What was not seen is not claimed.
+	// targetFailures lists in sentences how the target failed since prepare, by a crash for instance. These are faults
+	// of the service, so they fail a run and do not make it invalid. It lists only what it observed.
 	targetFailures(ctx context.Context) []string
-	// judge makes the verdict of what lies in the folder of the run, or hands this machine's part of it on.
+	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files.
 	judge(graceful, force context.Context) (verdict.Outcome, error)
-	// close ends what prepare and start began, in order until force ends, and at once after.
+	// close stops what prepare and start started: gracefully until force ends, then at once.
 	close(force context.Context)
 }
 
@@ -45,7 +45,7 @@ type running interface {
 	// Started is closed when all have begun.
 	Started() <-chan struct{}
 	// Wait returns when all have ended. When graceful ends it asks them to: each closes its streams and still writes
-	// its shard. When force ends it does not wait for that. An error says that they were lost sight of, and go on.
+	// its shard. When force ends it does not wait for that. An error means that contact with them was lost, and that they go on.
 	Wait(graceful, force context.Context) error
 	// Progress is what all have counted so far. It is for people: no verdict rests on it.
 	Progress() (shard.Progress, *shard.Histogram)

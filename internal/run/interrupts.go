@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// interrupts turns Ctrl-C, and a terminal that is closed, into two contexts: the first asks everyone
-// to stop in order, a second Ctrl-C ends everything at once. A closed terminal may say so twice, which
-// kills nothing; under nohup it says nothing.
+// interrupts turns Ctrl-C and a closed terminal (SIGHUP) into two contexts: graceful ends at the first of either, force at
+// a Ctrl-C after it. A closing terminal may send SIGHUP twice, so a second SIGHUP does not force. Under nohup SIGHUP is
+// ignored.
 func interrupts(parent context.Context) (graceful, force context.Context, stop func()) {
 	force, forceNow := context.WithCancel(parent)
 	graceful, stopGracefully := context.WithCancel(force)

@@ -16,7 +16,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Kubernetes is what matters only where the runners are on Kubernetes.
+// Kubernetes has the settings for runners on Kubernetes.
 type Kubernetes struct {
 	Namespace    string        // of a run to attach to
 	Via          string        // HOST or HOST:PORT at which this machine asks the service; "": at its URL
@@ -105,13 +105,13 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	return &followed{cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir)), d}, nil
 }
 
-// A followed run is in the cluster, and goes on there when it is lost sight of.
+// A followed run is in the cluster, and goes on there if this machine loses the connection.
 type followed struct {
 	*cluster.Run
 	driver *kubernetes
 }
 
-// stopGrace is how long runners that were asked to end may take to.
+// stopGrace is how long runners may take to end after they were asked to.
 const stopGrace = 90 * time.Second
 
 func (f *followed) Wait(graceful, force context.Context) error {
@@ -135,7 +135,8 @@ func (f *followed) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// targetFailures asks by a new way: the one to the target may have broken since.
+// targetFailures connects to the target anew: the connection from before the run may be broken, without any fault of
+// the target.
 func (d *kubernetes) targetFailures(ctx context.Context) (failures []string) {
 	if d.backend != nil {
 		failures = d.client.Restarts(ctx, d.backend)

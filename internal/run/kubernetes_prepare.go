@@ -92,7 +92,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 		return err
 	}
 	if len(left) > 0 {
-		d.say(fmt.Sprintf("this user may not change %d objects of the overlay; taking them to be there", len(left)))
+		d.say(fmt.Sprintf("this user may not change %d objects of the overlay; assuming that they exist", len(left)))
 	}
 	for _, o := range d.manifests.Setup {
 		if o.GetKind() != "Deployment" {
@@ -105,7 +105,7 @@ func (d *kubernetes) apply(ctx context.Context) error {
 	return nil
 }
 
-// reachTarget finds the way to the target's own ledger: straight, or into the cluster.
+// reachTarget finds how this machine reaches the target: at its URL, or forwarded by the API server.
 func (d *kubernetes) reachTarget(ctx context.Context) (err error) {
 	token := os.Getenv("BACKEND_TOKEN")
 	if via := d.Kubernetes.Via; via != "" {

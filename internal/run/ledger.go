@@ -10,7 +10,7 @@ import (
 )
 
 // saveLedger asks the target for its own ledger of this run's streams, and stores it. Without one the verdict rests on
-// numbers and clock, which is said; our own backend has to have one.
+// numbers and clock, and says so. Our own backend always has one, so there a missing ledger makes the run invalid.
 func (s *session) saveLedger(ctx context.Context) {
 	var kept bool
 	var asked error
@@ -26,7 +26,7 @@ func (s *session) saveLedger(ctx context.Context) {
 	case err != nil:
 		s.seen.Problems = append(s.seen.Problems, err.Error())
 	case !kept && s.own:
-		s.seen.Problems = append(s.seen.Problems, fmt.Sprintf("the backend did not tell its ledger, so the last noops cannot be checked (%v)", asked))
+		s.seen.Problems = append(s.seen.Problems, fmt.Sprintf("the backend did not return its ledger, so the last noops cannot be checked (%v)", asked))
 	case asked != nil:
 		s.seen.Warnings = append(s.seen.Warnings, asked.Error())
 	}

@@ -19,13 +19,13 @@ import (
 // A local driver runs the runners as processes of this machine, and the target too, unless it is somewhere else.
 type local struct{ *session }
 
-// Of a target that is started here for a script that says only later what it does.
+// A suite's target starts before its script says how many streams it opens. Until then these are assumed.
 const (
 	unplannedConnections = 8192
 	unplannedInterval    = 15 * time.Second
 )
 
-// check finds limits of this machine that would break the run in its middle.
+// check finds limits of this machine that would otherwise break the run midway.
 func (d *local) check(ctx context.Context) error {
 	if err := d.findScript(); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 	return d.dir.Begin(d.part, d.manifest())
 }
 
-// openTargets starts what is to be started here, and has all of it answer.
+// openTargets starts the targets that belong on this machine, and waits until all targets answer.
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
@@ -125,7 +125,7 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	return nil
 }
 
-// openTarget is the service at each URL, or without one so many that are started here.
+// openTarget returns the services at urls or, if there are none, starts count of them here.
 func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (all target.Several, err error) {
 	if len(urls) == 0 {
 		if config.Backend, err = Beside("backend"); err != nil {

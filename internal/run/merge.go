@@ -17,8 +17,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mergeMemory is what a merge keeps to, as far as it can, before its garbage is collected at
-// leisure: a million connections take half of it.
+// mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge grow to
+// twice what it needs; a million connections need half of the limit.
 const mergeMemory = 900 << 20
 
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the

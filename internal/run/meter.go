@@ -17,12 +17,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/target"
 )
 
-// A meter samples what the target takes, and keeps the last sample for whoever looks.
+// A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
 	targets target.Several
 	path    string
 	every   time.Duration
-	start   time.Time // samples are timed by the monotonic clock from here: a stepped one does not tear them
+	start   time.Time // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
 	last    resources.Sample
@@ -90,7 +90,7 @@ func (m *meter) sample(ctx context.Context) (s resources.Sample) {
 	return s
 }
 
-// read takes a page that the target may or may not show into a sample.
+// read adds a metrics page of the target to a sample, if the target serves one.
 func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(context.Context) (io.ReadCloser, bool)) {
 	page, ok := show(ctx)
 	if !ok {

@@ -12,11 +12,11 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// A part drives one runner, whose fellows are on other machines. Its session ends without a verdict, which takes all
-// parts.
+// A part drives one runner of a run whose other runners are on other machines. Its session ends without a verdict,
+// because a verdict needs all parts.
 type part struct{ local }
 
-// judge brings what this part saw to where the shards are, and says what comes next.
+// judge delivers the files of this part to the location of the shards, and prints which command makes the verdict.
 func (d *part) judge(graceful, force context.Context) (verdict.Outcome, error) {
 	s := d.session
 	if err := s.deliver(graceful, force); err != nil {
@@ -67,7 +67,7 @@ func ownShard(ctx context.Context, all store.Store, index int, runID string) (na
 	return "", nil, fmt.Errorf("runner %d left no shard in %s", index, all.At(""))
 }
 
-// sayPart sums up what this machine saw, and whether that alone is in order.
+// sayPart prints what this machine saw. The outcome is that of this part alone.
 func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	var sum shard.Progress
 	outcome := verdict.Pass

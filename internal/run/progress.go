@@ -63,7 +63,7 @@ func plainProgress(ctx context.Context, started time.Time, total time.Duration, 
 	}
 }
 
-// progress says the most important first: a narrow terminal cuts its end off.
+// progress begins with what matters most, since a narrow terminal cuts off the end.
 func (s *session) progress(group running, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string

@@ -10,12 +10,12 @@ import (
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// rounds runs the script, and again as long as the suite wants to know more.
+// rounds runs the script, and again while the suite asks for another round.
 func (s *session) rounds(graceful, force context.Context) error {
 	watching, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	meter := newMeter(s)
-	if s.part <= 1 { // of several machines one asks the target
+	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
 	}
 	defer func() {

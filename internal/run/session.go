@@ -113,7 +113,7 @@ func (s *session) findScript() (err error) {
 	return err
 }
 
-// inspect finds out what the script needs: from the plan where that is known, else it asks the script itself, which
+// inspect finds out what the script needs: from the plan if the suite has one, else by loading the script, which also
 // refuses settings that make no sense.
 func (s *session) inspect(ctx context.Context) (err error) {
 	if s.Suite.Planned {
@@ -159,7 +159,7 @@ func (s *session) environment(more map[string]string) map[string]string {
 	return env
 }
 
-// here is what this machine carries of the plan.
+// here is the part of the plan that this machine runs.
 func (s *session) here() plan.Plan {
 	p := s.Plan
 	if s.part > 0 {
@@ -168,7 +168,7 @@ func (s *session) here() plan.Plan {
 	return p
 }
 
-// awaitStart waits until it is time.
+// awaitStart waits for --start-at.
 func (s *session) awaitStart(ctx context.Context) error {
 	wait := time.Until(s.startAt)
 	if s.startAt.IsZero() || wait <= 0 {
@@ -185,7 +185,7 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start: nothing was run")
 
-// keep writes down what a verdict needs beside shards: the target's ledger, and what this session saw.
+// keep stores what a verdict needs beside shards: the target's ledger, and what this session saw.
 func (s *session) keep(ctx context.Context) error {
 	if s.Suite.Streams {
 		s.saveLedger(ctx)
@@ -196,7 +196,7 @@ func (s *session) keep(ctx context.Context) error {
 	return s.dir.Seal(s.part)
 }
 
-// warn tells people now, and the reader of the verdict later.
+// warn prints a warning now, and lists it in the verdict.
 func (s *session) warn(text string) {
 	s.seen.Warnings = append(s.seen.Warnings, text)
 	tell("warning: " + text)

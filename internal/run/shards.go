@@ -15,8 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/store"
 )
 
-// How long the location of the shards may take to answer: before the load, at the end of a run, of one
-// that was interrupted, and to take what this machine saw.
+// How long to wait for the location of the shards: before the load, to fetch all shards at the end, the same after an
+// interrupted run, and to deliver the files of this machine.
 const (
 	claimWithin     = 30 * time.Second
 	fetchWithin     = 15 * time.Minute
@@ -42,8 +42,8 @@ func telling(ctx context.Context) context.Context {
 	})
 }
 
-// waiting is how long to wait for the location of the shards when the run is over: until the first
-// Ctrl-C, or, where that ended the run, not for long.
+// waiting is the context for the location of the shards when the run is over: it ends at the first Ctrl-C or, if that
+// already ended the run, after impatientWithin.
 func waiting(graceful, force context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	if graceful.Err() != nil {
 		graceful, within = force, impatientWithin
@@ -51,9 +51,9 @@ func waiting(graceful, force context.Context, within time.Duration) (context.Con
 	return context.WithTimeout(telling(graceful), within)
 }
 
-// claim finds out before the load whether shards can be read where they are to go, and, where it is on this machine to
-// write there too, whether they can be written: it leaves the manifest there. What an earlier run left there would be
-// mixed with this one's.
+// claim checks before the load that shards can be read from their location and, if this machine writes there too, that
+// they can be written, by writing the manifest. It refuses a location with shards of an earlier run, which a merge would
+// mix with those of this one.
 func (s *session) claim(ctx context.Context, write bool) error {
 	ctx, cancel := context.WithTimeout(telling(ctx), claimWithin)
 	defer cancel()
@@ -96,13 +96,14 @@ func (s *session) claim(ctx context.Context, write bool) error {
 	return nil
 }
 
-// manifest says what this run has to have for a verdict: of our own backend that sends noops also its ledger.
+// manifest lists the files that a verdict of this run needs. The ledger is one of them only if our own backend sends the
+// noops: another service may have none.
 func (s *session) manifest() results.Manifest {
 	return results.NewManifest(s.part, s.Plan.RunID, s.Suite.Streams && s.own)
 }
 
-// collect brings the shards of a whole run to its folder, where they were left elsewhere. Those that do not come are
-// missing, which the verdict says. The way there may break, so it is tried anew.
+// collect fetches the shards of a whole run to its folder, if they are elsewhere. It tries several times, since the
+// network may fail; shards that it cannot fetch make the verdict invalid.
 func (s *session) collect(graceful, force context.Context) {
 	if s.Shards == "" {
 		s.collected = true
@@ -134,7 +135,7 @@ func (s *session) fetch(ctx context.Context, within time.Duration) error {
 	return errors.Join(s.dir.FetchShards(ctx, from), from.Close())
 }
 
-// deliver brings what a verdict rests on to the shards, where those are not in the folder of the run.
+// deliver copies the other files that a verdict needs to the shards, if those are not in the folder of the run.
 func (s *session) deliver(graceful, force context.Context) error {
 	if s.Shards == "" {
 		return nil

@@ -50,7 +50,7 @@ func Inspect(ctx context.Context, k6, script string, env []string) (r Requiremen
 	return r, nil
 }
 
-// refusal is the first sentence of an exception in k6's log, without the places that it came by.
+// refusal is the first sentence of an exception in k6's log, without its stack trace.
 func refusal(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }

@@ -50,7 +50,7 @@ func assessChurn(r *Run) verdict.Assessment {
 	return a
 }
 
-// lifetimeTable shows that short connections are accounted for as well as long ones.
+// lifetimeTable shows that noops of short connections are counted as well as those of long ones.
 func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	interval := m.Plan.Interval()
 	t := verdict.Table{Title: "Connections by lifetime", Columns: []string{"noop intervals", "connections", "noops received", "missed", "duplicated", "not ended well"}}
@@ -77,7 +77,8 @@ func lifetimeTable(m *shard.Merged, streams *verdict.Streams) verdict.Table {
 	return t
 }
 
-// What a backend may take more at the end than in the beginning: its ledger remembers each stream.
+// How much more a backend may use late in a run than early. ofEachStream is for its ledger, which keeps an entry per
+// stream.
 const (
 	leakFiles      = 32
 	leakGoroutines = 32
@@ -85,8 +86,8 @@ const (
 	ofEachStream   = 400
 )
 
-// leaks holds the backend's usage late in the run against that early in it, both while the streams
-// were at their full number. It is not ok where the backend does not show it.
+// leaks compares what the backend uses late in the run with what it uses early, both while all streams are open. It is
+// not ok if the backend does not report its usage.
 func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Criterion, t verdict.Table, ok bool) {
 	early, some := most(r.Samples, m, .2, .4)
 	late, more := most(r.Samples, m, .6, .9)
@@ -117,7 +118,7 @@ func leaks(r *Run, m *shard.Merged, streams int) (c verdict.Criterion, t verdict
 	return c, t, true
 }
 
-// most is the most that the backend took between two shares of the run; Files are those beside its streams.
+// most is the largest usage of the backend between two shares of the run. Files leaves out the descriptors of streams.
 func most(samples []resources.Sample, m *shard.Merged, from, to float64) (u resources.Sample, ok bool) {
 	if len(m.Runners) == 0 {
 		return u, false

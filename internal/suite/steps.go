@@ -47,10 +47,10 @@ func (s step) try() Tried {
 	return Tried{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
 }
 
-// leastSilence is how long a stream of a suite is silent at least before this side gives it up.
+// leastSilence is the shortest silence after which a client of a suite drops its stream as idle.
 const leastSilence = 10 * time.Second
 
-// explained says that the generator's own waits are long enough for what was late and given up.
+// explained says that the generator's own waits are long enough to explain the late noops and idle streams.
 func (s step) explained() bool {
 	late := s.tolerance
 	if s.lateness != nil {
@@ -62,7 +62,7 @@ func (s step) explained() bool {
 	return s.machine.Explains(late) || s.machine.crowded(late) != ""
 }
 
-// steps are those that were begun, in order, with what the ledgers of the streams charge them with.
+// steps are those that were begun, in order, with the faults that the ledgers count against each.
 func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	m := r.Rounds[0]
 	open, connect := sumsByStage(m, "capacity_streams"), sumsByStage(m, "capacity_connect")
@@ -87,7 +87,7 @@ func (r *Run) steps(streams *verdict.Streams) (out []step) {
 	return out
 }
 
-// charge enters what went wrong with the nth stream into the steps.
+// charge counts the faults of the nth stream against their steps.
 func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, interval time.Duration) {
 	own := opener(steps, n)
 	if c.Streams == 0 || runner.At(c.OpenedAt).After(own.to) {
@@ -102,7 +102,7 @@ func charge(steps []step, n int, c *shard.Connection, runner *shard.Runner, inte
 	default:
 		underWay(steps, own, runner.At(c.ClosedAt)).dropped++
 	}
-	// What the record counts and does not list was found after what it lists.
+	// A record lists only the first findings. Those beyond the list were found later than all listed ones.
 	missed, late, wrong := int64(c.Missed()), int64(c.Late), int64(c.Faults())
 	lastMissed, lastLate, lastWrong := own, own, own
 	for _, f := range c.Findings {

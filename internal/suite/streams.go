@@ -19,7 +19,7 @@ var streamSettings = []Setting{
 // streams are the event streams that a suite held, added up.
 func (r *Run) streams() *verdict.Streams { return verdict.StreamsOf(r.Rounds[0], r.Server, r.OneHost) }
 
-// everyStream makes a run invalid that does not account for each stream that was planned.
+// everyStream makes a run invalid in which a planned stream was not observed.
 func everyStream(m *shard.Merged) verdict.Criterion {
 	problems := m.CheckConnections()
 	if m.Plan.Connections == 0 {

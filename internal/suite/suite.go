@@ -82,7 +82,7 @@ func (s *Suite) Layout() verdict.Layout {
 	return l
 }
 
-// named are the suites that have to be named, in the order of their names.
+// named are the suites of `soak run NAME`, sorted by name.
 var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, throughput, upload}
 
 // Default is the suite of a run that names none.
@@ -91,7 +91,7 @@ func Default() Suite { return soak }
 // All are the suites that `soak run NAME` names, by name; Default is not among them.
 func All() []Suite { return slices.Clone(named) }
 
-// Of is the suite of a plan. That of the default suite has no name.
+// Of is the suite of a plan. A plan of the default suite names none.
 func Of(p plan.Plan) (Suite, error) {
 	for _, s := range append(All(), soak) {
 		if s.InPlan() == p.Suite {

@@ -54,8 +54,8 @@ func missingChecks(m *shard.Merged) (out []string) {
 	return out
 }
 
-// sentMore says that the server sent more noops than arrived, by its own ledger. What the clock takes for
-// a duplicate may be a noop of a shorter interval.
+// sentMore says that the server sent more noops than arrived, by its own ledger. Duplicates count as arrived: where the
+// service keeps a shorter interval than planned, the clock counts every noop too many as one.
 func (s *Streams) sentMore(r *shard.Connection) bool {
 	e, ok := s.server[r.ID]
 	switch {

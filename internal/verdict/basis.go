@@ -30,9 +30,8 @@ func (e Basis) Client() string {
 	return "numbers and clock"
 }
 
-// hidden is how many noops of a connection may be lost without a trace: none, where the server says which
-// were sent last; where it says how many, and that many arrived, only those in whose place a copy may have
-// come.
+// hidden is how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has the number of
+// the last noop sent. If it has only how many were sent, and as many arrived, a copy may still stand in for a lost noop.
 func (s *Streams) hidden(r *shard.Connection) uint64 {
 	e, ok := s.server[r.ID]
 	switch {
@@ -46,8 +45,8 @@ func (s *Streams) hidden(r *shard.Connection) uint64 {
 	return r.Hidden
 }
 
-// basis says what the counts rest on. One stream that only the clock judges makes it the clock: there
-// is no ledger of the server, or none that tells.
+// basis says what the counts rest on: the weakest evidence of any stream. So one stream that only the clock can judge,
+// because the server keeps no ledger or one that does not decide, makes it the clock.
 func (s *Streams) basis() {
 	e := &s.Evidence
 	e.By, e.Why = ByNumbers, []string{}

@@ -46,8 +46,8 @@ func off(planned time.Duration, c *shard.Connection) bool {
 	return (c.Interval-planned).Abs()-c.IntervalError > time.Duration(mostOff*float64(planned))
 }
 
-// keptInterval refuses to judge a service by an interval that it does not keep; faults that do not
-// rest on it fail the run all the same. Where only some streams are off, the service fails them.
+// keptInterval makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
+// only faults that do not depend on the interval still fail it. If only some streams are off, the service is at fault.
 func (s *Streams) keptInterval() Criterion {
 	i := s.Interval
 	c := Criterion{

@@ -8,8 +8,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// Use is what a load generator took of the CPU in some time: seconds, summed over its threads. It is saturated where
-// what it measures may be its own, because its threads waited for a core, or because it stalled.
+// Use is the CPU time of a load generator, in seconds summed over its threads. A generator is saturated if the delays
+// that it measures may be its own, because its threads waited for a core or because it stalled.
 type Use struct {
 	CPU    float64       // computing
 	Waited float64       // ready to run, without a core

@@ -80,8 +80,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	return s
 }
 
-// Records are the connections as the verdict counts them: those of the runners, but for what only their end or the
-// server's ledger shows.
+// Records are the connections as the verdict counts them: the runners' records, corrected by what only the end of the
+// run or the server's ledger shows.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
 		for i := range s.m.Connections {
@@ -104,7 +104,7 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 	return v.streams.Records()
 }
 
-// conclude changes a copy of the ith connection, with one more finding.
+// conclude returns a copy of the ith connection, with one more finding, that the caller may change.
 func (s *Streams) conclude(i int, f ledger.Finding) *shard.Connection {
 	c := s.concluded[i]
 	if c == nil {
@@ -170,8 +170,8 @@ func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 	return out
 }
 
-// prove notes which faults of a connection hold whatever the interval is. A client takes a stream for idle, and
-// gives up waiting for its end, after a number of intervals.
+// prove notes which faults of a connection are certain even if the service keeps another interval than planned. A drop
+// as idle and a timeout of the end are not: both are counted in planned intervals.
 func (s *Streams) prove(r *shard.Connection) {
 	p := &s.proofs
 	switch end := endOf(r); {
@@ -201,7 +201,7 @@ func (s *Streams) countState(r *shard.Connection) {
 	}
 }
 
-// checkFloor is a second opinion on the ledger: a stream that was held for so long is owed at least
+// checkFloor checks the ledger against a product: a stream that was open for so long is owed at least
 // floor(held / interval) noops, whatever their numbers. It allows what the ledger allows: the interval
 // that the service kept, and a first noop after at most 1.5 intervals.
 func (s *Streams) checkFloor(r *shard.Connection) {

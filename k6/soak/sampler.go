@@ -12,7 +12,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-// A sampler measures this process: a starved generator must not be read as a late server.
+// A sampler measures this process, so that delays of a saturated generator are not blamed on the server.
 type sampler struct {
 	self    *process.Process
 	at      time.Time

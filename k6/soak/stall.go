@@ -17,7 +17,7 @@ import (
 const probeEvery = 100 * time.Millisecond
 
 // A stallProbe measures stalls of this process: how much too late a timer fires. In that time no noop
-// could be read either, whatever the server did. It sees a starved machine, a stopped process and the
+// could be read either, whatever the server did. It sees a saturated machine, a stopped process and the
 // pauses of the garbage collector.
 type stallProbe struct {
 	longest atomic.Int64 // nanoseconds, since it was last taken

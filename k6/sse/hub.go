@@ -17,7 +17,7 @@ const flushEvery = time.Second
 
 // hub is what the EventSources of one iteration share: one queue of tasks for the
 // event loop with one registered callback, one watch on the VU's context, one
-// counter of events per set of tags. It lives from the first source of an iteration
+// counter of events per set of tags. It exists from the first source of an iteration
 // to the end of the last; a later source gets a new one.
 type hub struct {
 	m       *module

@@ -5,7 +5,7 @@
 // and read the response over the dialed connection; see load-tests/types/index.d.ts
 // for the API as scripts see it.
 //
-// How a connection lives: one goroutine dials and reads the response head, then
+// The goroutines of a connection: one dials and reads the response head, then
 // hands over to a fresh one that reads the stream with a small stack. Neither ever
 // touches a JS value. What scripts see changes in tasks that a hub, one per
 // iteration, runs on the event loop.

@@ -7,16 +7,16 @@ export const USUAL_CONNECTIONS = 1200;
 /** How many seconds before the end of the run each connection asks the server to end its stream. */
 export const DISCONNECT_LEAD = 5;
 
-/** By default a stream may take so many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer. */
+/** By default a stream may take this many seconds to end, or END_TIMEOUT_INTERVALS noop intervals if that is longer. */
 export const END_TIMEOUT_SECONDS = 15;
 
-/** See END_TIMEOUT_SECONDS. A service that looks for the request at its next tick has time. */
+/** See END_TIMEOUT_SECONDS. It leaves time for a service that notices the DELETE only at its next noop. */
 export const END_TIMEOUT_INTERVALS = 1.5;
 
 /** How many seconds a runner may take to end its streams, beside the ends themselves. */
 export const TEARDOWN_SECONDS = 45;
 
-/** So many DELETEs a runner has answered in a second, at least, when it ends its streams. */
+/** When a runner ends its streams, at least this many of its DELETEs are answered per second. */
 export const ENDS_PER_SECOND = 50;
 
 /**

@@ -4,8 +4,8 @@
 //
 //   bin/soak run churn
 //
-// How long each connection lives is drawn beforehand (exponential, by SEED): the same plan has the same
-// lifetimes, and it is known how many connections there have to be.
+// The lifetime of each connection is drawn beforehand (exponential, by SEED): the same plan has the same
+// lifetimes, and the number of connections is known before the first one opens.
 
 import exec from 'k6/execution';
 import { plan, suite } from 'k6/x/soak';

@@ -1,6 +1,6 @@
 /**
- * The accounting of a soak, in Go. A {@link Ledger} is given to an `EventSource` of
- * `k6/x/sse`, which enters every noop in it while it reads; no JavaScript runs per noop.
+ * The counting of a soak, in Go. Give a {@link Ledger} to an `EventSource` of `k6/x/sse`,
+ * which counts every noop in it while it reads; no JavaScript runs per noop.
  *
  * @example
  * import { Ledger, plan } from 'k6/x/soak';
@@ -133,7 +133,7 @@ declare module 'k6/x/soak' {
    */
   export function sendOnce(): void;
 
-  /** Where a connection is in its life. `completed` is the only good end. */
+  /** The state of a connection. `completed` is the only good end. */
   export type State =
     | 'planned'
     | 'connecting'

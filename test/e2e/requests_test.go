@@ -97,8 +97,8 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 	}
 }
 
-// A service that now and then takes longer than the client waits is to blame itself: on a machine that is
-// not starved no wait of the generator is long enough for that.
+// A service that sometimes answers later than the client waits is at fault: unless the machine is saturated, no wait of
+// the generator is long enough to explain that.
 func TestAServiceThatStallsIsToBlame(t *testing.T) {
 	t.Parallel()
 	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(2100 * time.Millisecond) })
