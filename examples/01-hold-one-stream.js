@@ -2,8 +2,10 @@
 // 01: hold one stream, with the EventSource that browsers have. An iteration lasts until its sources are
 // closed; nothing blocks meanwhile.
 //
+//   make build
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/01-hold-one-stream.js
+//   kill %1                    # each example starts a backend of its own, on the same port
 //
 // --env BACKEND_URL=http://HOST goes to another service, --env SECONDS=60 holds the stream longer.
 

@@ -1,6 +1,6 @@
 // @ts-check
-// 02: wait for one event, and no longer than so long. Here the script has the service send it; in a test of
-// yours it is what a request, another user or a job brings about.
+// 02: wait for one event, with a timeout. Here the script asks the service to send it; in your own test a
+// request, another user or a job causes it.
 //
 //   bin/backend &
 //   bin/k6 run examples/02-wait-for-an-event.js

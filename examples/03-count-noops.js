@@ -5,7 +5,7 @@
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/03-count-noops.js
 //
-// With a backend that loses one, it says so: bin/backend --noop-interval 1s --backend-fault drop:noop=2
+// To see it find a loss: bin/backend --noop-interval 1s --backend-fault drop:noop=2
 
 import { check } from 'k6';
 import { Ledger, plan } from 'k6/x/soak';
@@ -14,7 +14,7 @@ import { EventSource } from 'k6/x/sse';
 const BACKEND_URL = __ENV.BACKEND_URL || 'http://localhost:8080';
 const NOOP_INTERVAL = Number(__ENV.NOOP_INTERVAL || 1);
 
-// What a Ledger holds the stream against: one noop each NOOP_INTERVAL.
+// What a Ledger compares the stream with: one noop each NOOP_INTERVAL.
 plan({
   connections: 1,
   seconds: 60,

@@ -1,6 +1,6 @@
 // @ts-check
-// 06: lose a stream, and go on where it was. EventSource connects again and names the last event that it
-// has (`Last-Event-ID`); a service that remembers sends what came between. RECONNECT=1 makes a soak of this.
+// 06: lose a stream, and go on where it was. EventSource reconnects and names the last event that it
+// received (`Last-Event-ID`); a service that remembers replays what came between. RECONNECT=1 does this in a soak.
 //
 //   bin/backend --noop-interval 1s --backend-fault reset:noop=2 &
 //   bin/k6 run examples/06-reconnect.js

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# 07: two laptops, one verdict. Each runs k6 alone, with a PREFIX of its own; a merge of what they leave says
-# whether every noop of all streams came. Here both are this machine.
+# 07: two laptops, one verdict. Each runs k6 alone, with a PREFIX of its own; a merge of their shards says
+# whether every noop of all streams came. Here one machine plays both.
 #
 #   bin/backend --noop-interval 1s &
 #   examples/07-two-laptops.sh
 #
-# On two, each runs its line of `laptop` at the same time, and the shards are copied into one folder.
+# With two laptops, each runs its own `laptop` line at the same time; then copy the shards into one folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
