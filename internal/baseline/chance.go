@@ -36,7 +36,7 @@ type Difference struct {
 	Significant bool
 }
 
-// Differ holds new values against old ones, of which it needs at least two. It takes the test of Mann
+// Differ compares new values with old ones, of which it needs at least two. It takes the test of Mann
 // and Whitney, two-sided, exact for up to 50 runs (25 where values are equal), which takes nothing for
 // granted. That needs at least four runs against four: of three against three the most extreme outcome
 // has p = 2/20, which is not under Alpha. For fewer it takes the NoiseBand.

@@ -15,7 +15,7 @@ import (
 type Outcome string
 
 // A metric is Worse, and the comparison a regression, when the median got worse by more than
-// the tolerance and by more than anybody would not care for, and more than chance explains.
+// the tolerance, by more than the smallest change that matters (least), and by more than chance explains.
 const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
@@ -57,7 +57,7 @@ const (
 	leastAll = 3
 )
 
-// Compare holds new runs against old ones of the same plan.
+// Compare compares new runs with old ones of the same plan.
 func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	all := append(slices.Clone(old), now...)
 	switch {

@@ -20,7 +20,7 @@ import (
 const manager = "sse-soak"
 
 // Apply brings the objects that stay between runs into the cluster. One that this user may not
-// change is taken to be there already, put there by an administrator, and returned by name.
+// change is assumed to exist, applied by an administrator, and returned by name.
 func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) (left []string, err error) {
 	for _, o := range setup {
 		resource, _ := meta.UnsafeGuessKindToResource(o.GroupVersionKind())
@@ -39,8 +39,8 @@ func (c *Client) Apply(ctx context.Context, setup []*unstructured.Unstructured) 
 	return left, nil
 }
 
-// Await waits until a Deployment has all its pods ready, and no older ones. say is told what the
-// pods wait for, and so is the error.
+// Await waits until a Deployment has all its pods ready, and no older ones. say gets what the
+// pods wait for, and a timeout's error has it too.
 func (c *Client) Await(ctx context.Context, namespace, name string, limit time.Duration, say func(string)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -162,7 +162,7 @@ func (c *Client) Delete(ctx context.Context, namespace, name string) error {
 	}
 }
 
-// Find is the job of a TestRun that is there, as far as its annotations say it: plan, which nobody has checked, shards and length.
+// Find reads the job of an existing TestRun from its annotations: plan, shards and length. The plan is not checked yet.
 func (c *Client) Find(ctx context.Context, namespace, id string) (j Job, err error) {
 	run, err := c.Dynamic.Resource(testRuns).Namespace(namespace).Get(ctx, Name(id), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

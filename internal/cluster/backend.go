@@ -83,14 +83,15 @@ func restarts(pod *corev1.Pod) (n int32) {
 	return n
 }
 
-// Restarts says in sentences what befell the pod since: that is the target's failure, not the run's.
+// Restarts says in sentences whether the pod was restarted or replaced since. That is a fault of the target: it fails the
+// run, and does not make it invalid.
 func (c *Client) Restarts(ctx context.Context, w *Watched) []string {
 	pod, err := c.CoreV1().Pods(w.namespace).Get(ctx, w.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return []string{fmt.Sprintf("the target's pod %s was replaced during the run", w.name)}
 	case err != nil:
-		return nil // nothing is claimed of what was not seen
+		return nil // the API server did not answer, which is no evidence against the target
 	}
 	n := restarts(pod) - w.restarts
 	if n <= 0 {

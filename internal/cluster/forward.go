@@ -47,7 +47,7 @@ func opener(config *rest.Config, client kubernetes.Interface) func(context.Conte
 		at := client.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("portforward").URL()
 		dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at)
 		stop, ready := make(chan struct{}), make(chan struct{})
-		// What single connections complain of comes back to their users as an end of file.
+		// Errors of single connections are discarded here: their users see them as an end of file.
 		forwarder, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{"0:" + strconv.Itoa(port)}, stop, ready, io.Discard, io.Discard)
 		if err != nil {
 			return nil, err
@@ -82,7 +82,7 @@ type Service struct {
 }
 
 // ServiceOf is the service that a URL names, such as http://backend.sse-soak.svc:8080. It is not ok
-// for one that is reached from anywhere.
+// for a URL that is reachable from outside of the cluster.
 func ServiceOf(text string) (s Service, ok bool) {
 	u, err := url.Parse(text)
 	if err != nil {

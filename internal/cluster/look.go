@@ -18,8 +18,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
-// lookEvery is the time between two looks at the cluster. A look shows all there is, whatever was
-// missed before; what comes and goes between two a podWatch tells.
+// lookEvery is the time between two polls of the cluster. Each poll reads the whole state, so a failed one loses nothing.
+// A podWatch sees pods that end and vanish between two polls.
 const lookEvery = 2 * time.Second
 
 // A Snapshot is what the cluster shows of a run at one moment.
@@ -97,7 +97,7 @@ func (s *Snapshot) part(run, job string) *Part {
 }
 
 // explain looks up what the cluster and the container itself say of a part in trouble. It is for
-// people: where it cannot be had, the part stays as it is.
+// messages only: if that fails, the part stays as it is.
 func (c *Client) explain(ctx context.Context, namespace string, p *Part) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

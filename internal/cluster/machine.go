@@ -38,8 +38,8 @@ func DefaultLimits(length time.Duration) Limits {
 	return Limits{Start: 10 * time.Minute, Run: length + ending, Unreachable: 5 * time.Minute, Look: lookEvery}
 }
 
-// A Machine turns snapshots into phases, news and problems. It decides by what a snapshot shows,
-// not by what it did before: one that begins in the middle of a run comes to the same end.
+// A Machine turns snapshots into phases, news and problems. It depends only on snapshots, not on its own history, so one
+// that attaches in the middle of a run reaches the same result.
 type Machine struct {
 	limits  Limits
 	phase   Phase
@@ -118,7 +118,7 @@ func (r *runner) see(p *Part) {
 	}
 }
 
-// more is what cluster and container say beside it.
+// more is the events and the log line that explain a problem, to append to its sentence.
 func (p *Part) more() string {
 	text := ""
 	if n := len(p.Events); n > 0 {

@@ -56,8 +56,8 @@ func Follow(c *Client, namespace string, p plan.Plan, l Limits, dir string) *Run
 	return r
 }
 
-// Wait follows the run until it is over, cannot come to its end, or ctx ends; say is told what is
-// new. The error is ErrLost, or that of ctx.
+// Wait follows the run until it is over, cannot come to its end, or ctx ends; say gets the
+// news. The error is ErrLost, or that of ctx.
 func (r *Run) Wait(ctx context.Context, say func(string)) error {
 	beside, stop := context.WithCancel(ctx)
 	var helpers sync.WaitGroup
@@ -102,8 +102,8 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 	}
 }
 
-// look takes a snapshot, with what k6 says of itself where the start hangs on it, and with reasons
-// where something seems wrong.
+// look takes a snapshot. Once the starter has ended it also asks each k6 whether it is still paused, until all run. If
+// something seems wrong it looks up why.
 func (r *Run) look(ctx context.Context) (Snapshot, error) {
 	s, err := r.client.Look(ctx, r.namespace, r.name, len(r.apis))
 	if err != nil {
@@ -180,7 +180,7 @@ func (r *Run) count(ctx context.Context) {
 			_ = r.each(ctx, func(ctx context.Context, i int) error {
 				n, err := r.apis[i].count(ctx)
 				if err != nil {
-					return nil // for eyes only: the last figure stays
+					return nil // for the progress line only, which keeps the last value
 				}
 				r.mu.Lock()
 				defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package preflight finds the limits of a machine that would break a run in its middle before it begins,
-// each with the setting and the number it needs.
+// Package preflight finds, before a run begins, the limits of the machine that would break it midway, and says which
+// setting has to have which value.
 package preflight
 
 import (
@@ -30,7 +30,7 @@ const PerTargetStream = perNginx + perBackend
 // Files is how many open files a process needs that holds so many streams.
 func Files(streams int) int { return streams + spareFiles }
 
-// Machine is what this host offers. A figure of 0 is not known and not checked.
+// Machine is what this host offers. A value of 0 is not known and not checked.
 type Machine struct {
 	Files     uint64 `json:"open_files"`             // per process, the hard limit: every process raises itself to it
 	Ports     int    `json:"ephemeral_ports"`        // for one source and one target address

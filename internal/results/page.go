@@ -13,14 +13,14 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostEarlier is how many earlier runs say what is noise.
+// mostEarlier is how many earlier runs the noise band is computed from.
 const mostEarlier = 10
 
 // mostInPage is the largest file, in bytes, that a page carries: with the table of 100,000
 // connections in it no browser would open it fast. The file is beside the page.
 const mostInPage = 8 << 20
 
-// page gathers what report.html tells of. verdict.json and the tables beside it must be there
+// page gathers what report.html shows. verdict.json and the tables beside it must be there
 // already.
 func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*html.Run, error) {
 	var run Run
@@ -50,8 +50,8 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 	return out, err
 }
 
-// baseline is the run to hold this one against, against or else the last passing one of the same
-// plan beside it, and the earlier ones that say what is noise.
+// baseline is the run to compare this one with, which is against or else the last one beside it that passed with the same
+// plan, and the earlier runs for the noise band.
 func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err error) {
 	if v.Verdict == verdict.Invalid {
 		b.Why = "This run is invalid: it proves nothing, so it is not compared with others."

@@ -32,7 +32,7 @@ type Config struct {
 	Shards string // location of the shards, see package store; "": Dir/shards
 	// Env is what the script finds beside the plan, by name.
 	Env map[string]string
-	// Say is told what a runner tries again, once for each trouble; nil: nobody listens.
+	// Say, if not nil, gets what a runner is retrying, once for each cause.
 	Say func(sentence string)
 }
 
@@ -124,7 +124,7 @@ func arguments(c Config, index int) []string {
 	return append(args, c.Script)
 }
 
-// watched says whether a Prometheus is to be told of the run, by k6's own variable for it.
+// watched says whether the runners send metrics to a Prometheus, by k6's own variable for it.
 func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
 
 // environment carries the plan: unlike arguments it is not shown to every user by ps.

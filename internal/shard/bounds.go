@@ -10,8 +10,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// What no runner writes. A shard may come from another machine, and its file may be broken: within
-// these bounds it costs a merge less than a gigabyte, no sum overflows, and nothing takes long.
+// Bounds that no runner exceeds. A shard may come from another machine, and its file may be damaged or hostile. Within
+// these bounds a merge takes less than a gigabyte, no sum overflows, and nothing takes long.
 const (
 	mostUnpacked = 1 << 30  // bytes of JSON
 	packedBase   = 64 << 20 // and no more than this
@@ -33,7 +33,7 @@ const (
 	mostLength   = 400 * 24 * time.Hour
 )
 
-// check refuses what no runner writes, so that later steps need not.
+// check refuses values beyond the bounds, so that later steps need not check.
 func (s *Shard) check() error {
 	if s.Connect == nil || s.FirstNoop == nil || s.Lateness == nil {
 		return errors.New("it lacks a histogram")
@@ -78,7 +78,7 @@ func tooLong(text string) error {
 // slack is by how much a bucket may reach beyond the run.
 const slack = 2 * BucketWidth
 
-// checkTimes refuses what is told of times outside of the run: a report has an axis of time.
+// checkTimes refuses times outside of the run: they would stretch the time axis of the report.
 func (s *Shard) checkTimes() error {
 	from, to := s.Runner.Started().Add(-slack), time.UnixMicro(s.Runner.EndedUS).Add(slack)
 	for _, b := range s.Series {

@@ -104,7 +104,7 @@ func (m *Merged) checkLaptops() {
 	}
 }
 
-// of names a group, and who a runner of it; a single group is not named.
+// of and who put a group, and a runner of it, into words for a problem; a single group is not named.
 func (m *Merged) of(g *group) string {
 	if len(m.groups) < 2 {
 		return ""

@@ -61,14 +61,14 @@ type Merger struct {
 	room    []int64 // see Packed.add
 }
 
-// A part is what a runner understood of what it had to do.
+// A part is the plan and the suite as one runner read them.
 type part struct {
 	plan     plan.Plan
 	declared *Suite // nil where the script declares nothing
 	crowded  bool   // more combinations of tags than it kept apart
 }
 
-// Add adds a shard, which may be forgotten then. The order does not matter but for the one in
+// Add adds a shard, which may be discarded afterwards. The order does not matter but for the one in
 // which checks are listed.
 func (g *Merger) Add(s *Shard) {
 	m := &g.m
@@ -114,7 +114,7 @@ func (w words) one(text string) string {
 	return text
 }
 
-// Merged is the sum of all that was added, held against the plan. A plan without connections leaves it to the scripts
+// Merged is the sum of all that was added, compared with the plan. A plan without connections leaves it to the scripts
 // to declare what they do, streams among it. Nothing may be added after.
 func (g *Merger) Merged(p plan.Plan) *Merged {
 	m := &g.m

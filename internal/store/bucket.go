@@ -127,7 +127,7 @@ func (b *bucket) At(name string) string { return b.shown + "/" + name }
 // Close implements Store.
 func (b *bucket) Close() error { return b.blob.Close() }
 
-// try does it until it is done, or cannot be, or ctx ends.
+// try retries do until it succeeds, fails for good, or ctx ends.
 func (b *bucket) try(ctx context.Context, verb, name string, do func(context.Context) error) error {
 	var last error
 	pauses := backoff.NewExponentialBackOff()

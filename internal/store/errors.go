@@ -36,8 +36,8 @@ func tellRetry(ctx context.Context, sentence string) {
 	}
 }
 
-// permanent says that the same again would end the same: the server understood and refused, or
-// there is nothing to sign a request with. What the network does may pass.
+// permanent says that a retry would fail in the same way: the server understood and refused, or there are no credentials
+// to sign a request with. Errors of the network may be transient.
 func permanent(err error) bool {
 	var large tooLarge
 	if errors.As(err, &large) {

@@ -14,9 +14,8 @@ import (
 
 // A Store holds files by name. It is safe for concurrent use.
 type Store interface {
-	// Put stores data under name in the place of what was there: whole or not at all. What may
-	// pass, such as a server that does not answer, is tried again until ctx ends; what will not,
-	// such as access denied, is an error at once.
+	// Put stores data under name and replaces what was there: whole or not at all. It retries transient errors, such
+	// as a server that does not answer, until ctx ends. A permanent one, such as access denied, it returns at once.
 	Put(ctx context.Context, name string, data []byte) error
 	// Names are the names of all files, sorted. Folders inside are left out.
 	Names(ctx context.Context) ([]string, error)

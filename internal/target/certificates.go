@@ -60,8 +60,8 @@ func (c Certificates) config() (*tls.Config, error) {
 	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// direct is a client that asks the backend itself. It speaks TLS below an http:// URL, so that
-// nobody who asks has to know.
+// direct is a client that asks the backend itself. It speaks TLS for an http:// URL, so that callers need not
+// distinguish.
 func (c Certificates) direct(address string) (*http.Client, error) {
 	conf, err := c.config()
 	if err != nil {
@@ -76,7 +76,7 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 	}, nil
 }
 
-// secure makes a target that runs elsewhere be asked with a certificate.
+// secure sets a client certificate for requests to a target that runs elsewhere.
 func (t *Target) secure(c Certificates) error {
 	conf, err := c.config()
 	if err == nil {

@@ -115,8 +115,8 @@ func nginxBinary() string {
 }
 
 // freePort picks an address that nothing else will take before we listen on it: a free port of
-// a loopback address drawn at random. Two soaks that pick at the same moment would otherwise
-// now and then agree, and one would be held against the other's target.
+// a loopback address drawn at random. Otherwise two soaks that start at the same moment
+// sometimes pick the same port, and one would test the other's target.
 func freePort() (string, error) {
 	var octets [3]byte
 	if _, err := rand.Read(octets[:]); err != nil {
