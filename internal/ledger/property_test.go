@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stories plays n random stories and holds each against check; a failure names its seed.
+// stories plays n random stories and passes each to check; a failure names its seed.
 func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *testing.T, s *story, r Record) (fault string)) {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -29,7 +29,7 @@ func stories(t *testing.T, n int, mix func(r *rand.Rand) spice, check func(t *te
 	}
 }
 
-// wrongInAnyCase holds a record against what is true of all records.
+// wrongInAnyCase checks a record for what is true of all records.
 func wrongInAnyCase(r Record) string {
 	const absurd = 1 << 62 // a sum that went below zero
 	listed := map[Kind]uint64{}

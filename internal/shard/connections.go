@@ -11,7 +11,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
-// CheckConnections holds the ids against the plan: each planned one exactly once. It returns what
+// CheckConnections compares the ids with the plan: each planned one exactly once. It returns what
 // is not so, in sentences. Of a suite Merge does not ask: one may have reasons to end early.
 func (m *Merged) CheckConnections() (problems []string) {
 	switch {

@@ -95,7 +95,7 @@ func partOf(s *Shard) part {
 	return part{s.Plan, s.Suite, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
 }
 
-// checkDeclared holds what the scripts declared against the plan and against each other.
+// checkDeclared compares what the scripts declared with the plan and with each other.
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index

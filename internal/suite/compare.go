@@ -196,7 +196,7 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
 // leastOfServer is how many answers for each server make it plain that one got none.
 const leastOfServer = 30
 
-// duel adds a row that holds the two against each other; sure says that it can be told who wins.
+// duel adds a row that compares the two; sure says whether a winner can be named.
 func duel(t *verdict.Table, sure bool, one, many float64, lower bool, text func(float64) string, name ...string) {
 	who, by := Winner(one, many, lower)
 	if !sure {
@@ -205,7 +205,7 @@ func duel(t *verdict.Table, sure bool, one, many float64, lower bool, text func(
 	t.Add(append(name, text(one), text(many), who, by)...)
 }
 
-// levelTable holds the two against each other level by level.
+// levelTable compares the two level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
 	t := verdict.Table{
 		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the load generator was saturated of one, or may have been", 100*even),

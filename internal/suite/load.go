@@ -162,7 +162,7 @@ func firstGood(name string, rising []Tried) verdict.Criterion {
 	return c
 }
 
-// enough holds what was sustained against the least that a setting asks for.
+// enough compares what was sustained with the least that a setting asks for.
 func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
 	least := r.number(setting)
 	c := verdict.Criterion{

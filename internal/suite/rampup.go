@@ -109,7 +109,7 @@ func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
 	return t
 }
 
-// stressTable holds the lowest stage against the highest.
+// stressTable compares the lowest stage with the highest.
 func stressTable(stages []StageResult) verdict.Table {
 	byRate := func(a, b StageResult) int { return cmp.Compare(a.Rate, b.Rate) }
 	low, high := slices.MinFunc(stages, byRate), slices.MaxFunc(stages, byRate)

@@ -51,7 +51,7 @@ func (r *Run) sentOnce() []verdict.Criterion {
 	}}
 }
 
-// serverAgrees holds the count of the backends, where they are ours and started for this run, against
+// serverAgrees compares the count of the backends, where they are ours and started for this run, with
 // the runners'. What failed may or may not have reached them.
 func (r *Run) serverAgrees(stages []StageResult) []verdict.Criterion {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {

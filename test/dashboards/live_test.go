@@ -148,7 +148,7 @@ func (a asker) query(t *testing.T, name, expr string) {
 	}
 }
 
-// figures holds what a clean soak must show against what it did.
+// figures compares what a clean soak must show with what it did.
 func (a asker) figures(t *testing.T) {
 	for title, want := range map[string]float64{
 		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended when asked, of planned": 1, "Sent, not received": 0,

@@ -102,7 +102,7 @@ func (r *soakRun) end() int {
 	return 0
 }
 
-// judged waits for the run, and holds its exit code against verdict.json.
+// judged waits for the run, and compares its exit code with verdict.json.
 func (r *soakRun) judged() *verdict.Verdict {
 	r.t.Helper()
 	code := r.end()

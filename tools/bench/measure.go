@@ -43,7 +43,7 @@ type contender struct {
 	costs, ratios     []float64 // CPU-s per 1000 noops, and that divided by the raw client's
 }
 
-// measureRunner holds a runner against the raw client, in turns.
+// measureRunner compares a runner with the raw client, interleaved so that other load meets both alike.
 func (b *bench) measureRunner() (out []Metric) {
 	s := b.startService(b.full, time.Second, false)
 	defer s.stop()

@@ -146,7 +146,7 @@ func (m *machine) outlivesAReboot(begun time.Time) {
 // ends: when its time has come while it was off, it goes down as soon as it is up.
 func (m *machine) ends() {
 	t := m.t
-	// systemd holds the date against the time at which the timer was first started.
+	// systemd compares the date with the time at which the timer was first started.
 	m.sh(`sed -i 's/^OnCalendar=.*/OnCalendar=2020-01-01 03:00:00 UTC/' /etc/systemd/system/soak-end.timer`)
 	m.sh(`touch -d '2020-01-01 00:00:00 UTC' /var/lib/systemd/timers/stamp-soak-end.timer`)
 	run(t, ".", "docker", "stop", "-t", "60", m.name)

@@ -72,7 +72,7 @@ func TestTerraform(t *testing.T) {
 	isValid(t, dir)
 }
 
-// TestRealProvider holds the code against the schema that the provider has itself.
+// TestRealProvider compares the code with the schema that the provider has itself.
 func TestRealProvider(t *testing.T) {
 	dir := copied(t)
 	init := exec.CommandContext(t.Context(), "terraform", "init", "-backend=false", "-input=false", "-no-color")
