@@ -4,7 +4,9 @@ package e2e
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,6 +40,15 @@ func prometheusOf(t *testing.T, url string) (address string) {
 	t.Cleanup(func() {
 		stop()
 		_ = p.Wait() // killed
+	})
+	await(t, "Prometheus has scraped the backend", func() bool {
+		answer, err := http.Get("http://" + address + "/api/v1/query?query=process_resident_memory_bytes")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(body), `"job":"backend"`)
 	})
 	return address
 }
