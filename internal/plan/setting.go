@@ -15,21 +15,21 @@ import (
 // A Setting is one value of a run: its variable, its flag, its bounds and its help. table.go has all of
 // them. It is the pflag.Value of its flag, so flag and variable read the same.
 type Setting struct {
-	Name    string // of the environment variable. The flag is it in lower case with hyphens
-	Value   any    // *int, *float64, *bool or *string: the field that holds it
-	Default any    // nil: the zero value
-	Alone   any    // default of a script under `k6 run` without soak; nil: Default
+	Name        string // of the environment variable. The flag is it in lower case with hyphens
+	Value       any    // *int, *float64, *bool or *string: the field that holds it
+	Default     any    // nil: the zero value
+	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
-	Min, Max float64 // bounds of a number; Max 0: none
-	Any      bool    // −1 stands for any number
-	Must     string  // the error for a value out of bounds
+	Min, Max    float64 // bounds of a number; Max 0: none
+	Any         bool    // −1 stands for any number
+	OutOfBounds string  // the error for a value out of bounds
 
-	Help   string // of the flag; "": there is none, `soak run` chooses the value
-	Suites string // help of the same flag of `soak run SUITE`; "": suites have no such flag
-	Script string // property that a script states (k6/x/soak), with a question mark if it may be left out
-	States string // help in load-tests/types/soak.d.ts; "": Help
-	Doc    string // page with more
-	Holds  Scope
+	Help       string // of the flag; "": there is none, `soak run` chooses the value
+	SuiteHelp  string // help of the same flag of `soak run SUITE`; "": suites have no such flag
+	Script     string // property that a script states (k6/x/soak), with a question mark if it may be left out
+	ScriptHelp string // help in load-tests/types/soak.d.ts; "": Help
+	Doc        string // page with more
+	Holds      Scope
 }
 
 // A Scope says on which machines a setting has to be the same. The zero value is the widest, so that a merge compares a
@@ -106,10 +106,10 @@ func reset(settings []Setting) {
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	within := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
-	if s.Must == "" || err == nil && within || s.Any && n == -1 {
+	if s.OutOfBounds == "" || err == nil && within || s.Any && n == -1 {
 		return nil
 	}
-	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.Must)
+	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.OutOfBounds)
 }
 
 // AddFlags adds a flag for each setting that has one, with its variable in brackets.
@@ -142,8 +142,8 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 // OfSuites are the settings that `soak run SUITE` has too, with their help there.
 func OfSuites(settings []Setting) (out []Setting) {
 	for _, s := range settings {
-		if s.Suites != "" {
-			s.Help = s.Suites
+		if s.SuiteHelp != "" {
+			s.Help = s.SuiteHelp
 			out = append(out, s)
 		}
 	}
@@ -168,7 +168,7 @@ func DefaultLocal() (l Local) {
 func (p Plan) Environment() map[string]string {
 	out := map[string]string{}
 	for _, s := range p.Settings() {
-		if p.Connections > 0 || s.Suites != "" || s.Help == "" {
+		if p.Connections > 0 || s.SuiteHelp != "" || s.Help == "" {
 			out[s.Name] = s.String()
 		}
 	}

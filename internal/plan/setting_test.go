@@ -70,7 +70,7 @@ func TestDefaultsAreOfTheTypeOfTheirSetting(t *testing.T) {
 	t.Parallel()
 	p, l := Default(), DefaultLocal()
 	for _, s := range append(p.Settings(), l.Settings()...) {
-		for _, value := range []any{s.Default, s.Alone} {
+		for _, value := range []any{s.Default, s.WithoutSoak} {
 			if value != nil {
 				require.IsType(t, reflect.ValueOf(s.Value).Elem().Interface(), value, s.Name)
 			}

@@ -34,10 +34,10 @@ var words = template.FuncMap{
 	"help":    func(s plan.Setting) string { return chosen.ReplaceAllString(s.Help, "") },
 	"initial": initial,
 	"declared": func(s plan.Setting) string {
-		return cmp.Or(s.States, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
+		return cmp.Or(s.ScriptHelp, chosen.ReplaceAllString(s.Help, ". Left out or 0: $1"))
 	},
 	"property": func(s plan.Setting) string { return strings.TrimSuffix(s.Script, "?") },
-	"alone":    func(s plan.Setting) any { return cmp.Or(s.Alone, reflect.ValueOf(s.Value).Elem().Interface()) },
+	"alone":    func(s plan.Setting) any { return cmp.Or(s.WithoutSoak, reflect.ValueOf(s.Value).Elem().Interface()) },
 	"typescript": func(kind string) string {
 		return map[string]string{"bool": "boolean", "string": "string", "int": "number", "float64": "number"}[kind]
 	},
