@@ -1,0 +1,28 @@
+// @ts-check
+// nchan, the pub/sub module of nginx, 1.3.6 (Debian: libnginx-mod-nchan). From its README and
+// src/subscribers/eventsource.c at v1.3.6. What nginx needs for it:
+//
+//   location ~ ^/sub/(.+)$ { nchan_subscriber eventsource; nchan_channel_id $1;
+//                            nchan_eventsource_ping_interval 30;           # disabled by default
+//                            nchan_subscriber_first_message newest; }
+//   location ~ ^/pub/(.+)$ { nchan_publisher; nchan_channel_id $1; nchan_message_buffer_length 1000; }
+
+/** @type {import('../types/service').ServiceDescription} */
+export default {
+  name: 'nchan',
+  // README, "EventSource": a request without this Accept is no EventSource subscriber.
+  connect: { url: '{base}/sub/{topic}', headers: { Accept: 'text/event-stream' } },
+  // ping_ev_handler: `event: ping`, without data unless nchan_eventsource_ping_data sets some.
+  heartbeat: { event: 'ping', every: 30 },
+  // es_respond_message: the payload as it was published; `id:` is `time:n`, no sequence.
+  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' },
+  end: { by: 'client' },
+  // README, "EventSource": from the message buffer of the channel; a buffer that is too short says nothing.
+  resume: { by: 'header' },
+  publish: {
+    method: 'POST',
+    url: '{base}/pub/{topic}',
+    body: '{"run":"{run}","seq":{seq},"t":{sentAt}}',
+    ok: [201, 202], // README, "Publisher Endpoints": with a subscriber, and without one
+  },
+};

@@ -1,0 +1,130 @@
+/**
+ * The description of an SSE service: the default export of a module in `load-tests/services/`. `docs/services.md`
+ * says how to write one; `internal/service` checks and compiles it.
+ *
+ * All but the two functions is data, and may be computed when the module is loaded. Times are seconds.
+ *
+ * **Placeholders** are filled per request, and escaped for where they stand:
+ *
+ * | in | known |
+ * |---|---|
+ * | `connect`, `end` | `{base}` `{topic}` `{n}` `{id}` `{run}` `{token}` |
+ * | `connect.then` | these, and `{client}` |
+ * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{token}` |
+ *
+ * @example
+ * /** @type {import('../types/service').ServiceDescription} *\/
+ * export default {
+ *   name: 'mine',
+ *   connect: { url: '{base}/events?room={topic}' },
+ *   heartbeat: { comment: true, every: 15 },
+ *   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' },
+ *   publish: { url: '{base}/rooms/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
+ * };
+ */
+export interface ServiceDescription {
+  /** Short, for reports: letters, digits, dots, hyphens, underscores. */
+  name: string;
+  /** Fills `{token}` of `connect` and `end`; called once per connection. A header with an empty one is left out. */
+  token?: () => string;
+  /** The URL of stream `n`, in place of `connect.url`; called once per connection. */
+  url?: (n: number) => string;
+  /** How a stream is opened. It must answer 200 and `text/event-stream`. */
+  connect: Connect;
+  /** What keeps a stream alive, and is never a message. */
+  heartbeat?: Block & {
+    /** So many seconds apart at most. Left out: a silence is seen, and judged by nothing. */
+    every?: number;
+  };
+  /** What a message is. `{}`: any event, and nothing is counted. */
+  message: Message;
+  /** Who ends a stream. Left out: the client. */
+  end?: { by: 'client' } | ({ by: 'request' } & Request) | {
+    by: 'server';
+    /** A stream lives so long, or from the shortest to the longest. */
+    lifetime: number | [shortest: number, longest: number];
+  };
+  /** How a stream goes on after it was cut. Left out: by `Last-Event-ID`. */
+  resume?: {
+    by: 'header' | 'none' | {
+      /** The parameter of the URL that takes the last id. */
+      query: string;
+    };
+    /** Where the id is that is sent. Left out: the `id:` field. */
+    id?: Source;
+    /** How the service says that it could not resume without a loss. */
+    gap?: Block | {
+      /** Name and value of a header of the response. */
+      header: string;
+    };
+  };
+  /** How a message is published. It needs `message.seq`, and a `{seq}` somewhere. */
+  publish?: Request;
+}
+
+/**
+ * Where a value is: the `id:` field, the data or the comments of a block, or what one group of a regular expression
+ * (Go's) finds in it, or a path into data that is JSON: `$.name`, `[0]` and `['name']`, one after the other.
+ *
+ * @example 'id'
+ * @example 'id:^[0-9]+:([0-9]+)$'
+ * @example 'json:$.items[0].seq'
+ * @example 'data:seq=([0-9]+)'
+ */
+export type Source = 'id' | `id:${string}` | `json:$${string}` | 'data' | `data:${string}` | 'comment' | `comment:${string}`;
+
+/** Blocks that have all that is named. */
+export interface Block {
+  /** The name of the event; `'message'` for one without. */
+  event?: string;
+  /** The data, exactly. */
+  data?: string;
+  /** The comment, exactly; `true`: a block of nothing but comments. */
+  comment?: string | true;
+}
+
+export interface Request {
+  /** `GET` for `connect`, `DELETE` for `end`, otherwise `POST`. */
+  method?: string;
+  /** Begins with `{base}`. What a URL cannot have is encoded, so JSON may stand in a parameter as it is. */
+  url: string;
+  headers?: Record<string, string>;
+  /**
+   * JSON (by its Content-Type, or its first letter; then the Content-Type is added), a form (by its Content-Type), or
+   * any text.
+   */
+  body?: string;
+  /** The statuses that confirm it. Left out: 200, 201, 202 and 204. */
+  ok?: number[];
+}
+
+export interface Connect extends Omit<Request, 'url' | 'ok'> {
+  url?: string;
+  /** A second request, sent when the first event of this name comes. Each connection sends it anew. */
+  then?: Request & {
+    event: string;
+    /** Where `{client}` is in that event. */
+    client?: Source;
+  };
+}
+
+export interface Message {
+  /** The number of a message: whole, one more for each. */
+  seq?: Source;
+  /** The run's marker. Messages with another one are of others, and counted apart. */
+  run?: Source;
+  /** When it was sent: seconds, ms, µs or ns since 1970, told apart by their size, or a date of RFC 3339. */
+  sentAt?: Source;
+  /** Names of events that are messages. Left out: any. */
+  event?: string | string[];
+  /** The data of each message, exactly; one with other data is corrupted. */
+  data?: string;
+  /** Whose numbers they are: of each stream, or of the topic. Left out: of the topic with `publish`. */
+  per?: 'stream' | 'topic';
+  /** `any`: the service does not promise the order. */
+  order?: 'published' | 'any';
+  /** `at-least-once`: the service may bring a message again. */
+  delivery?: 'exactly-once' | 'at-least-once';
+  /** One is due every so many seconds. */
+  every?: number;
+}
