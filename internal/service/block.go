@@ -1,0 +1,216 @@
+package service
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// Block is what stands between two blank lines of a stream. Its slices are read while a call runs, and never
+// kept; a [Reading] points into them.
+type Block struct {
+	Event                      []byte // of the last event line; empty for none
+	Data                       []byte // data lines, joined by one LF
+	Comment                    []byte // comment lines, each without its colon and one space, joined by one LF
+	ID                         []byte // of this block
+	HasData, HasComment, HasID bool
+}
+
+// matcher says which blocks are meant: those that have all that it names.
+type matcher struct {
+	event, data, comment *string
+	bare                 bool // nothing but comments
+}
+
+func (m *matcher) empty() bool {
+	return m.event == nil && m.data == nil && m.comment == nil && !m.bare
+}
+
+func (m *matcher) matches(b *Block) bool {
+	switch {
+	case m.empty():
+		return false
+	case m.bare:
+		return b.HasComment && !b.HasData && len(b.Event) == 0
+	case m.event != nil && !isEvent(b.Event, *m.event):
+		return false
+	case m.data != nil && (!b.HasData || string(b.Data) != *m.data):
+		return false
+	case m.comment != nil && (!b.HasComment || string(b.Comment) != *m.comment):
+		return false
+	}
+	return true
+}
+
+func (m *matcher) equals(o *matcher) bool {
+	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	return m.bare == o.bare && same(m.event, o.event) && same(m.data, o.data) && same(m.comment, o.comment)
+}
+
+// isEvent compares the name of an event; without a name it is a message, as in browsers.
+func isEvent(name []byte, want string) bool {
+	if len(name) == 0 {
+		return want == "message"
+	}
+	return string(name) == want
+}
+
+// Kind is what a block is.
+type Kind int
+
+// A block is a heartbeat, which keeps a stream alive and is never a message; a message; the service's word
+// that messages were missed (resume.gap); a message of another run or of nobody we know; or anything else.
+const (
+	Other Kind = iota
+	Heartbeat
+	Delivery
+	Gap
+	Foreign
+)
+
+func (k Kind) String() string {
+	return [...]string{"other", "heartbeat", "message", "gap", "foreign"}[k]
+}
+
+// Reading is what a block says.
+type Reading struct {
+	Kind Kind
+	// Seq is the number of a message, if HasSeq.
+	Seq int64
+	// SentAt is when a message was sent, in microseconds since 1970, if HasSentAt. The resolution is that of the
+	// service: it may send whole seconds.
+	SentAt int64
+	// ID is what a stream sends to go on behind this message, with resume.id only; it lies in the block.
+	ID []byte
+
+	HasSeq, HasSentAt bool
+	// Err says why a message is not what the description says: ErrMissing, ErrNumber (of its number), ErrJSON
+	// or ErrData; nil where all is well. Such a message is corrupted, except that without a number (ErrMissing)
+	// the clock may still count it.
+	Err error
+}
+
+// Reader reads the blocks of one run.
+type Reader struct {
+	service *Service
+	run     string
+	marker  []byte
+	odd     bool // the marker has U+FFFD in it
+}
+
+// Reader returns a reader for a run with that marker. With an empty one messages of every run count.
+func (s *Service) Reader(run string) *Reader {
+	return &Reader{s, run, []byte(run), strings.ContainsRune(run, utf8.RuneError)}
+}
+
+// Read says what a block is. It allocates nothing, and goes over the data once.
+func (r *Reader) Read(b *Block) (out Reading) {
+	s := r.service
+	switch {
+	case s.gap.matches(b):
+		out.Kind = Gap
+		return out
+	case s.heartbeat.matches(b):
+		out.Kind = Heartbeat
+		return out
+	case !b.HasData || s.Then != nil && isEvent(b.Event, s.Then.Event) || !s.Message.named(b.Event):
+		return out
+	}
+	var found [maxPaths]span
+	valid := s.paths.n == 0 || s.paths.scan(b.Data, &found)
+	if !valid {
+		found = [maxPaths]span{}
+	}
+	if out.Kind = r.owner(b, &found, valid); out.Kind != Delivery {
+		return out
+	}
+	s.read(b, &found, &out)
+	if !valid {
+		out.Err = ErrJSON
+	} else if s.Message.data != nil && string(b.Data) != *s.Message.data {
+		out.Err = ErrData
+	}
+	return out
+}
+
+// named says whether messages have that event.
+func (m *Message) named(event []byte) bool {
+	for _, name := range m.event {
+		if isEvent(event, name) {
+			return true
+		}
+	}
+	return m.event == nil
+}
+
+// owner tells messages of this run from those of another (Foreign) and from what has no marker at all (Other).
+// Broken JSON that has the text of our marker in it is a broken message of ours.
+func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) Kind {
+	s := r.service
+	if !s.Message.Marked || r.run == "" {
+		return Delivery
+	}
+	if s.Message.marker.from == fromJSON && !valid {
+		if bytes.Contains(b.Data, r.marker) {
+			return Delivery
+		}
+		return Other
+	}
+	v, ok := s.Message.marker.find(b, found)
+	switch {
+	case !ok || !v.scalar():
+		return Other
+	case v.kind == '"' && equal(v.raw, r.run, r.odd), v.kind != '"' && string(v.raw) == r.run:
+		return Delivery
+	}
+	return Foreign
+}
+
+// read takes number, time and id out of a message.
+func (s *Service) read(b *Block, found *[maxPaths]span, out *Reading) {
+	if s.Message.Numbered {
+		v, ok := s.Message.seq.find(b, found)
+		switch {
+		case !ok:
+			out.Err = ErrMissing
+		case !v.scalar():
+			out.Err = ErrNumber
+		default:
+			if out.Seq, out.HasSeq = parseSeq(v.raw); !out.HasSeq {
+				out.Seq, out.Err = 0, ErrNumber
+			}
+		}
+	}
+	if v, ok := s.Message.sent.find(b, found); ok && v.scalar() {
+		if out.SentAt, out.HasSentAt = parseTime(v.raw); !out.HasSentAt {
+			out.SentAt = 0
+		}
+	}
+	if v, ok := s.last.find(b, found); ok && v.scalar() && bytes.IndexByte(v.raw, '\\') < 0 {
+		out.ID = v.raw
+	}
+}
+
+// Client is the value that the second request needs ({client}), if the block is the one that it waits for.
+func (s *Service) Client(b *Block) (client string, ok bool) {
+	if s.Then == nil || !isEvent(b.Event, s.Then.Event) {
+		return "", false
+	}
+	var found [maxPaths]span
+	if s.clientPaths.n > 0 && !s.clientPaths.scan(b.Data, &found) {
+		return "", false
+	}
+	v, ok := s.client.find(b, &found)
+	if !ok || !v.scalar() {
+		return "", false
+	}
+	if v.kind != '"' {
+		return string(v.raw), true
+	}
+	out := make([]rune, 0, len(v.raw))
+	for raw := v.raw; len(raw) > 0; {
+		c, n := unescape(raw)
+		out, raw = append(out, c), raw[n:]
+	}
+	return string(out), true
+}

@@ -1,0 +1,95 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cases are blocks as a soak of each service reads them.
+func cases(t testing.TB) map[string]func() {
+	small := `{"run":"run-1234567890","seq":17,"t":1732250000000000,"text":"` + strings.Repeat("x", 40) + `"}`
+	large := func(fill string) string {
+		return `{"text":"` + strings.Repeat(fill, 64<<10/len(fill)) + `","run":"run-1234567890","seq":17,"t":1732250000000000}`
+	}
+	out := map[string]func(){}
+	reading := func(name, service string, b *Block, want Kind) {
+		r := load(t, service).Reader("run-1234567890")
+		require.Equal(t, want, r.Read(b).Kind, name)
+		out[name] = func() { r.Read(b) }
+	}
+	noop := block("", "17", "0")
+	noop.Comment, noop.HasComment = []byte("sent=1732250000000000"), true
+	reading("noop", "noop", noop, Delivery)
+	reading("json 100 B", "nchan", block("", "1732250000:0", small), Delivery)
+	reading("json 64 KB of text", "nchan", block("", "1732250000:0", large("x")), Delivery)
+	reading("json 64 KB of escapes", "nchan", block("", "1732250000:0", large(`\n`)), Delivery)
+	reading("json 64 KB of numbers", "nchan", block("", "1732250000:0", `{"text":[`+strings.Repeat("123,", 16<<10)+`0],`+small[1:]), Delivery)
+	reading("json foreign", "nchan", block("", "1732250000:0", strings.Replace(small, "run-1", "run-2", 1)), Foreign)
+	reading("json cut", "nchan", block("", "1732250000:0", small[:60]), Delivery)
+	reading("escaped key", "nchan", block("", "1732250000:0", strings.Replace(small, `"seq"`, `"\u0073eq"`, 1)), Delivery)
+	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
+	reading("tags", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000"]}`), Delivery)
+
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}}`))
+	require.NoError(t, err)
+	r := s.Reader("r1")
+	b := block("", "1732250000:17", "run=r1 and more")
+	require.Equal(t, Reading{Kind: Delivery, Seq: 17, HasSeq: true}, r.Read(b))
+	out["regexp of id and data"] = func() { r.Read(b) }
+	long := block("", "1732250000:17", strings.Repeat("some text ", 6<<10)+" run=r1")
+	require.Equal(t, Delivery, r.Read(long).Kind)
+	out["regexp 64 KB"] = func() { r.Read(long) }
+
+	publish := load(t, "mercure").Publish
+	buffer := make([]byte, 0, 1024)
+	out["a request of the publisher"] = func() {
+		buffer = publish.URL.Append(buffer[:0], &values)
+		buffer = publish.Body.Append(buffer, &values)
+		for i := range publish.Headers {
+			buffer = publish.Headers[i].Value.Append(buffer, &values)
+		}
+	}
+	return out
+}
+
+func TestNothingIsAllocatedPerMessage(t *testing.T) {
+	for name, run := range cases(t) {
+		require.Zero(t, testing.AllocsPerRun(200, run), name)
+	}
+}
+
+// BenchmarkRead is the cost per block: what it is, its marker, its number and its time.
+func BenchmarkRead(b *testing.B) {
+	for name, run := range cases(b) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				run()
+			}
+		})
+	}
+}
+
+// One service is read by all streams of a runner at once.
+func TestReadersShareNothingThatChanges(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:(?:a|b)+([0-9]+)","run":"json:$.run"}}`))
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	wrong := make([]int, 8)
+	for i := range wrong {
+		all.Go(func() {
+			r, b := s.Reader("r1"), block("", fmt.Sprintf("ab%d", i), `{"run":"r1"}`)
+			for range 500 {
+				if got := r.Read(b); got.Seq != int64(i) || got.Err != nil || got.Kind != Delivery {
+					wrong[i]++
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, make([]int, 8), wrong)
+}

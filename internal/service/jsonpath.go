@@ -1,0 +1,76 @@
+package service
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// segment is one step of a path: into the member of an object, or into an item of a list.
+type segment struct {
+	key   string
+	index int  // −1: key
+	odd   bool // the key has U+FFFD, which stands for any broken byte
+}
+
+// longest bounds the steps of a path.
+const longest = 16
+
+// parsePath reads $.name, $[0] and $['name'], one after the other. Nothing else of JSONPath: a path leads to
+// one value.
+func parsePath(text string) ([]segment, error) {
+	rest, ok := strings.CutPrefix(text, "$")
+	if !ok {
+		return nil, errors.New("a path begins with $, such as $.data.seq")
+	}
+	var out []segment
+	for rest != "" {
+		step, after, err := parseSegment(rest)
+		if err != nil {
+			return nil, err
+		}
+		out, rest = append(out, step), after
+	}
+	switch {
+	case len(out) == 0:
+		return nil, errors.New("a path leads into the payload, such as $.seq")
+	case len(out) > longest:
+		return nil, fmt.Errorf("a path has at most %d steps", longest)
+	}
+	return out, nil
+}
+
+func parseSegment(text string) (s segment, rest string, err error) {
+	switch {
+	case strings.HasPrefix(text, ".."), strings.Contains(text, "*"):
+		return s, "", errors.New("a path leads to one value: no .. and no *")
+	case text[0] == '.':
+		end := strings.IndexAny(text[1:], ".[]'\" ")
+		if end < 0 {
+			end = len(text) - 1
+		}
+		s, rest = segment{key: text[1 : 1+end], index: -1}, text[1+end:]
+		if s.key == "" || rest != "" && rest[0] != '.' && rest[0] != '[' {
+			return s, "", errors.New("a name follows each dot; one with other characters is written ['name']")
+		}
+	case strings.HasPrefix(text, "['"), strings.HasPrefix(text, `["`):
+		end := strings.Index(text[2:], text[1:2]+"]")
+		if end < 0 {
+			return s, "", errors.New("a name in brackets ends with " + text[1:2] + "]")
+		}
+		s, rest = segment{key: text[2 : 2+end], index: -1}, text[2+end+2:]
+	case text[0] == '[':
+		number, after, _ := strings.Cut(text[1:], "]")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 0 || number[0] == '+' || !strings.Contains(text, "]") {
+			return s, "", errors.New("brackets hold a number from 0, or a name in quotes")
+		}
+		s, rest = segment{index: n}, after
+	default:
+		return s, "", errors.New("each step begins with . or [")
+	}
+	s.odd = strings.ContainsRune(s.key, utf8.RuneError)
+	return s, rest, nil
+}

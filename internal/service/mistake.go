@@ -1,0 +1,105 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mistakes are what is wrong with a description: one sentence each, in the order of the description.
+type Mistakes []string
+
+func (m Mistakes) Error() string { return strings.Join(m, "\n") }
+
+// Check says what is wrong with a description; nil if nothing is.
+func Check(description []byte) Mistakes {
+	_, err := Parse(description)
+	if mistakes, ok := err.(Mistakes); ok { //nolint:errorlint // Parse returns it as it is
+		return mistakes
+	}
+	if err != nil {
+		return Mistakes{err.Error()}
+	}
+	return nil
+}
+
+// mistake is a sentence and where in the text it belongs.
+type mistake struct {
+	at       int64
+	sentence string
+}
+
+// mistakes collects them.
+type mistakes []mistake
+
+func (m *mistakes) add(at int64, format string, args ...any) {
+	*m = append(*m, mistake{at, oneLine(fmt.Sprintf(format, args...))})
+}
+
+// oneLine writes control characters, which names in a description may have, as Go does.
+func oneLine(text string) string {
+	var out strings.Builder
+	for _, r := range text {
+		if r < ' ' || r == 0x7f {
+			quoted := strconv.QuoteRune(r)
+			out.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
+// sentences are all of them in the order of the description.
+func (m mistakes) sentences() Mistakes {
+	slices.SortStableFunc(m, func(a, b mistake) int { return int(a.at - b.at) })
+	var out Mistakes
+	for _, one := range m {
+		out = append(out, one.sentence)
+	}
+	return out
+}
+
+// nearest is the one of names that a writer most likely meant, "" where none is near.
+func nearest(name string, names []string) string {
+	best, least := "", 1+len(name)/2
+	for _, n := range names {
+		if d := distance(strings.ToLower(name), strings.ToLower(n)); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}
+
+// distance is the number of letters to insert, delete, change or swap with their neighbour.
+func distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := range len(a) {
+		row := make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			change := last[j]
+			if a[i] != b[j] {
+				change++
+			}
+			row[j+1] = min(change, row[j]+1, last[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
+
+// among writes names as a sentence lists them.
+func among(names []string, last string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " " + last + " " + names[len(names)-1]
+}

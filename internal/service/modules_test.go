@@ -1,0 +1,187 @@
+package service
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/stretchr/testify/require"
+)
+
+const modules = "../../load-tests/services"
+
+// evaluate loads a module of ours as k6 does, and returns its default export as JSON. env is __ENV.
+func evaluate(t testing.TB, file string, env map[string]string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	runtime := sobek.New()
+	require.NoError(t, runtime.Set("__ENV", env))
+	module, err := sobek.ParseModule(file, string(text), func(any, string) (sobek.ModuleRecord, error) {
+		t.Fatalf("%s imports something", file)
+		return nil, nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, module.Link())
+	promise := module.Evaluate(runtime)
+	require.Equal(t, sobek.PromiseStateFulfilled, promise.State(), "%v", promise.Result())
+	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(module).GetBindingValue("default")))
+	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
+	require.NoError(t, err)
+	return []byte(json.String())
+}
+
+// load compiles one of load-tests/services.
+func load(t testing.TB, name string) *Service {
+	t.Helper()
+	s, err := Parse(evaluate(t, filepath.Join(modules, name+".js"), map[string]string{}))
+	require.NoError(t, err, name)
+	require.Equal(t, name, s.Name)
+	return s
+}
+
+var shipped = []string{"noop", "nchan", "mercure", "django-eventstream", "pocketbase", "centrifugo", "ntfy", "sse"}
+
+// Also one that somebody has put there: docs/services.md.
+func TestEachModuleCompiles(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(modules, "*.js"))
+	require.NoError(t, err)
+	names := map[string]bool{}
+	hashes := map[string]string{}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".js")
+		names[name] = true
+		t.Run(name, func(t *testing.T) {
+			s := load(t, name)
+			require.Len(t, s.Hash(), 64)
+			require.Empty(t, hashes[s.Hash()], "another service with this hash")
+			hashes[s.Hash()] = name
+		})
+	}
+	for _, name := range shipped {
+		require.True(t, names[name], name)
+	}
+}
+
+var values = Values{
+	Base: "http://localhost:8080", Topic: "t 1/é", ID: "a-7", Run: `r"1`, Token: "secret", Client: "c\n1", N: 6, Seq: 17, SentAt: 1732250000000000,
+}
+
+// sends is a request in one text: method, URL, headers, body.
+func sends(r *Request, v Values) string {
+	out := r.Method + " " + string(r.URL.Append(nil, &v)) + "\n"
+	for _, h := range r.Headers {
+		if !h.Omitted(&v) {
+			out += h.Name + ": " + string(h.Value.Append(nil, &v)) + "\n"
+		}
+	}
+	return out + string(r.Body.Append(nil, &v))
+}
+
+func TestWhatTheModulesSend(t *testing.T) {
+	s := load(t, "noop")
+	require.Equal(t, "GET http://localhost:8080/event/connect?id=a-7\nAuthorization: Bearer secret\n", sends(&s.Connect, values))
+	require.Equal(t, ByRequest, s.End.By)
+	without := values
+	without.Token = ""
+	require.Equal(t, "DELETE http://localhost:8080/event/forcedisconnect?id=a-7\n", sends(s.End.Request, without))
+	require.True(t, s.End.Request.Accepts(200))
+	require.False(t, s.End.Request.Accepts(404))
+	require.Equal(t, 15*time.Second, s.Message.Interval)
+	require.False(t, s.Message.PerTopic)
+
+	s = load(t, "nchan")
+	require.Equal(t, "GET http://localhost:8080/sub/t%201%2F%C3%A9\nAccept: text/event-stream\n", sends(&s.Connect, values))
+	require.Equal(t, "POST http://localhost:8080/pub/t%201%2F%C3%A9\nContent-Type: application/json\n"+
+		`{"run":"r\"1","seq":17,"t":1732250000000000}`, sends(s.Publish, values))
+	require.True(t, s.Message.PerTopic)
+	require.Equal(t, 30*time.Second, s.Every)
+
+	s = load(t, "mercure")
+	require.Equal(t, "POST http://localhost:8080/.well-known/mercure\nAuthorization: Bearer secret\nContent-Type: application/x-www-form-urlencoded\n"+
+		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000%7D`, sends(s.Publish, values))
+	require.Equal(t, "Last-Event-ID", s.Resume.GapHeader)
+	require.Equal(t, "earliest", s.Resume.GapValue)
+	require.Equal(t, 475*time.Second, s.End.Shortest)
+	require.Equal(t, 600*time.Second, s.End.Longest)
+
+	s = load(t, "pocketbase")
+	topic := values
+	topic.Topic = "t1"
+	require.Equal(t, "POST http://localhost:8080/api/realtime\nAuthorization: secret\nContent-Type: application/json\n"+
+		`{"clientId":"c\u000A1","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D't1'%22%7D%7D"]}`, sends(&s.Then.Request, topic))
+
+	s = load(t, "centrifugo")
+	require.Equal(t, "GET http://localhost:8080/connection/uni_sse?cf_connect=%7B%22token%22:%22secret%22,%22subs%22:%7B%22t1%22:%7B%7D%7D%7D\n", sends(&s.Connect, topic))
+
+	s = load(t, "ntfy")
+	require.Contains(t, sends(s.Publish, topic), "\nX-Tags: r\"1,17,1732250000000000\n")
+	require.Equal(t, "since", s.Resume.Query)
+	require.True(t, s.Resume.TakesID)
+	require.True(t, s.Message.AnyOrder)
+}
+
+// block is a block as a service sends it, line by line.
+func block(event, id, data string) *Block {
+	return &Block{Event: []byte(event), ID: []byte(id), HasID: id != "", Data: []byte(data), HasData: true}
+}
+
+// What each service sends (from its source, as the module says), and what that is.
+func TestWhatTheServicesSay(t *testing.T) {
+	const at = 1732250000000000
+	noop := block("", "17", "0")
+	noop.Comment, noop.HasComment = []byte("sent=1732250000000000"), true
+	comment := &Block{HasComment: true}
+	for _, c := range []struct {
+		name, service string
+		block         *Block
+		want          Reading
+	}{
+		{"ours", "noop", noop, Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"bare", "noop", block("", "", "0"), Reading{Kind: Delivery, Err: ErrMissing}},
+		{"changed", "noop", block("", "17", "1"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, Err: ErrData}},
+		{"id", "noop", block("", "x", "0"), Reading{Kind: Delivery, Err: ErrNumber}},
+		{"ping", "nchan", &Block{Event: []byte("ping")}, Reading{Kind: Heartbeat}},
+		{"message", "nchan", block("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"another run", "nchan", block("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000}`), Reading{Kind: Foreign}},
+		{"somebody", "nchan", block("", "1:3", `hello`), Reading{}},
+		{"cut", "nchan", block("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
+		{"no number", "nchan", block("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
+		{"heartbeat", "mercure", comment, Reading{Kind: Heartbeat}},
+		{"keep-alive", "django-eventstream", block("keep-alive", "", ""), Reading{Kind: Heartbeat}},
+		{"stream-open", "django-eventstream", block("stream-open", "", ""), Reading{}},
+		{"stream-reset", "django-eventstream", block("stream-reset", "t:9", `{"channels":["t"]}`), Reading{Kind: Gap}},
+		{"message", "django-eventstream", block("message", "t:9", `{"run": "r1", "seq": 17, "t": 1732250000000000}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"connect", "pocketbase", block("PB_CONNECT", "c1", `{"clientId":"c1"}`), Reading{}},
+		{"record", "pocketbase", block("soak/*?options=x", "c1", `{"record":{"collectionName":"soak","id":"x","run":"r1","seq":17,"t":1732250000000000,"topic":"t"},"action":"create"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"ping", "centrifugo", block("", "", "{}"), Reading{Kind: Heartbeat}},
+		{"connected", "centrifugo", block("", "", `{"connect":{"client":"x","version":"6.9.1","subs":{"t":{}},"ping":25}}`), Reading{}},
+		{"publication", "centrifugo", block("", "", `{"channel":"t","pub":{"data":{"run":"r1","seq":17,"t":1732250000000000},"offset":3}}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"open", "ntfy", block("open", "", `{"id":"a","time":1732250000,"event":"open","topic":"t"}`), Reading{}},
+		{"keepalive", "ntfy", block("keepalive", "", `{"id":"a","time":1732250000,"event":"keepalive","topic":"t"}`), Reading{Kind: Heartbeat}},
+		{"message", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
+		{"any", "sse", block("x", "y", "z"), Reading{Kind: Delivery}},
+		{"comment", "sse", comment, Reading{Kind: Heartbeat}},
+		{"a comment in an event", "sse", noop, Reading{Kind: Delivery}},
+	} {
+		t.Run(c.service+"/"+c.name, func(t *testing.T) {
+			require.Equal(t, c.want, load(t, c.service).Reader("r1").Read(c.block))
+		})
+	}
+}
+
+func TestTheSecondRequestGetsItsID(t *testing.T) {
+	s := load(t, "pocketbase")
+	client, ok := s.Client(block("PB_CONNECT", "c1", `{"clientId":"a\"b\u00e9\ud83d\ude00"}`))
+	require.True(t, ok)
+	require.Equal(t, "a\"bé😀", client)
+	for _, b := range []*Block{block("x", "", `{"clientId":"a"}`), block("PB_CONNECT", "", `{"clientId":"a"`), block("PB_CONNECT", "", `{}`), block("PB_CONNECT", "", `{"clientId":{}}`)} {
+		_, ok = s.Client(b)
+		require.False(t, ok)
+	}
+	_, ok = load(t, "sse").Client(block("PB_CONNECT", "", "x"))
+	require.False(t, ok)
+}

@@ -1,0 +1,69 @@
+package service
+
+import (
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNumbers(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "17": 17, "017": 17, "9223372036854775807": 9223372036854775807, "1.7e1": 17, "17.000": 17, "1700e-2": 17, "1E3": 1000, "-0": 0, "1e18": 1e18,
+	} {
+		got, ok := parseSeq([]byte(text))
+		require.True(t, ok, text)
+		require.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"", "-", "-1", "1.5", "x", "1x", " 1", "1e", "1e+", "9223372036854775808", "18446744073709551616", "1e19", "1.", ".5", "17.0000000000000000000000001", "0x10", "1e99999999999999999999", "--1", "1-1", "1.2.3"} {
+		_, ok := parseSeq([]byte(text))
+		require.False(t, ok, text)
+	}
+}
+
+func TestTimes(t *testing.T) {
+	at := time.Date(2024, 11, 22, 7, 6, 40, 123456000, time.UTC)
+	for text, want := range map[string]time.Time{
+		"1732259200": at.Truncate(time.Second), "1732259200.123456": at, "1732259200.1234567899999": at, "1732259200123": at.Truncate(time.Millisecond), "1732259200123.456": at,
+		"1732259200123456": at, "1732259200123456789": at, "1.732259200123456e9": at, "1.732259200123456e+15": at,
+		"2024-11-22T07:06:40Z": at.Truncate(time.Second), "2024-11-22T07:06:40.123456Z": at, "2024-11-22 07:06:40.123456Z": at, "2024-11-22t08:36:40.123456789+01:30": at, "2024-11-21T23:06:40.123456-08:00": at,
+	} {
+		got, ok := parseTime([]byte(text))
+		require.True(t, ok, text)
+		require.Equal(t, want.UnixMicro(), got, text)
+	}
+	for _, text := range []string{"", "0", "17", "-1732259200", "x", "2024-11-22", "2024-11-22T07:06:40", "2024-13-22T07:06:40Z", "2024-11-22T07:06:40+0100", "2024-11-22T07:06:4xZ", "1e30", "20a4-11-22T07:06:40Z"} {
+		_, ok := parseTime([]byte(text))
+		require.False(t, ok, text)
+	}
+}
+
+func FuzzNumber(f *testing.F) {
+	for _, text := range []string{"17", "-1", "1.5e3", "9223372036854775807", "1700e-2", "2024-11-22T07:06:40.5+01:00"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		parseTime([]byte(text))
+		got, ok := parseSeq([]byte(text))
+		if len(text) > 40 || strings.ContainsAny(text, "/_xXoObBpPiInN+") {
+			return
+		}
+		if e := strings.IndexAny(text, "eE"); e >= 0 && len(text)-e > 4 {
+			return
+		}
+		exact, valid := new(big.Rat).SetString(text)
+		if valid {
+			valid = !strings.HasSuffix(text, ".") && !strings.HasPrefix(text, ".") && !strings.HasPrefix(text, "-.") && !strings.Contains(text, ".e") && !strings.Contains(text, ".E")
+		}
+		whole := valid && exact.IsInt() && exact.Num().IsInt64() && exact.Sign() >= 0
+		if ok {
+			require.True(t, whole, "%q", text)
+			require.Equal(t, exact.Num().Int64(), got, "%q", text)
+		} else if whole {
+			// More digits than a mantissa holds, or zeros in front that count as such.
+			require.Greater(t, len(text), 18, "%q", text)
+		}
+	})
+}

@@ -1,0 +1,270 @@
+package service
+
+import (
+	"encoding/json"
+	"regexp"
+	"time"
+)
+
+// Parse checks and compiles a description. What is wrong with it comes back as [Mistakes], all at once.
+//
+// It is the default export of a JavaScript module as JSON, with true in place of the functions token and url:
+// JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v)).
+func Parse(description []byte) (*Service, error) {
+	root, err := read(description)
+	if err != nil {
+		return nil, err
+	}
+	p := parser{service: &Service{}}
+	p.root(root)
+	if len(p.found) > 0 {
+		return nil, p.found.sentences()
+	}
+	if p.service.hash, err = digest(description); err != nil {
+		return nil, err
+	}
+	return p.service, nil
+}
+
+// parser reads a description into a service.
+type parser struct {
+	service *Service
+	found   mistakes
+	// unclear: the requests of connect or publish have mistakes, so what they send is not compared.
+	unclear bool
+}
+
+// nameOfService is a name of a service: it stands in file names and reports.
+var nameOfService = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+func (p *parser) root(n *node) {
+	s := p.service
+	f := p.fields(n, "", "name", "token", "url", "connect", "heartbeat", "message", "end", "resume", "publish")
+	if f == nil {
+		return
+	}
+	name, ok := p.text(f.need(p, "name", "a short name of the service, such as 'mine'"), "name")
+	if s.Name = name; ok && !nameOfService.MatchString(name) {
+		p.found.add(f.at("name"), "name is %q: it must be letters, digits, dots, hyphens and underscores, at most 64", name)
+	}
+	s.HasToken = p.function(f.get("token"), "token")
+	s.HasURL = p.function(f.get("url"), "url")
+	before := len(p.found)
+	p.connect(f)
+	connected := len(p.found)
+	p.heartbeat(f)
+	p.message(f)
+	p.end(f)
+	p.resume(f)
+	resumed := len(p.found)
+	p.publish(f)
+	p.unclear = connected > before || len(p.found) > resumed
+	p.together(f)
+}
+
+// connect reads the request of a stream, and the one that follows it.
+func (p *parser) connect(root *fields) {
+	n := root.need(p, "connect", "how a stream is opened, such as { url: '{base}/events' }")
+	f := p.fields(n, "connect", "method", "url", "headers", "body", "then")
+	if f == nil {
+		return
+	}
+	s := p.service
+	p.request(f, &s.Connect, requestRules{method: "GET", fields: []Field{Base, Topic, N, ID, Run, Token}, noURL: s.HasURL})
+	s.Connect.OK = []int{200}
+	then := f.get("then")
+	if then == nil {
+		return
+	}
+	t := p.fields(then, "connect.then", "event", "client", "method", "url", "headers", "body", "ok")
+	if t == nil {
+		return
+	}
+	s.Then = &Then{}
+	s.Then.Event, _ = p.text(t.need(p, "event", "the event that this request waits for, such as 'connected'"), "connect.then.event")
+	s.client = p.extractor(t.get("client"), "connect.then.client", &s.clientPaths)
+	known := []Field{Base, Topic, N, ID, Run, Token}
+	if t.get("client") != nil {
+		known = append(known, Client)
+	}
+	p.request(t, &s.Then.Request, requestRules{method: "POST", fields: known})
+}
+
+func (p *parser) heartbeat(root *fields) {
+	n := root.get("heartbeat")
+	f := p.fields(n, "heartbeat", "event", "data", "comment", "every")
+	if f == nil {
+		return
+	}
+	p.service.heartbeat = p.matcher(f, "heartbeat")
+	p.service.Every = p.seconds(f.get("every"), "heartbeat.every")
+}
+
+// matcher reads event, data and comment.
+func (p *parser) matcher(f *fields, path string) (m matcher) {
+	m.event = p.optional(f.get("event"), path+".event")
+	m.data = p.optional(f.get("data"), path+".data")
+	if c := f.get("comment"); c != nil && c.kind == isBool {
+		m.bare = c.value == true
+		if !m.bare {
+			p.found.add(c.at, "%s.comment is false: leave it out", path)
+		} else if m.event != nil || m.data != nil {
+			p.found.add(c.at, "%s.comment: true means a block of nothing but comments, which has no event and no data", path)
+		}
+	} else if c != nil && c.kind != isText {
+		p.found.add(c.at, "%s.comment must be true, for any, or the text of the comment, not %s", path, c.kind)
+	} else {
+		m.comment = p.optional(c, path+".comment")
+	}
+	if f.get("event") == nil && f.get("data") == nil && f.get("comment") == nil && f.get("header") == nil {
+		p.found.add(f.node.at, "%s needs event, data or comment, such as { event: 'ping' } or { comment: true }", path)
+	}
+	return m
+}
+
+func (p *parser) message(root *fields) {
+	n := root.need(p, "message", "what a message is; {} for any event")
+	f := p.fields(n, "message", "seq", "run", "sentAt", "event", "data", "per", "order", "delivery", "every")
+	if f == nil {
+		return
+	}
+	s, m := p.service, &p.service.Message
+	m.seq = p.extractor(f.get("seq"), "message.seq", &s.paths)
+	m.marker = p.extractor(f.get("run"), "message.run", &s.paths)
+	m.sent = p.extractor(f.get("sentAt"), "message.sentAt", &s.paths)
+	m.Numbered, m.Marked, m.Timed = f.get("seq") != nil, f.get("run") != nil, f.get("sentAt") != nil
+	m.event = p.names(f.get("event"), "message.event")
+	m.data = p.optional(f.get("data"), "message.data")
+	m.PerTopic = p.choice(f.get("per"), "message.per", "stream", "topic") == 1
+	if f.get("per") == nil {
+		m.PerTopic = root.get("publish") != nil
+	}
+	m.AnyOrder = p.choice(f.get("order"), "message.order", "published", "any") == 1
+	m.AtLeastOnce = p.choice(f.get("delivery"), "message.delivery", "exactly-once", "at-least-once") == 1
+	m.Interval = p.seconds(f.get("every"), "message.every")
+	for _, name := range []string{"per", "order", "delivery"} {
+		if f.get(name) != nil && !m.Numbered {
+			p.found.add(f.at(name), "message.%s says nothing without message.seq: only numbered messages can be told apart", name)
+		}
+	}
+}
+
+func (p *parser) end(root *fields) {
+	f := p.fields(root.get("end"), "end", "by", "lifetime", "method", "url", "headers", "body", "ok")
+	if f == nil {
+		return
+	}
+	e := &p.service.End
+	e.By = Ending(p.choice(f.need(p, "by", "'client', 'request' or 'server'"), "end.by", "client", "request", "server"))
+	if e.By == ByRequest {
+		e.Request = &Request{}
+		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
+	}
+	for _, name := range []string{"method", "url", "headers", "body", "ok"} {
+		if f.get(name) != nil && e.By != ByRequest && f.valid("by") {
+			p.found.add(f.at(name), "end.%s is of a request, and end.by is not 'request'", name)
+		}
+	}
+	switch lifetime := f.get("lifetime"); {
+	case lifetime == nil && e.By == ByServer:
+		p.found.add(f.at("by"), "end.by is 'server': end.lifetime must say after how many seconds, such as 600 or [480, 600]")
+	case lifetime == nil:
+	case e.By != ByServer:
+		if f.valid("by") {
+			p.found.add(f.at("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
+		}
+	case lifetime.kind == isList && len(lifetime.items) == 2:
+		e.Shortest = p.seconds(lifetime.items[0], "end.lifetime[0]")
+		e.Longest = p.seconds(lifetime.items[1], "end.lifetime[1]")
+		if e.Shortest > e.Longest {
+			p.found.add(lifetime.at, "end.lifetime must be the shortest and the longest, in this order")
+		}
+	case lifetime.kind == isNumber:
+		e.Longest = p.seconds(lifetime, "end.lifetime")
+		e.Shortest = e.Longest
+	default:
+		p.found.add(lifetime.at, "end.lifetime must be a number of seconds, or the shortest and the longest as [480, 600]")
+	}
+}
+
+// gapHeader is a header of a response with its value.
+var gapHeader = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*(\S.*?)[ \t]*$`)
+
+func (p *parser) resume(root *fields) {
+	r := &p.service.Resume
+	n := root.get("resume")
+	f := p.fields(n, "resume", "by", "id", "gap")
+	if f == nil {
+		r.Header = n == nil // the standard's way
+		return
+	}
+	by := f.need(p, "by", "'header', 'none' or { query: 'NAME' }")
+	switch {
+	case by == nil:
+	case by.kind == isObject:
+		if q := p.fields(by, "resume.by", "query"); q != nil {
+			r.Query, _ = p.text(q.need(p, "query", "the name of the parameter, such as 'since'"), "resume.by.query")
+			if q.get("query") != nil && q.get("query").value == "" {
+				p.found.add(q.at("query"), "resume.by.query is empty: it must be the name of the parameter, such as 'since'")
+			}
+		}
+	case by.value == "query":
+		p.found.add(by.at, "resume.by is 'query' without a name: write { query: 'since' }, with the name of the parameter")
+	default:
+		r.Header = p.choice(by, "resume.by", "header", "none") == 0 && by.value == "header"
+	}
+	none := by != nil && by.value == "none"
+	if id := f.get("id"); id != nil {
+		p.service.last = p.extractor(id, "resume.id", &p.service.paths)
+		r.TakesID = true
+		if none {
+			p.found.add(id.at, "resume.id is sent by nobody: resume.by is 'none'")
+		}
+	}
+	p.gap(f, none)
+}
+
+func (p *parser) gap(resume *fields, none bool) {
+	n := resume.get("gap")
+	f := p.fields(n, "resume.gap", "event", "data", "comment", "header")
+	if f == nil {
+		return
+	}
+	p.service.gap = p.matcher(f, "resume.gap")
+	if h, ok := p.text(f.get("header"), "resume.gap.header"); ok {
+		if part := gapHeader.FindStringSubmatch(h); part != nil {
+			p.service.Resume.GapHeader, p.service.Resume.GapValue = part[1], part[2]
+		} else {
+			p.found.add(f.at("header"), "resume.gap.header is %q: it must be a name and a value, such as 'Last-Event-ID: earliest'", h)
+		}
+	}
+	if none {
+		p.found.add(n.at, "resume.gap is told by nobody: resume.by is 'none'")
+	}
+}
+
+func (p *parser) publish(root *fields) {
+	f := p.fields(root.get("publish"), "publish", "method", "url", "headers", "body", "ok")
+	if f == nil {
+		return
+	}
+	p.service.Publish = &Request{}
+	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Token}, byPublisher: true})
+}
+
+// seconds reads a time.
+func (p *parser) seconds(n *node, path string) time.Duration {
+	if n == nil {
+		return 0
+	}
+	number, ok := n.value.(json.Number)
+	if !ok {
+		p.found.add(n.at, "%s must be a number of seconds, not %s", path, n.kind)
+		return 0
+	}
+	if seconds, err := number.Float64(); err == nil && seconds >= 0.001 && seconds <= 1e8 {
+		return time.Duration(seconds * float64(time.Second))
+	}
+	p.found.add(n.at, "%s is %s: it must be a number of seconds above 0", path, number)
+	return 0
+}

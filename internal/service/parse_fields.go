@@ -1,0 +1,182 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+)
+
+// fields are the members of an object of a description, by name.
+type fields struct {
+	path   string
+	node   *node
+	byName map[string]member
+	wrong  map[string]bool // missing, which was told
+	meant  map[string]bool // an unknown field is taken for them
+}
+
+// fields reads an object; nil where there is none, or something else.
+func (p *parser) fields(n *node, path string, known ...string) *fields {
+	if n == nil {
+		return nil
+	}
+	if n.kind != isObject {
+		if path == "" {
+			path = "a description"
+		}
+		p.found.add(n.at, "%s must be an object, with %s, not %s", path, among(known, "or"), n.kind)
+		return nil
+	}
+	f := &fields{path: path, node: n, byName: map[string]member{}, wrong: map[string]bool{}, meant: map[string]bool{}}
+	for _, m := range n.members {
+		full := f.full(m.name)
+		if !slices.Contains(known, m.name) {
+			meant := nearest(m.name, known)
+			f.meant[meant] = true
+			if meant != "" {
+				meant = ": did you mean " + f.full(meant) + "?"
+			}
+			p.found.add(m.at, "%s is unknown%s (known: %s)", full, meant, among(known, "and"))
+			continue
+		}
+		if _, twice := f.byName[m.name]; twice {
+			p.found.add(m.at, "%s is there twice", full)
+		}
+		if m.node.kind == isNull {
+			f.meant[m.name] = true
+			p.found.add(m.node.at, "%s is null: give it a value, or leave it out", full)
+			continue
+		}
+		f.byName[m.name] = m
+	}
+	return f
+}
+
+func (f *fields) full(name string) string {
+	if f.path == "" {
+		return name
+	}
+	return f.path + "." + name
+}
+
+// get is the value of a field, nil where it is left out.
+func (f *fields) get(name string) *node { return f.byName[name].node }
+
+// need is the value of a field that must be there; what says what it is.
+func (f *fields) need(p *parser, name, what string) *node {
+	n := f.get(name)
+	if n == nil {
+		if f.wrong[name] = true; !f.meant[name] {
+			p.found.add(f.node.at, "%s is missing: %s", f.full(name), what)
+		}
+	}
+	return n
+}
+
+// at is where a field stands.
+func (f *fields) at(name string) int64 {
+	if m, ok := f.byName[name]; ok {
+		return m.node.at
+	}
+	return f.node.at
+}
+
+// valid says that by, the field that others depend on, has a value that was understood.
+func (f *fields) valid(name string) bool {
+	n := f.get(name)
+	return n != nil && n.kind == isText && !f.wrong[name] && slices.Contains([]string{"client", "request", "server"}, fmt.Sprint(n.value))
+}
+
+// text reads a text; false where there is none.
+func (p *parser) text(n *node, path string) (string, bool) {
+	if n == nil {
+		return "", false
+	}
+	text, ok := n.value.(string)
+	if !ok {
+		hint := ""
+		if n.kind == isBool {
+			hint = " (functions are token() and url(n) alone)"
+		}
+		p.found.add(n.at, "%s must be text, not %s%s", path, n.kind, hint)
+	}
+	return text, ok
+}
+
+// optional reads a text that may be empty; nil where there is none.
+func (p *parser) optional(n *node, path string) *string {
+	if text, ok := p.text(n, path); ok {
+		return &text
+	}
+	return nil
+}
+
+// names reads one text or a list of them.
+func (p *parser) names(n *node, path string) (out []string) {
+	if n == nil {
+		return nil
+	}
+	if n.kind != isList {
+		if name, ok := p.text(n, path); ok {
+			out = []string{name}
+		}
+		return out
+	}
+	for i, item := range n.items {
+		if name, ok := p.text(item, fmt.Sprintf("%s[%d]", path, i)); ok {
+			out = append(out, name)
+		}
+	}
+	if len(n.items) == 0 {
+		p.found.add(n.at, "%s is an empty list: leave it out for any event", path)
+	}
+	return out
+}
+
+// choice reads one of some words, and returns its number; 0 where there is none.
+func (p *parser) choice(n *node, path string, words ...string) int {
+	if n == nil {
+		return 0
+	}
+	if i := slices.Index(words, fmt.Sprint(n.value)); i >= 0 && n.kind == isText {
+		return i
+	}
+	all := among(quoted(words), "or")
+	if n.kind == isText {
+		p.found.add(n.at, "%s is %q: it must be %s", path, n.value, all)
+	} else {
+		p.found.add(n.at, "%s must be %s, not %s", path, all, n.kind)
+	}
+	return 0
+}
+
+func quoted(words []string) (out []string) {
+	for _, w := range words {
+		out = append(out, "'"+w+"'")
+	}
+	return out
+}
+
+// function reads whether there is a function.
+func (p *parser) function(n *node, name string) bool {
+	if n == nil {
+		return false
+	}
+	if n.value == true {
+		return true
+	}
+	p.found.add(n.at, "%s must be a function, which gives one text for each connection; not %s", name, n.kind)
+	return false
+}
+
+// extractor reads where a value is found.
+func (p *parser) extractor(n *node, path string, paths *paths) extractor {
+	text, ok := p.text(n, path)
+	if !ok {
+		return extractor{}
+	}
+	e, err := parseExtractor(text, paths)
+	if err != nil {
+		p.found.add(n.at, "%s %s", path, err)
+	}
+	return e
+}

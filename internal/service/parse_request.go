@@ -1,0 +1,154 @@
+package service
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// requestRules are what one kind of request may have.
+type requestRules struct {
+	method      string  // where the description names none
+	fields      []Field // that are known when it is sent
+	noURL       bool    // a function gives the URL
+	byPublisher bool    // {token} is PUBLISH_TOKEN
+}
+
+var (
+	methodName = regexp.MustCompile(`^[A-Z]+$`)
+	headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+)
+
+// request reads method, url, headers, body and ok.
+func (p *parser) request(f *fields, r *Request, rules requestRules) {
+	r.Method = rules.method
+	if method, ok := p.text(f.get("method"), f.full("method")); ok {
+		if r.Method = method; !methodName.MatchString(method) {
+			p.found.add(f.at("method"), "%s is %q: it must be a method in capitals, such as 'POST'", f.full("method"), method)
+		}
+	}
+	p.url(f, r, rules)
+	p.headers(f, r, rules)
+	p.body(f, r, rules)
+	p.statuses(f, r)
+}
+
+func (p *parser) url(f *fields, r *Request, rules requestRules) {
+	name := f.full("url")
+	switch url := f.get("url"); {
+	case rules.noURL && url != nil:
+		p.found.add(url.at, "%s is there, and the function url(n) as well: leave one of them out", name)
+	case rules.noURL:
+	case url == nil:
+		f.need(p, "url", "such as '{base}/events'")
+	default:
+		text, ok := p.text(url, name)
+		if ok && !strings.HasPrefix(text, "{base}") && !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
+			p.found.add(url.at, "%s is %q: it must begin with {base}, the URL that the run is given, or with http:// or https://", name, text)
+		}
+		r.URL = p.template(url, name, text, ofURL, rules)
+	}
+}
+
+func (p *parser) headers(f *fields, r *Request, rules requestRules) {
+	n := f.get("headers")
+	if n == nil {
+		return
+	}
+	if n.kind != isObject {
+		p.found.add(n.at, "%s must be an object of names and values, not %s", f.full("headers"), n.kind)
+		return
+	}
+	seen := map[string]bool{}
+	for _, m := range n.members {
+		name := f.full("headers") + "." + m.name
+		lower := strings.ToLower(m.name)
+		switch {
+		case !headerName.MatchString(m.name):
+			p.found.add(m.at, "%s is no name of a header", name)
+		case seen[lower]:
+			p.found.add(m.at, "%s is there twice", name)
+		case slices.Contains([]string{"host", "content-length", "transfer-encoding", "connection"}, lower):
+			p.found.add(m.at, "%s is set by the client itself: leave it out", name)
+		case lower == "last-event-id":
+			p.found.add(m.at, "%s is what resume says: leave it out", name)
+		}
+		seen[lower] = true
+		if text, ok := p.text(m.node, name); ok {
+			r.Headers = append(r.Headers, Header{m.name, p.template(m.node, name, text, ofHeader, rules)})
+		}
+	}
+}
+
+// body reads the body. The Content-Type says which language it is; without one JSON is seen by its first letter.
+func (p *parser) body(f *fields, r *Request, rules requestRules) {
+	n := f.get("body")
+	if n == nil {
+		return
+	}
+	name := f.full("body")
+	if n.kind == isObject || n.kind == isList {
+		p.found.add(n.at, `%s must be text: write the JSON as a string, such as '{"run":"{run}","seq":{seq}}'`, name)
+		return
+	}
+	text, ok := p.text(n, name)
+	if !ok {
+		return
+	}
+	if r.Method == "GET" || r.Method == "HEAD" {
+		p.found.add(n.at, "%s is sent by no %s: say %s as well, such as 'POST'", name, r.Method, f.full("method"))
+	}
+	l := plain
+	at := slices.IndexFunc(r.Headers, func(h Header) bool { return strings.EqualFold(h.Name, "Content-Type") })
+	if at >= 0 {
+		switch kind := strings.ToLower(string(r.Headers[at].Value.Append(nil, &Values{}))); {
+		case strings.Contains(kind, "json"):
+			l = ofJSON
+		case strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
+			l = ofForm
+		}
+	} else if start := strings.TrimSpace(text); strings.HasPrefix(start, "[") || strings.HasPrefix(start, "{") && !placeholder.MatchString(start) {
+		l = ofJSON
+		r.Headers = append(r.Headers, Header{"Content-Type", Template{[]part{{literal: "application/json"}}}})
+	}
+	r.Body = p.template(n, name, text, l, rules)
+}
+
+// statuses reads those that confirm the request.
+func (p *parser) statuses(f *fields, r *Request) {
+	n := f.get("ok")
+	if n == nil {
+		r.OK = []int{200, 201, 202, 204}
+		return
+	}
+	if n.kind != isList || len(n.items) == 0 {
+		p.found.add(n.at, "%s must be a list of statuses that confirm the request, such as [200, 201]", f.full("ok"))
+		return
+	}
+	for _, item := range n.items {
+		number, _ := item.value.(json.Number)
+		status, err := number.Int64()
+		if err != nil || status < 200 || status > 399 {
+			p.found.add(item.at, "%s has %v: a status that confirms a request is a number from 200 to 399", f.full("ok"), item.value)
+			continue
+		}
+		r.OK = append(r.OK, int(status))
+	}
+}
+
+// template compiles a text; a mistake in it names the field.
+func (p *parser) template(n *node, name, text string, l language, rules requestRules) Template {
+	t := compileTemplate(text, l, rules.fields, func(format string, args ...any) {
+		p.found.add(n.at, "%s: "+format, append([]any{name}, args...)...)
+	})
+	if t.Uses(Token) && !rules.byPublisher && !p.service.HasToken {
+		p.found.add(n.at, "%s: nothing fills {token}: add a function, such as token: () => __ENV.SUBSCRIBE_TOKEN", name)
+	}
+	return t
+}
+
+// uses says that a request has that placeholder anywhere.
+func (r *Request) uses(f Field) bool {
+	return r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) })
+}

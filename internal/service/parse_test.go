@@ -1,0 +1,180 @@
+package service
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// right is a description with all that can be in one.
+const right = `{
+  "name": "mine", "token": true,
+  "connect": { "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },
+    "body": "{\"run\":\"{run}\"}", "then": { "event": "hello", "client": "id", "url": "{base}/go/{client}", "ok": [204] } },
+  "heartbeat": { "event": "ping", "every": 0.5 },
+  "message": { "event": ["a", "b"], "seq": "json:$.a['b c'][2]", "run": "id:^(.*)-", "sentAt": "data:at=(\\d+)", "per": "topic", "order": "any", "delivery": "at-least-once", "every": 2 },
+  "end": { "by": "server", "lifetime": 600 },
+  "resume": { "by": { "query": "since" }, "id": "json:$.id", "gap": { "event": "lost" } },
+  "publish": { "url": "{base}/p/{topic}", "body": "{run} {seq} {sentAt}", "headers": { "Authorization": "Bearer {token}" } }
+}`
+
+func TestParse(t *testing.T) {
+	s, err := Parse([]byte(right))
+	require.NoError(t, err)
+	require.Nil(t, Check([]byte(right)))
+	require.True(t, s.HasToken)
+	require.False(t, s.HasURL)
+	require.Equal(t, []string{"a", "b"}, s.Message.event)
+	require.True(t, s.Message.AnyOrder && s.Message.AtLeastOnce && s.Message.PerTopic)
+	require.Equal(t, Resume{Query: "since", TakesID: true}, s.Resume)
+	require.Equal(t, []int{200, 201, 202, 204}, s.Publish.OK)
+}
+
+func TestWhatIsLeftOutIsTheUsual(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"mine","connect":{"url":"{base}"},"message":{}}`))
+	require.NoError(t, err)
+	require.True(t, s.Resume.Header)
+	require.Equal(t, ByClient, s.End.By)
+	require.Equal(t, "GET", s.Connect.Method)
+	require.Nil(t, s.Publish)
+	s, err = Parse([]byte(`{"name":"mine","url":true,"connect":{},"message":{}}`))
+	require.NoError(t, err)
+	require.True(t, s.HasURL && s.Connect.URL.Empty())
+}
+
+// Each file in testdata has descriptions, one per line or more, separated by blank lines; the golden file beside
+// it has what is said of each.
+func TestMistakes(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("testdata", "mistakes.txt"))
+	require.NoError(t, err)
+	var out strings.Builder
+	for description := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n\n") {
+		mistakes := Check([]byte(description))
+		require.NotEmpty(t, mistakes, description)
+		out.WriteString(description + "\n")
+		for _, m := range mistakes {
+			require.NotContains(t, m, "\n")
+			require.NotContains(t, m, "%!")
+			out.WriteString("  - " + m + "\n")
+		}
+		out.WriteString("\n")
+	}
+	golden := filepath.Join("testdata", "mistakes.golden")
+	if *update {
+		require.NoError(t, os.WriteFile(golden, []byte(out.String()), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), out.String())
+}
+
+// Any field of a right description that is misspelt or of another kind is told by its name, and alone.
+func TestEachFieldIsChecked(t *testing.T) {
+	var paths []string
+	var walk func(path string, v any)
+	walk = func(path string, v any) {
+		if object, ok := v.(map[string]any); ok {
+			for name, below := range object {
+				full := strings.TrimPrefix(path+"."+name, ".")
+				if path != "connect.headers" && path != "publish.headers" {
+					paths = append(paths, full)
+				}
+				walk(full, below)
+			}
+		}
+	}
+	var whole any
+	require.NoError(t, json.Unmarshal([]byte(right), &whole))
+	walk("", whole)
+	require.Greater(t, len(paths), 35)
+	change := func(path string, do func(in map[string]any, name string)) Mistakes {
+		var v map[string]any
+		require.NoError(t, json.Unmarshal([]byte(right), &v))
+		steps, in := strings.Split(path, "."), v
+		for _, step := range steps[:len(steps)-1] {
+			in = in[step].(map[string]any)
+		}
+		do(in, steps[len(steps)-1])
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		return Check(text)
+	}
+	for _, path := range paths {
+		said := change(path, func(in map[string]any, name string) { in[name+"x"] = in[name]; delete(in, name) })
+		require.Contains(t, said.Error(), path+"x is unknown: did you mean "+path+"? (known: ")
+		require.NotContains(t, said.Error(), path+" is missing")
+		said = change(path, func(in map[string]any, name string) { in[name] = []any{[]any{}} })
+		require.Contains(t, said.Error(), path, "%s is a list", path)
+		said = change(path, func(in map[string]any, name string) { in[name] = nil })
+		require.Contains(t, said.Error(), path+" is null")
+	}
+}
+
+func TestHashIsOfWhatIsSaid(t *testing.T) {
+	hash := func(text string) string {
+		s, err := Parse([]byte(text))
+		require.NoError(t, err)
+		return s.Hash()
+	}
+	one := hash(`{"name":"a","connect":{"url":"{base}","headers":{"A":"1","B":"2"}},"message":{"every":15}}`)
+	require.Equal(t, one, hash(`{ "message": {"every":1.5e1}, "connect": {"headers":{"B":"2","A":"1"}, "url":"{base}"}, "name": "\u0061" }`))
+	for _, other := range []string{
+		`{"name":"a","connect":{"url":"{base}","headers":{"A":"1","B":"3"}},"message":{"every":15}}`,
+		`{"name":"a","connect":{"url":"{base}","headers":{"A":"1","B":"2"}},"message":{"every":16}}`,
+		`{"name":"a","connect":{"url":"{base}","headers":{"A":"1","B":"2"}},"message":{"every":15},"token":true}`,
+	} {
+		require.NotEqual(t, one, hash(other))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(right))
+	f.Add([]byte(`{"a\n\nb":1,"connect":{"headers":{"\n":""}},"message":{"seq":"id:(\n"}}`))
+	f.Add([]byte(`{"name":"a","connect":{"url":"{base}?a={\"b\":\"{topic}\"}&c=%2"},"message":{"seq":"id:(a|b)*"}}`))
+	for _, name := range shipped {
+		f.Add(evaluate(f, filepath.Join(modules, name+".js"), map[string]string{}))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		s, err := Parse(text)
+		if err != nil {
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				require.NotEmpty(t, line)
+			}
+			return
+		}
+		again, err := Parse(text)
+		require.NoError(t, err)
+		require.Equal(t, s.Hash(), again.Hash())
+		require.NotContains(t, sends(&s.Connect, values), "\x00")
+		reader := s.Reader("r1")
+		for _, b := range []*Block{block("", "1", "0"), block("ping", "x:1", `{"run":"r1","seq":1}`), {HasComment: true}} {
+			reader.Read(b)
+		}
+	})
+}
+
+// docs/services.md shows a description and what is said of wrong ones: both are true.
+func TestThePageIsRight(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "services.md"))
+	require.NoError(t, err)
+	code := regexp.MustCompile(`(?m)(?:^    .*\n)+`).FindAllString(string(page), -1)
+	require.Greater(t, len(code), 2)
+	file := filepath.Join(t.TempDir(), "mine.js")
+	require.NoError(t, os.WriteFile(file, []byte(code[0]), 0o644))
+	s, err := Parse(evaluate(t, file, nil))
+	require.NoError(t, err)
+	require.Equal(t, "mine", s.Name)
+	golden, err := os.ReadFile(filepath.Join("testdata", "mistakes.golden"))
+	require.NoError(t, err)
+	for line := range strings.Lines(code[2]) {
+		require.Contains(t, string(golden), "  - "+strings.TrimSpace(line)+"\n")
+	}
+}

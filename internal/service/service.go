@@ -1,0 +1,114 @@
+package service
+
+import "time"
+
+// Service is a description, checked and compiled.
+type Service struct {
+	Name string
+	// HasToken and HasURL say that the module has the functions token() and url(n). They are JavaScript, and
+	// run once per connection: what they return goes into Values.Token, and stands in for Connect.URL.
+	HasToken, HasURL bool
+
+	Connect Request // of a stream; its URL is empty where HasURL
+	Then    *Then   // the second request that a stream needs; nil for none
+
+	// Every is the interval of heartbeats, 0 where the description names none.
+	Every   time.Duration
+	Message Message
+	End     End
+	Resume  Resume
+	Publish *Request // nil: nothing publishes
+
+	heartbeat, gap matcher
+	client         extractor // {client}, of clientPaths
+	last           extractor // Reading.ID
+	paths          paths
+	clientPaths    paths
+	hash           string
+}
+
+// Request is one HTTP request as templates.
+type Request struct {
+	Method  string
+	URL     Template
+	Headers []Header
+	Body    Template
+	// OK are the statuses that confirm it; of the request of a stream: 200.
+	OK []int
+}
+
+// Accepts says whether a status confirms the request.
+func (r *Request) Accepts(status int) bool {
+	for _, ok := range r.OK {
+		if status == ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Header is a header of a request.
+type Header struct {
+	Name  string // as the description has it
+	Value Template
+}
+
+// Omitted says that the header is left out: it carries a token, and there is none.
+func (h Header) Omitted(v *Values) bool { return v.Token == "" && h.Value.Uses(Token) }
+
+// Then is a request that a stream needs before it brings anything: it is sent at the first block with Event,
+// with the value that [Service.Client] finds in that block.
+type Then struct {
+	Event string
+	Request
+}
+
+// Message says what a message is.
+type Message struct {
+	Numbered bool // there is a number in it
+	Marked   bool // there is the run's marker in it
+	Timed    bool // there is the time in it at which it was sent
+	// PerTopic: the streams of a topic bring the same numbers. Otherwise each stream has numbers of its own,
+	// which go on when it connects again.
+	PerTopic bool
+	// AnyOrder and AtLeastOnce: the service does not promise the order in which messages were published, or
+	// may bring a message twice. Neither is a finding then.
+	AnyOrder, AtLeastOnce bool
+	// Interval is the time after which the next message is due, 0 where none is due by the clock.
+	Interval time.Duration
+
+	event             []string // nil: any
+	data              *string
+	seq, marker, sent extractor
+}
+
+// Ending says who ends a stream.
+type Ending int
+
+// The client ends a stream by closing it, by a request, or the server does after a lifetime.
+const (
+	ByClient Ending = iota
+	ByRequest
+	ByServer
+)
+
+// End says how a stream ends.
+type End struct {
+	By      Ending
+	Request *Request // of ByRequest
+	// Shortest and Longest are the lifetime of a stream with ByServer. The client may end it earlier.
+	Shortest, Longest time.Duration
+}
+
+// Resume says how a stream goes on after it was cut.
+type Resume struct {
+	Header bool   // by Last-Event-ID
+	Query  string // by the parameter of this name in the URL; "" for none
+	// GapHeader and GapValue are a header of the response that says that messages were missed; "" for none.
+	GapHeader, GapValue string
+	// TakesID: what is sent is no id: field, but Reading.ID of the last message.
+	TakesID bool
+}
+
+// Hash is the SHA-256 of the description in hex: the same for any order of fields and any white space.
+func (s *Service) Hash() string { return s.hash }

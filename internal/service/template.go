@@ -1,0 +1,269 @@
+package service
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Field is what a placeholder stands for.
+type Field int
+
+// What a placeholder can stand for; docs/services.md says which request knows which.
+const (
+	Base   Field = iota // URL of the service, without a slash at its end
+	Topic               // name of the topic
+	N                   // number of the stream, from 0
+	ID                  // name of the stream, unique in the run
+	Run                 // the run's marker
+	Seq                 // number of the message in its topic, from 1
+	SentAt              // when the message is sent, microseconds since 1970
+	Token               // of token(), or PUBLISH_TOKEN for what publishes
+	Client              // what the first block of a stream said, for the second request
+)
+
+var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client"}
+
+// Values are what placeholders are filled with. They are escaped for the place where they go, so any text is
+// safe there.
+type Values struct {
+	Base, Topic, ID, Run, Token, Client string
+	N, Seq, SentAt                      int64
+}
+
+func (v *Values) text(f Field) string {
+	switch f {
+	case Base:
+		return v.Base
+	case Topic:
+		return v.Topic
+	case ID:
+		return v.ID
+	case Run:
+		return v.Run
+	case Token:
+		return v.Token
+	default:
+		return v.Client
+	}
+}
+
+func (f Field) numeric() bool { return f == N || f == Seq || f == SentAt }
+
+func (v *Values) number(f Field) int64 {
+	switch f {
+	case N:
+		return v.N
+	case Seq:
+		return v.Seq
+	default:
+		return v.SentAt
+	}
+}
+
+// Template is a text with placeholders, compiled. The zero value is the empty text.
+type Template struct{ parts []part }
+
+// part is a literal text, or a placeholder where literal is "".
+type part struct {
+	literal string
+	field   Field
+	escape  escape
+}
+
+// Empty says that the template makes no text.
+func (t Template) Empty() bool { return len(t.parts) == 0 }
+
+// Uses says that the template has that placeholder.
+func (t Template) Uses(f Field) bool {
+	for _, p := range t.parts {
+		if p.literal == "" && p.field == f {
+			return true
+		}
+	}
+	return false
+}
+
+// Append appends the text, filled and escaped. It allocates only where dst has to grow.
+func (t Template) Append(dst []byte, v *Values) []byte {
+	for i := range t.parts {
+		switch p := &t.parts[i]; {
+		case p.literal != "":
+			dst = append(dst, p.literal...)
+		case p.field.numeric():
+			dst = strconv.AppendInt(dst, v.number(p.field), 10)
+		default:
+			dst = p.escape.append(dst, v.text(p.field))
+		}
+	}
+	return dst
+}
+
+// language is the language that a template is written in.
+type language int
+
+const (
+	plain language = iota
+	ofHeader
+	ofURL
+	ofForm
+	ofJSON
+)
+
+// placeholder is {name}. JSON has quotes behind its braces, or nothing.
+var placeholder = regexp.MustCompile(`^\{([A-Za-z][A-Za-z0-9_]*)\}`)
+
+// compiler turns one text into a template.
+type compiler struct {
+	language language
+	fields   []Field // known here
+	out      Template
+	literal  []byte
+	fail     func(format string, args ...any)
+
+	inQuery bool   // behind the ? of a URL
+	json    bool   // in JSON: of the whole text, or of one parameter
+	quoted  bool   // in a string of that JSON
+	sample  []byte // that JSON, filled with examples
+	where   string // that JSON, in words
+}
+
+// compileTemplate compiles a text. What is wrong with it is told to fail, as the end of a sentence.
+func compileTemplate(text string, l language, fields []Field, fail func(format string, args ...any)) Template {
+	c := compiler{language: l, fields: fields, fail: fail}
+	if l == ofForm {
+		c.inQuery = true
+	}
+	if l == ofJSON {
+		c.json, c.where = true, "it"
+	}
+	for i := 0; i < len(text); {
+		if found := placeholder.FindString(text[i:]); found != "" && !(c.json && c.quoted && c.isEscaped(text[:i])) {
+			c.placeholder(found[1 : len(found)-1])
+			i += len(found)
+			continue
+		}
+		i += c.character(text, i)
+	}
+	c.endJSON()
+	c.flush()
+	return c.out
+}
+
+// isEscaped says that the text ends within an escape of JSON.
+func (c *compiler) isEscaped(text string) bool {
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
+}
+
+func (c *compiler) flush() {
+	if len(c.literal) > 0 {
+		c.out.parts = append(c.out.parts, part{literal: string(c.literal)})
+		c.literal = nil
+	}
+}
+
+// placeholder takes in {name}.
+func (c *compiler) placeholder(name string) {
+	known := make([]string, len(c.fields))
+	for i, f := range c.fields {
+		known[i] = fieldNames[f]
+		if known[i] == name {
+			c.field(f)
+			return
+		}
+	}
+	meant := nearest(name, known)
+	if meant != "" {
+		meant = ": did you mean {" + meant + "}?"
+	}
+	c.fail("nothing fills {%s} there%s (known: {%s})", name, meant, strings.Join(known, "}, {"))
+	c.sample = append(c.sample, '1')
+}
+
+func (c *compiler) field(f Field) {
+	if c.json && !c.quoted && !f.numeric() {
+		c.fail("{%s} is text: in JSON it stands in quotes", fieldNames[f])
+	}
+	e := escape{url: c.language == ofForm || c.language == ofURL, json: c.json, header: c.language == ofHeader}
+	if c.language == ofURL && f == Base && len(c.out.parts) == 0 && len(c.literal) == 0 {
+		e = escape{}
+	}
+	c.flush()
+	c.out.parts = append(c.out.parts, part{field: f, escape: e})
+	c.sample = append(c.sample, '1')
+}
+
+// character takes in what stands at text[i], and says how many bytes that was.
+func (c *compiler) character(text string, i int) int {
+	ch := text[i]
+	if c.language != ofURL && c.language != ofForm {
+		if c.language == ofHeader && (ch < ' ' && ch != '\t' || ch == 0x7f) {
+			c.fail("a header has no line breaks and no other control characters")
+		}
+		c.track(text, i)
+		c.literal = append(c.literal, ch)
+		return 1
+	}
+	switch {
+	case ch == '&' && c.inQuery:
+		c.endJSON()
+	case ch == '#' && c.language == ofURL && !c.json:
+		c.fail("a URL of a request has no fragment (#); in a value it is %%23")
+	case ch == '%' && !hexadecimal(text[i+1:]):
+		c.fail("%% is followed by two digits; a percent sign is %%25")
+	case ch == '?' && c.language == ofURL && !c.inQuery:
+		c.inQuery = true
+	case ch == '=' && c.inQuery && !c.json && c.begins(text[i+1:]):
+		c.literal = append(c.literal, ch)
+		c.json, c.quoted, c.sample, c.where = true, false, nil, "the value behind "+lastName(text[:i])+"="
+		return 1
+	}
+	c.track(text, i)
+	switch {
+	case c.json && (ch == '+' || ch == '#'), !allowedInURL(ch):
+		c.literal = appendHex(c.literal, ch)
+	default:
+		c.literal = append(c.literal, ch)
+	}
+	return 1
+}
+
+// begins says that a value is JSON: an object or a list.
+func (c *compiler) begins(value string) bool {
+	return strings.HasPrefix(value, "[") || strings.HasPrefix(value, "{") && !placeholder.MatchString(value)
+}
+
+// lastName is the name of the parameter that text ends with.
+func lastName(text string) string { return text[1+strings.LastIndexAny(text, "?&"):] }
+
+// track follows quotes in JSON.
+func (c *compiler) track(text string, i int) {
+	if !c.json {
+		return
+	}
+	if text[i] == '"' && !(c.quoted && c.isEscaped(text[:i])) {
+		c.quoted = !c.quoted
+	}
+	c.sample = append(c.sample, text[i])
+}
+
+// endJSON checks the JSON that ends here.
+func (c *compiler) endJSON() {
+	if !c.json {
+		return
+	}
+	var found [maxPaths]span
+	if none := new(paths); !none.scan(c.sample, &found) {
+		c.fail("once filled, %s is no JSON", c.where)
+	}
+	c.json, c.quoted = false, false
+}
+
+func hexadecimal(text string) bool {
+	for i := range 2 {
+		if i >= len(text) || !strings.ContainsRune("0123456789abcdefABCDEF", rune(text[i])) {
+			return false
+		}
+	}
+	return true
+}
