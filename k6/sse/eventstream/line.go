@@ -76,7 +76,7 @@ func (p *Parser) fill() error {
 			p.err = err
 			return nil
 		}
-		if errors.Is(err, io.EOF) && (p.begun || p.unfinishedLine()) {
+		if errors.Is(err, io.EOF) && (p.begun && !p.comments || p.unfinishedLine()) {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {

@@ -44,6 +44,7 @@ type Parser struct {
 	hasID      bool
 	hasRetry   bool
 	begun      bool // bytes of a block have been read since its last blank line
+	comments   bool // and these were whole comment lines, no field: set by NextPart alone
 	borrowed   bool // buf is not ours
 	skipLF     bool // the last line ended with CR: an LF that follows belongs to it
 	bomDone    bool
@@ -112,7 +113,7 @@ func (p *Parser) Next(e *Event) error {
 			continue
 		}
 		if len(line) == 0 {
-			if p.dispatch(e) {
+			if p.dispatch(e, false) {
 				return nil
 			}
 			continue
@@ -126,12 +127,12 @@ func (p *Parser) Next(e *Event) error {
 }
 
 // dispatch ends a block. It fills e and reports true unless the block had no data
-// field; the id and the retry time of such a block stay in force.
-func (p *Parser) dispatch(e *Event) bool {
+// field and is not asked for; the id and the retry time of such a block stay in force.
+func (p *Parser) dispatch(e *Event, always bool) bool {
 	if p.hasID {
 		p.id, p.nextID = p.nextID, p.id
 	}
-	fire := p.hasData
+	fire := p.hasData || always
 	if fire {
 		*e = Event{
 			ID: p.id, Name: p.name, Data: p.data, Comment: p.comment,

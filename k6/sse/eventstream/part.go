@@ -1,0 +1,99 @@
+package eventstream
+
+// Part says what NextPart has read.
+type Part uint8
+
+const (
+	// CommentLine is one line that begins with a colon, told when its line end has been read: some services
+	// send such a line as their heartbeat, and no blank line after it for as long as there is no event.
+	CommentLine Part = iota + 1
+	// WholeBlock is all that stood between two blank lines, told at the second.
+	WholeBlock
+)
+
+// Block is a group of lines that a blank line has ended, whether it dispatches an event or not. A blank
+// line that follows another is no block.
+type Block struct {
+	// Event is the block as Next would fill it in; of a block without data ID is the last event ID after it.
+	// Its slices are valid until the next call.
+	Event
+	// HasData says that the block had a data field, even an empty one, and so dispatches an event.
+	HasData bool
+	// HasComment says that it had a comment line, even an empty one.
+	HasComment bool
+}
+
+// NextPart reads as Next does, and returns at the end of every comment line and of every block. Of a
+// [CommentLine] it fills in b.Comment alone; the comments of a block come again with it.
+//
+// It differs from Next in two things, for services whose heartbeat is a comment line with no blank line
+// after it. A stream that ends after whole comment lines has not ended inside a block: that is io.EOF. And
+// of the comments before the first field of a block the oldest are dropped where there are over 512 bytes
+// of them, so that a stream of heartbeats neither grows nor exceeds the limit.
+//
+// Like Next it allocates nothing per part.
+func (p *Parser) NextPart(b *Block) (Part, error) {
+	for {
+		line, ok, err := p.readLine()
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			if err := p.fill(); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		if len(line) == 0 {
+			if p.endBlock(b) {
+				return WholeBlock, nil
+			}
+			continue
+		}
+		comment := line[0] == ':'
+		if comment {
+			p.beginComment(len(line))
+		} else {
+			p.comments = false
+		}
+		if err := p.field(line); err != nil {
+			return 0, err
+		}
+		p.note(len(line))
+		p.line = p.recycle(p.line)
+		if comment {
+			*b = Block{Event: Event{Comment: afterColon(line)}, HasComment: true}
+			return CommentLine, nil
+		}
+	}
+}
+
+// endBlock fills b at a blank line; false where no block has begun.
+func (p *Parser) endBlock(b *Block) bool {
+	if !p.begun {
+		return false
+	}
+	b.HasData, b.HasComment = p.hasData, p.hasComment
+	p.comments = false
+	p.dispatch(&b.Event, true)
+	return true
+}
+
+// beginComment makes room for a comment line of n bytes at the head of a block.
+func (p *Parser) beginComment(n int) {
+	if !p.begun {
+		p.comments = true
+	}
+	if p.comments && p.hasComment && len(p.comment)+n > smallBuffer {
+		p.comment, p.hasComment = p.comment[:0], false
+	}
+}
+
+// afterColon is the value of a comment line.
+func afterColon(line []byte) []byte {
+	line = line[1:]
+	if len(line) > 0 && line[0] == ' ' {
+		line = line[1:]
+	}
+	return line
+}
