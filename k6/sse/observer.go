@@ -25,6 +25,25 @@ type Observer interface {
 	Closed(at time.Time, c Close)
 }
 
+// BlockObserver is an Observer that also sees what dispatches no event: heartbeats that
+// are comments, and names, ids or retry times without data. Its calls come in the order
+// of the stream, among those of Observer and under the same promises: on the reader's
+// goroutine, with the time at which the read that completed the line or block returned,
+// without an allocation and without JS.
+//
+// For a BlockObserver a stream that ends after a whole comment line has ended after a
+// whole block: reason server, not truncated.
+type BlockObserver interface {
+	Observer
+	// Comment: one comment line was read. It comes before the Block that the line is
+	// part of, which may be hours later: Mercure's heartbeat is a line without a blank
+	// one after it. text is valid only during the call.
+	Comment(at time.Time, text []byte)
+	// Block: a blank line has ended a block. If it has data, Event follows with the same
+	// event, and then any JS. b is valid only during the call.
+	Block(at time.Time, b *eventstream.Block)
+}
+
 // Close says how an attempt or a stream ended.
 type Close struct {
 	Reason Reason

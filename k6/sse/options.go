@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -58,6 +59,33 @@ type sourceOptions struct {
 	reconnect      reconnectMode
 	maxRedirects   int
 	maxEventSize   int
+	rare           *rareOptions // nil for none of them
+}
+
+// rareOptions are those that few sources have. Thousands of others pay 8 bytes for them.
+type rareOptions struct {
+	method string // "" for GET
+	body   string
+	resume resumeBy
+	blocks BlockObserver // the ledger, if it is one
+}
+
+var noRareOptions rareOptions
+
+// rarely are the rare options, to be read.
+func (o *sourceOptions) rarely() *rareOptions {
+	if o.rare == nil {
+		return &noRareOptions
+	}
+	return o.rare
+}
+
+// rareToSet are the same, to be written.
+func (o *sourceOptions) rareToSet() *rareOptions {
+	if o.rare == nil {
+		o.rare = new(rareOptions)
+	}
+	return o.rare
 }
 
 // reconnectMode is what an EventSource does when an attempt or a stream ends.
@@ -101,6 +129,17 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 			return err
 		}
 	}
+	return o.complete()
+}
+
+// complete does what takes more than one option.
+func (o *sourceOptions) complete() error {
+	if r := o.rarely(); r.body != "" && (r.method == "" || r.method == http.MethodGet) {
+		return errors.New("option body: a GET has none: set method, as to POST")
+	}
+	if blocks, ok := o.ledger.(BlockObserver); ok {
+		o.rareToSet().blocks = blocks
+	}
 	return nil
 }
 
@@ -117,12 +156,18 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.maxEventSize, err = parseInt(v, 1)
 	case "ledger":
 		o.ledger, err = parseLedger(v)
+	case "method":
+		o.rareToSet().method, err = parseMethod(v)
+	case "body":
+		o.rareToSet().body, err = parseBody(v)
+	case "resume":
+		o.rareToSet().resume, err = parseResume(v)
 	default:
 		if known {
 			break
 		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
-			"reconnect, reconnectDelay, maxRedirects, maxEventSize and ledger", name)
+			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body and resume", name)
 	}
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)

@@ -135,7 +135,7 @@ func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
 // scratch is what the streams share while it is their turn.
 type scratch struct {
 	buf   [pollBuffer]byte
-	event eventstream.Event
+	block eventstream.Block
 }
 
 // run reads until no connection is left.
@@ -205,7 +205,7 @@ func (c *polled) turn(shared *scratch) {
 		return
 	}
 	c.drained, c.reads = false, 0
-	c.source.turn(shared.buf[:], &shared.event)
+	c.source.turn(shared.buf[:], &shared.block)
 }
 
 // Read takes what is there. A read that leaves room has taken all, which spares the

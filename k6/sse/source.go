@@ -1,9 +1,11 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,7 +85,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 	if err := parseOptions(rt, call.Argument(1), &s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
-	describeRequest(&s.opts.tags, state.Options.SystemTags, u, "GET")
+	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.rarely().method, http.MethodGet))
 	s.reconnect.Store(int32(s.opts.reconnect))
 	s.idleTimeout.Store(int64(s.opts.idleTimeout))
 	s.hub = m.currentHub()

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -53,7 +54,10 @@ func (s *source) dial(ctx context.Context) (*answer, *failure) {
 	}
 	d := dialer{m: s.hub.m, state: s.state, attach: s.attach}
 	r := s.opts.request(s.state, u)
-	r.maxRedirects, r.lastEventID = s.opts.maxRedirects, string(s.parser.LastEventID())
+	r.maxRedirects = s.opts.maxRedirects
+	rare := s.opts.rarely()
+	r.method, r.body = cmp.Or(rare.method, r.method), rare.body
+	rare.resume.tell(r, string(s.parser.LastEventID()))
 	return d.open(ctx, r)
 }
 

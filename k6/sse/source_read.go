@@ -12,6 +12,10 @@ import (
 // read reads a parked stream to its end. It is all that an open connection runs: keep
 // what it calls shallow, its stack is counted per connection.
 func (s *source) read() {
+	if blocks := s.opts.rarely().blocks; blocks != nil {
+		s.readBlocks(blocks)
+		return
+	}
 	var e eventstream.Event
 	for {
 		if err := s.parser.Next(&e); err != nil {
@@ -22,18 +26,57 @@ func (s *source) read() {
 	}
 }
 
-// turn reads what has come on a polled stream, into a buffer and an event that are the
+// readBlocks is read for an observer that sees every block.
+//
+//go:noinline // the other streams' stacks have no room for its frame
+func (s *source) readBlocks(blocks BlockObserver) {
+	var b eventstream.Block
+	for {
+		if err := s.nextOf(blocks, &b); err != nil {
+			s.finishStream(err)
+			return
+		}
+		s.dispatch(s.body.at, &b.Event)
+	}
+}
+
+// nextOf is the parser's Next for an observer that sees every block, told on the way.
+func (s *source) nextOf(blocks BlockObserver, b *eventstream.Block) error {
+	for {
+		part, err := s.parser.NextPart(b)
+		switch {
+		case err != nil:
+			return err
+		case part == eventstream.CommentLine:
+			blocks.Comment(s.body.at, b.Comment)
+			continue
+		}
+		blocks.Block(s.body.at, b)
+		if b.HasData {
+			return nil
+		}
+	}
+}
+
+// turn reads what has come on a polled stream, into a buffer and a block that are the
 // poller's.
-func (s *source) turn(buf []byte, e *eventstream.Event) {
+func (s *source) turn(buf []byte, b *eventstream.Block) {
 	if s.isStopped() {
 		s.finishStream(net.ErrClosed)
 		return
 	}
 	s.parser.Borrow(buf)
+	blocks := s.opts.rarely().blocks
 	for {
-		switch err := s.parser.Next(e); err {
+		var err error
+		if blocks == nil {
+			err = s.parser.Next(&b.Event)
+		} else {
+			err = s.nextOf(blocks, b)
+		}
+		switch err {
 		case nil:
-			s.dispatch(s.body.at, e)
+			s.dispatch(s.body.at, &b.Event)
 		case errNotReady:
 			s.parser.Borrow(nil)
 			return

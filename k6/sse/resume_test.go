@@ -1,0 +1,121 @@
+package sse
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// How a reconnect tells the last event ID: the id of a block without data too, and none before the first.
+func TestResume(t *testing.T) {
+	t.Parallel()
+	const query = "?topic=a%20b&since=all&x=1"
+	for option, want := range map[string]string{
+		``:                            query + "|; " + query + "|ü 1; " + query + "|9",
+		`resume: undefined,`:          query + "|; " + query + "|ü 1; " + query + "|9",
+		`resume: "header",`:           query + "|; " + query + "|ü 1; " + query + "|9",
+		`resume: "none",`:             query + "|; " + query + "|; " + query + "|",
+		`resume: { query: "since" },`: query + "|; ?topic=a%20b&x=1&since=%C3%BC+1|; ?topic=a%20b&x=1&since=9|",
+		`resume: { query: "from" },`:  query + "|; " + query + "&from=%C3%BC+1|; " + query + "&from=9|",
+	} {
+		t.Run(option, func(t *testing.T) {
+			t.Parallel()
+			var seen []string
+			v := newVU(t)
+			v.set("url", serve(t, func(p *peer) {
+				seen = append(seen, "?"+p.req.URL.RawQuery+"|"+p.req.Header.Get("Last-Event-ID"))
+				switch p.n {
+				case 0:
+					p.say(streamHead + "retry: 1\nid: ü 1\ndata: a\n\n")
+				case 1:
+					p.say(streamHead + "data: b\n\nid: 9\n\n")
+				default:
+					p.say(streamHead + "data: end\n\n")
+					p.hold() // or another connects before the script closes it
+				}
+			}))
+			require.Equal(t, "a:ü 1 b:ü 1 end:9", v.log(`
+				const s = new EventSource(url + "/`+query+`", { `+option+` });
+				s.onmessage = (e) => { log.push(e.data + ":" + e.lastEventId); if (e.data === "end") s.close(); };
+			`), "scripts know the id in any case")
+			require.Equal(t, want, strings.Join(seen, "; "))
+		})
+	}
+}
+
+func TestMethodAndBody(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	v := newVU(t)
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen = append(seen, fmt.Sprint(r.Method, " ", string(body), " ", r.Header.Get("Content-Type"), " ", r.Header.Get("Last-Event-ID"), " ", r.Header.Get("Accept")))
+		if len(seen) == 3 {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		stream(w, "retry: 1\nid: 5\ndata: a\n\n")
+	})
+	v.set("url", srv.URL)
+	require.Equal(t, "server server no_content", v.log(`
+		new EventSource(url, { method: "post", body: '{"q":"ü"}', headers: { "Content-Type": "application/json" } })
+			.onerror = (e) => log.push(e.reason);
+	`))
+	require.Equal(t, []string{
+		`POST {"q":"ü"} application/json  text/event-stream`,
+		`POST {"q":"ü"} application/json 5 text/event-stream`,
+		`POST {"q":"ü"} application/json 5 text/event-stream`,
+	}, seen)
+	opened, _ := v.sum(v.drainSamples(), "sse_connection_opened", "method", "POST")
+	require.Equal(t, 2.0, opened)
+}
+
+func TestMethodBodyAndResumeArguments(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	for script, want := range map[string]string{
+		`{ method: 5 }`:                    `option method: "5" is no method`,
+		`{ method: "" }`:                   `option method: "" is no method`,
+		`{ method: "GET / HTTP/1.1\r\n" }`: `is no method`,
+		`{ method: "HEAD" }`:               `option method: "HEAD" is no method`,
+		`{ method: "POST", body: {} }`:     "option body: [object Object] is no string: JSON.stringify",
+		`{ body: "x" }`:                    "option body: a GET has none: set method",
+		`{ method: "GET", body: "x" }`:     "option body: a GET has none: set method",
+		`{ resume: "query" }`:              `option resume: it is none of "header", "none" and { query: "name" }`,
+		`{ resume: null }`:                 "option resume: it is none of",
+		`{ resume: {} }`:                   "option resume: it is none of",
+		`{ resume: { query: "" } }`:        "option resume: query is no name of a parameter",
+		`{ resume: { query: 5 } }`:         "option resume: query is no name of a parameter",
+		`{ resume: { header: "x" } }`:      `option resume: "header" is unknown`,
+	} {
+		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", ` + script + `)`)
+		require.ErrorContains(t, err, want, script)
+	}
+}
+
+func FuzzWithParameter(f *testing.F) {
+	f.Add("topic=a%20b&since=all&x=1", "since", "ü 1&x=2")
+	f.Add("", "a b", "")
+	f.Add("%zz=1&&since&=5&SINCE=2", "since", "+%")
+	f.Fuzz(func(t *testing.T, query, name, value string) {
+		got := withParameter(query, name, value)
+		after, err := url.ParseQuery(got[strings.LastIndexByte(got, '&')+1:])
+		require.NoError(t, err)
+		require.Equal(t, url.Values{name: {value}}, after, "one parameter, the last")
+		var others []string
+		for _, pair := range strings.Split(query, "&") {
+			key, _, _ := strings.Cut(pair, "=")
+			if plain, err := url.QueryUnescape(key); pair != "" && (err != nil || plain != name) {
+				others = append(others, pair)
+			}
+		}
+		rest, _ := strings.CutSuffix(got, url.QueryEscape(name)+"="+url.QueryEscape(value))
+		require.Equal(t, strings.Join(others, "&"), strings.TrimSuffix(rest, "&"), "the others as they were")
+		require.Equal(t, got, withParameter(got, name, value), "once is enough")
+	})
+}

@@ -1,0 +1,203 @@
+package sse
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// blockRecorder is a recorder that sees every block.
+type blockRecorder struct{ recorder }
+
+var _ BlockObserver = (*blockRecorder)(nil)
+
+func (r *blockRecorder) Comment(at time.Time, text []byte) { r.note(at, ":%s", text) }
+
+func (r *blockRecorder) Block(at time.Time, b *eventstream.Block) {
+	r.note(at, "[%s|%s|%s|%v %v %v %v]", b.ID, b.Name, b.Data, b.HasID, b.HasData, b.HasComment, b.Retry)
+}
+
+// serveOver starts a server with TLS, or without, and returns its URL.
+func serveOver(v *vu, overTLS bool, handler http.HandlerFunc) string {
+	srv := httptest.NewUnstartedServer(handler)
+	if overTLS {
+		srv.StartTLS()
+		v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+	} else {
+		srv.Start()
+	}
+	v.t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+// Each block is told once, in its order, before its event and before any JS; the sample sse_event counts
+// events as ever.
+func TestAnObserverSeesEveryBlock(t *testing.T) {
+	t.Parallel()
+	for _, overTLS := range []bool{false, true} {
+		v, rec := newVU(t), &blockRecorder{}
+		v.set("ledger", rec)
+		v.set("seen", rec.String)
+		v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, _ *http.Request) {
+			stream(w, ":\n\nretry: 7000\n\n: hello\nid: 1:0\n\nevent: ping\n\nevent: x\ndata: a\n\nid: 2\ndata: b\n\n\n\n: last\n")
+		}))
+		require.Equal(t, "a 1:0 true b 2 server", v.log(`
+			const s = new EventSource(url, { ledger });
+			s.addEventListener("x", (e) => log.push(e.data, e.lastEventId, seen().includes("event:a")));
+			s.onmessage = (e) => log.push(e.data, e.lastEventId);
+			s.onerror = (e) => { log.push(e.reason); s.close(); };
+		`))
+		require.Equal(t, "connecting opened : [|||false false true 0s] [|||false false false 7s] :hello [1:0|||true false true 0s] "+
+			"[1:0|ping||false false false 0s] [1:0|x|a|false true false 0s] event:a [2||b|true true false 0s] event:b :last closed:server+retry",
+			rec.String())
+		events, _ := v.sum(v.drainSamples(), "sse_event")
+		require.Equal(t, 2.0, events)
+	}
+}
+
+// Heartbeats that are no events keep the idle timeout away and are told as they come, Mercure's line without
+// a blank one too: the server waits with the next for this one to be told.
+func TestHeartbeatsThatAreNoEvents(t *testing.T) {
+	t.Parallel()
+	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
+	for _, overTLS := range []bool{false, true} {
+		t.Run(fmt.Sprint("TLS ", overTLS), func(t *testing.T) {
+			t.Parallel()
+			v, seen := newVU(t), make(beats, 10)
+			v.set("ledger", seen)
+			v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				for i, begun := 0, time.Now(); i < 2*len(kinds) || time.Since(begun) < 2500*time.Millisecond; i++ {
+					_, _ = io.WriteString(w, kinds[i%len(kinds)])
+					w.(http.Flusher).Flush()
+					select {
+					case <-seen:
+					case <-time.After(patience):
+						return
+					}
+					time.Sleep(100 * time.Millisecond)
+				}
+				_, _ = io.WriteString(w, "data: end\n\n")
+			}))
+			require.Equal(t, "end server", v.log(`
+				const s = new EventSource(url, { ledger, reconnect: false, idleTimeout: "2s" });
+				s.onmessage = (e) => log.push(e.data);
+				s.onerror = (e) => log.push(e.reason);
+			`))
+		})
+	}
+}
+
+// beats tells each block without data, and each comment line.
+type beats chan struct{}
+
+var _ BlockObserver = (beats)(nil)
+
+func (beats) Connecting(time.Time)                {}
+func (beats) Opened(time.Time)                    {}
+func (beats) Event(time.Time, *eventstream.Event) {}
+func (beats) Closed(time.Time, Close)             {}
+func (b beats) Comment(time.Time, []byte)         { b.tell() }
+
+func (b beats) Block(_ time.Time, block *eventstream.Block) {
+	if !block.HasData && !block.HasComment {
+		b.tell()
+	}
+}
+
+func (b beats) tell() {
+	select {
+	case b <- struct{}{}:
+	default:
+	}
+}
+
+// nopBlocks sees every block and does nothing.
+type nopBlocks struct{ nopObserver }
+
+var _ BlockObserver = nopBlocks{}
+
+func (nopBlocks) Comment(time.Time, []byte)           {}
+func (nopBlocks) Block(time.Time, *eventstream.Block) {}
+
+// endlessStream is a wire on which one text comes over and over, all that fits at a time.
+type endlessStream struct {
+	wire
+	text string
+	left int // turns without errNotReady
+}
+
+func (w *endlessStream) Read(p []byte) (int, error) {
+	if w.left == 0 {
+		return 0, errNotReady
+	}
+	w.left--
+	n := 0
+	for n+len(w.text) <= len(p) {
+		n += copy(p[n:], w.text)
+	}
+	return n, nil
+}
+
+// quietSource is a source that is read and does nothing else, to measure what reading costs.
+func quietSource(observer Observer) *source {
+	s := &source{hub: &hub{}}
+	s.hub.armed.Store(true) // or each event would wake a timer
+	s.counter = &eventCounter{hub: s.hub}
+	s.opts.ledger = observer
+	if b, ok := observer.(BlockObserver); ok {
+		s.opts.rareToSet().blocks = b
+	}
+	s.parser.Reset(&s.body, eventstream.DefaultLimit)
+	return s
+}
+
+const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"
+
+// What comes on a stream is read without an allocation, with an observer of blocks too.
+func TestReadingAllocatesNothing(t *testing.T) {
+	for name, o := range map[string]Observer{"events": nopObserver{}, "blocks": nopBlocks{}} {
+		s, buf, block := quietSource(o), make([]byte, 4096), &eventstream.Block{}
+		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}
+		s.body = body{wire: w}
+		turn := func() { w.left = 1; s.turn(buf, block) }
+		for range 10 {
+			turn()
+		}
+		require.Zero(t, testing.AllocsPerRun(100, turn), name)
+		require.Positive(t, s.counter.n.Load(), name)
+	}
+}
+
+// BenchmarkTurn is what one event costs the poller without the kernel: read, parsed, observed, counted.
+func BenchmarkTurn(b *testing.B) {
+	for name, tt := range map[string]struct {
+		observer Observer
+		text     string
+	}{
+		"noop":             {nopObserver{}, noop},
+		"noop, blocks":     {nopBlocks{}, noop},
+		"heartbeat, event": {nopObserver{}, "event: ping\n\n" + noop},
+		"heartbeat, block": {nopBlocks{}, "event: ping\n\n" + noop},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s, buf, block := quietSource(tt.observer), make([]byte, 4096), &eventstream.Block{}
+			w := &endlessStream{text: tt.text}
+			s.body = body{wire: w}
+			b.ReportAllocs()
+			for b.Loop() {
+				w.left = 1
+				s.turn(buf, block)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(s.counter.n.Load()), "ns/event")
+		})
+	}
+}
