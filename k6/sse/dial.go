@@ -41,11 +41,23 @@ type dialer struct {
 	attach func(conn net.Conn) bool
 }
 
-// open dials, sends the request, follows redirects and reads the response head,
-// until ctx ends. It returns an answer only for an event stream (section 9.2.3 of
-// the HTML standard); otherwise a *failure, beside the answer where there was one,
-// whose connection is closed then.
+// open is exchange for an event stream (section 9.2.3 of the HTML standard). Any other
+// answer is a *failure, beside the answer, whose connection is closed then.
 func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
+	a, fail := d.exchange(ctx, req)
+	if fail != nil {
+		return a, fail
+	}
+	if fail := judge(a); fail != nil {
+		hangUp(a.conn)
+		return a, fail
+	}
+	return a, nil
+}
+
+// exchange dials, sends the request, follows redirects and reads the response head,
+// until ctx ends. A redirect that leads nowhere is a *failure beside its answer.
+func (d *dialer) exchange(ctx context.Context, req *request) (*answer, *failure) {
 	for hops := 0; ; hops++ {
 		a, fail := d.roundTrip(ctx, req)
 		if fail != nil {
@@ -65,10 +77,6 @@ func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
 			}
 			req = next
 			continue
-		}
-		if fail := judge(a); fail != nil {
-			hangUp(a.conn)
-			return a, fail
 		}
 		return a, nil
 	}

@@ -15,6 +15,7 @@ type sseMetrics struct {
 	firstEvent *metrics.Metric // trend, time: headers complete to first event
 	opened     *metrics.Metric // counter: event streams opened
 	closed     *metrics.Metric // counter: attempts and streams ended, by reason
+	then       *metrics.Metric // trend, time: dial begun to headers complete, of second requests with a right answer
 	builtin    *metrics.BuiltinMetrics
 }
 
@@ -26,6 +27,7 @@ func registerMetrics(vu modules.VU) *sseMetrics {
 		firstEvent: r.MustNewMetric("sse_first_event", metrics.Trend, metrics.Time),
 		opened:     r.MustNewMetric("sse_connection_opened", metrics.Counter),
 		closed:     r.MustNewMetric("sse_connection_closed", metrics.Counter),
+		then:       r.MustNewMetric("sse_then", metrics.Trend, metrics.Time),
 		builtin:    vu.InitEnv().BuiltinMetrics,
 	}
 }

@@ -44,12 +44,24 @@ type BlockObserver interface {
 	Block(at time.Time, b *eventstream.Block)
 }
 
+// AnswerObserver is an Observer that is told of the second request, the option `then`.
+type AnswerObserver interface {
+	Observer
+	// Answered: the second request of the open stream got the status that it should; a
+	// stream without an option `then` never has one. It comes between Opened and Closed,
+	// once per stream; another status, or none, is told by Closed with ReasonThen. at is
+	// when its headers were complete, which may be before the time of an Event told
+	// already: the service may begin before it answers.
+	Answered(at time.Time, status int)
+}
+
 // Close says how an attempt or a stream ended.
 type Close struct {
 	Reason Reason
 	// Err tells more in words; nil for client, server, no_content and interrupted.
 	Err error
-	// Status is the HTTP status of the response, 0 where none was read.
+	// Status is the HTTP status of the response, 0 where none was read. With ReasonThen
+	// it is that of the second request.
 	Status int
 	// Retry is the time until the next attempt; below 0 no attempt follows. One that
 	// was announced does not come if the script closes the source meanwhile.
@@ -66,6 +78,7 @@ const (
 	ReasonTruncated Reason = "truncated" // it ended inside an event, a chunk or the header
 	ReasonIdle      Reason = "idle"      // idleTimeout went by without one byte
 	ReasonTooLong   Reason = "too_long"  // an event exceeded maxEventSize, or the header 64 KiB
+	ReasonThen      Reason = "then"      // the second request failed, or the event that it waits for did not come
 
 	ReasonConnectTimeout Reason = "connect_timeout" // no complete header within connectTimeout
 	ReasonRefused        Reason = "refused"         // the dial failed, or k6's options block the host

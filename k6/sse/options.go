@@ -64,10 +64,12 @@ type sourceOptions struct {
 
 // rareOptions are those that few sources have. Thousands of others pay 8 bytes for them.
 type rareOptions struct {
-	method string // "" for GET
-	body   string
-	resume resumeBy
-	blocks BlockObserver // the ledger, if it is one
+	method   string // "" for GET
+	body     string
+	resume   resumeBy
+	then     *secondRequest
+	blocks   BlockObserver  // the ledger, if it is one
+	answered AnswerObserver // the same
 }
 
 var noRareOptions rareOptions
@@ -120,26 +122,38 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 	if !ok {
 		return fmt.Errorf("the options must be an object, not %s", v)
 	}
+	var then sobek.Value
 	for _, name := range obj.Keys() {
 		v := obj.Get(name)
 		if sobek.IsUndefined(v) {
+			continue
+		}
+		if name == "then" {
+			then = v // its default is another option
 			continue
 		}
 		if err := o.set(rt, name, v); err != nil {
 			return err
 		}
 	}
-	return o.complete()
+	return o.complete(rt, then)
 }
 
 // complete does what takes more than one option.
-func (o *sourceOptions) complete() error {
+func (o *sourceOptions) complete(rt *sobek.Runtime, then sobek.Value) (err error) {
 	if r := o.rarely(); r.body != "" && (r.method == "" || r.method == http.MethodGet) {
 		return errors.New("option body: a GET has none: set method, as to POST")
 	}
 	if blocks, ok := o.ledger.(BlockObserver); ok {
 		o.rareToSet().blocks = blocks
 	}
+	if common.IsNullish(then) {
+		return nil
+	}
+	if o.rareToSet().then, err = parseThen(rt, then, o.connectTimeout); err != nil {
+		return fmt.Errorf("option then: %w", err)
+	}
+	o.lock()
 	return nil
 }
 
@@ -167,7 +181,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 			break
 		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
-			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body and resume", name)
+			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, resume and then", name)
 	}
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)

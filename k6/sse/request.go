@@ -25,6 +25,7 @@ type request struct {
 	userAgent    string
 	lastEventID  string
 	maxRedirects int
+	plain        bool // its answer is no stream: any type will do, and the connection is not used on
 }
 
 // parseURL accepts an absolute http or https URL with a host.
@@ -103,6 +104,7 @@ func (r *request) send(to io.Writer) error {
 		req.Host = host
 		e.header.Del("Host")
 	}
+	req.Close = r.plain
 	if r.body != "" {
 		req.Body = readCloser{strings.NewReader(r.body)}
 		req.ContentLength = int64(len(r.body))
@@ -125,8 +127,12 @@ func (r *request) send(to io.Writer) error {
 
 // fill sets the header fields that do not depend on the URL.
 func (r *request) fill(h http.Header) {
-	h["Accept"] = acceptValue
-	h["Cache-Control"] = cacheValue
+	if r.plain {
+		h["Accept"] = acceptAny
+	} else {
+		h["Accept"] = acceptValue
+		h["Cache-Control"] = cacheValue
+	}
 	h.Set("User-Agent", r.userAgent) // empty: none is sent
 	if r.lastEventID != "" {
 		h.Set("Last-Event-ID", r.lastEventID)
@@ -139,6 +145,7 @@ func (r *request) fill(h http.Header) {
 // Shared by all requests and never changed.
 var (
 	acceptValue = []string{"text/event-stream"}
+	acceptAny   = []string{"*/*"}
 	cacheValue  = []string{"no-cache"}
 )
 

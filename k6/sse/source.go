@@ -56,7 +56,8 @@ type source struct {
 	raw     io.Closer
 	cancel  context.CancelFunc
 	timer   *time.Timer
-	stopped Reason // why it is to end; empty while it is not
+	follow  *followUp // the second request of the open stream; nil without one
+	stopped Reason    // why it is to end; empty while it is not
 
 	// Of the goroutine that has the source in its hands.
 	parser   eventstream.Parser
@@ -67,6 +68,7 @@ type source struct {
 	failures int // attempts since the last stream opened
 	opened   bool
 	first    bool // no event yet on this stream
+	awaits   bool // the second request still waits for its event
 }
 
 // newEventSource is the constructor, section 9.2.2. The dial begins at once; what it
@@ -136,10 +138,11 @@ func (s *source) stop(why Reason) {
 	}
 }
 
+// isStopped says that the stream is to end: the source was stopped, or its second request failed.
 func (s *source) isStopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stopped != ""
+	return s.stopped != "" || s.follow != nil && s.follow.failed != nil
 }
 
 // end gives the source up: its last task.

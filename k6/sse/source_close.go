@@ -65,8 +65,12 @@ func (s *source) retryIn(f *failure) time.Duration {
 	switch f.reason {
 	case ReasonNoContent, ReasonContentType, ReasonTooLong:
 		return -1 // section 9.2.3: fail the connection
-	case ReasonStatus:
-		passing := f.status >= 500 || f.status == http.StatusConflict || f.status == http.StatusTooManyRequests
+	case ReasonStatus, ReasonThen:
+		if f.reason == ReasonThen && f.status == 0 {
+			break // a network error, or a time that was up
+		}
+		passing := f.status >= 500 || f.status == http.StatusConflict || f.status == http.StatusTooManyRequests ||
+			f.reason == ReasonThen && (f.status == http.StatusNotFound || f.status == http.StatusGone) // it named a stream, the next one is another
 		if mode != reconnectStubborn || !passing {
 			return -1
 		}

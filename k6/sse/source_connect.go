@@ -89,8 +89,13 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 
 // accept tells that an event stream has opened and prepares its reading.
 func (s *source) accept(begun time.Time, a *answer, w wire) {
-	s.opened, s.first, s.failures, s.openedAt = true, true, 0, a.at
+	s.opened, s.first, s.openedAt = true, true, a.at
 	s.opts.ledger.Opened(a.at)
+	if s.opts.rarely().then == nil {
+		s.failures = 0
+	} else {
+		s.awaitFirst(a)
+	}
 	processRamp.opened()
 
 	s.openTags = describeResponse(s.opts.tags, s.state, a)

@@ -95,6 +95,9 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 		s.first = false
 		s.countFirst(at)
 	}
+	if s.awaits {
+		s.followFirst(e)
+	}
 	switch {
 	case s.listeners.want(e.Name):
 		s.queueMessage(s.post, at, e)
@@ -120,5 +123,10 @@ func (s *source) finishStream(err error) {
 	s.parser.Release()
 	f := readFailure(err)
 	f.status = 200
+	if s.opts.rarely().then != nil {
+		if f = s.endFollow(f); f == nil {
+			return // the second request is under way: its goroutine goes on
+		}
+	}
 	s.closed(nil, f)
 }

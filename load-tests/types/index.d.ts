@@ -30,6 +30,7 @@
  * | `sse_first_event` | trend, ms | headers complete to the first event |
  * | `sse_event` | counter | events dispatched (comment-only blocks are none) |
  * | `sse_connection_opened` | counter | event streams opened |
+ * | `sse_then` | trend, ms | dial begun to headers complete, of second requests ({@link EventSourceOptions.then}) with the right answer |
  * | `sse_connection_closed` | counter | attempts and streams ended, tag `reason` ({@link Reason}), tag `opened` (`true` for a stream, `false` for an attempt that never became one) |
  *
  * Streams open now = `sse_connection_opened` − `sse_connection_closed{opened:true}`.
@@ -53,7 +54,8 @@ declare module "k6/x/sse" {
      *
      * A stream: `server` (the server ended it after a whole block), `truncated` (it ended
      * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
-     * one byte), `too_long` (an event over `maxEventSize`).
+     * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
+     * {@link EventSourceOptions.then} failed, or the event that it waits for did not come).
      *
      * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
      * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
@@ -65,9 +67,82 @@ declare module "k6/x/sse" {
      * `too_long` are also told of response headers.
      */
     export type Reason =
-        | "server" | "truncated" | "idle" | "too_long"
+        | "server" | "truncated" | "idle" | "too_long" | "then"
         | "connect_timeout" | "refused" | "dns" | "tls" | "status" | "content_type" | "no_content"
         | "reset" | "client" | "interrupted" | "timeout" | "error";
+
+    /** The event that a second request is made from. */
+    export interface FirstEvent {
+        /**
+         * The last event ID after it, `""` for none.
+         * @example "k2xf9qz01ab" // PocketBase: the client's id
+         */
+        readonly id: string;
+        /**
+         * `""` where it has none.
+         * @example "PB_CONNECT"
+         */
+        readonly name: string;
+        /** @example '{"clientId":"k2xf9qz01ab"}' */
+        readonly data: string;
+    }
+
+    /**
+     * A part of a second request: a template, or a function that is called once per stream, on
+     * the event loop. An exception in it ends the iteration.
+     *
+     * In a template `{first.id}`, `{first.name}` and `{first.data}` stand for parts of the first
+     * event; another name after `first.` throws a TypeError, other braces stand for themselves. Values
+     * are written so that they stay in their place: percent-encoded in a URL, unless the URL is that one
+     * placeholder; in a body as its `Content-Type` wants it, as JSON between quotes that you write, or
+     * as a form, and as they are under any other type.
+     *
+     * @example '{"clientId":"{first.id}","subscriptions":["notes"]}'
+     * @example (first) => JSON.stringify({ session: JSON.parse(first.data).session })
+     */
+    export type FromFirstEvent = string | ((first: FirstEvent) => string);
+
+    /** A request that follows the first event of each stream; see {@link EventSourceOptions.then}. */
+    export interface SecondRequest {
+        /**
+         * Default `POST`.
+         * @example "PUT"
+         */
+        method?: string;
+        /**
+         * Absolute, or relative to the URL of the stream after redirects.
+         * @example "/api/realtime" // PocketBase
+         * @example "{first.data}" // where the service says: the event `endpoint` of MCP's HTTP+SSE transport
+         */
+        url: FromFirstEvent;
+        /**
+         * Its own: those of the stream are not sent again; the VU's cookies are.
+         * @example { "Content-Type": "application/json", Authorization: `Bearer ${__ENV.TOKEN}` }
+         */
+        headers?: Record<string, FromFirstEvent>;
+        /**
+         * Default: none.
+         * @example '{"clientId":"{first.id}","subscriptions":["notes"]}'
+         */
+        body?: FromFirstEvent;
+        /**
+         * The name of the event it waits for. Default: the first event of any name; comments and
+         * blocks without data are none.
+         * @example "PB_CONNECT"
+         */
+        event?: string;
+        /**
+         * The statuses that are right. Default: 200 to 299.
+         * @example [204]
+         */
+        ok?: number[];
+        /**
+         * From the stream's headers to its first event, and again from the dial to the headers of the
+         * answer; 0 for none. Default: `connectTimeout`.
+         * @example "5s"
+         */
+        timeout?: Duration;
+    }
 
     /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
     export interface EventSourceOptions {
@@ -77,6 +152,44 @@ declare module "k6/x/sse" {
          * @example { Authorization: `Bearer ${__ENV.TOKEN}` }
          */
         headers?: Record<string, string>;
+        /**
+         * The method of the request, repeated with each reconnect. Default `GET`. Not in the standard.
+         * @example "POST"
+         */
+        method?: string;
+        /**
+         * The body of the request, repeated with each reconnect. It takes a `method` other than GET, and a
+         * `Content-Type` in `headers` where the service wants one. Not in the standard.
+         * @example JSON.stringify({ channels: ["news"] }) // with method: "POST"
+         */
+        body?: string;
+        /**
+         * How a reconnect tells the last event ID, where there is one. Default `"header"`, as in the
+         * standard: `Last-Event-ID`. `{ query }` sets that parameter of the URL in its place and leaves
+         * the others as they are. `"none"` tells nothing. `lastEventId` of events is the same in each case.
+         * @example { query: "since" } // ntfy
+         */
+        resume?: "header" | "none" | { query: string };
+        /**
+         * A second request, after the first event of each stream and so again after each reconnect: some
+         * services send events only once a client, named in the first, has subscribed. It has a connection
+         * of its own; neither the event loop nor the stream waits for it.
+         *
+         * With the right answer listeners of the type `then` are called. Otherwise the stream ends with
+         * reason `then` and `status` of this answer, 0 for none. It counts as a failed attempt: without
+         * `reconnect` another follows a network error, and no status; with `reconnect: true` it also
+         * follows 404, 409, 410, 429 and 5xx.
+         *
+         * @example
+         * new EventSource(`${base}/api/realtime`, {
+         *   then: {
+         *     url: "/api/realtime",
+         *     headers: { "Content-Type": "application/json" },
+         *     body: '{"clientId":"{first.id}","subscriptions":["notes"]}',
+         *   },
+         * });
+         */
+        then?: SecondRequest;
         /** Tags for all samples of this source. `name` stands in for the tags name and url. */
         tags?: Record<string, string | number | boolean>;
         /**
@@ -121,7 +234,10 @@ declare module "k6/x/sse" {
          * A `Ledger` of `k6/x/soak`, or any other extension's value whose Go type satisfies
          * `sse.Observer`. It sees every event in Go, with the time of the read. With a ledger
          * and no listener for an event no JavaScript runs for it and nothing is allocated.
+         * One that satisfies `sse.BlockObserver` sees comments and blocks without data too, which
+         * is how many services send their heartbeats.
          * One ledger for one source.
+         * @example new Ledger("device-1")
          */
         ledger?: object;
     }
@@ -146,6 +262,16 @@ declare module "k6/x/sse" {
         readonly comment: string;
         /** When the read that completed it returned, ms since 1970 with a fraction. Not in the standard. */
         readonly receivedAt: number;
+    }
+
+    /** The second request of a stream got the right answer. Not in the standard. */
+    export interface ThenEvent extends SSEEvent {
+        readonly type: "then";
+        /**
+         * HTTP status of that answer.
+         * @example 204
+         */
+        readonly status: number;
     }
 
     /** A stream or an attempt ended. `readyState` is CONNECTING if another follows, CLOSED otherwise. */
@@ -234,12 +360,14 @@ declare module "k6/x/sse" {
         onerror: ((this: EventSource, event: ErrorEvent) => void) | null;
 
         /**
-         * Listens to `open`, `error`, `message` or the name an event field gives. The on…
-         * handler runs first, then listeners in the order added.
+         * Listens to `open`, `error`, `message`, `then` ({@link EventSourceOptions.then}) or the name
+         * an event field gives. The on… handler runs first, then listeners in the order added.
          * @example source.addEventListener("stock", (e) => console.log(e.data));
+         * @example source.addEventListener("then", (e) => console.log(`subscribed: ${e.status}`));
          */
         addEventListener(type: "open", listener: Listener<SSEEvent> | null, options?: { once?: boolean }): void;
         addEventListener(type: "error", listener: Listener<ErrorEvent> | null, options?: { once?: boolean }): void;
+        addEventListener(type: "then", listener: Listener<ThenEvent> | null, options?: { once?: boolean }): void;
         addEventListener(type: string, listener: Listener<MessageEvent> | null, options?: { once?: boolean }): void;
         removeEventListener(type: string, listener: Listener<any> | null): void;
 

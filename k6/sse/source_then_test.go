@@ -1,0 +1,452 @@
+package sse
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// bucket stands in for PocketBase: its first event names the client, who subscribes by a second request.
+type bucket struct {
+	// second answers second requests in its place, where it returns true. n counts from 1.
+	second func(w http.ResponseWriter, r *http.Request, n int) bool
+	// mute streams, from the first on, get no first event.
+	mute  int
+	retry int           // in ms: a test that looks at the first stream alone wants no second
+	end   chan struct{} // ends one stream
+
+	mu      sync.Mutex
+	clients map[string]http.ResponseWriter
+	streams int
+	log     []string // of second requests
+}
+
+func newBucket() *bucket {
+	return &bucket{clients: map[string]http.ResponseWriter{}, end: make(chan struct{})}
+}
+
+func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		b.stream(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	b.mu.Lock()
+	b.log = append(b.log, fmt.Sprintf("%s %s %s", r.Method, r.RequestURI, body))
+	n := len(b.log)
+	b.mu.Unlock()
+	if b.second != nil && b.second(w, r, n) {
+		return
+	}
+	var form struct{ ClientID string }
+	_ = json.Unmarshal(body, &form)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	to := b.clients[form.ClientID]
+	if to == nil {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"title":"Missing or invalid client id."}`)
+		return
+	}
+	_, _ = io.WriteString(to, "id:"+form.ClientID+"\nevent:notes\ndata:1\n\n")
+	to.(http.Flusher).Flush()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (b *bucket) stream(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	b.streams++
+	id := fmt.Sprintf("c\"%d", b.streams)
+	b.clients[id] = w
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprintf(w, ":\nretry: %d\n\n", max(b.retry, 1))
+	if b.streams > b.mute {
+		_, _ = fmt.Fprintf(w, "id:%s\nevent:PB_CONNECT\ndata:{}\n\n", id)
+	}
+	w.(http.Flusher).Flush()
+	b.mu.Unlock()
+	select {
+	case <-r.Context().Done():
+	case <-b.end:
+	}
+	b.mu.Lock()
+	delete(b.clients, id)
+	b.mu.Unlock()
+}
+
+func (b *bucket) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.log, "; ")
+}
+
+// serve starts it and returns the URL of its streams.
+func (b *bucket) serve(v *vu, overTLS bool) string {
+	srv := httptest.NewUnstartedServer(b)
+	if overTLS {
+		srv.StartTLS()
+		v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+	} else {
+		srv.Start()
+	}
+	v.t.Cleanup(srv.Close)
+	return srv.URL + "/api/realtime"
+}
+
+// answers is a recorder that is told of second requests too.
+type answers struct{ recorder }
+
+var _ AnswerObserver = (*answers)(nil)
+
+func (r *answers) Answered(at time.Time, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at.IsZero() {
+		r.lines = append(r.lines, "NO-TIME")
+	}
+	r.lines = append(r.lines, fmt.Sprintf("answered:%d", status))
+}
+
+const (
+	subscribe = `url: "/api/realtime", headers: { "Content-Type": "application/json" }, ` +
+		`body: '{"clientId":"{first.id}","subscriptions":["notes"]}'`
+	subscribeByFunction = `url: (first) => "realtime?x=" + first.name, headers: { "X": (first) => first.data }, ` +
+		`body: (first) => JSON.stringify({ clientId: first.id, subscriptions: ["notes"] })`
+)
+
+// Made from a template or by functions, over TCP and over TLS: the second request goes out after the first
+// event, and again after a reconnect.
+func TestSecondRequest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		then, uri string
+		overTLS   bool
+	}{
+		"template":           {subscribe, "/api/realtime", false},
+		"functions":          {subscribeByFunction, "/api/realtime?x=PB_CONNECT", false},
+		"template over TLS":  {subscribe, "/api/realtime", true},
+		"functions over TLS": {subscribeByFunction, "/api/realtime?x=PB_CONNECT", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, v, rec := newBucket(), newVU(t), &answers{}
+			v.set("ledger", rec)
+			v.set("url", b.serve(v, tt.overTLS))
+			v.set("endStream", func() { b.end <- struct{}{} })
+			require.Equal(t, "true server true", v.log(`
+				const s = new EventSource(url, { ledger, then: { event: "PB_CONNECT", ok: [200, 204], `+tt.then+` } });
+				let answered = 0, notes = 0;
+				const look = () => {
+					if (answered !== notes) return;
+					log.push(s.status === 200);
+					if (notes === 1) endStream(); else s.close();
+				};
+				s.addEventListener("then", (e) => { if (e.status === 204 && e.target === s) answered++; look(); });
+				s.addEventListener("notes", () => { notes++; look(); });
+				s.onerror = (e) => log.push(e.reason);
+			`))
+			want := func(n int) string {
+				return fmt.Sprintf(`POST %s {"clientId":"c\"%d","subscriptions":["notes"]}`, tt.uri, n)
+			}
+			require.Equal(t, want(1)+"; "+want(2), b.String())
+			each := `connecting opened event:\{\} (event:1 answered:204|answered:204 event:1)`
+			require.Regexp(t, "^"+each+` closed:server\+retry `+each+" closed:client$", rec.String())
+			_, samples := v.sum(v.drainSamples(), "sse_then")
+			require.Equal(t, 2, samples)
+		})
+	}
+}
+
+// Whatever keeps a second request from the answer it should get ends the stream, with a reason of its own.
+func TestSecondRequestFails(t *testing.T) {
+	t.Parallel()
+	status := func(code int, text string) func(http.ResponseWriter, *http.Request, int) bool {
+		return func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, text)
+			return true
+		}
+	}
+	hang := func(_ http.ResponseWriter, r *http.Request, _ int) bool { <-r.Context().Done(); return true }
+	for name, tt := range map[string]struct {
+		bucket   *bucket
+		then     string
+		status   int
+		message  string
+		standard bool // connects again by the standard
+		stubborn bool // with reconnect: true
+	}{
+		"404":             {&bucket{second: status(404, `{"detail":"no such client"}`)}, subscribe, 404, "the second request (then): unexpected status 404 Not Found: no such client", false, true},
+		"401":             {&bucket{second: status(401, "")}, subscribe, 401, "401 Unauthorized", false, false},
+		"500":             {&bucket{second: status(500, "")}, subscribe, 500, "500", false, true},
+		"200, 204 wanted": {&bucket{second: status(200, "")}, subscribe + ", ok: [204]", 200, "unexpected status 200", false, false},
+		"a redirect to nowhere": {&bucket{second: func(w http.ResponseWriter, _ *http.Request, _ int) bool {
+			w.Header().Set("Location", "ftp://x/")
+			w.WriteHeader(303)
+			return true
+		}}, subscribe, 303, "follow the redirect", false, false},
+		"no answer in time": {&bucket{second: hang}, subscribe + ", timeout: 800", 0, "no complete response header", true, true},
+		"no first event":    {&bucket{mute: 1000}, subscribe + ", timeout: 100", 0, "the event that it waits for did not come in time: 100ms", true, true},
+		"another event":     {newBucket(), subscribe + ", event: 'hello', timeout: 100", 0, "the event that it waits for", true, true},
+		"refused":           {newBucket(), `url: "http://127.0.0.1:1/"`, 0, "connection refused", true, true},
+		"no URL":            {newBucket(), `url: "{first.data}://"`, 0, "url: ", true, true},
+		"a header of two lines": {newBucket(), `url: "/", headers: { A: () => "x\r\nEvil: 1" }`, 0,
+			`invalid value of header "A"`, true, true},
+	} {
+		for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
+			for _, overTLS := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, " ", mode, " TLS ", overTLS), func(t *testing.T) {
+					t.Parallel()
+					b, v, rec := newBucket(), newVU(t), &answers{}
+					b.second, b.mute, b.retry = tt.bucket.second, tt.bucket.mute, 3_600_000
+					v.set("ledger", rec)
+					v.set("url", b.serve(v, overTLS))
+					got := v.log(`
+						const s = new EventSource(url, {` + mode + ` ledger, then: { ` + tt.then + ` } });
+						s.addEventListener("then", () => log.push("then"));
+						s.onerror = (e) => { log.push(e.reason, e.status, e.willReconnect); globalThis.message = e.message; s.close(); };
+					`)
+					require.Equal(t, fmt.Sprint("then ", tt.status, " ", again), got)
+					require.Contains(t, v.str("message"), tt.message)
+					require.Equal(t, ReasonThen, rec.last.Reason)
+					require.Equal(t, tt.status, rec.last.Status)
+					require.NotContains(t, rec.String(), "answered")
+					n, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "then", "opened", "true")
+					require.Equal(t, 1.0, n)
+				})
+			}
+		}
+	}
+}
+
+// A second request that fails again and again is no success that begins the backoff anew.
+func TestSecondRequestBacksOff(t *testing.T) {
+	t.Parallel()
+	b, v := newBucket(), newVU(t)
+	b.second = func(w http.ResponseWriter, _ *http.Request, n int) bool {
+		if n == 1 {
+			w.Header().Set("Retry-After", "1")
+		}
+		if n <= 4 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		return n <= 4
+	}
+	v.set("url", b.serve(v, false))
+	require.Equal(t, "true true true true then", v.log(`
+		const s = new EventSource(url, { reconnect: true, then: { `+subscribe+` } });
+		const least = [1000, 50, 100, 200], n = () => log.length;
+		s.onerror = (e) => log.push(e.retryMs >= least[n()] / 2 && (n() > 0 || e.retryMs >= 1000));
+		s.addEventListener("then", () => { log.push("then"); s.close(); });
+	`))
+}
+
+// The service says where to, as the HTTP+SSE transport of MCP does; a form is written as a form.
+func TestSecondRequestWhereTheServiceSays(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	got := make(chan string, 1)
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, "event: endpoint\ndata: /messages?session=a%2Fb&x=1\nid: 1&2\n\n")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+			return
+		}
+		_ = r.ParseForm()
+		got <- fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.PostForm.Encode(), " ", r.Header)
+		w.WriteHeader(http.StatusAccepted)
+	})
+	v.set("url", srv.URL+"/sse")
+	require.Equal(t, "202", v.log(`
+		const s = new EventSource(url, { headers: { Secret: "1" }, then: {
+			method: "put", url: "{first.data}", headers: { "Content-Type": "application/x-www-form-urlencoded", N: " {first.name} " }, body: "id={first.id}" } });
+		s.addEventListener("then", (e) => { log.push(e.status); s.close(); });
+	`))
+	require.Equal(t, "PUT /messages?session=a%2Fb&x=1 id=1%262 map[Accept:[*/*] Connection:[close] Content-Length:[8] "+
+		"Content-Type:[application/x-www-form-urlencoded] N:[endpoint] User-Agent:[test-agent]]", <-got)
+}
+
+// While the second request lasts the event loop goes on, events are told, and an end of the stream, of the
+// source or of the VU ends it too.
+func TestSecondRequestBlocksNobody(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ script, want, closed string }{
+		"the stream ends":  {`s.onerror = (e) => { log.push(e.reason); s.close(); }; endStream();`, "server", "closed:server+retry"},
+		"the script ends":  {`s.close();`, "", "closed:client"},
+		"the VU ends":      {`cancel();`, "", "closed:interrupted"},
+		"a handler throws": {`throw new Error("no more");`, "", "closed:interrupted"},
+	} {
+		for how, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
+			for _, overTLS := range []bool{false, true} {
+				t.Run(fmt.Sprint(name, " ", how, " TLS ", overTLS), func(t *testing.T) {
+					t.Parallel()
+					b, v, rec := newBucket(), newVU(t), &answers{}
+					asked := make(chan struct{})
+					b.retry = 3_600_000
+					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
+						close(asked)
+						<-r.Context().Done()
+						return true
+					}
+					v.set("ledger", rec)
+					v.set("cancel", v.CancelContext)
+					v.set("endStream", func() { b.end <- struct{}{} })
+					v.set("asked", func() bool {
+						select {
+						case <-asked:
+							return true
+						default:
+							return false
+						}
+					})
+					v.set("url", b.serve(v, overTLS))
+					v.mustSetLog()
+					_, err := v.run(`
+						const s = new EventSource(url, { ledger, then: { ` + then + ` } });
+						s.addEventListener("then", () => log.push("then"));
+						const look = setInterval(() => { if (asked()) { clearInterval(look); ` + tt.script + ` } }, 5);
+					`)
+					require.Equal(t, strings.Contains(tt.script, "throw"), err != nil, err)
+					require.Equal(t, tt.want, v.str(`log.join(" ")`))
+					require.Equal(t, "connecting opened event:{} "+tt.closed, rec.String())
+				})
+			}
+		}
+	}
+}
+
+// mustSetLog is for scripts whose iteration may fail.
+func (v *vu) mustSetLog() { v.mustRun("var log = []") }
+
+// The stream ends before the event loop has come to make the request: none is sent for it.
+func TestSecondRequestOfAStreamThatHasEnded(t *testing.T) {
+	t.Parallel()
+	v, rec := newVU(t), &answers{}
+	v.set("ledger", rec)
+	v.set("url", serve(t, func(p *peer) {
+		if p.req.Method == http.MethodPost {
+			p.say("HTTP/1.1 204 No Content\r\n\r\n")
+			return
+		}
+		p.say(streamHead + fmt.Sprintf("retry: 1\nid: %d\ndata: hello\n\n", p.n))
+		if p.n > 0 {
+			p.hold()
+		}
+	}))
+	require.Equal(t, "server 1 then", v.log(`
+		const s = new EventSource(url, { ledger, then: { url: "/", body: (first) => { log.push(first.id); return ""; } } });
+		wait(100); // the first stream has come and gone
+		s.onerror = (e) => log.push(e.reason);
+		s.addEventListener("then", () => { log.push("then"); s.close(); });
+	`))
+	require.Equal(t, "connecting opened event:hello closed:server+retry connecting opened event:hello answered:204 closed:client", rec.String())
+}
+
+// Nothing is left of a source that waits for its first event when it is closed.
+func TestSecondRequestOfASourceThatIsClosed(t *testing.T) {
+	t.Parallel()
+	b, v, rec := newBucket(), newVU(t), &answers{}
+	b.mute = 1
+	v.set("ledger", rec)
+	v.set("url", b.serve(v, false))
+	v.mustRun(`
+		const s = new EventSource(url, { ledger, then: { ` + subscribe + `, timeout: 0 } });
+		s.onopen = () => setTimeout(() => s.close(), 50);
+	`)
+	require.Equal(t, "connecting opened closed:client", rec.String())
+	require.Empty(t, b.String())
+}
+
+// Streams and second requests that end at any time, in any order: each stream is told as one, and ends once.
+func TestSecondRequestsAndStreamsThatEndAtAnyTime(t *testing.T) {
+	t.Parallel()
+	soon := func() { time.Sleep(rand.N(20 * time.Millisecond)) }
+	handle := func(p *peer) {
+		if p.req.Method == http.MethodPost {
+			soon()
+			p.say([]string{"", "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 500 Oops\r\n\r\n"}[rand.N(3)])
+			return
+		}
+		p.say(streamHead + "retry: 5\n\n")
+		if soon(); rand.N(4) > 0 {
+			p.say("data: hello\n\n")
+		}
+		if soon(); rand.N(2) == 0 {
+			p.reset()
+		}
+	}
+	const sources = 60
+	v := newVU(t)
+	recs := make([]*answers, sources)
+	v.set("newLedger", func(i int) any { recs[i] = &answers{}; return recs[i] })
+	v.set("url", serve(t, handle))
+	v.mustRun(fmt.Sprintf(`
+		const all = [];
+		for (let i = 0; i < %d; i++) {
+			const body = i %% 2 ? "{first.data}" : (first) => first.data;
+			all.push(new EventSource(url, { ledger: newLedger(i), reconnect: true, then: { url: "/", body, timeout: 10 + i %% 3 * 10 } }));
+		}
+		setTimeout(() => all.forEach((s) => s.close()), 1500);
+	`, sources))
+	seen := ""
+	for _, r := range recs {
+		seen += r.String() + "\n"
+		require.Regexp(t, `^(connecting (opened (event:hello )?(answered:204 )?)?closed:\w+\+retry )*connecting (opened (event:hello )?(answered:204 )?)?closed:\w+$`+
+			`|^(connecting (opened (event:hello )?(answered:204 )?)?closed:\w+\+retry ?)+$`, r.String())
+	}
+	require.Regexp(t, "closed:then", seen)
+	require.Regexp(t, "event:hello closed:(server|reset)", seen)
+}
+
+func TestSecondRequestFunctionThrows(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		`{ url: "/", body: () => { throw new Error("no body"); } }`: "no body",
+		`{ url: () => 5 }`: "option then: url: the function returned 5, no string",
+		`{ url: "/", headers: { A: () => undefined } }`: "option then: A: the function returned undefined, no string",
+	} {
+		b, v, rec := newBucket(), newVU(t), &answers{}
+		v.set("ledger", rec)
+		v.set("url", b.serve(v, false))
+		_, err := v.run(`new EventSource(url, { ledger, then: ` + script + ` })`)
+		require.ErrorContains(t, err, want, script)
+		require.Equal(t, ReasonInterrupted, rec.last.Reason)
+		require.Empty(t, b.String())
+	}
+}
+
+func TestThenArguments(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	for script, want := range map[string]string{
+		`5`:                                    "option then: 5 is no object with a url",
+		`{}`:                                   "option then: url is missing",
+		`{ url: 5 }`:                           "option then: url: 5 is neither a string nor a function",
+		`{ url: "{first.ID}" }`:                `option then: url: unknown placeholder "{first.ID}"`,
+		`{ url: "/", body: "{first.id" }`:      `option then: body: unknown placeholder "{first.id"`,
+		`{ url: "/", body: {} }`:               "option then: body: [object Object] is neither",
+		`{ url: "/", method: "A B" }`:          `option then: method: "A B" is no method`,
+		`{ url: "/", ok: 200 }`:                "option then: ok: 200 is no list of statuses",
+		`{ url: "/", ok: [] }`:                 "is no list of statuses",
+		`{ url: "/", ok: [20] }`:               "option then: ok: 20 is no status",
+		`{ url: "/", timeout: "soon" }`:        "option then: timeout: soon is neither",
+		`{ url: "/", headers: { "a b": "" } }`: `option then: headers: invalid header name "a b"`,
+		`{ url: "/", headers: { a: 5 } }`:      "option then: headers: a: 5 is neither",
+		`{ url: "/", header: {} }`:             "option then: header: unknown: there are method, url,",
+	} {
+		_, err := v.VU.Runtime().RunString(`new EventSource("http://h/", { then: ` + script + ` })`)
+		require.ErrorContains(t, err, want, script)
+	}
+}

@@ -1,0 +1,98 @@
+package sse
+
+import (
+	"encoding/json"
+	"fmt"
+	"mime"
+	"net/url"
+	"strings"
+)
+
+// firstEvent is the event that a second request is made from.
+type firstEvent struct {
+	ID   string `js:"id"`   // the last event ID after it
+	Name string `js:"name"` // "" where it has none
+	Data string `js:"data"`
+}
+
+// template is a text with placeholders for parts of the first event: {first.id}, {first.name} and
+// {first.data}. Other braces stand for themselves, so that JSON needs no escapes.
+type template struct {
+	before []string // the text before each placeholder
+	fields []func(*firstEvent) string
+	rest   string
+}
+
+const placeholder = "{first."
+
+// parseTemplate refuses a placeholder that nothing fills.
+func parseTemplate(text string) (*template, error) {
+	t := &template{}
+	for {
+		before, after, found := strings.Cut(text, placeholder)
+		if !found {
+			t.rest = text
+			return t, nil
+		}
+		name, rest, closed := strings.Cut(after, "}")
+		field := fieldOf(name)
+		if !closed || field == nil {
+			return nil, fmt.Errorf("unknown placeholder %.40q: there are {first.id}, {first.name} and {first.data}", placeholder+after)
+		}
+		t.before, t.fields, text = append(t.before, before), append(t.fields, field), rest
+	}
+}
+
+func fieldOf(name string) func(*firstEvent) string {
+	switch name {
+	case "id":
+		return func(e *firstEvent) string { return e.ID }
+	case "name":
+		return func(e *firstEvent) string { return e.Name }
+	case "data":
+		return func(e *firstEvent) string { return e.Data }
+	default:
+		return nil
+	}
+}
+
+// bare says that the template is a placeholder and nothing else.
+func (t *template) bare() bool {
+	return len(t.fields) == 1 && t.before[0] == "" && t.rest == ""
+}
+
+// fill puts the parts of an event in, each as escape makes it.
+func (t *template) fill(e *firstEvent, escape func(string) string) string {
+	var b strings.Builder
+	for i, field := range t.fields {
+		b.WriteString(t.before[i])
+		b.WriteString(escape(field(e)))
+	}
+	b.WriteString(t.rest)
+	return b.String()
+}
+
+// asIs is for headers, and for a body of which nothing is known.
+func asIs(s string) string { return s }
+
+// inURL is encodeURIComponent of a value: it cannot leave its place in a path or a query.
+func inURL(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+// inJSON is for a place between quotes.
+func inJSON(s string) string {
+	quoted, _ := json.Marshal(s) // never fails on a string
+	return string(quoted[1 : len(quoted)-1])
+}
+
+// escapeFor is how a value is written into a body of a media type.
+func escapeFor(contentType string) func(string) string {
+	media, _, _ := mime.ParseMediaType(contentType)
+	switch {
+	case media == "application/json" || strings.HasSuffix(media, "+json"):
+		return inJSON
+	case media == "application/x-www-form-urlencoded":
+		return inURL
+	default:
+		return asIs
+	}
+}
