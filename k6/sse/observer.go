@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"net/http"
 	"time"
 
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
@@ -53,6 +54,22 @@ type AnswerObserver interface {
 	// when its headers were complete, which may be before the time of an Event told
 	// already: the service may begin before it answers.
 	Answered(at time.Time, status int)
+}
+
+// HeadObserver is an Observer that sees the response headers of each stream.
+type HeadObserver interface {
+	Observer
+	// Head comes right before Opened, of the same goroutine. header must not be changed.
+	Head(header http.Header)
+}
+
+// ResumeObserver is an Observer that knows better than the id fields where a stream is to
+// go on, as where a service has the id in its data.
+type ResumeObserver interface {
+	Observer
+	// LastEventID is what the attempt that Connecting has just told sends as the last
+	// event ID, in the way of the option resume; "" for none. It has no CR, LF or NUL.
+	LastEventID() string
 }
 
 // Close says how an attempt or a stream ended.

@@ -70,6 +70,8 @@ type rareOptions struct {
 	then     *secondRequest
 	blocks   BlockObserver  // the ledger, if it is one
 	answered AnswerObserver // the same
+	head     HeadObserver   // the same
+	last     ResumeObserver // the same
 }
 
 var noRareOptions rareOptions
@@ -146,6 +148,12 @@ func (o *sourceOptions) complete(rt *sobek.Runtime, then sobek.Value) (err error
 	}
 	if blocks, ok := o.ledger.(BlockObserver); ok {
 		o.rareToSet().blocks = blocks
+	}
+	if head, ok := o.ledger.(HeadObserver); ok {
+		o.rareToSet().head = head
+	}
+	if last, ok := o.ledger.(ResumeObserver); ok {
+		o.rareToSet().last = last
 	}
 	if common.IsNullish(then) {
 		return nil

@@ -57,7 +57,11 @@ func (s *source) dial(ctx context.Context) (*answer, *failure) {
 	r.maxRedirects = s.opts.maxRedirects
 	rare := s.opts.rarely()
 	r.method, r.body = cmp.Or(rare.method, r.method), rare.body
-	rare.resume.tell(r, string(s.parser.LastEventID()))
+	id := string(s.parser.LastEventID())
+	if rare.last != nil {
+		id = rare.last.LastEventID()
+	}
+	rare.resume.tell(r, id)
 	return d.open(ctx, r)
 }
 
@@ -90,6 +94,9 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 // accept tells that an event stream has opened and prepares its reading.
 func (s *source) accept(begun time.Time, a *answer, w wire) {
 	s.opened, s.first, s.openedAt = true, true, a.at
+	if head := s.opts.rarely().head; head != nil {
+		head.Head(a.header)
+	}
 	s.opts.ledger.Opened(a.at)
 	if s.opts.rarely().then == nil {
 		s.failures = 0

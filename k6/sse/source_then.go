@@ -72,7 +72,12 @@ func (s *source) failFollow(f *followUp, why *failure) {
 //go:noinline // most streams have no second request, and their stacks no room for its frame
 func (s *source) followFirst(e *eventstream.Event) {
 	then := s.opts.rare.then
-	if !then.awaits(e.Name) {
+	var made *secondRequest
+	var err error
+	if then.inGo != nil {
+		made, err = then.ask(e)
+	}
+	if then.inGo != nil && made == nil && err == nil || !then.awaits(e.Name) {
 		return
 	}
 	s.awaits = false
@@ -82,6 +87,14 @@ func (s *source) followFirst(e *eventstream.Event) {
 		f.timer.Stop()
 	}
 	s.mu.Unlock()
+	switch {
+	case err != nil:
+		s.failFollow(f, thenFailure(err, 0))
+		return
+	case made != nil:
+		s.startFollow(f, made, nil)
+		return
+	}
 	first := &firstEvent{ID: string(e.ID), Name: string(e.Name), Data: string(e.Data)}
 	if !then.needsJS() {
 		s.startFollow(f, then, first)

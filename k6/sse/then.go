@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +13,28 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
+
+// SecondRequester makes the second request in Go: a value that a script gives as the option
+// `then` in place of an object. No JS runs for it.
+type SecondRequester interface {
+	// SecondRequest is asked about each event of a stream until it returns a request or an
+	// error; nil and nil say that the stream goes on to wait. It is called by the goroutine
+	// that reads the stream, after the observer's Event, and must not block. e is valid only
+	// during the call. An error ends the stream with ReasonThen.
+	SecondRequest(e *eventstream.Event) (*SecondRequest, error)
+}
+
+// SecondRequest is one that a SecondRequester has made.
+type SecondRequest struct {
+	Method string // "" for POST
+	URL    string // absolute, or relative to the stream's after redirects
+	Header http.Header
+	Body   string
+	OK     func(status int) bool // whether a status is right; nil for 200 to 299
+}
 
 // secondRequest is the option `then`: a request that each stream sends after its first event, as services
 // want it whose events begin only then.
@@ -24,6 +46,9 @@ type secondRequest struct {
 	event   string        // the name of the event that it waits for; "" for the first of any name
 	ok      []int         // the statuses that are right; empty for all of 200 to 299
 	timeout time.Duration // 0: none
+
+	inGo    SecondRequester       // in place of all the others but timeout
+	accepts func(status int) bool // in place of ok
 }
 
 // text is a template, or a function of the first event that returns a string.
@@ -42,6 +67,9 @@ func parseThen(rt *sobek.Runtime, v sobek.Value, timeout time.Duration) (*second
 	obj, ok := v.(*sobek.Object)
 	if !ok {
 		return nil, fmt.Errorf("%s is no object with a url", v)
+	}
+	if inGo, ok := obj.Export().(SecondRequester); ok {
+		return &secondRequest{inGo: inGo, timeout: timeout}, nil
 	}
 	o := &secondRequest{method: http.MethodPost, timeout: timeout}
 	for _, name := range obj.Keys() {
@@ -125,11 +153,35 @@ func parseStatuses(rt *sobek.Runtime, v sobek.Value) (out []int, err error) {
 
 // right says whether an answer of this status is what the service should say.
 func (o *secondRequest) right(status int) bool {
+	if o.accepts != nil {
+		return o.accepts(status)
+	}
 	if len(o.ok) == 0 {
 		return status >= 200 && status <= 299
 	}
 	return slices.Contains(o.ok, status)
 }
+
+// ask has the request made in Go; nil and nil where it is not the event.
+func (o *secondRequest) ask(e *eventstream.Event) (*secondRequest, error) {
+	r, err := o.inGo.SecondRequest(e)
+	if r == nil || err != nil {
+		return nil, err
+	}
+	made := &secondRequest{
+		method: cmp.Or(r.Method, http.MethodPost), url: literal(r.URL), body: literal(r.Body), timeout: o.timeout, accepts: r.OK,
+	}
+	for name, values := range r.Header {
+		if err := checkHeader(name, ""); err != nil {
+			return nil, err
+		}
+		made.header = append(made.header, headerText{name, literal(strings.Join(values, ", "))})
+	}
+	return made, nil
+}
+
+// literal is a text without placeholders, whatever is in it.
+func literal(s string) *text { return &text{template: &template{rest: s}} }
 
 // awaits says whether an event of this name is the one.
 func (o *secondRequest) awaits(name []byte) bool { return o.event == "" || o.event == string(name) }
@@ -169,7 +221,7 @@ func (o *secondRequest) withFunctionsCalled(rt *sobek.Runtime, e *firstEvent) (*
 		if !ok {
 			err = fmt.Errorf("EventSource: option then: %s: the function returned %s, no string", what, v)
 		}
-		return &text{template: &template{rest: s}}
+		return literal(s)
 	}
 	done.url = call("url", o.url)
 	for i, h := range done.header {

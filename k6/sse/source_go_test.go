@@ -1,0 +1,99 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// goSide is what a service's description is in Go: it sees the headers, knows where to go on, and makes the
+// second request.
+type goSide struct {
+	recorder
+	last string
+	fail bool
+}
+
+var (
+	_ HeadObserver    = (*goSide)(nil)
+	_ ResumeObserver  = (*goSide)(nil)
+	_ AnswerObserver  = (*goSide)(nil)
+	_ SecondRequester = (*goSide)(nil)
+)
+
+func (g *goSide) Head(h http.Header)  { g.note(g.at, "head:%s", h.Get("Resumed")) }
+func (g *goSide) LastEventID() string { return g.last }
+
+func (g *goSide) Answered(_ time.Time, status int) { g.note(g.at, "answered:%d", status) }
+
+func (g *goSide) Event(at time.Time, e *eventstream.Event) {
+	g.recorder.Event(at, e)
+	if len(e.Name) == 0 {
+		g.last = string(e.Data)
+	}
+}
+
+func (g *goSide) SecondRequest(e *eventstream.Event) (*SecondRequest, error) {
+	switch {
+	case g.fail:
+		return nil, errors.New("no client in it")
+	case string(e.Name) != "hello":
+		return nil, nil
+	}
+	return &SecondRequest{
+		URL: "/sub?for=" + string(e.Data), Header: http.Header{"A": {"{first.id}", "b"}}, Body: "{first.id}",
+		OK: func(status int) bool { return status == http.StatusTeapot },
+	}, nil
+}
+
+// Headers, the id to go on from and the second request are Go's where the observer takes them.
+func TestAnObserverThatKnowsTheService(t *testing.T) {
+	t.Parallel()
+	v, g := newVU(t), &goSide{}
+	answered := make(chan struct{}, 2)
+	v.set("g", g)
+	v.set("answered", func() { answered <- struct{}{} })
+	seen := make(chan string, 2)
+	n := 0
+	v.set("url", serveOver(v, false, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			body, _ := io.ReadAll(r.Body)
+			seen <- fmt.Sprint(r.RequestURI, " ", r.Header.Get("A"), " ", string(body))
+			w.WriteHeader(http.StatusTeapot)
+			return
+		}
+		n++
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Resumed", r.URL.Query().Get("since"))
+		_, _ = fmt.Fprintf(w, "retry: 1\nid: 99\ndata: m%d\n\nevent: hello\ndata: c%d\n\n", n, n)
+		w.(http.Flusher).Flush()
+		<-answered
+	}))
+	v.mustRun(`
+		const s = new EventSource(url + "/", { ledger: g, resume: { query: "since" }, then: g });
+		let n = 0;
+		s.addEventListener("then", () => { if (++n === 2) s.close(); answered(); });
+	`)
+	require.Equal(t, "/sub?for=c1 {first.id}, b {first.id}", <-seen)
+	require.Equal(t, "/sub?for=c2 {first.id}, b {first.id}", <-seen)
+	require.Equal(t, "connecting head: opened event:m1 event:c1 answered:418 closed:server+retry "+
+		"connecting head:m1 opened event:m2 event:c2 answered:418 closed:client", g.String())
+}
+
+func TestASecondRequestThatGoCannotMake(t *testing.T) {
+	t.Parallel()
+	v, g := newVU(t), &goSide{fail: true}
+	v.set("g", g)
+	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "retry: 3600000\ndata: 0\n\n"); p.hold() }))
+	require.Equal(t, "then the second request (then): no client in it", v.log(`
+		const s = new EventSource(url, { then: g });
+		s.onerror = (e) => { log.push(e.reason, e.message); s.close(); };
+	`))
+}
