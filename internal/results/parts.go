@@ -24,6 +24,7 @@ type Run struct {
 	ResourcesFrom string   `json:"resources_from,omitempty"`
 	Problems      []string `json:"problems,omitempty"` // why the run is incomplete
 	Failures      []string `json:"failures,omitempty"` // of the target
+	Gone          []string `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
 	Warnings      []string `json:"warnings,omitempty"`
 }
 
@@ -57,7 +58,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 			return run, err
 		}
 		for _, l := range []struct{ to, from *[]string }{
-			{&run.Problems, &part.Problems}, {&run.Failures, &part.Failures}, {&run.Warnings, &part.Warnings},
+			{&run.Problems, &part.Problems}, {&run.Failures, &part.Failures}, {&run.Gone, &part.Gone}, {&run.Warnings, &part.Warnings},
 		} {
 			for _, sentence := range *l.from {
 				*l.to = append(*l.to, fmt.Sprintf("runner %d: %s", r.Index, sentence))

@@ -11,7 +11,7 @@ import (
 )
 
 // A driver is who runs the runners of a session: processes of this machine, one of several machines that share a run,
-// or Kubernetes. The session calls check, prepare, start (once for each round), targetFailures and judge in this order,
+// or Kubernetes. The session calls check, prepare, start (once for each round), targetState and judge in this order,
 // and close when it is over, whatever came before. It trusts a driver to have filled in session.targets, dir and
 // location when prepare returns nil.
 type driver interface {
@@ -24,9 +24,9 @@ type driver interface {
 	start(ctx context.Context, r round) (running, error)
 	// openShards opens the location of shards by the URL that this machine can reach; runners may need another one.
 	openShards(ctx context.Context, location string) (store.Store, error)
-	// targetFailures lists in sentences how the target failed since prepare, by a crash for instance. These are faults
-	// of the service, so they fail a run and do not make it invalid. It lists only what it observed.
-	targetFailures(ctx context.Context) []string
+	// targetState lists in sentences how the target failed since prepare (by a crash, for instance), and who of it does not
+	// answer any more. These are faults of the service and not of the run; only what was observed is listed.
+	targetState(ctx context.Context) (failures, gone []string)
 	// judge makes the verdict from the files in the folder of the run. A part of a run only delivers its files.
 	judge(graceful, force context.Context) (verdict.Outcome, error)
 	// close stops what prepare and start started: gracefully until force ends, then at once.

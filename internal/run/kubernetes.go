@@ -135,9 +135,9 @@ func (f *followed) Wait(graceful, force context.Context) error {
 	return nil
 }
 
-// targetFailures connects to the target anew: the connection from before the run may be broken, without any fault of
+// targetState connects to the target anew: the connection from before the run may be broken, without any fault of
 // the target.
-func (d *kubernetes) targetFailures(ctx context.Context) (failures []string) {
+func (d *kubernetes) targetState(ctx context.Context) (failures, gone []string) {
 	if d.backend != nil {
 		failures = d.client.Restarts(ctx, d.backend)
 	}
@@ -154,15 +154,15 @@ func (d *kubernetes) targetFailures(ctx context.Context) (failures []string) {
 	}
 	switch {
 	case errors.As(err, &unready) && ctx.Err() == nil:
-		return append(failures, err.Error())
+		gone = append(gone, err.Error())
 	case err != nil:
 		d.warn(err.Error())
 	case d.answers:
 		if err := d.targets.Ready(ctx); err != nil && ctx.Err() == nil {
-			failures = append(failures, err.Error())
+			gone = append(gone, err.Error())
 		}
 	}
-	return failures
+	return failures, gone
 }
 
 func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, error) {

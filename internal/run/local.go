@@ -153,16 +153,15 @@ func (d *local) openShards(ctx context.Context, location string) (store.Store, e
 	return store.Open(ctx, location)
 }
 
-func (d *local) targetFailures(ctx context.Context) []string {
+func (d *local) targetState(ctx context.Context) (failures, gone []string) {
 	all := d.targets
 	if d.cluster != nil {
 		all = append(all, d.cluster)
 	}
-	var failures []string
 	if err := all.Ready(ctx); err != nil && ctx.Err() == nil {
-		failures = append(failures, err.Error())
+		gone = append(gone, err.Error())
 	}
-	return append(failures, all.Crashes()...)
+	return all.Crashes(), gone
 }
 
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {

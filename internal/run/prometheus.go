@@ -5,23 +5,34 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 )
 
-// askPrometheus puts what PROMETHEUS_URL knows of the run into the file of our own samples,
-// which stay where it does not answer or does not know the backend.
-func (s *session) askPrometheus(ctx context.Context, started time.Time) {
+// prometheusWithin bounds how long PROMETHEUS_URL may take: the target is asked for its ledger after it.
+const prometheusWithin = 15 * time.Second
+
+// askPrometheus puts what PROMETHEUS_URL knows of the run into the file of our own samples, which stay where it does not
+// answer or does not know the backend. They stay, too, where a criterion rests on them: Prometheus samples less often,
+// counts no requests, and may watch another service than the one that was started here.
+func (s *session) askPrometheus(graceful, force context.Context, started time.Time) {
 	address := os.Getenv("PROMETHEUS_URL")
 	if address == "" {
 		return
 	}
+	own, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
+	if !s.Suite.Optional && slices.ContainsFunc(own, func(sample resources.Sample) bool { return sample.BackendRSS > 0 }) {
+		return
+	}
+	ctx, cancel := waiting(graceful, force, prometheusWithin)
+	defer cancel()
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
 	from := resources.Redacted(address)
 	if err == nil {
-		if own, readErr := resources.Read(s.dir.Path(results.ResourcesFile)); readErr == nil && resources.WithHost(samples, own) {
+		if ownErr == nil && resources.WithHost(samples, own) {
 			from += " (it watches no host: the host is by soak itself)"
 		}
 		err = s.dir.Write(results.ResourcesFile, func(w io.Writer) error {

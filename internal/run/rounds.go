@@ -23,7 +23,7 @@ func (s *session) rounds(graceful, force context.Context) error {
 		watcher.Wait()
 		s.seen.Warnings = append(s.seen.Warnings, meter.warnings()...)
 		if s.part <= 1 {
-			s.askPrometheus(force, meter.start)
+			s.askPrometheus(graceful, force, meter.start)
 		}
 	}()
 	var more map[string]string

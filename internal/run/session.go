@@ -86,7 +86,8 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.rounds(graceful, force); err != nil {
 		return "", err
 	}
-	s.seen.Failures = append(s.seen.Failures, s.driver.targetFailures(force)...)
+	failures, gone := s.driver.targetState(force)
+	s.seen.Failures, s.seen.Gone = append(s.seen.Failures, failures...), append(s.seen.Gone, gone...)
 	if err := s.keep(force); err != nil {
 		return "", err
 	}

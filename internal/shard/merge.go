@@ -122,6 +122,7 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	g.sort(func(a, b int) int { return cmp.Compare(m.Runners[a].Index, m.Runners[b].Index) })
 	m.groups = []group{{plan: p, runners: len(m.Runners), declared: p.Runners}}
 	m.checkRunners(g.parts)
+	m.checkSuites(g.parts)
 	if m.Plan.Connections > 0 {
 		g.finish()
 		m.Problems = append(m.Problems, m.CheckConnections()...)

@@ -95,15 +95,21 @@ func partOf(s *Shard) part {
 	return part{s.Plan, s.Suite, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
 }
 
-// checkDeclared compares what the scripts declared with the plan and with each other.
+// checkSuites compares the kind of run that each script declared with the plan.
+func (m *Merged) checkSuites(parts []part) {
+	for i, p := range parts {
+		if p.declared.name() != m.Plan.Suite {
+			m.problem("runner %d ran %s, planned was %q", m.Runners[i].Index, p.declared, m.Plan.Suite)
+		}
+	}
+}
+
+// checkDeclared compares what the scripts declared with each other.
 func (m *Merged) checkDeclared(parts []part) {
 	for i, p := range parts {
 		index := m.Runners[i].Index
 		m.Suite = cmp.Or(m.Suite, p.declared)
-		switch {
-		case p.declared.name() != m.Plan.Suite:
-			m.problem("runner %d ran %s, planned was %q", index, p.declared, m.Plan.Suite)
-		case !reflect.DeepEqual(m.Suite, p.declared):
+		if p.declared.name() == m.Plan.Suite && !reflect.DeepEqual(m.Suite, p.declared) {
 			m.problem("runner %d ran the suite with other settings than runner %d", index, m.Runners[0].Index)
 		}
 		if p.crowded {

@@ -26,6 +26,15 @@ func timed(scenario string, at int64, values ...float64) Metric {
 	return m
 }
 
+// A plan that named a suite and stated connections was not compared with what the scripts had run.
+func TestShardsOfASoakAreNoneOfASuite(t *testing.T) {
+	t.Parallel()
+	p := planFor(1, 1)
+	s := empty(p, 1)
+	p.Suite = "churn"
+	require.Contains(t, Merge(p, []*Shard{s}).Problems, `runner 1 ran no suite, planned was "churn"`)
+}
+
 func TestMergeOfASuite(t *testing.T) {
 	t.Parallel()
 	a, b := suiteShard(1, "rampup"), suiteShard(2, "rampup")

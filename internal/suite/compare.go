@@ -208,7 +208,7 @@ func duel(t *verdict.Table, sure bool, one, many float64, lower bool, text func(
 // levelTable compares the two level by level.
 func levelTable(of map[string][]StageResult) verdict.Table {
 	t := verdict.Table{
-		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the load generator was saturated of one, or may have been", 100*even),
+		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the load generator was saturated at one of the two, or may have been", 100*even),
 		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
 	}
 	for _, st := range of[single] {

@@ -64,7 +64,7 @@ func (r *Run) serverAgrees(stages []StageResult) []verdict.Criterion {
 		Name: "the server's own count", Limit: format.Thousands(all.Total()), Actual: format.Thousands(served), Pass: served >= least && served <= all.Total(),
 		Invalid: true, Why: "what the runners account for is what came to the backends, warm-up and health checks included",
 	}
-	if !c.Pass && len(r.Failures) > 0 { // which fail the run, and outrank a count that they disturbed
+	if !c.Pass && len(r.Failures)+len(r.Gone) > 0 { // which fail the run, and outrank a count that they disturbed
 		c.Advisory, c.Invalid = true, false
 		c.Reasons = []string{fmt.Sprintf("%s requests came to the backends that still ran at the end, the runners account for %s: what a process counted is lost when it dies",
 			format.Thousands(served), format.Thousands(all.Total()))}

@@ -46,6 +46,16 @@ func churning() *Run {
 	return r
 }
 
+// It said that nothing leaked, where a Prometheus had taken two samples and nothing was compared.
+func TestChurnClaimsNoLeakFreedomWithoutSamples(t *testing.T) {
+	t.Parallel()
+	r := churning()
+	r.Samples = r.Samples[:10]
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"55 connections came and went, 260 of 260 noops received"}, v.Reasons)
+}
+
 func TestChurnWithoutAFault(t *testing.T) {
 	t.Parallel()
 	v := judged(churning())

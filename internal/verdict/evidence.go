@@ -15,6 +15,7 @@ type Evidence struct {
 
 	Problems []string // why the run is incomplete, beyond what the shards say
 	Failures []string // crashes of the target's processes, in a complete run; what they counted is lost with them
+	Gone     []string // of the target, what did not answer any more when the runners had ended
 	Warnings []string
 }
 

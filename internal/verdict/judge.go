@@ -39,6 +39,13 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 			Reasons: e.Failures,
 		})
 	}
+	if len(e.Gone) > 0 {
+		all = append(all, Criterion{
+			Name: "the target answers at the end", Limit: "an answer", Actual: e.Gone[0],
+			Why:     "a service that is gone when the streams have ended does not come through the next hour either",
+			Reasons: e.Gone,
+		})
+	}
 	v.decide(append(all, a.Doubts...))
 	if v.Verdict == Pass && a.Streams != nil && v.Noops.Received == 0 {
 		v.Verdict = Invalid

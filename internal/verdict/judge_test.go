@@ -240,6 +240,9 @@ func TestEachCriterionAlone(t *testing.T) {
 		{"the backend died, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
 			m.Plan.Reconnect, f.Failures = true, []string{"the backend died"}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
+		{"the target was gone at the end, and clients may come back", func(m *shard.Merged, _ ServerLedger, f *Evidence) {
+			m.Plan.Reconnect, f.Gone = true, []string{"http://h does not answer any more"}
+		}, Fail, []string{"the target answers at the end"}, []string{"http://h does not answer any more"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -33,10 +33,10 @@ export function whole(name, fallback) {
  */
 function on(name) {
   const text = env[name] || '0';
-  if (!/^(0|1|false|true)$/.test(text)) {
+  if (!/^(0|1|f|t|F|T|false|true|False|True|FALSE|TRUE)$/.test(text)) {
     throw new Error(`${name} is "${text}": it must be 1 or 0.`);
   }
-  return text === '1' || text === 'true';
+  return /^(1|t)/i.test(text);
 }
 
 /**

@@ -1,0 +1,34 @@
+package run
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+// A Prometheus that watched another backend took the place of the samples that showed a leak.
+func TestPrometheusDoesNotReplaceSamplesThatCriteriaRestOn(t *testing.T) {
+	asked := false
+	watcher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked = true
+		http.Error(w, "no", http.StatusInternalServerError)
+	}))
+	t.Cleanup(watcher.Close)
+	t.Setenv("PROMETHEUS_URL", watcher.URL)
+	for _, kind := range append(suite.All(), suite.Default()) {
+		asked = false
+		s := newSession(Config{Suite: kind})
+		s.dir = results.Dir(t.TempDir())
+		const own = `{"unix":1,"backend_rss_bytes":1}`
+		require.NoError(t, os.WriteFile(s.dir.Path(results.ResourcesFile), []byte(own+"\n"), 0o600))
+		s.askPrometheus(t.Context(), t.Context(), time.Now().Add(-time.Minute))
+		require.Equal(t, kind.Optional, asked, kind.Name)
+	}
+}
