@@ -19,7 +19,7 @@ SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interv
 GO ?= go
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-FUZZTIME ?= 10s
+FUZZTIME ?= 5s
 
 .PHONY: help
 help: ## list the targets
@@ -129,7 +129,7 @@ unit: ## unit tests, with the race detector where there are goroutines
 	$(GO) test -race $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (10s)
+fuzz: ## each fuzz target for FUZZTIME (5s)
 	@.ci/fuzz '$(FUZZTIME)'
 
 .PHONY: e2e

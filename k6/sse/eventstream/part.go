@@ -71,6 +71,7 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 // endBlock fills b at a blank line; false where no block has begun.
 func (p *Parser) endBlock(b *Block) bool {
 	if !p.begun {
+		p.line = p.recycle(p.line) // it may hold a byte order mark
 		return false
 	}
 	b.HasData, b.HasComment = p.hasData, p.hasComment

@@ -74,6 +74,7 @@ func TestPartsOfAStream(t *testing.T) {
 		{"as Mercure sends it", ":\n:\nid: urn:uuid:1\ndata: a\n\n:\n:\n", []string{":", ":", "[data=a id=urn:uuid:1 comment=\n]", ":", ":"}, io.EOF},
 		{"two blanks after the colon", ":  x\n", []string{": x"}, io.EOF},
 		{"a byte order mark", "\xEF\xBB\xBF: x\r\r", []string{":x", "[comment=x]"}, io.EOF},
+		{"a byte order mark and a blank line", "\xEF\xBB\xBF\n: x\n", []string{":x"}, io.EOF}, // the mark was put before the comment
 		{"half a comment", ":\n: pi", []string{":"}, io.ErrUnexpectedEOF},
 		{"half a line", "data: a\n\ndat", []string{"[data=a]"}, io.ErrUnexpectedEOF},
 		{"half a block", ":\ndata: a\n", []string{":"}, io.ErrUnexpectedEOF},
