@@ -1,0 +1,114 @@
+package sse
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+)
+
+// bucket stands in for PocketBase: its first event names the client, who subscribes by a second request.
+type bucket struct {
+	// second answers second requests in its place, where it returns true. n counts from 1.
+	second func(w http.ResponseWriter, r *http.Request, n int) bool
+	// mute streams, from the first on, get no first event.
+	mute  int
+	retry int           // in ms: a test that looks at the first stream alone wants no second
+	end   chan struct{} // ends one stream
+
+	mu      sync.Mutex
+	clients map[string]http.ResponseWriter
+	streams int
+	log     []string // of second requests
+}
+
+func newBucket() *bucket {
+	return &bucket{clients: map[string]http.ResponseWriter{}, end: make(chan struct{})}
+}
+
+func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		b.stream(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	b.mu.Lock()
+	b.log = append(b.log, fmt.Sprintf("%s %s %s", r.Method, r.RequestURI, body))
+	n := len(b.log)
+	b.mu.Unlock()
+	if b.second != nil && b.second(w, r, n) {
+		return
+	}
+	var form struct{ ClientID string }
+	_ = json.Unmarshal(body, &form)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	to := b.clients[form.ClientID]
+	if to == nil {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"title":"Missing or invalid client id."}`)
+		return
+	}
+	_, _ = io.WriteString(to, "id:"+form.ClientID+"\nevent:notes\ndata:1\n\n")
+	to.(http.Flusher).Flush()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (b *bucket) stream(w http.ResponseWriter, r *http.Request) {
+	b.mu.Lock()
+	b.streams++
+	id := fmt.Sprintf("c\"%d", b.streams)
+	b.clients[id] = w
+	w.Header().Set("Content-Type", "text/event-stream")
+	_, _ = fmt.Fprintf(w, ":\nretry: %d\n\n", max(b.retry, 1))
+	if b.streams > b.mute {
+		_, _ = fmt.Fprintf(w, "id:%s\nevent:PB_CONNECT\ndata:{}\n\n", id)
+	}
+	w.(http.Flusher).Flush()
+	b.mu.Unlock()
+	select {
+	case <-r.Context().Done():
+	case <-b.end:
+	}
+	b.mu.Lock()
+	delete(b.clients, id)
+	b.mu.Unlock()
+}
+
+func (b *bucket) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return strings.Join(b.log, "; ")
+}
+
+// serve starts it and returns the URL of its streams.
+func (b *bucket) serve(v *vu, overTLS bool) string {
+	srv := httptest.NewUnstartedServer(b)
+	if overTLS {
+		srv.StartTLS()
+		v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+	} else {
+		srv.Start()
+	}
+	v.t.Cleanup(srv.Close)
+	return srv.URL + "/api/realtime"
+}
+
+// answers is a recorder that is told of second requests too.
+type answers struct{ recorder }
+
+var _ AnswerObserver = (*answers)(nil)
+
+func (r *answers) Answered(at time.Time, status int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at.IsZero() {
+		r.lines = append(r.lines, "NO-TIME")
+	}
+	r.lines = append(r.lines, fmt.Sprintf("answered:%d", status))
+}
