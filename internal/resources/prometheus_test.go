@@ -1,45 +1,16 @@
 package resources
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/watcher"
 )
-
-// prometheusWatching starts a real Prometheus that scrapes target as the job backend.
-func prometheusWatching(t *testing.T, target string) (url string) {
-	t.Helper()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
-	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: [{job_name: backend, scrape_interval: 1s, static_configs: [{targets: ["+target+"]}]}]"), 0o600))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
-	ctx, stop := context.WithCancel(context.Background())
-	p := exec.CommandContext(ctx, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
-	require.NoError(t, p.Start())
-	t.Cleanup(func() {
-		stop()
-		_ = p.Wait() // killed
-	})
-	return "http://" + address
-}
 
 func TestFromPrometheus(t *testing.T) {
 	t.Parallel()
@@ -47,7 +18,7 @@ func TestFromPrometheus(t *testing.T) {
 		fmt.Fprint(w, page, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 17\n")
 	}))
 	t.Cleanup(target.Close)
-	url := prometheusWatching(t, target.Listener.Addr().String())
+	url := "http://" + watcher.Start(t, target.Listener.Addr().String())
 	started := time.Now()
 	var samples []Sample
 	var last Sample

@@ -1,0 +1,55 @@
+// Package watcher starts a real Prometheus for tests that ask one.
+package watcher
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second, and returns its address
+// when it has scraped it once: on a busy machine that takes longer than a short run. It ends with the test.
+func Start(t *testing.T, target string) (address string) {
+	t.Helper()
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "prometheus.yml")
+	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: [{job_name: backend, scrape_interval: 1s, static_configs: [{targets: ["+target+"]}]}]"), 0o600))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address = free.Addr().String()
+	require.NoError(t, free.Close())
+	ctx, stop := context.WithCancel(context.Background())
+	p := exec.CommandContext(ctx, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	require.NoError(t, p.Start())
+	t.Cleanup(func() {
+		stop()
+		_ = p.Wait() // killed
+	})
+	require.Eventually(t, func() bool { return hasScraped(address) }, time.Minute, 50*time.Millisecond, "Prometheus has not scraped %s", target)
+	return address
+}
+
+func hasScraped(address string) bool {
+	answer, err := http.Get("http://" + address + "/api/v1/query?query=up")
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	return err == nil && strings.Contains(string(body), `"job":"backend"`)
+}
