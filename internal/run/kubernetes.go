@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/preflight"
-	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -86,11 +86,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Token: d.targets[0].Token != "", Env: r.env, Length: d.needs.Duration}
 		if !d.Suite.Planned {
 			job.Script, job.Memory = d.Suite.Script, preflight.UsersMemory((d.needs.VUs-1)/d.Plan.Runners+1, 1)
-			for _, setting := range append([]suite.Setting{{Name: "PROFILE"}}, d.Suite.Settings...) {
-				if value := d.setting(setting.Name, ""); value != "" { // what a process would inherit
-					job.Env[setting.Name] = value
-				}
-			}
+			maps.Copy(job.Env, d.inherited())
 		}
 		if err := d.manifests.Render(job); err != nil {
 			return nil, err
@@ -103,6 +99,27 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	limits := cluster.DefaultLimits(d.needs.Duration)
 	limits.Start, limits.Look = d.Kubernetes.StartTimeout, cmp.Or(d.look, limits.Look)
 	return &followed{cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir)), d}, nil
+}
+
+// inherited are the variables of this process that a suite's script reads: a runner on this machine would inherit them.
+// What the plan tells every runner is not among them.
+func (d *kubernetes) inherited() map[string]string {
+	names := []string{"PROFILE"}
+	for _, setting := range d.Suite.Settings {
+		names = append(names, setting.Name)
+	}
+	for _, setting := range d.Plan.Settings() {
+		if setting.Help != "" && setting.SuiteHelp == "" {
+			names = append(names, setting.Name)
+		}
+	}
+	out := map[string]string{}
+	for _, name := range names {
+		if value := d.setting(name, ""); value != "" {
+			out[name] = value
+		}
+	}
+	return out
 }
 
 // A followed run is in the cluster, and goes on there if this machine loses the connection.
