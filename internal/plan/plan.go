@@ -43,6 +43,12 @@ type Plan struct {
 	EndTimeoutS      float64 `json:"end_timeout_s"` // 0: see EndTimeout
 	MaxHidden        int     `json:"max_hidden"`    // -1: 0, or any by the clock alone
 	MaxOutageS       float64 `json:"max_outage_s"`  // -1: any
+
+	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
+	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
+	Topics      int     `json:"topics,omitempty"`       // that are published to; 0: nothing is published
+	PublishRate float64 `json:"publish_rate,omitempty"` // messages per second, all topics together
+	Marker      string  `json:"marker,omitempty"`       // {run}: tells this run's messages from all others
 }
 
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
@@ -72,8 +78,11 @@ func (p *Plan) check(settings []Setting) error {
 
 // checkStreams is what the settings of a soak have to be to each other.
 func (p *Plan) checkStreams() error {
+	if err := p.checkService(); err != nil {
+		return err
+	}
 	switch {
-	case float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
+	case p.Service == "" && float64(p.Seconds-DisconnectLead) < 2*p.NoopInterval:
 		return fmt.Errorf("SECONDS is %d and NOOP_INTERVAL %v: a stream held for %d s sees less than two noops; lengthen the run or shorten the interval",
 			p.Seconds, p.NoopInterval, p.Seconds-DisconnectLead)
 	case p.Iterations() < p.Runners:

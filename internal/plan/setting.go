@@ -22,6 +22,7 @@ type Setting struct {
 
 	Min, Max    float64 // bounds of a number; Max 0: none
 	Any         bool    // −1 stands for any number
+	Unset       string  // how the zero value is written, which then is within the bounds: "noop" for no service
 	OutOfBounds string  // the error for a value out of bounds
 
 	Help       string // of the flag; "": there is none, `soak run` chooses the value
@@ -55,6 +56,9 @@ func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface(
 
 // String is the value as Set reads it.
 func (s Setting) String() string {
+	if s.Unset != "" && reflect.ValueOf(s.Value).Elem().IsZero() {
+		return s.Unset
+	}
 	switch v := s.value().(type) {
 	case bool:
 		return map[bool]string{true: "1", false: "0"}[v]
@@ -67,6 +71,10 @@ func (s Setting) String() string {
 
 // Set reads the value from text.
 func (s Setting) Set(text string) (err error) {
+	if s.Unset != "" && text == s.Unset {
+		s.Clear()
+		return nil
+	}
 	switch v := s.Value.(type) {
 	case *bool:
 		*v, err = strconv.ParseBool(text)
@@ -106,7 +114,8 @@ func reset(settings []Setting) {
 func (s Setting) check() error {
 	n, err := strconv.ParseFloat(s.String(), 64)
 	within := n >= s.Min && (s.Max == 0 || n <= s.Max) // not for NaN
-	if s.OutOfBounds == "" || err == nil && within || s.Any && n == -1 {
+	unset := s.Unset != "" && n == 0
+	if s.OutOfBounds == "" || err == nil && within || s.Any && n == -1 || err == nil && unset {
 		return nil
 	}
 	return fmt.Errorf("%s is %v: %s", s.Name, s.value(), s.OutOfBounds)

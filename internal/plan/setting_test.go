@@ -62,7 +62,7 @@ func TestEnvironmentOfASuite(t *testing.T) {
 	p := Plan{Suite: "churn", RunID: "r", TestID: "t", Runners: 1, BackendURL: "http://h"}
 	require.NoError(t, p.CheckDeclared(), "its script states the rest")
 	require.Equal(t, map[string]string{
-		"SOAK_SUITE": "churn", "SOAK_RUN_ID": "r", "TESTID": "t", "RUNNERS": "1", "BACKEND_URL": "http://h",
+		"SOAK_SUITE": "churn", "SOAK_RUN_ID": "r", "TESTID": "t", "RUNNERS": "1", "BACKEND_URL": "http://h", "MARKER": "",
 	}, p.Environment())
 }
 

@@ -48,6 +48,13 @@ func (p *Plan) Settings() []Setting {
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, OutOfBounds: "it must be a number of seconds over 0, or 0 for the default, and at most a year",
 			Help:   "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)",
 			Script: "endTimeout?"},
+		{Name: "SERVICE", Value: &p.Service, Unset: NoopService, Doc: "docs/services.md", Holds: Runners,
+			Help: "what to soak: the name of a module of load-tests/services, or the path of another, a .js file"},
+		{Name: "TOPICS", Value: &p.Topics, Max: MaxConnections, OutOfBounds: "it must be a whole number, 0 where nothing is published",
+			Help: "topics to publish messages to, dealt round to the streams; 0: nothing is published", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
+		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published",
+			Help: "messages to publish per second, to all topics together", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
+		{Name: "MARKER", Value: &p.Marker},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
 		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},
 	}

@@ -35,4 +35,6 @@ export const SETTINGS = Object.freeze({
   lateMs: { name: 'LATE_MS', type: 'int', otherwise: 1000, min: 1, max: 31622400000, must: "it must be at least 1 ms, and at most a year" },
   reconnect: { name: 'RECONNECT', type: 'bool', otherwise: false },
   endTimeout: { name: 'END_TIMEOUT', type: 'float64', otherwise: 0, min: 0, max: 31622400, must: "it must be a number of seconds over 0, or 0 for the default, and at most a year" },
+  topics: { name: 'TOPICS', type: 'int', otherwise: 0, min: 0, max: 10000000, must: "it must be a whole number, 0 where nothing is published" },
+  publishRate: { name: 'PUBLISH_RATE', type: 'float64', otherwise: 0, min: 0.01, max: 10000, must: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published" },
 });

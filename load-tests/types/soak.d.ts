@@ -68,6 +68,10 @@ declare module 'k6/x/soak' {
     reconnect: boolean;
     /** `END_TIMEOUT`: seconds that a stream may take to end after the server answered the DELETE. Left out or 0: 15 or 1.5 intervals, whichever is longer. */
     endTimeout?: number;
+    /** `TOPICS`: topics that the run publishes to, 0 for none. */
+    topics?: number;
+    /** `PUBLISH_RATE`: messages per second that the run publishes, 0 for none. */
+    publishRate?: number;
   }
 
   /**

@@ -1,0 +1,72 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// NoopService is what a soak holds that names no service. A plan has it as "", so that the files of such a
+// soak are what they were before there were others.
+const NoopService = "noop"
+
+var serviceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+
+// IsServiceFile says that the text of SERVICE is the path of a module, and not the name of one.
+func IsServiceFile(text string) bool {
+	return strings.HasSuffix(text, ".js") || strings.ContainsRune(text, filepath.Separator)
+}
+
+// ServiceName is the service as people name it: without the folder of a module of one's own.
+func (p *Plan) ServiceName() string {
+	return strings.TrimSuffix(filepath.Base(cmp.Or(p.Service, NoopService)), ".js")
+}
+
+// Described says that the service is not noop: its streams, messages and end are as its description says.
+func (p *Plan) Described() bool { return p.Service != "" }
+
+// Published says that the run publishes what its streams are owed.
+func (p *Plan) Published() bool { return p.Topics > 0 && p.PublishRate > 0 }
+
+// PublishInterval is how many seconds apart the messages of one topic are, and so of one stream.
+func (p *Plan) PublishInterval() float64 { return float64(p.Topics) / p.PublishRate }
+
+// Topic is the topic of the nth stream. Both count from 0.
+func (p *Plan) Topic(n int) int { return n % max(p.Topics, 1) }
+
+// TopicName is the name of the kth topic. It has the prefix, so that two runs with different ones do not meet.
+func (p *Plan) TopicName(k int) string { return p.Prefix + "topic-" + strconv.Itoa(k) }
+
+// checkService is what the settings of a described service have to be to each other.
+func (p *Plan) checkService() error {
+	held := float64(p.Seconds - DisconnectLead)
+	switch {
+	case p.Service == "":
+		if p.Topics != 0 || p.PublishRate != 0 {
+			return fmt.Errorf("TOPICS and PUBLISH_RATE are for a service that is published to, and %s publishes by itself: name one by SERVICE, or leave them out", NoopService)
+		}
+		return nil
+	case IsServiceFile(p.Service) && (!filepath.IsAbs(p.Service) || !strings.HasSuffix(p.Service, ".js")):
+		return fmt.Errorf("SERVICE is %q: write the whole path of a file that ends in .js, or the name of a module of load-tests/services", p.Service)
+	case !IsServiceFile(p.Service) && !serviceName.MatchString(p.Service):
+		return fmt.Errorf("SERVICE is %q: write the name of a module of load-tests/services, such as nchan, or the path of a file that ends in .js", p.Service)
+	case p.Topics > 0 && p.PublishRate == 0:
+		return fmt.Errorf("TOPICS is %d, but PUBLISH_RATE is 0: say how many messages to publish per second, or leave TOPICS out", p.Topics)
+	case p.PublishRate > 0 && p.Topics == 0:
+		return fmt.Errorf("PUBLISH_RATE is %v, but TOPICS is 0: say to how many topics the messages go, or leave PUBLISH_RATE out", p.PublishRate)
+	case p.Topics > p.Connections:
+		return fmt.Errorf("TOPICS is %d, but there are only %d streams: each topic needs one, so lower TOPICS or raise CONNECTIONS", p.Topics, p.Connections)
+	case p.Published() && len(p.BackendURLs()) > 1:
+		return fmt.Errorf("BACKEND_URL names %d services, but what is published to one reaches no stream of another: name one, or leave TOPICS and PUBLISH_RATE out", len(p.BackendURLs()))
+	case p.Published() && held < 2*p.PublishInterval():
+		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a message for each stream every %.4g s, so one held for %v s sees less than two; lower TOPICS, or raise PUBLISH_RATE or SECONDS",
+			p.Topics, p.PublishRate, p.PublishInterval(), held)
+	case held < 2*p.NoopInterval:
+		return fmt.Errorf("SECONDS is %d, but the service sends something only every %v s: a stream held for %v s sees less than two; lengthen the run",
+			p.Seconds, p.NoopInterval, held)
+	}
+	return nil
+}
