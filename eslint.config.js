@@ -14,6 +14,7 @@ export default [
         __VU: 'readonly',
         __ITER: 'readonly',
         open: 'readonly',
+        require: 'readonly',
         console: 'readonly',
         setTimeout: 'readonly',
         clearTimeout: 'readonly',

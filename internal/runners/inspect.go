@@ -15,6 +15,8 @@ import (
 type Requirements struct {
 	VUs      int           // at a time, over all runners
 	Duration time.Duration // at most
+	// Service is the description of the service, as internal/service reads it; nil where the script names none.
+	Service []byte
 }
 
 // ErrSettings is a script's own refusal of its settings, in its sentence.
@@ -39,25 +41,31 @@ func Inspect(ctx context.Context, k6, script string, env []string) (r Requiremen
 	var answer struct {
 		TotalDuration string `json:"totalDuration"`
 		MaxVUs        int    `json:"maxVUs"`
+		Ext           struct {
+			Soak struct {
+				Service json.RawMessage `json:"service"`
+			} `json:"soak"`
+		} `json:"ext"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return r, fmt.Errorf("load %s: k6 says what cannot be read: %w", script, err)
 	}
-	r.VUs = answer.MaxVUs
+	r.VUs, r.Service = answer.MaxVUs, answer.Ext.Soak.Service
 	if r.Duration, err = time.ParseDuration(answer.TotalDuration); err != nil {
 		return r, fmt.Errorf("load %s: %w", script, err)
 	}
 	return r, nil
 }
 
-// refusal is the first sentence of an exception in k6's log, without its stack trace.
+// refusal is what an exception in k6's log says, without its stack trace: one sentence, or one in a line for each mistake
+// in the description of a service.
 func refusal(log []byte) string {
 	for line := range bytes.Lines(log) {
 		var entry struct{ Level, Msg string }
 		if json.Unmarshal(line, &entry) != nil || entry.Level != "error" {
 			continue
 		}
-		sentence, _, _ := strings.Cut(entry.Msg, "\n")
+		sentence, _, _ := strings.Cut(entry.Msg, "\n\tat ")
 		for _, prefix := range []string{"Error: ", "GoError: "} {
 			sentence = strings.TrimPrefix(sentence, prefix)
 		}

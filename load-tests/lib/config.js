@@ -3,7 +3,7 @@
 // that imports this stops in the init context, with one sentence, before any load is made.
 
 import { DISCONNECT_LEAD, END_TIMEOUT_INTERVALS, END_TIMEOUT_SECONDS, ENDS_PER_SECOND, SETTINGS, TEARDOWN_SECONDS, USUAL_CONNECTIONS } from './plan.js';
-import { authorization, setting, url } from './settings.js';
+import { authorization, NOOP, serviceSetting, setting, url } from './settings.js';
 
 export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 
@@ -18,15 +18,23 @@ export const DELETE_TIMEOUT = 10000;
 
 /** @typedef {Required<import('k6/x/soak').Plan>} Plan */
 
+/** @typedef {import('k6/x/soak').Service} Service */
+
 /**
  * Reads and checks the configuration. What the settings have to be to each other the plan checks in Go,
  * the same for every way a soak is started.
+ *
+ * @param {Service | null} [service] what SERVICE describes (lib/service.js), null for noops
  */
-export function soakConfig() {
+export function soakConfig(service = null) {
+  if (service) {
+    return describedConfig(service);
+  }
+  onlyNoops();
   return configOf({}, 0);
 }
 
-/** @typedef {ReturnType<typeof soakConfig>} SoakConfig */
+/** @typedef {ReturnType<typeof configOf>} SoakConfig */
 
 /**
  * The configuration of streams that a suite opens and ends in its own way.
@@ -35,22 +43,59 @@ export function soakConfig() {
  * @returns {SoakConfig}
  */
 export function streamConfig(suite) {
-  return configOf({ ...suite, connectionsPerVU: 1, reconnect: false }, LEAST_SILENCE);
+  onlyNoops();
+  return configOf({ ...suite, connectionsPerVU: 1, reconnect: false, topics: 0, publishRate: 0 }, LEAST_SILENCE);
+}
+
+/** Stops a script that would hold noops where another service was asked for. */
+function onlyNoops() {
+  const name = serviceSetting();
+  if (name !== NOOP) {
+    throw new Error(`SERVICE is "${name}": this script holds streams of ${NOOP} only. load-tests/sse/connectionTest.js soaks other services.`);
+  }
+}
+
+/**
+ * The configuration of a soak of a described service. Its interval is how often something that is owed comes:
+ * what the run publishes, else what the description says. internal/run/service.go finds the same.
+ *
+ * @param {Service} service
+ * @returns {SoakConfig}
+ */
+function describedConfig(service) {
+  const topics = setting(SETTINGS.topics);
+  const publishRate = setting(SETTINGS.publishRate);
+  if (topics + publishRate > 0 && !service.published) {
+    throw new Error(`TOPICS is ${topics} and PUBLISH_RATE ${publishRate}, but the description of ${service.name} has no publish: say there how a message is published, or leave both out.`);
+  }
+  if (topics + publishRate === 0 && service.published && !service.every) {
+    throw new Error(`${service.name} brings what is published to it: say by TOPICS and PUBLISH_RATE to how many topics and how many messages per second, such as TOPICS=5 PUBLISH_RATE=2. Where others publish, give a description without publish.`);
+  }
+  const ofMessages = topics && publishRate ? topics / publishRate : service.every;
+  const counted = service.numbered || ofMessages > 0;
+  const noopInterval = ofMessages || (!counted && service.heartbeatEvery) || setting(SETTINGS.noopInterval);
+  const silence = Math.max(ofMessages, service.heartbeatEvery) || noopInterval;
+  const given = { topics, publishRate, noopInterval };
+  // A server that ends each stream after some time wants its clients to come back.
+  return configOf(service.endBy === 'server' ? { ...given, reconnect: true } : given, 0, service, silence);
 }
 
 /**
  * @param {Partial<Plan>} given what is not to be read from the environment
  * @param {number} leastSilence in ms
+ * @param {Service | null} [service]
+ * @param {number} [silence] how long nothing may come, in s; left out: the interval
  */
-function configOf(given, leastSilence) {
+function configOf(given, leastSilence, service = null, silence = 0) {
   const read = Object.entries(SETTINGS).filter(([property]) => !(property in given)).map(([property, one]) => [property, setting(one)]);
   const plan = /** @type {Plan} */ ({ ...Object.fromEntries(read), ...given });
   return Object.freeze({
     ...plan,
     backendUrl: url('BACKEND_URL'),
     endTimeout: plan.endTimeout || Math.max(END_TIMEOUT_SECONDS, END_TIMEOUT_INTERVALS * plan.noopInterval),
-    idleTimeout: Math.max(SILENT_INTERVALS * plan.noopInterval * 1000, leastSilence),
+    idleTimeout: Math.max(SILENT_INTERVALS * (silence || plan.noopInterval) * 1000, leastSilence),
     headers: authorization(),
+    service,
   });
 }
 

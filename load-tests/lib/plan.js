@@ -38,3 +38,6 @@ export const SETTINGS = Object.freeze({
   topics: { name: 'TOPICS', type: 'int', otherwise: 0, min: 0, max: 10000000, must: "it must be a whole number, 0 where nothing is published" },
   publishRate: { name: 'PUBLISH_RATE', type: 'float64', otherwise: 0, min: 0.01, max: 10000, must: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published" },
 });
+
+/** The modules of load-tests/services, by name. */
+export const SERVICES = Object.freeze(['centrifugo', 'django-eventstream', 'mercure', 'nchan', 'noop', 'ntfy', 'pocketbase', 'sse']);

@@ -122,6 +122,14 @@ export function url(name) {
   return `${scheme.toLowerCase()}://${host.toLowerCase()}${port === undefined ? '' : `:${Number(port)}`}${path.replace(/\/+$/, '')}`;
 }
 
+/** The service of a soak that names none. */
+export const NOOP = 'noop';
+
+/** @returns {string} what SERVICE names, or the path of a module */
+export function serviceSetting() {
+  return env.SERVICE || NOOP;
+}
+
 /** @returns {Record<string, string>} the headers that a backend with a token wants */
 export function authorization() {
   const token = env.BACKEND_TOKEN || '';

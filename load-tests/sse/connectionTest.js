@@ -1,6 +1,7 @@
 // @ts-check
 // The soak: every connection is opened, stays open for SECONDS − 5, is closed by the server on request,
-// and every noop on it is counted in Go (k6/x/soak), without JavaScript per noop.
+// and every noop on it is counted in Go (k6/x/soak), without JavaScript per noop. With SERVICE the streams, their
+// messages and their end are as a module of load-tests/services describes them.
 //
 //   bin/k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m \
 //     --env BACKEND_URL=http://HOST --env NOOP_INTERVAL=15 --env SECONDS=3600 --env PREFIX=laptop-a-
@@ -9,9 +10,11 @@ import exec from 'k6/execution';
 import { plan } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
+import { loadService } from '../lib/service.js';
 import { checkStream, closeAll, Stream, untilOver } from '../lib/stream.js';
 
-const config = soakConfig();
+const { service, description } = loadService();
+const config = soakConfig(service);
 plan(config);
 
 /** How long each stream is open before its close is requested, in ms. */
@@ -34,6 +37,7 @@ export const options = {
   thresholds: { checks: ['rate==1'] },
   batchPerHost: 0,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
+  ...(description && { ext: { soak: { service: description } } }), // for `soak run`, which reads it by `k6 inspect`
 };
 
 export function setup() {

@@ -1,8 +1,9 @@
 // @ts-check
-// lib/settings.js and lib/config.js: what a script makes of its environment variables, and what it says of
+// lib/settings.js, lib/config.js and lib/service.js: what a script makes of its environment variables, and what it says of
 // wrong ones. test/e2e/testdata/urls.js has the URLs.
 
 import { DISCONNECT_LEAD, heedOptions, oneRunner, soakConfig, streamConfig, teardown } from '../lib/config.js';
+import { loadService } from '../lib/service.js';
 import { authorization, list, number, url, whole } from '../lib/settings.js';
 import { equal, given, runInInit, that, throws, thresholds } from './cases.js';
 
@@ -10,6 +11,12 @@ export const options = { thresholds };
 
 const BACKEND_URL = 'http://service:8080';
 const soak = (/** @type {Record<string, string>} */ env = {}) => given({ BACKEND_URL, ...env }, soakConfig);
+
+/** A service as k6/x/soak compiles it, to which the run publishes. */
+const published = { name: 'mine', numbered: true, published: true, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client') };
+const described = (/** @type {object} */ changed, /** @type {Record<string, string>} */ env = {}) => given(
+  { BACKEND_URL, SERVICE: 'mine', ...env }, () => soakConfig({ ...published, ...changed }),
+);
 
 /** The options of `k6 run --vus V --iterations V --duration D`. */
 const laptop = (/** @type {object} */ changed) => ({
@@ -77,6 +84,46 @@ export default runInInit({
     equal([config.idleTimeout, config.lateMs, config.prefix, config.reconnect], [10000, 500, 'p-', false]);
     const own = given({ BACKEND_URL, SECONDS: '1', RECONNECT: '1' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 }));
     equal([own.seconds, own.reconnect], [60, false], 'what a suite says itself');
+  },
+  'a soak of noops, by name or by default, has no service': () => {
+    for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
+      equal(given({ BACKEND_URL, ...env }, loadService), { service: null, description: null });
+      equal(soak(env).service, null);
+    }
+  },
+  'the interval is that of what is owed, and a silence that of the rarest': () => {
+    const rate = { TOPICS: '5', PUBLISH_RATE: '2' };
+    for (const [changed, env, interval, idle] of /** @type {[object, Record<string, string>, number, number][]} */ ([
+      [{}, rate, 2.5, 6250],
+      [{ heartbeatEvery: 30 }, rate, 2.5, 75000],
+      [{ every: 20 }, {}, 20, 50000],
+      [{ every: 20, heartbeatEvery: 4 }, rate, 2.5, 10000],
+      [{ published: false, numbered: false, heartbeatEvery: 40 }, {}, 40, 100000],
+      [{ published: false, heartbeatEvery: 40 }, { NOOP_INTERVAL: '7' }, 7, 100000],
+      [{ published: false, numbered: false }, { NOOP_INTERVAL: '7' }, 7, 17500],
+    ])) {
+      const config = described(changed, env);
+      equal([config.noopInterval, config.idleTimeout], [interval, idle], JSON.stringify([changed, env]));
+    }
+  },
+  'clients of a server that ends streams come back': () => {
+    equal(described({ published: false }).reconnect, false);
+    equal(described({ published: false, endBy: 'server' }, { RECONNECT: '0' }).reconnect, true);
+  },
+  'what is published has to fit the description': () => {
+    throws(() => described({ published: false }, { TOPICS: '5', PUBLISH_RATE: '2' }), 'TOPICS is 5 and PUBLISH_RATE 2, but the description of mine has no publish');
+    throws(() => described({}), 'mine brings what is published to it: say by TOPICS and PUBLISH_RATE');
+    throws(() => described({}, { PUBLISH_RATE: '0.001' }), 'PUBLISH_RATE is 0.001: it must be from 0.01 to 10000');
+  },
+  'a service that is not there is refused with those that are': () => {
+    throws(() => given({ SERVICE: 'nchann' }, loadService), 'SERVICE is "nchann": load-tests/services has centrifugo, django-eventstream, ');
+    throws(() => given({ SERVICE: '/nosuch/mine.js' }, loadService), 'SERVICE is "/nosuch/mine.js": there is no such file.');
+    throws(() => given({ SERVICE: 'mine.js' }, loadService), 'SERVICE is "mine.js": write the whole path');
+    throws(() => given({ SERVICE: '../lib/settings' }, loadService), 'the module has no description');
+  },
+  'a script that knows noops only refuses other services': () => {
+    throws(() => soak({ SERVICE: 'nchan' }), 'SERVICE is "nchan": this script holds streams of noop only.');
+    throws(() => given({ BACKEND_URL, SERVICE: 'nchan' }, () => streamConfig({ connections: 5, seconds: 60, noopInterval: 1, lateMs: 500 })), 'SERVICE is "nchan"');
   },
   'a suite that needs one runner refuses more': () => {
     oneRunner('fanout');

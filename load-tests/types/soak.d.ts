@@ -82,6 +82,33 @@ declare module 'k6/x/soak' {
    */
   export function plan(plan: Plan): void;
 
+  /** A description of a service, checked and compiled. */
+  export interface Service {
+    readonly name: string;
+    /** There is a number in each message. */
+    readonly numbered: boolean;
+    /** The description says how a message is published. */
+    readonly published: boolean;
+    /** Seconds between two messages by the clock, 0 where none is due by it. */
+    readonly every: number;
+    /** Seconds between two heartbeats, 0 where the description names none. */
+    readonly heartbeatEvery: number;
+    readonly endBy: 'client' | 'request' | 'server';
+  }
+
+  /**
+   * Checks and compiles the description of a service; docs/services.md has its fields. Belongs into the init context.
+   *
+   * @example
+   * import { service } from 'k6/x/soak';
+   * import nchan from './services/nchan.js';
+   *
+   * const compiled = service(nchan);
+   *
+   * @throws with a sentence for each mistake in the description, or outside of the init context.
+   */
+  export function service(description: import('./service').ServiceDescription): Service;
+
   /** A part of a suite with a load of its own. Numbers that do not apply are left out. */
   export interface Stage {
     /** Of its k6 scenario: letters, digits, `_`, `-`. */

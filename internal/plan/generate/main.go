@@ -69,14 +69,27 @@ func all() []plan.Setting {
 	return append(p.Settings(), l.Settings()...)
 }
 
+// modules are the names of the services that are described. A script cannot list a folder.
+func modules(root string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(root, "load-tests", "services", "*.js"))
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(filepath.Base(file), ".js")
+	}
+	return files, err
+}
+
 // generated is what a file has to be.
 func generated(root, file string) (string, error) {
 	t, err := template.New(path.Base(file)+".tmpl").Funcs(words).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return "", err
 	}
+	services, err := modules(root)
+	if err != nil {
+		return "", err
+	}
 	var text strings.Builder
-	if err := t.Execute(&text, map[string]any{"Settings": all(), "Constants": plan.Constants()}); err != nil {
+	if err := t.Execute(&text, map[string]any{"Settings": all(), "Constants": plan.Constants(), "Services": services}); err != nil {
 		return "", err
 	}
 	if ends[file] == "" {

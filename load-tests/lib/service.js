@@ -1,0 +1,56 @@
+// @ts-check
+// The service that a soak is asked for by SERVICE: a module of load-tests/services, or one of the user's own.
+// Whatever is wrong with it stops the script in the init context, with one sentence.
+
+import * as soak from 'k6/x/soak';
+
+import { SERVICES } from './plan.js';
+import { NOOP, serviceSetting } from './settings.js';
+
+/**
+ * Loads what SERVICE names. Of noops, which the scripts know by themselves, there is nothing to load.
+ *
+ * @returns {{service: import('k6/x/soak').Service | null, description: object | null}} compiled, and as data: with
+ *   true in the place of each function
+ */
+export function loadService() {
+  const name = serviceSetting();
+  if (name === NOOP) {
+    return { service: null, description: null };
+  }
+  const description = load(name).default;
+  if (typeof description !== 'object' || description === null) {
+    throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);
+  }
+  return { service: soak.service(description), description: dataOf(description) };
+}
+
+/**
+ * @param {string} name of a module, or a path
+ * @returns {any} what it exports
+ */
+function load(name) {
+  const own = name.endsWith('.js');
+  if (own && !name.startsWith('/')) {
+    throw new Error(`SERVICE is "${name}": write the whole path of the module, from / on.`);
+  }
+  const path = own ? name : `../services/${name}.js`;
+  try {
+    return require(path); // also of one that SERVICES does not have yet
+  } catch (e) {
+    const text = e instanceof Error ? e.message : String(e);
+    if (!text.includes(`"${path}" couldn't be found`)) {
+      throw new Error(`the module ${path} of SERVICE cannot be loaded: ${text}`, { cause: e });
+    }
+    const known = `${SERVICES.slice(0, -1).join(', ')} and ${SERVICES[SERVICES.length - 1]}`;
+    throw new Error(`SERVICE is "${name}": ${own ? 'there is no such file.' : `load-tests/services has ${known}; the path of a module of your own ends in .js.`}`, { cause: e });
+  }
+}
+
+/**
+ * @param {object} description
+ * @returns {object}
+ */
+function dataOf(description) {
+  return JSON.parse(JSON.stringify(description, (_, value) => (typeof value === 'function' ? true : value)));
+}
