@@ -46,14 +46,15 @@ func Write(path string, s *Shard) error {
 	})
 }
 
-// writeJSON writes what json.Marshal makes of s, but the two lists that are long at the end and
-// one element at a time: encoding/json holds what it writes in memory, whole.
+// writeJSON writes what json.Marshal makes of s, but the lists that are long at the end and
+// piece by piece: encoding/json holds what it writes in memory, whole.
 func writeJSON(w io.Writer, s *Shard) error {
 	type plain Shard
 	head, err := json.Marshal(struct {
 		*plain
 		Series      []Bucket        `json:"series,omitempty"`
 		Connections []ledger.Record `json:"connections,omitempty"`
+		Published   *Published      `json:"published,omitempty"`
 	}{plain: (*plain)(s)})
 	if err != nil {
 		return err
@@ -66,6 +67,14 @@ func writeJSON(w io.Writer, s *Shard) error {
 	}
 	if err := writeList(w, "connections", s.Connections); err != nil {
 		return err
+	}
+	if s.Published != nil {
+		if _, err := io.WriteString(w, `,"published":`); err != nil {
+			return err
+		}
+		if err := s.Published.write(w); err != nil {
+			return err
+		}
 	}
 	_, err = io.WriteString(w, "}\n")
 	return err

@@ -210,6 +210,11 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"schema":1,"runner":{"index":1,"execution_segment":"0:1"},"connect":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`)
 	f.Add(strings.Replace(string(text), `"counts":[`, `"counts":[0,281474976710656,`, 1))
 	f.Add(strings.Replace(string(text), `"execution_segment":"0:1"`, `"execution_segment":"1e999999999:1"`, 1))
+	published := small()
+	published.Published = publishedSample(f)
+	text, err = json.Marshal(published)
+	require.NoError(f, err)
+	f.Add(string(text))
 	for _, c := range hostile(f) {
 		if len(c.text) < 4<<10 {
 			f.Add(c.text)

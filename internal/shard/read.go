@@ -102,7 +102,16 @@ func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {
 		return list(in, key, mostMetrics, &s.Metrics)
 	case "connections":
 		return list(in, key, mostConnections, &s.Connections)
+	case "published":
+		published, err := in.published()
+		s.Published = published
+		return err
 	}
+	return in.keep(key, rest)
+}
+
+// keep adds a value as it is to an object that is decoded at the end.
+func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 	var raw json.RawMessage
 	if err := in.json.Decode(&raw); err != nil {
 		return err

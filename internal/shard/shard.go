@@ -32,6 +32,7 @@ type Shard struct {
 	Checks      []Check         `json:"checks"`
 	Metrics     []Metric        `json:"metrics"`
 	Connections []ledger.Record `json:"connections"`
+	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
 }
 
 // Runner identifies a k6 process.

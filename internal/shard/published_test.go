@@ -1,0 +1,290 @@
+package shard
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const started = int64(1_700_000_000_000_000)
+
+func topics(n int) (names []string) {
+	for i := range n {
+		names = append(names, fmt.Sprintf("soak-topic-%d", i))
+	}
+	return names
+}
+
+// publish makes a log of count messages, and what Topic is to make of it: with times as they were.
+func publish(r *rand.Rand, names, count int, rate float64, lag, answer func() time.Duration) (*PublishLog, [][]Message) {
+	l := NewPublishLog(topics(names), rate, started, uint64(count))
+	want := make([][]Message, names)
+	for i := range count {
+		topic, sent := i%names, l.Due(uint64(i))+lag().Microseconds()
+		o := Outcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()}
+		switch r.IntN(50) {
+		case 0:
+			o.State = Open
+		case 1:
+			o.State, o.Status, o.Text = Refused, 401, "no token"
+		case 2:
+			o.State, o.Text = Refused, "connection refused"
+		}
+		l.Settle(topic, l.Begin(topic, sent), o)
+		m := Message{SentUS: sent, AnsweredUS: o.AtUS, Status: o.Status, State: o.State}
+		if o.State != Confirmed && o.Status == 0 {
+			m.AnsweredUS = 0
+		}
+		want[topic] = append(want[topic], m)
+	}
+	return l, want
+}
+
+func jitter(r *rand.Rand, from, to time.Duration) func() time.Duration {
+	return func() time.Duration { return from + time.Duration(r.Int64N(int64(to-from))) }
+}
+
+func same(t *testing.T, want, got []Message) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i, w := range want {
+		g := got[i]
+		require.Equal(t, w.State, g.State)
+		require.Equal(t, w.Status, g.Status)
+		require.True(t, w.SentUS-unitUS < g.SentUS && g.SentUS <= w.SentUS, "message %d: %d, sent %d", i, g.SentUS, w.SentUS)
+		require.True(t, w.AnsweredUS <= g.AnsweredUS && g.AnsweredUS < w.AnsweredUS+2*unitUS, "message %d: %d, answered %d", i, g.AnsweredUS, w.AnsweredUS)
+	}
+}
+
+func TestWhatWasPublishedComesBackExactly(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		topics, count int
+		rate          float64
+		lag, answer   time.Duration
+	}{
+		{1, 1, 1, time.Second, time.Second},
+		{1, 1000, 1000, time.Millisecond, 20 * time.Millisecond},
+		{7, 1000, 3.7, time.Hour, 10 * time.Second},
+		{1000, 999, 10_000, time.Microsecond, time.Microsecond},
+	} {
+		l, want := publish(r, c.topics, c.count, c.rate, jitter(r, 0, c.lag), jitter(r, 0, c.answer))
+		p := l.Published(true)
+		s := empty(planFor(1, 1), 1)
+		s.Published = p
+		read, err := Read(bytes.NewReader(encoded(t, s)))
+		require.NoError(t, err)
+		for _, p := range []*Published{p, read.Published} {
+			require.EqualValues(t, c.count, p.Count())
+			require.True(t, p.Finished)
+			sums := l.Sums()
+			require.LessOrEqual(t, p.Sums().MaxLagUS, sums.MaxLagUS)
+			require.Greater(t, p.Sums().MaxLagUS+unitUS, sums.MaxLagUS)
+			sums.MaxLagUS = p.Sums().MaxLagUS
+			require.Equal(t, sums, p.Sums())
+			require.EqualValues(t, c.count, p.Lag.Count())
+			for i := range c.topics {
+				same(t, want[i], p.Topic(i))
+			}
+		}
+		require.Equal(t, p.Failed, read.Published.Failed)
+	}
+}
+
+func TestAnHourOfAThousandMessagesPerSecondFitsInFiveMegabytes(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, names := range []int{1, 12, 10_000} {
+		l := NewPublishLog(topics(names), 1000, started, 3_600_000)
+		lag, answer := jitter(r, 0, 3*time.Millisecond), jitter(r, 200*time.Microsecond, 20*time.Millisecond)
+		for i := range 3_600_000 {
+			sent := l.Due(uint64(i)) + lag().Microseconds()
+			l.Settle(i%names, l.Begin(i%names, sent), Outcome{State: Confirmed, SentUS: sent, AtUS: sent + answer().Microseconds()})
+		}
+		s := empty(planFor(1, 1), 1)
+		before := len(encoded(t, s))
+		begin := time.Now()
+		s.Published = l.Published(true)
+		taken := time.Since(begin)
+		file := encoded(t, s)
+		encode := time.Since(begin)
+		require.Less(t, len(file)-before, 5_000_000)
+		begin = time.Now()
+		got, err := Read(bytes.NewReader(file))
+		require.NoError(t, err)
+		read := time.Since(begin)
+		require.EqualValues(t, 3_600_000, got.Published.Sums().Confirmed)
+		t.Logf("%d topics: %d bytes; a snapshot takes %s, the file %s, reading it %s", names, len(file)-before, taken, encode, read)
+	}
+}
+
+// A runner's clock is exact to the microsecond, so all messages of a fast service may look the same: no bomb.
+func TestTheMostMonotonousPublisherStaysWithinTheBounds(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	l := NewPublishLog(topics(1), MostRate, started, MostPublished)
+	l.p.sent[0] = column{count: MostPublished, lags: bytes.Repeat([]byte("0"), MostPublished), answers: bytes.Repeat([]byte("1"), MostPublished)}
+	s := empty(planFor(1, 1), 1)
+	s.Published = l.Published(true)
+	got, err := Read(bytes.NewReader(encoded(t, s)))
+	require.NoError(t, err)
+	require.EqualValues(t, MostPublished, got.Published.Count())
+}
+
+func TestMessagesInFlightAreOpenInASnapshot(t *testing.T) {
+	t.Parallel()
+	l := NewPublishLog(topics(2), 10, started, 100)
+	for range 3 { // of one topic, answered out of turn
+		l.Begin(0, started+1000)
+	}
+	l.Settle(0, 2, Outcome{State: Confirmed, SentUS: started + 2000_000, AtUS: started + 2001_000})
+	before := l.Published(false)
+	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)))
+	require.Empty(t, before.Topic(1))
+	require.EqualValues(t, started+2000_000, before.Topic(0)[1].SentUS)
+	require.Equal(t, PublishSums{Sent: 3, Confirmed: 1, Open: 2, Late: 1, MaxLagUS: 1_800_000}, before.Sums())
+	require.Empty(t, before.Unanswered(), "an answer may still come")
+	l.Settle(0, 1, Outcome{State: Open, SentUS: started, AtUS: started + 10_000_000, Text: "no answer within 10s"})
+	l.Settle(0, 3, Outcome{State: Refused, Status: 503, SentUS: started + 400_000, AtUS: started + 500_000, Text: "full"})
+	after := l.Published(true)
+	require.Equal(t, []MessageState{Open, Confirmed, Refused}, statesOf(after.Topic(0)))
+	require.Equal(t, []MessageState{Open, Confirmed, Open}, statesOf(before.Topic(0)), "a snapshot does not change")
+	require.Equal(t, []Failure{{State: Open, Count: 1, Number: 1, Text: "no answer within 10s"}}, after.Unanswered())
+	require.Equal(t, []Failure{{State: Refused, Status: 503, Count: 1, Number: 3, Text: "full"}}, after.Refusals())
+}
+
+func statesOf(messages []Message) (out []MessageState) {
+	for _, m := range messages {
+		out = append(out, m.State)
+	}
+	return out
+}
+
+func TestSnapshotsAreTakenWhileItPublishes(t *testing.T) {
+	t.Parallel()
+	l := NewPublishLog(topics(4), 1000, started, 4000)
+	var writers sync.WaitGroup
+	for topic := range 4 {
+		writers.Go(func() {
+			for range 1000 {
+				n := l.Begin(topic, started)
+				l.Settle(topic, n, Outcome{State: Confirmed, SentUS: started + int64(n)*4000, AtUS: started + int64(n)*4001})
+			}
+		})
+	}
+	var last uint64
+	for last < 4000 {
+		p := l.Published(false)
+		text, err := json.Marshal(p)
+		require.NoError(t, err)
+		var read Published
+		require.NoError(t, json.Unmarshal(text, &read))
+		require.Equal(t, p.Sums(), read.Sums())
+		require.GreaterOrEqual(t, read.Count(), last)
+		last = read.Count()
+	}
+	writers.Wait()
+	require.EqualValues(t, 4000, l.Sums().Confirmed)
+}
+
+func publishedSample(t testing.TB) *Published {
+	t.Helper()
+	r := rand.New(rand.NewPCG(5, 6))
+	l, _ := publish(r, 2, 90, 10, jitter(r, 0, time.Second), jitter(r, 0, time.Second))
+	return l.Published(true)
+}
+
+func TestReadRefusesWhatNoPublisherSends(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(publishedSample(t))
+	require.NoError(t, err)
+	for _, c := range []struct{ old, new, want string }{
+		{`{"topics":`, `[{"topics":`, "is no object"},
+		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":[]`, "it has 0 topics"},
+		{`"topics":["soak-topic-0","soak-topic-1"]`, `"topics":["a"]`, "it has 1 topics, and counts of 2"},
+		{`"rate":10`, `"rate":0`, "0 messages per second"},
+		{`"rate":10`, `"rate":1e308`, "1e+308 messages per second"},
+		{`"rate":10`, `"rate":1e-300`, "which no plan has"},
+		{`"planned":90`, `"planned":18446744073709551615`, "which no plan has"},
+		{`"planned":90`, `"planned":50`, `45 messages were sent to "soak-topic-0", where 25 were due`},
+		{`"sent":[45,45]`, `"sent":[45,-1]`, `-1 messages were sent`},
+		{`"sent":[45,45]`, `"sent":[44,45]`, "messages that no topic has"},
+		{`"started_unix_us":1700000000000000`, `"started_unix_us":-1`, "it started at -1 µs"},
+		{`"lag":{`, `"lag_":{`, "it lacks a histogram"},
+		{`"state":"refused"`, `"state":"lost"`, `no message is "lost"`},
+		{`"state":"refused"`, `"state":"confirmed"`, "it has a failure of state confirmed"},
+		{`"number":`, `"number":9`, "which was not sent"},
+		{`"lags":["`, `"lags":["\u00e4`, "cannot be read"},
+		{`"lags":["`, `"lags":["0`, "messages that no topic has"},
+		{`"lags":["`, `"lags":["~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~`, "cannot be read"},
+		{`"answers":["`, `"answers":["!`, "cannot be read"},
+		{`"answers":["`, `"answers":7,"x":["`, "are no list"},
+		{`"answers":["`, `"lags":[],"answers":["`, "twice"},
+		{`"answers":["`, `"more":["`, "cannot be read"},
+	} {
+		require.Contains(t, string(text), c.old)
+		var p Published
+		err := p.UnmarshalJSON([]byte(strings.Replace(string(text), c.old, c.new, 1)))
+		require.ErrorContains(t, err, c.want, c.new)
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// What is read can be asked and written again, and is the same then.
+func FuzzPublished(f *testing.F) {
+	f.Add("0 0%1", "!6K1?0", 2, 1, 7.5, int64(0))
+	f.Add("012", "#1!0!0!FF1", 3, 0, 1e-6, started)
+	f.Fuzz(func(t *testing.T, lags, answers string, first, second int, rate float64, from int64) {
+		head := publishedHead{
+			Topics: topics(2), Rate: rate, StartedUS: from, Planned: 100, Sent: []int{first, second}, Lag: NewHistogram(), Answer: NewHistogram(),
+		}
+		if rate != rate || rate > math.MaxFloat64 || rate < -math.MaxFloat64 {
+			return // JSON cannot hold it
+		}
+		text, err := json.Marshal(struct {
+			publishedHead
+			Lags    []string `json:"lags"`
+			Answers []string `json:"answers"`
+		}{head, []string{lags}, []string{"", answers}})
+		require.NoError(t, err)
+		var p Published
+		if p.UnmarshalJSON(text) != nil {
+			return
+		}
+		again, err := json.Marshal(&p)
+		require.NoError(t, err)
+		var q Published
+		require.NoError(t, json.Unmarshal(again, &q))
+		require.Equal(t, p.Sums(), q.Sums())
+		var n uint64
+		for i := range p.Topics {
+			messages := p.Topic(i)
+			require.Equal(t, messages, q.Topic(i))
+			n += uint64(len(messages))
+			for k, m := range messages {
+				require.GreaterOrEqual(t, m.SentUS, p.due(i, k))
+				if m.AnsweredUS != 0 {
+					require.GreaterOrEqual(t, m.AnsweredUS, m.SentUS)
+				}
+			}
+		}
+		require.Equal(t, n, p.Count())
+		p.Refusals()
+		p.Unanswered()
+		p.Answer.Quantile(.99)
+	})
+}
