@@ -1,0 +1,194 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/grafana/sobek"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// soon is more than anything here should take on a busy machine.
+const soon = 20 * time.Second
+
+// up starts a service for a test, and reads its description.
+func up(t *testing.T, name string, o Options) (*Running, *service.Service) {
+	t.Helper()
+	r, err := Start(t.Context(), name, o)
+	if missing := (*Missing)(nil); errors.As(err, &missing) {
+		untested.Missing(t, err.Error())
+	}
+	require.NoError(t, err)
+	t.Cleanup(r.Stop)
+	t.Log(r.Name, r.Version)
+	return r, description(t, r.Service)
+}
+
+// description loads a module as k6 does: a name stands for one of load-tests/services.
+func description(t testing.TB, named string) *service.Service {
+	t.Helper()
+	file := named
+	if !strings.Contains(file, "/") {
+		file = filepath.Join("..", "..", "load-tests", "services", named+".js")
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	runtime := sobek.New()
+	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
+	module, err := sobek.ParseModule(file, string(text), func(any, string) (sobek.ModuleRecord, error) {
+		return nil, errors.New("it imports something")
+	})
+	require.NoError(t, err)
+	require.NoError(t, module.Link())
+	require.Equal(t, sobek.PromiseStateFulfilled, module.Evaluate(runtime).State())
+	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(module).GetBindingValue("default")))
+	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
+	require.NoError(t, err)
+	s, err := service.Parse([]byte(json.String()))
+	require.NoError(t, err, named)
+	return s
+}
+
+// got is what a stream brought.
+type got struct {
+	service.Reading
+	id string // the last event ID after it
+	at time.Time
+}
+
+// stream is a subscriber.
+type stream struct {
+	header http.Header
+	cut    func()
+
+	mutex sync.Mutex
+	got   []got
+	ended error
+}
+
+// subscribe opens a stream as the description says, and answers once it is open: after its second request, where it
+// needs one. lastID is sent where it is not empty.
+func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, lastID string) *stream {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	request := fill(t, ctx, &s.Connect, v)
+	if lastID != "" {
+		request.Header.Set("Last-Event-ID", lastID)
+	}
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(t, err)
+	require.True(t, s.Connect.Accepts(response.StatusCode), "%s %s", request.URL, response.Status)
+	require.Contains(t, response.Header.Get("Content-Type"), "text/event-stream")
+	out := &stream{header: response.Header, cut: cancel}
+	open := make(chan struct{})
+	if s.Then == nil {
+		close(open)
+	}
+	go out.read(t, ctx, response.Body, s, v, open)
+	select {
+	case <-open:
+	case <-time.After(soon):
+		require.Fail(t, "the second request is not confirmed")
+	}
+	return out
+}
+
+func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by *service.Service, v service.Values, open chan struct{}) {
+	defer body.Close()
+	parser, reader := eventstream.New(body), by.Reader(v.Run)
+	for {
+		var b eventstream.Block
+		part, err := parser.NextPart(&b)
+		if err != nil {
+			s.mutex.Lock()
+			defer s.mutex.Unlock()
+			s.ended = err
+			return
+		}
+		if part == eventstream.WholeBlock && len(b.Data) == 0 && len(b.Name) == 0 && b.HasComment {
+			continue // its comments came line by line
+		}
+		block := &service.Block{
+			Event: b.Name, Data: b.Data, Comment: b.Comment, ID: b.ID,
+			HasData: b.HasData, HasComment: b.HasComment || part == eventstream.CommentLine, HasID: b.HasID,
+		}
+		if client, ok := by.Client(block); ok {
+			v.Client = client
+			response, err := http.DefaultClient.Do(fill(t, ctx, &by.Then.Request, v))
+			if err == nil && by.Then.Accepts(response.StatusCode) {
+				close(open)
+			}
+			_ = response.Body.Close()
+		}
+		reading := reader.Read(block)
+		reading.ID = nil // lies in the block
+		s.mutex.Lock()
+		s.got = append(s.got, got{reading, string(b.ID), time.Now()})
+		s.mutex.Unlock()
+	}
+}
+
+// of are the readings of a kind so far.
+func (s *stream) of(kind service.Kind) (out []got) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	for _, g := range s.got {
+		if g.Kind == kind {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// numbers are those of the messages so far; 0 stands for one that is corrupted.
+func (s *stream) numbers() []int64 {
+	out := []int64{}
+	for _, g := range s.of(service.Delivery) {
+		out = append(out, g.Seq)
+	}
+	return out
+}
+
+func (s *stream) end() error {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return s.ended
+}
+
+// fill makes a request of templates.
+func fill(t *testing.T, ctx context.Context, r *service.Request, v service.Values) *http.Request {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, r.Method, string(r.URL.Append(nil, &v)), strings.NewReader(string(r.Body.Append(nil, &v))))
+	require.NoError(t, err)
+	for _, h := range r.Headers {
+		if !h.Omitted(&v) {
+			request.Header.Set(h.Name, string(h.Value.Append(nil, &v)))
+		}
+	}
+	return request
+}
+
+// publish publishes a message, and answers the status.
+func publish(t *testing.T, r *Running, s *service.Service, v service.Values, seq int64) int {
+	t.Helper()
+	v.Seq, v.SentAt, v.Token = seq, time.Now().UnixMicro(), r.PublishToken
+	response, err := http.DefaultClient.Do(fill(t, t.Context(), s.Publish, v))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	require.True(t, s.Publish.Accepts(response.StatusCode), "%s: %s", response.Status, body)
+	return response.StatusCode
+}

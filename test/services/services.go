@@ -1,0 +1,231 @@
+// Package services starts SSE services that others wrote, each as its users run it, from what the registries have:
+// Debian's nginx with nchan, a Mercure hub and PocketBase from their Go modules, django-eventstream and sse-starlette
+// from PyPI. Versions are pinned where each is described: .ci/run, a go.mod, a requirements.txt. `make services` builds
+// them into bin/services/.
+//
+// The tests start them, and so does what measures them. The package itself tests nothing.
+package services
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/process"
+)
+
+// Options change what a service is set to. The zero value is what its description in load-tests/services says.
+type Options struct {
+	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. PocketBase has none.
+	Heartbeat time.Duration
+	// History is how many messages of a topic a stream that was cut can still get; 0: plenty; less: none. nchan,
+	// Mercure (all or none) and django-eventstream (all or none) have one.
+	History int
+	// Lifetime ends each stream after so long at most; 0: as the service has it. Mercure and PocketBase do that.
+	Lifetime time.Duration
+	// Streams is how many there will be at most; 0: 4000. Only nchan wants to know.
+	Streams int
+	// Dir takes configuration, data and log; "": a folder that Stop removes.
+	Dir string
+}
+
+// A Running service. Its methods are for one goroutine at a time.
+type Running struct {
+	Name string
+	// URL is what --backend-url takes.
+	URL string
+	// Service is what --service takes: a name, or the path of a module.
+	Service string
+	// PublishToken is what publishing needs as PUBLISH_TOKEN; "" where anybody may.
+	PublishToken string
+	// Env is what a run needs in its environment: PUBLISH_TOKEN=…, or nothing.
+	Env []string
+	// Version is of the service, and of what it runs in.
+	Version string
+	// Log is the file with what it says.
+	Log string
+
+	command command
+	address string
+	dir     string
+	owned   bool // dir is ours to remove
+	process *process.Process
+}
+
+// definition is how a service is set up, without starting anything.
+type definition struct {
+	name    string
+	service string // --service, a path from the repository's root
+	set     func(setup) (command, error)
+}
+
+// setup is what a definition is told.
+type setup struct {
+	Options
+	root, dir, address string
+}
+
+// command is what to run.
+type command struct {
+	path    string
+	args    []string
+	env     []string // added to PATH and HOME
+	token   string
+	version string
+}
+
+var definitions = []definition{nchan}
+
+// Names are the services, in the order of docs/services.md.
+func Names() []string {
+	var out []string
+	for _, d := range definitions {
+		out = append(out, d.name)
+	}
+	return out
+}
+
+// Missing is the error of Start where this machine lacks what a service needs.
+type Missing struct{ Service, What string }
+
+func (m *Missing) Error() string { return fmt.Sprintf("%s cannot be started: %s", m.Service, m.What) }
+
+// patience is how long a service may take to start: Python's on a busy machine.
+const patience = 30 * time.Second
+
+// Start starts a service and waits until it listens. Where it cannot be had on this machine the error is a *Missing.
+// After an error nothing is left.
+func Start(ctx context.Context, name string, o Options) (*Running, error) {
+	i := slices.IndexFunc(definitions, func(d definition) bool { return d.name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("start service %q: there are %s", name, strings.Join(Names(), ", "))
+	}
+	d := definitions[i]
+	root, err := findRoot()
+	if err != nil {
+		return nil, err
+	}
+	r := &Running{Name: name, Service: d.service, dir: o.Dir}
+	if strings.Contains(d.service, "/") {
+		r.Service = filepath.Join(root, d.service)
+	}
+	if r.address, err = freeAddress(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	r.URL = "http://" + r.address
+	if r.dir == "" {
+		if r.dir, err = os.MkdirTemp("", "service-"); err != nil {
+			return nil, fmt.Errorf("start %s: make its folder: %w", name, err)
+		}
+		r.owned = true
+	}
+	r.Log = filepath.Join(r.dir, name+".log")
+	if r.command, err = d.set(setup{Options: o, root: root, dir: r.dir, address: r.address}); err != nil {
+		r.Stop()
+		return nil, err
+	}
+	if r.PublishToken = r.command.token; r.PublishToken != "" {
+		r.Env = []string{"PUBLISH_TOKEN=" + r.PublishToken}
+	}
+	r.Version = r.command.version
+	if err := r.Up(ctx); err != nil {
+		r.Stop()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Up starts the service again after Down, at the same address and with what it kept.
+func (r *Running) Up(ctx context.Context) error {
+	env := append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + r.dir}, r.command.env...)
+	p, err := process.Start(process.Spec{
+		Name: r.Name, Path: r.command.path, Args: r.command.args, Env: env, Log: r.Log, Orphan: syscall.SIGTERM,
+	})
+	if err != nil {
+		return err
+	}
+	r.process = p
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var dialer net.Dialer
+	for {
+		conn, err := dialer.DialContext(ctx, "tcp", r.address)
+		if err == nil {
+			return conn.Close()
+		}
+		select {
+		case <-p.Done():
+			return fmt.Errorf("start %s: it ended (%w):\n%s", r.Name, p.Err(), r.said())
+		case <-ctx.Done():
+			return fmt.Errorf("start %s: it does not listen on %s: %w:\n%s", r.Name, r.address, ctx.Err(), r.said())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// said is the end of the log.
+func (r *Running) said() string {
+	text, _ := os.ReadFile(r.Log)
+	return string(text[max(0, len(text)-2000):])
+}
+
+// Down ends the service, and its streams with it. Where it keeps its messages on the disk they stay.
+func (r *Running) Down() { r.end(syscall.SIGTERM) }
+
+// Crash ends it without a word to it.
+func (r *Running) Crash() { r.end(syscall.SIGKILL) }
+
+func (r *Running) end(s syscall.Signal) {
+	if r.process == nil {
+		return
+	}
+	if s == syscall.SIGKILL { // its workers too
+		_ = syscall.Kill(-r.process.PID(), s)
+	}
+	r.process.Stop(context.Background(), s, 5*time.Second)
+	r.process = nil
+}
+
+// Restart is Down and Up.
+func (r *Running) Restart(ctx context.Context) error {
+	r.Down()
+	return r.Up(ctx)
+}
+
+// Stop ends the service, and removes its folder if Start made it.
+func (r *Running) Stop() {
+	r.Down()
+	if r.owned {
+		_ = os.RemoveAll(r.dir)
+	}
+}
+
+// findRoot is the repository that the working directory is in: the tests of a package run in its folder.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(filepath.Join(at, "load-tests", "services")); err == nil && info.IsDir() {
+			return at, nil
+		}
+		if at == filepath.Dir(at) {
+			return "", fmt.Errorf("%s is in no clone of sse-soak: start this in one", dir)
+		}
+	}
+}
+
+// seconds are a time in whole seconds, at least one.
+func seconds(d, otherwise time.Duration) int {
+	if d == 0 {
+		d = otherwise
+	}
+	return max(1, int(d/time.Second))
+}

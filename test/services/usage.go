@@ -1,0 +1,62 @@
+package services
+
+import (
+	"fmt"
+
+	"github.com/prometheus/procfs"
+)
+
+// Usage is what all processes of a service take.
+type Usage struct {
+	// Memory is resident, in bytes. A page that several processes share counts once (PSS).
+	Memory uint64
+	// CPU are seconds, user and system, of those that run.
+	CPU float64
+}
+
+// PIDs are the processes of the service; none while it is down.
+func (r *Running) PIDs() ([]int, error) {
+	if r.process == nil {
+		return nil, nil
+	}
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("find the processes of %s: %w", r.Name, err)
+	}
+	var out []int
+	for _, p := range all {
+		// Its workers are in the group that it was started in.
+		if stat, err := p.Stat(); err == nil && stat.PGRP == r.process.PID() && stat.State != "Z" {
+			out = append(out, p.PID)
+		}
+	}
+	return out, nil
+}
+
+// Usage reads it now.
+func (r *Running) Usage() (out Usage, err error) {
+	pids, err := r.PIDs()
+	if err != nil {
+		return out, err
+	}
+	if len(pids) == 0 {
+		return out, fmt.Errorf("read what %s takes: it does not run", r.Name)
+	}
+	for _, pid := range pids {
+		p, err := procfs.NewProc(pid)
+		if err != nil {
+			return out, fmt.Errorf("read what %s takes: %w", r.Name, err)
+		}
+		memory, err := p.ProcSMapsRollup()
+		if err != nil {
+			return out, fmt.Errorf("read the memory of %s: %w", r.Name, err)
+		}
+		stat, err := p.Stat()
+		if err != nil {
+			return out, fmt.Errorf("read the CPU time of %s: %w", r.Name, err)
+		}
+		out.Memory += memory.Pss
+		out.CPU += stat.CPUTime()
+	}
+	return out, nil
+}
