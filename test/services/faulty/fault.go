@@ -1,0 +1,101 @@
+package faulty
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind is what is done to a stream.
+type Kind int
+
+const (
+	// Lose keeps a message back for good.
+	Lose Kind = iota + 1
+	// Repeat sends it twice, one after the other.
+	Repeat
+	// Swap sends it after the next message of the stream; where none comes, when the service ends the stream.
+	Swap
+	// NoNumber puts a text where its number was; the JSON stays well-formed.
+	NoNumber
+	// OtherDigit adds two to the last digit of its number, modulo ten.
+	OtherDigit
+	// Garble makes the JSON around the number malformed.
+	Garble
+	// Reset ends the stream by a TCP reset, in place of the message.
+	Reset
+	// Close ends the connection without the end of the answer, in place of the message.
+	Close
+	// End ends the stream as a service would that means it, in place of the message.
+	End
+)
+
+func (k Kind) String() string {
+	names := []string{"", "lose", "repeat", "swap", "no number", "other digit", "garble", "reset", "close", "end"}
+	if k < 1 || int(k) >= len(names) {
+		return fmt.Sprintf("fault %d", int(k))
+	}
+	return names[k]
+}
+
+// Fault is what is done, and to which message of which stream. Messages count per stream, streams in the order in which
+// the service answered them, both from 1; one that connects again is another stream.
+type Fault struct {
+	Kind Kind
+	// Topic, where it is not empty, leaves the streams of other topics alone; Stream then counts those of this one.
+	Topic string
+	// Stream is the one that is concerned; 0: every one.
+	Stream int
+	// Message is the one that is concerned; 0: the first.
+	Message int
+	// Number, where it is not 0, names the message by its number instead.
+	Number int64
+}
+
+// PublishKind is what is done to a request that publishes.
+type PublishKind int
+
+const (
+	// Refuse answers Status in place of the service, which does not get the request.
+	Refuse PublishKind = iota + 1
+	// CutBefore ends the connection without an answer; the service does not get the request.
+	CutBefore
+	// CutAfter ends it without an answer when the service has confirmed the request.
+	CutAfter
+)
+
+func (k PublishKind) String() string {
+	switch k {
+	case Refuse:
+		return "refuse"
+	case CutBefore:
+		return "cut before the service"
+	case CutAfter:
+		return "cut after the service"
+	}
+	return fmt.Sprintf("publish fault %d", int(k))
+}
+
+// PublishFault is what is done to requests that publish, in the order in which they come.
+type PublishFault struct {
+	Kind PublishKind
+	// Status is that of Refuse: 401, 503.
+	Status int
+	// From is the first request that is concerned, from 1; 0: the first.
+	From int
+	// Count is how many are; 0: all from there on.
+	Count int
+}
+
+// Deed is something that the proxy did.
+type Deed struct {
+	At time.Time
+	// Fault is what was done to a stream, Publish what was done to a request that publishes.
+	Fault   Kind
+	Publish PublishKind
+	// Topic and Number are those of the message that was concerned. Of Swap, Next is the number of the other one.
+	Topic        string
+	Number, Next int64
+	// Stream and Path say which stream it was, in the order of all streams.
+	Stream int
+	Path   string
+}

@@ -1,0 +1,72 @@
+package faulty
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+)
+
+// numberField is where a message of our descriptions has its number.
+var numberField = regexp.MustCompile(`"seq":\s*([0-9]+)`)
+
+// topicName is how a run names its topics: PREFIXtopic-K.
+var topicName = regexp.MustCompile(`[A-Za-z0-9._-]*topic-[0-9]+`)
+
+// number is that of a message, 0 where there is none.
+func number(message []byte) int64 {
+	found := numberField.FindSubmatch(message)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(found[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// topicOf is the name of a topic in a text that may be encoded as a part of a URL.
+func topicOf(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil {
+		text = plain
+	}
+	return topicName.FindString(text)
+}
+
+// changed is a message with another number, or none.
+func changed(kind Kind, message []byte) []byte {
+	at := numberField.FindSubmatchIndex(message)
+	if at == nil {
+		return message
+	}
+	digits := string(message[at[2]:at[3]])
+	switch kind {
+	case NoNumber:
+		digits = `"x` + digits + `"`
+	case OtherDigit:
+		last := len(digits) - 1
+		digits = digits[:last] + string('0'+(digits[last]-'0'+2)%10)
+	case Garble:
+		digits = "x" + digits
+	}
+	return bytes.Join([][]byte{message[:at[2]], []byte(digits), message[at[3]:]}, nil)
+}
+
+// publishes says whether a request publishes a message of the run: others, such as the second request of a stream, have
+// no message in them.
+func publishes(r *http.Request, body []byte, marker string) bool {
+	if r.Method != http.MethodPost && r.Method != http.MethodPut {
+		return false
+	}
+	return bytes.Contains(plain(body), []byte(marker))
+}
+
+// plain is a body without the encoding of forms.
+func plain(body []byte) []byte {
+	if text, err := url.QueryUnescape(string(body)); err == nil {
+		return []byte(text)
+	}
+	return body
+}

@@ -1,0 +1,132 @@
+package faulty
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+)
+
+var errCut = errors.New("the proxy cut this stream")
+
+// stream is the body of an event stream on its way to a subscriber.
+type stream struct {
+	proxy  *Proxy
+	from   io.ReadCloser
+	conn   net.Conn // of the subscriber
+	number int      // among all streams
+	path   string
+	topic  string
+	place  int // among the streams of the topic; 0 while that is not known
+
+	split    splitter
+	messages int
+	held     []byte // swapped: to be sent after the next message
+	swapped  Deed
+	ready    []byte // to be read
+	chunk    []byte
+	ended    error // after what is ready
+}
+
+// Read gives what came, whole blocks and comments as soon as they are there.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.ready) == 0 {
+		if s.ended != nil {
+			return 0, s.ended
+		}
+		n, err := s.from.Read(s.chunk)
+		s.split.add(s.chunk[:n], s.part)
+		if err != nil && s.ended == nil {
+			s.ready = append(append(s.ready, s.held...), s.split.end()...)
+			s.ended = err
+		}
+	}
+	n := copy(p, s.ready)
+	s.ready = append(s.ready[:0], s.ready[n:]...)
+	return n, nil
+}
+
+func (s *stream) Close() error { return s.from.Close() }
+
+// part sends a block, or does to it what a fault says.
+func (s *stream) part(part []byte) {
+	if s.ended != nil {
+		return
+	}
+	if !bytes.Contains(part, []byte(s.proxy.options.Marker)) {
+		s.ready = append(s.ready, part...)
+		return
+	}
+	s.messages++
+	if s.topic == "" {
+		s.topic = topicOf(string(part))
+	}
+	if s.place == 0 && s.topic != "" {
+		s.place = s.proxy.place(s.topic)
+	}
+	n := number(part)
+	kind := s.fault(n)
+	deed := Deed{At: time.Now(), Fault: kind, Topic: s.topic, Number: n, Stream: s.number, Path: s.path}
+	if s.held != nil { // the message that it is swapped with, whatever else was to be done to it
+		s.ready = append(append(s.ready, part...), s.held...)
+		s.held = nil
+		s.swapped.Next = deed.Number
+		s.proxy.did(s.swapped)
+		return
+	}
+	switch kind {
+	case Lose:
+	case Repeat:
+		s.ready = append(append(s.ready, part...), part...)
+	case Swap:
+		s.held, s.swapped = slices.Clone(part), deed
+		return // told when it is done
+	case NoNumber, OtherDigit, Garble:
+		s.ready = append(s.ready, changed(kind, part)...)
+	case Reset:
+		if tcp, ok := s.conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		s.ended = errCut
+	case Close:
+		s.ended = errCut
+	case End:
+		s.ended = io.EOF
+	default:
+		s.ready = append(s.ready, part...)
+		return
+	}
+	s.proxy.did(deed)
+}
+
+// fault is what is to be done to the message that has just come, with that number; 0 for nothing.
+func (s *stream) fault(n int64) Kind {
+	for _, f := range s.proxy.options.Faults {
+		place := s.number
+		if f.Topic != "" {
+			if f.Topic != s.topic {
+				continue
+			}
+			place = s.place
+		}
+		concerned := max(1, f.Message) == s.messages
+		if f.Number != 0 {
+			concerned = f.Number == n
+		}
+		if concerned && (f.Stream == 0 || f.Stream == place) {
+			return f.Kind
+		}
+	}
+	return 0
+}
+
+// connKey is of the connection in the context of a request.
+type connKey struct{}
+
+func connOf(r *http.Request) net.Conn {
+	conn, _ := r.Context().Value(connKey{}).(net.Conn)
+	return conn
+}
