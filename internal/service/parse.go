@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"time"
@@ -23,6 +24,7 @@ func Parse(description []byte) (*Service, error) {
 	if p.service.hash, err = digest(description); err != nil {
 		return nil, err
 	}
+	p.service.source = bytes.Clone(description)
 	return p.service, nil
 }
 

@@ -178,3 +178,12 @@ func TestThePageIsRight(t *testing.T) {
 		require.Contains(t, string(golden), "  - "+strings.TrimSpace(line)+"\n")
 	}
 }
+
+func TestAFieldIsQuotedAsItIsWritten(t *testing.T) {
+	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}/x"},"message":{"seq":"json:$.seq","event":["a","b"]}}`))
+	require.NoError(t, err)
+	require.Equal(t, `"json:$.seq"`, s.Said("message.seq"))
+	require.Equal(t, `["a","b"]`, s.Said("message.event"))
+	require.Equal(t, "", s.Said("message.run"))
+	require.Equal(t, "", s.Said("publish.url"))
+}

@@ -25,6 +25,7 @@ type Service struct {
 	paths          paths
 	clientPaths    paths
 	hash           string
+	source         []byte // the description
 }
 
 // Request is one HTTP request as templates.

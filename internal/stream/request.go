@@ -1,0 +1,127 @@
+package stream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// Request is one HTTP request, filled in. Header wins over what the client sends by itself.
+type Request struct {
+	Method, URL, Body string
+	Header            http.Header
+}
+
+// Fill fills a request of a description in.
+func Fill(r *service.Request, v *service.Values) Request {
+	out := Request{Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{}}
+	for _, h := range r.Headers {
+		if !h.Omitted(v) {
+			out.Header.Set(h.Name, string(h.Value.Append(nil, v)))
+		}
+	}
+	return out
+}
+
+// String is the request as a sentence names it: its method and its URL, without the query, which may hold a token.
+func (r Request) String() string {
+	method := r.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	target, _, more := strings.Cut(r.URL, "?")
+	if more {
+		target += "?…"
+	}
+	return method + " " + target
+}
+
+// Answer is the answer to a request that is no stream.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string // its beginning, shortened as a sentence can hold it
+}
+
+// dialTimeout bounds the connecting; what follows is bounded by the caller's context.
+const dialTimeout = 10 * time.Second
+
+// newTransport makes one connection, used once: HTTP/1.1 and no proxy, as k6/sse connects.
+func newTransport(last bool) *http.Transport {
+	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
+	return &http.Transport{
+		DisableKeepAlives:   last, // it says Connection: close
+		DisableCompression:  true, // a caller that wants it asks for it
+		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout: dialTimeout,
+		TLSClientConfig:     &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
+	}
+}
+
+// exchange sends a request and returns once the head of the answer is there.
+func (r Request) exchange(ctx context.Context, accept string, last bool) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL, strings.NewReader(r.Body))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r, inner(err))
+	}
+	req.Header.Set("Accept", accept)
+	req.Header.Set("User-Agent", "sse-soak")
+	for name, values := range r.Header {
+		req.Header[name] = values
+	}
+	response, err := (&http.Client{Transport: newTransport(last)}).Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r, inner(err))
+	}
+	return response, nil
+}
+
+// inner takes the URL, which may hold a token, out of an error of net/http, and says what refused means.
+func inner(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		return errors.New("nothing listens there (connection refused)")
+	}
+	return err
+}
+
+// Do sends a request whose answer is no stream.
+func Do(ctx context.Context, r Request) (Answer, error) {
+	response, err := r.exchange(ctx, "*/*", true)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	return Answer{response.StatusCode, response.Header, beginning(response.Body)}, nil
+}
+
+// beginning is what a refusal says, in one line.
+func beginning(body io.Reader) string {
+	const enough = 300
+	text, _ := io.ReadAll(io.LimitReader(body, 4*enough))
+	return Shorten(string(text), enough)
+}
+
+// Shorten is text in one line of at most n bytes.
+func Shorten(text string, n int) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool { return r <= ' ' || r == 0x7f }), " ")
+	if len(text) > n {
+		text = strings.ToValidUTF8(text[:n], "") + "…"
+	}
+	return text
+}

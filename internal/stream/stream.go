@@ -1,0 +1,152 @@
+// Package stream reads single event streams outside of k6: what the probe looks at, and the trial before a load. It
+// is made for a handful of streams; the load has k6/sse.
+//
+// It connects as k6/sse does (HTTP/1.1, a connection for each stream, no proxy), heeds K6_INSECURE_SKIP_TLS_VERIFY,
+// and asks for no compression by itself.
+package stream
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// Stream is one answer to a request for an event stream, whatever its status. It is for one goroutine, Bytes and
+// Close for any.
+type Stream struct {
+	Status    int
+	Header    http.Header
+	Asked     time.Time     // when the request was made
+	ToHeaders time.Duration // from then to the head of the answer
+
+	response *http.Response
+	ctx      context.Context //nolint:containedctx // of the stream's lifetime
+	cancel   context.CancelFunc
+	raw      counted
+	parser   *eventstream.Parser
+}
+
+// counted counts the bytes that it reads, as they come over the wire.
+type counted struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// Open makes the request and returns when the head of the answer is there. The stream ends with ctx.
+func Open(ctx context.Context, r Request) (*Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &Stream{Asked: time.Now(), ctx: ctx, cancel: cancel}
+	if r.Header = r.Header.Clone(); r.Header == nil {
+		r.Header = http.Header{}
+	}
+	if r.Header.Get("Cache-Control") == "" {
+		r.Header.Set("Cache-Control", "no-cache")
+	}
+	response, err := r.exchange(ctx, "text/event-stream", false) //nolint:bodyclose // by Close
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	s.ToHeaders = time.Since(s.Asked)
+	s.Status, s.Header, s.response = response.StatusCode, response.Header, response
+	s.raw.Reader = response.Body
+	return s, nil
+}
+
+// IsEventStream says that the answer is one: 200 and text/event-stream.
+func (s *Stream) IsEventStream() bool {
+	kind, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type"))
+	return s.Status == http.StatusOK && kind == "text/event-stream"
+}
+
+// Refusal is the beginning of the body of an answer that is no stream, in one line.
+func (s *Stream) Refusal() string {
+	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
+	defer stop.Stop()
+	return beginning(s.response.Body)
+}
+
+// Bytes is how many have come of the body, as sent: compressed, where it is.
+func (s *Stream) Bytes() int64 { return s.raw.n.Load() }
+
+// Part is a block, or one comment line of a block that has not ended yet: its comments come again with the block.
+// Its slices are the caller's.
+type Part struct {
+	service.Block
+	At   time.Time // when it came
+	Line bool      // a comment line
+}
+
+// Next waits for the next part. The error at the end of the stream says how it ended: io.EOF where the server ended
+// it after a block, io.ErrUnexpectedEOF where it was cut off, context.Canceled where ctx ended or Close was called.
+func (s *Stream) Next() (Part, error) {
+	if s.parser == nil {
+		body, err := decode(s.Header.Get("Content-Encoding"), &s.raw)
+		if err != nil {
+			return Part{}, err
+		}
+		s.parser = eventstream.New(body)
+	}
+	var b eventstream.Block
+	kind, err := s.parser.NextPart(&b)
+	if err != nil {
+		if s.ctx.Err() != nil {
+			err = context.Canceled
+		}
+		return Part{}, err
+	}
+	part := Part{At: time.Now(), Line: kind == eventstream.CommentLine}
+	part.Comment, part.HasComment = bytes.Clone(b.Comment), b.HasComment
+	if !part.Line {
+		part.Event, part.Data, part.HasData = bytes.Clone(b.Name), bytes.Clone(b.Data), b.HasData
+		if part.HasID = b.HasID; b.HasID {
+			part.ID = bytes.Clone(b.ID)
+		}
+	}
+	return part, nil
+}
+
+// LastEventID is what a stream that goes on behind this one sends.
+func (s *Stream) LastEventID() string {
+	if s.parser == nil {
+		return ""
+	}
+	return string(s.parser.LastEventID())
+}
+
+// Context ends when the stream does by Close, or by the context that it was opened with.
+func (s *Stream) Context() context.Context { return s.ctx }
+
+// Close ends the stream. A Next that waits returns context.Canceled.
+func (s *Stream) Close() {
+	s.cancel()
+	_ = s.response.Body.Close()
+}
+
+// EndInWords says how a stream ended, by the error of Next.
+func EndInWords(err error) string {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "it was closed here"
+	case errors.Is(err, io.EOF):
+		return "the service ended it"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "it was cut off"
+	}
+	return fmt.Sprintf("it broke: %v", inner(err))
+}

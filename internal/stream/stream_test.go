@@ -1,0 +1,160 @@
+package stream
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+func open(t *testing.T, r Request) *Stream {
+	t.Helper()
+	s, err := Open(t.Context(), r)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func next(t *testing.T, s *Stream) Part {
+	t.Helper()
+	p, err := s.Next()
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), p.At, time.Second)
+	return p
+}
+
+// text is a part in one line.
+func text(p Part) string {
+	return fmt.Sprintf("line %t event %q id %t %q data %t %q comment %t %q", p.Line, p.Event, p.HasID, p.ID, p.HasData, p.Data, p.HasComment, p.Comment)
+}
+
+func TestAStreamIsReadPartByPart(t *testing.T) {
+	h := &hub.Hub{Open: ":\nretry: 5\nid: 7\nevent: a\ndata: x\ndata: y\n\nevent: ping\n\n", Lifetime: 200 * time.Millisecond}
+	s := open(t, Request{URL: h.Start(t).URL + "/sub/t"})
+	require.Equal(t, http.StatusOK, s.Status)
+	require.True(t, s.IsEventStream())
+	require.Positive(t, s.ToHeaders)
+	require.Equal(t, `line true event "" id false "" data false "" comment true ""`, text(next(t, s)))
+	require.Equal(t, `line false event "a" id true "7" data true "x\ny" comment true ""`, text(next(t, s)))
+	require.Equal(t, `line false event "ping" id false "" data false "" comment false ""`, text(next(t, s)))
+	require.Equal(t, "7", s.LastEventID())
+	_, err := s.Next()
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, "the service ended it", EndInWords(err))
+	require.EqualValues(t, len(h.Open), s.Bytes())
+}
+
+func TestAStreamThatIsClosedEnds(t *testing.T) {
+	h := &hub.Hub{}
+	url := h.Start(t).URL + "/sub/t"
+	ctx, cancel := context.WithCancel(t.Context())
+	for name, end := range map[string]func(*Stream){"close": (*Stream).Close, "context": func(*Stream) { cancel() }} {
+		s, err := Open(ctx, Request{URL: url})
+		require.NoError(t, err)
+		time.AfterFunc(10*time.Millisecond, func() { end(s) })
+		_, err = s.Next()
+		require.ErrorIs(t, err, context.Canceled, name)
+		s.Close()
+		cancel()
+		ctx, cancel = context.WithCancel(t.Context())
+	}
+	cancel()
+}
+
+// What a decoder is given up to a flush comes out of it: nothing waits for the next bytes.
+func TestCompressedStreamsComeWhenTheyAreFlushed(t *testing.T) {
+	type encoder interface {
+		io.Writer
+		Flush() error
+	}
+	for encoding, start := range map[string]func(io.Writer) encoder{
+		"gzip": func(w io.Writer) encoder { return gzip.NewWriter(w) },
+		"br":   func(w io.Writer) encoder { return brotli.NewWriter(w) },
+		"zstd": func(w io.Writer) encoder { e, _ := zstd.NewWriter(w); return e },
+	} {
+		t.Run(encoding, func(t *testing.T) {
+			goOn := make(chan bool)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Accept-Encoding") != encoding {
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				w.Header().Set("Content-Encoding", encoding)
+				z := start(w)
+				w.(http.Flusher).Flush()
+				for range goOn {
+					_, _ = z.Write(bytes.Repeat([]byte("data: x\n\n"), 3))
+					_ = z.Flush()
+					w.(http.Flusher).Flush()
+				}
+			}))
+			defer server.Close()
+			s := open(t, Request{URL: server.URL, Header: http.Header{"Accept-Encoding": {encoding}}})
+			for range 2 {
+				goOn <- true
+				for range 3 {
+					require.Equal(t, "x", string(next(t, s).Data))
+				}
+			}
+			close(goOn)
+		})
+	}
+}
+
+func TestARefusalIsTold(t *testing.T) {
+	h := &hub.Hub{Token: "secret"}
+	s := open(t, Request{URL: h.Start(t).URL + "/sub/t"})
+	require.Equal(t, http.StatusUnauthorized, s.Status)
+	require.False(t, s.IsEventStream())
+	require.Equal(t, "who are you?", s.Refusal())
+}
+
+func TestAFailureNamesTheRequestAndNoToken(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	_, err := Open(t.Context(), Request{URL: server.URL + "/sub?token=secret"})
+	require.EqualError(t, err, "GET "+server.URL+"/sub?…: nothing listens there (connection refused)")
+	_, err = Do(t.Context(), Request{Method: "POST", URL: server.URL + "/pub"})
+	require.EqualError(t, err, "POST "+server.URL+"/pub: nothing listens there (connection refused)")
+}
+
+func TestARequestIsFilledIn(t *testing.T) {
+	description, err := service.Parse([]byte(`{"name":"x","token":true,"connect":{"url":"{base}/sub/{topic}","headers":{"Authorization":"Bearer {token}"}},
+		"message":{"seq":"json:$.seq"},"publish":{"url":"{base}/pub/{topic}","body":"{\"seq\":{seq}}","headers":{"Authorization":"Bearer {token}"}}}`))
+	require.NoError(t, err)
+	v := service.Values{Base: "http://x", Topic: "a b", Seq: 3, Token: "t"}
+	require.Equal(t, Request{Method: "GET", URL: "http://x/sub/a%20b", Header: http.Header{"Authorization": {"Bearer t"}}}, Fill(&description.Connect, &v))
+	v.Token = ""
+	require.Equal(t, Request{Method: "POST", URL: "http://x/pub/a%20b", Body: `{"seq":3}`, Header: http.Header{"Content-Type": {"application/json"}}}, Fill(description.Publish, &v))
+}
+
+func TestCertificatesAreChecked(t *testing.T) {
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	_, err := Do(t.Context(), Request{URL: server.URL})
+	require.ErrorContains(t, err, "certificate")
+	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
+	answer, err := Do(t.Context(), Request{URL: server.URL})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusNotFound, answer.Status)
+	require.Equal(t, "404 page not found", answer.Body)
+}
+
+func TestTextIsShortened(t *testing.T) {
+	require.Equal(t, "a b…", Shorten("a\n\x00 béé", 4))
+	require.Equal(t, "it was closed here", EndInWords(context.Canceled))
+	require.Equal(t, "it broke: x", EndInWords(errors.New("x")))
+}

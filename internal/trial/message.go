@@ -1,0 +1,166 @@
+package trial
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/stream"
+)
+
+// attempts is how often the message is published: a service may take a moment until a stream is subscribed.
+const attempts = 3
+
+// publish publishes the trial's message, and says when it did: in microseconds since 1970.
+func (t *trial) publish(ctx context.Context) (sent int64, err error) {
+	p := t.s.Publish
+	if p == nil {
+		return 0, nil
+	}
+	v := t.values
+	v.Token = t.PublishToken
+	v.SentAt = time.Now().UnixMicro()
+	_, err = t.request(ctx, "publish", p, v, func() string {
+		switch {
+		case !slices.ContainsFunc(p.Headers, func(h service.Header) bool { return h.Value.Uses(service.Token) }) && !p.URL.Uses(service.Token) && !p.Body.Uses(service.Token):
+			return "it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one"
+		case t.PublishToken == "":
+			return "set PUBLISH_TOKEN"
+		}
+		return "the service does not accept PUBLISH_TOKEN for this topic"
+	})
+	return v.SentAt, err
+}
+
+// message publishes a message and wants it back, as the description says.
+func (t *trial) message(ctx context.Context) error {
+	if t.s.Publish == nil {
+		return nil
+	}
+	var sent []int64
+	var wrong error
+	judge := func(p stream.Part) bool {
+		var ours bool
+		ours, wrong = t.judge(p, sent)
+		return ours
+	}
+	err := errLate
+	for range attempts {
+		at, failed := t.publish(ctx)
+		if failed != nil {
+			return failed
+		}
+		sent = append(sent, at)
+		if err = t.open.await(ctx, t.Patience/attempts, judge); !errors.Is(err, errLate) || t.doubt != nil {
+			break
+		}
+	}
+	t.began = time.Now()
+	switch {
+	case err == nil:
+		return wrong
+	case t.doubt != nil:
+		return t.doubt
+	case errors.Is(err, errLate):
+		return fmt.Errorf("publish.url: %s was confirmed, but the message did not come on %s within %s: %s; the two may not be of one topic (%s)",
+			stream.Fill(t.s.Publish, &t.values), stream.Fill(&t.s.Connect, &t.values), seconds(t.Patience), t.open.seen(), t.Topic)
+	}
+	return fmt.Errorf("connect.url: %w", err)
+}
+
+// judge says whether a part is the trial's message, and what does not fit about it. What only may be the message is
+// kept as a doubt: the message may come behind it.
+func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
+	if p.Line {
+		return false, nil
+	}
+	r := t.reader.Read(&p.Block)
+	has := bytes.Contains(slices.Concat(p.Event, []byte{0}, p.ID, []byte{0}, p.Data, []byte{0}, p.Comment), []byte(t.marker))
+	switch {
+	case r.Kind != service.Delivery && has:
+		t.doubt = t.overlooked(p, r.Kind)
+		return false, nil
+	case r.Kind != service.Delivery:
+		return false, nil
+	case !t.s.Message.Marked && !has && (r.Err != nil || r.HasSeq && r.Seq != 1):
+		t.doubt = t.misread(p, r, sent) // or somebody else's
+		return false, nil //nolint:nilerr // misread has it
+	}
+	return true, t.misread(p, r, sent)
+}
+
+// overlooked says why our message is taken for something else.
+func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
+	switch {
+	case kind == service.Heartbeat:
+		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("heartbeat"), quote(p))
+	case kind == service.Gap:
+		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("resume.gap"), quote(p))
+	case !t.named(p):
+		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), eventName(p), quote(p))
+	case t.s.Then != nil && t.s.Then.Event == eventName(p):
+		return fmt.Errorf("%s, but the message that came has that event too: %s", t.field("connect.then.event"), quote(p))
+	case kind == service.Foreign:
+		return fmt.Errorf("%s, but in the message that came something else than the run's marker is there: %s", t.field("message.run"), quote(p))
+	}
+	return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.run"), quote(p))
+}
+
+// named says whether a message may have that event.
+func (t *trial) named(p stream.Part) bool {
+	said := []byte(t.s.Said("message.event"))
+	var one string
+	var many []string
+	if json.Unmarshal(said, &one) == nil {
+		many = []string{one}
+	} else if json.Unmarshal(said, &many) != nil {
+		return true
+	}
+	return slices.Contains(many, eventName(p))
+}
+
+// misread says what is wrong with our message as it was read.
+func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
+	switch {
+	case errors.Is(r.Err, service.ErrData):
+		return fmt.Errorf("%s, but the message that came has other data: %s", t.field("message.data"), quote(p))
+	case errors.Is(r.Err, service.ErrJSON):
+		return fmt.Errorf("%s, but the data of the message that came is no JSON: %s", t.field(t.inJSON()), quote(p))
+	case errors.Is(r.Err, service.ErrMissing):
+		return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.seq"), quote(p))
+	case errors.Is(r.Err, service.ErrNumber):
+		return fmt.Errorf("%s, but what the message that came has there is no whole number from 0 on: %s", t.field("message.seq"), quote(p))
+	case r.Err != nil:
+		return fmt.Errorf("message: %w: %s", r.Err, quote(p))
+	case t.s.Publish != nil && r.HasSeq && r.Seq != 1:
+		return fmt.Errorf("%s, and finds %d in the message that was published with the number 1: %s", t.field("message.seq"), r.Seq, quote(p))
+	case t.s.Message.Timed && !r.HasSentAt:
+		return fmt.Errorf("%s, but the message that came has no time there: %s", t.field("message.sentAt"), quote(p))
+	case t.sendsTime() && !slices.ContainsFunc(sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
+		return fmt.Errorf("%s, and finds another time in the message than the one that was published with it: %s", t.field("message.sentAt"), quote(p))
+	}
+	return nil
+}
+
+// inJSON is the field that makes the data be read as JSON.
+func (t *trial) inJSON() string {
+	for _, name := range []string{"message.seq", "message.run", "message.sentAt"} {
+		if strings.HasPrefix(t.s.Said(name), `"json:`) {
+			return name
+		}
+	}
+	return "resume.id"
+}
+
+// sendsTime says that the time in a message is the one that we put there.
+func (t *trial) sendsTime() bool {
+	p := t.s.Publish
+	return p != nil && t.s.Message.Timed && (p.Body.Uses(service.SentAt) || p.URL.Uses(service.SentAt) ||
+		slices.ContainsFunc(p.Headers, func(h service.Header) bool { return h.Value.Uses(service.SentAt) }))
+}

@@ -1,0 +1,223 @@
+// Package trial tries a description out on its service before a load: one stream, and one message where the
+// description publishes. What does not fit is one sentence that names the field.
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/stream"
+)
+
+// Patience is how long a trial waits for a stream, an event or a message.
+const Patience = 10 * time.Second
+
+// longestBeat is the longest interval of heartbeats that is waited for, and grace what is added to it.
+const (
+	longestBeat = 5 * time.Second
+	grace       = 2 * time.Second
+)
+
+// Config is what a trial needs.
+type Config struct {
+	Service *service.Service
+	Base    string // URL of the service
+	Topic   string // of the first stream of the run
+	ID      string // of the trial's stream; none of the run's
+	Marker  string // of the run: the trial's own is this and "-trial"
+
+	SubscribeToken string // what token() returns, where the description has it
+	PublishToken   string
+
+	Patience time.Duration // 0: Patience
+	Note     func(string)  // is told what could not be tried; may be nil
+}
+
+// Run tries the description out. The error is a sentence for the user, unless ctx ended.
+func Run(ctx context.Context, c Config) error {
+	if c.Patience == 0 {
+		c.Patience = Patience
+	}
+	if c.Note == nil {
+		c.Note = func(string) {}
+	}
+	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial"}
+	t.reader = t.s.Reader(t.marker)
+	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Seq: 1}
+	err := t.run(ctx)
+	t.close()
+	if ctx.Err() != nil {
+		return ctx.Err() //nolint:wrapcheck // the caller's own
+	}
+	return err
+}
+
+type trial struct {
+	Config
+	s      *service.Service
+	marker string
+	values service.Values
+	reader *service.Reader
+	open   *subscription
+	began  time.Time // the stream, or the last message: what heartbeats are counted from
+	doubt  error     // why what came is not the message, where it may be
+}
+
+func (t *trial) close() {
+	if t.open != nil {
+		t.open.close()
+	}
+}
+
+func (t *trial) run(ctx context.Context) error {
+	if t.s.HasURL {
+		t.Note("url(n) is a function: no stream of it was tried before the load")
+		_, err := t.publish(ctx)
+		return err
+	}
+	if err := t.connect(ctx); err != nil {
+		return err
+	}
+	if err := t.then(ctx); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{t.message, t.replay, t.heartbeat, t.due, t.end} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// field is what the description says there, as a sentence begins.
+func (t *trial) field(name string) string {
+	if said := t.s.Said(name); said != "" {
+		return name + " is " + stream.Shorten(said, 120)
+	}
+	return name + " is left out"
+}
+
+// connect opens the stream.
+func (t *trial) connect(ctx context.Context) error {
+	r := stream.Fill(&t.s.Connect, &t.values)
+	answer, err := openWithin(ctx, t.Patience, r)
+	if err != nil {
+		return fmt.Errorf("connect.url: %w", err)
+	}
+	if answer.IsEventStream() {
+		t.open = follow(answer)
+		t.began = time.Now()
+		return nil
+	}
+	defer answer.Close()
+	switch answer.Status {
+	case http.StatusOK:
+		return fmt.Errorf("connect.url: %s answered 200 with %s, which is no event stream: it must be text/event-stream%s",
+			r, typeOf(answer.Header), saying(answer.Refusal()))
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fmt.Errorf("connect.headers: %s answered %s%s: %s", r, inWords(answer.Status), saying(answer.Refusal()), t.subscribeRemedy())
+	}
+	return fmt.Errorf("connect.url: %s answered %s%s", r, inWords(answer.Status), saying(answer.Refusal()))
+}
+
+// openWithin opens a stream, if its head comes in time.
+func openWithin(ctx context.Context, patience time.Duration, r stream.Request) (*stream.Stream, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(patience, cancel)
+	s, err := stream.Open(ctx, r)
+	if !late.Stop() {
+		if s != nil {
+			s.Close()
+		}
+		return nil, fmt.Errorf("%s: no answer within %s", r, seconds(patience))
+	}
+	if err != nil {
+		cancel()
+		return nil, err //nolint:wrapcheck // it names the request
+	}
+	context.AfterFunc(s.Context(), cancel)
+	return s, nil
+}
+
+func (t *trial) subscribeRemedy() string {
+	switch {
+	case !t.s.HasToken:
+		return "it sends no token: add token() and a header with {token}, if the service wants one"
+	case t.SubscribeToken == "":
+		return "set SUBSCRIBE_TOKEN"
+	}
+	return "the service does not accept that token for this topic"
+}
+
+// then makes the second request, if streams need one.
+func (t *trial) then(ctx context.Context) error {
+	then := t.s.Then
+	if then == nil {
+		return nil
+	}
+	var client string
+	named := false
+	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
+		if p.Line || !p.HasData || eventName(p) != then.Event {
+			return false
+		}
+		named = true
+		var ok bool
+		client, ok = t.s.Client(&p.Block)
+		return ok || t.s.Said("connect.then.client") == ""
+	})
+	switch {
+	case err == nil:
+	case errors.Is(err, errLate) && named:
+		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), then.Event, t.open.last(func(p stream.Part) bool { return eventName(p) == then.Event }))
+	case errors.Is(err, errLate):
+		return fmt.Errorf("%s, but no such event came within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.seen())
+	default:
+		return fmt.Errorf("connect.then.event: %w", err)
+	}
+	v := t.values
+	v.Client = client
+	_, err = t.request(ctx, "connect.then", &then.Request, v, t.subscribeRemedy)
+	return err
+}
+
+// request makes a request of the description, and wants it confirmed.
+func (t *trial) request(ctx context.Context, field string, of *service.Request, v service.Values, remedy func() string) (stream.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.Patience)
+	defer cancel()
+	r := stream.Fill(of, &v)
+	answer, err := stream.Do(ctx, r)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return answer, fmt.Errorf("%s.url: %s: no answer within %s", field, r, seconds(t.Patience))
+	case err != nil:
+		return answer, fmt.Errorf("%s.url: %w", field, err)
+	case of.Accepts(answer.Status):
+		return answer, nil
+	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
+		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), saying(answer.Body), remedy())
+	case answer.Status < 400:
+		return answer, fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
+	}
+	return answer, fmt.Errorf("%s: %s answered %s%s", field, r, inWords(answer.Status), saying(answer.Body))
+}
+
+// end has the service end the stream, where that is how streams end.
+func (t *trial) end(ctx context.Context) error {
+	if t.s.End.By != service.ByRequest {
+		return nil
+	}
+	if _, err := t.request(ctx, "end", t.s.End.Request, t.values, t.subscribeRemedy); err != nil {
+		return err
+	}
+	err := t.open.await(ctx, t.Patience, func(stream.Part) bool { return false })
+	if errors.Is(err, errLate) {
+		return fmt.Errorf("end.url: the request was confirmed, but the stream was still open %s later", seconds(t.Patience))
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package trial
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+// mine is a description of the hub. Its fields are changed by name, as in the sentence of a test.
+const mine = `{"name":"mine","token":true,
+"connect":{"url":"{base}/sub/{topic}","headers":{"Authorization":"Bearer {token}"}},
+"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"},
+"publish":{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}","headers":{"Authorization":"Bearer {token}"}}}`
+
+// try runs the trial of a description, mine with some texts replaced.
+func try(t *testing.T, base string, c Config, replace ...string) error {
+	t.Helper()
+	s, err := service.Parse([]byte(strings.NewReplacer(replace...).Replace(mine)))
+	require.NoError(t, err)
+	c.Service, c.Base, c.Topic, c.ID, c.Marker = s, base, "soak-topic-0", "trial", "run-1"
+	if c.Patience == 0 {
+		c.Patience = 300 * time.Millisecond
+	}
+	return Run(t.Context(), c)
+}
+
+func TestADescriptionThatFitsPasses(t *testing.T) {
+	for name, c := range map[string]struct {
+		hub     *hub.Hub
+		replace []string
+	}{
+		"plain":   {&hub.Hub{}, nil},
+		"ids":     {&hub.Hub{ID: hub.Counting, Open: ": hello\n\nevent: open\ndata:\n\n", History: true}, nil},
+		"wrapped": {&hub.Hub{Wrap: func(p string) string { return `{"a":[` + p + `]}` }}, []string{"json:$.", "json:$.a[0]."}},
+		"event":   {&hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":["x","news"],`}},
+		"comment as heartbeat": {
+			&hub.Hub{Heartbeat: ":\n", Beat: 100 * time.Millisecond},
+			[]string{`"name"`, `"heartbeat":{"comment":true,"every":0.1},"name"`},
+		},
+		"an event as heartbeat": {
+			&hub.Hub{Heartbeat: "event: ping\n\n", Beat: 100 * time.Millisecond},
+			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
+		},
+		"rare heartbeat": {&hub.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
+		"201":            {&hub.Hub{OK: 201}, nil},
+		"no marker":      {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
+		"by a second request": {&hub.Hub{Then: true}, []string{
+			`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"},`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, try(t, c.hub.Start(t).URL, Config{}, c.replace...))
+			opened, _ := c.hub.Opened()
+			require.LessOrEqual(t, opened, 2)
+		})
+	}
+}
+
+func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		hub     *hub.Hub
+		replace []string
+		want    string
+	}{
+		{"path", &hub.Hub{}, []string{"/sub/", "/subs/"}, "connect.url: GET {base}/subs/soak-topic-0 answered 404 Not Found (404 page not found)"},
+		{"no token", &hub.Hub{Token: "x"}, nil, "connect.headers: GET {base}/sub/soak-topic-0 answered 401 Unauthorized (who are you?): set SUBSCRIBE_TOKEN"},
+		{"publisher's token", &hub.Hub{PubToken: "x"}, nil, "publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): set PUBLISH_TOKEN"},
+		{
+			"no token in the description",
+			&hub.Hub{PubToken: "x"},
+			[]string{`,"headers":{"Authorization":"Bearer {token}"}}}`, `}}`},
+			"publish: POST {base}/pub/soak-topic-0 answered 401 Unauthorized (may you?): it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one",
+		},
+		{"path to publish", &hub.Hub{}, []string{"/pub/", "/pubs/"}, "publish: POST {base}/pubs/soak-topic-0 answered 404 Not Found (404 page not found)"},
+		{"status", &hub.Hub{OK: 207}, nil, "publish.ok: POST {base}/pub/soak-topic-0 answered 207 Multi-Status, which does not confirm it by the description: publish.ok is left out"},
+		{
+			"number",
+			&hub.Hub{},
+			[]string{"json:$.seq", "json:$.number"},
+			`message.seq is "json:$.number", but the message that came has no such value: data: {"run":"run-1-trial","seq":1,"t":…`,
+		},
+		{
+			"text as number",
+			&hub.Hub{ID: func(int) string { return "x1" }},
+			[]string{"json:$.seq", "id"},
+			`message.seq is "id", but what the message that came has there is no whole number from 0 on: id: x1, data: {"run":"run-1-trial","seq":1,"t":…`,
+		},
+		{
+			"another number",
+			&hub.Hub{ID: func(int) string { return "7" }},
+			[]string{"json:$.seq", "id"},
+			`message.seq is "id", and finds 7 in the message that was published with the number 1: id: 7, data: …`,
+		},
+		{"marker", &hub.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the message that came has no such value: data: {"run":"run-1-trial",…`},
+		{"another marker", &hub.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but in the message that came something else than the run's marker is there: data: {"run":"run-1-trial",…`},
+		{"time", &hub.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the message that came has no time there: data: …`},
+		{"number as time", &hub.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the message that came has no time there: data: …`},
+		{
+			"another time",
+			&hub.Hub{Wrap: func(p string) string { return strings.Replace(p, `"t":1`, `"t":2`, 1) }},
+			nil,
+			`message.sentAt is "json:$.t", and finds another time in the message than the one that was published with it: data: …`,
+		},
+		{"event", &hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the message that came has the event "news": event: news, data: …`},
+		{"taken for a heartbeat", &hub.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the message that came is taken for one: event: news, data: …`},
+		{"taken for a gap", &hub.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the message that came is taken for one: event: news, data: …`},
+		{"no JSON", &hub.Hub{Wrap: func(p string) string { return p + "]" }}, nil, `message.seq is "json:$.seq", but the data of the message that came is no JSON: data: …`},
+		{
+			"no heartbeat",
+			&hub.Hub{Heartbeat: ":\n\n", Beat: 100 * time.Millisecond},
+			[]string{`"name"`, `"heartbeat":{"event":"ping","every":0.1},"name"`},
+			`heartbeat is {"event":"ping","every":0.1}, but none came within 2.1 s: …`,
+		},
+		{
+			"nothing comes",
+			&hub.Hub{Lose: func(string, string) bool { return true }},
+			nil,
+			"publish.url: POST {base}/pub/soak-topic-0 was confirmed, but the message did not come on GET {base}/sub/soak-topic-0 within 0.3 s: nothing came; the two may not be of one topic (soak-topic-0)",
+		},
+		{"the stream ends", &hub.Hub{Lifetime: 20 * time.Millisecond, Lose: func(string, string) bool { return true }}, nil, "connect.url: the stream was over …"},
+		{
+			"replayed, without a marker",
+			&hub.Hub{Newcomers: true},
+			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``},
+			"message.run is left out, and a new stream brings messages that were published before it: …",
+		},
+		{
+			"wrong path without a marker",
+			&hub.Hub{},
+			[]string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``, "json:$.seq", "json:$.n"},
+			`message.seq is "json:$.n", but the message that came has no such value: data: …`,
+		},
+		{
+			"another first event",
+			&hub.Hub{Then: true},
+			[]string{`"connect":{`, `"connect":{"then":{"event":"hello","url":"{base}/join"},`},
+			`connect.then.event is "hello", but no such event came within 0.3 s: another block came, with event: HELLO, data: …`,
+		},
+		{
+			"no client in the first event",
+			&hub.Hub{Then: true},
+			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.id","url":"{base}/join"},`},
+			`connect.then.client is "json:$.id", but the event "HELLO" that came has no such value: event: HELLO, data: …`,
+		},
+		{
+			"second request",
+			&hub.Hub{Then: true},
+			[]string{`"connect":{`, `"connect":{"then":{"event":"HELLO","url":"{base}/join","body":"{}"},`},
+			"connect.then: POST {base}/join answered 404 Not Found (404 page not found)",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			base := c.hub.Start(t).URL
+			err := try(t, base, Config{}, c.replace...)
+			require.Error(t, err)
+			want, cut := strings.CutSuffix(strings.ReplaceAll(c.want, "{base}", base), "…")
+			if cut {
+				require.True(t, strings.HasPrefix(err.Error(), want), "want %s\n got %s", want, err)
+			} else {
+				require.Equal(t, want, err.Error())
+			}
+		})
+	}
+}
+
+func TestTokensAreSent(t *testing.T) {
+	h := &hub.Hub{Token: "a", PubToken: "b"}
+	base := h.Start(t).URL
+	require.NoError(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "b"}))
+	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "a", PublishToken: "c"}), "the service does not accept PUBLISH_TOKEN for this topic")
+	require.ErrorContains(t, try(t, base, Config{SubscribeToken: "c"}), "connect.headers: ")
+}
+
+func TestAnAnswerThatIsNoEventStreamIsTold(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<p>\nhello"))
+	}))
+	defer server.Close()
+	require.EqualError(t, try(t, server.URL, Config{}),
+		"connect.url: GET "+server.URL+"/sub/soak-topic-0 answered 200 with text/html, which is no event stream: it must be text/event-stream (<p> hello)")
+}
+
+func TestAServiceThatDoesNotAnswerIsTold(t *testing.T) {
+	done := make(chan bool)
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done }))
+	defer server.Close()
+	defer close(done)
+	require.EqualError(t, try(t, server.URL, Config{}), "connect.url: GET "+server.URL+"/sub/soak-topic-0: no answer within 0.3 s")
+	require.ErrorContains(t, try(t, "http://127.0.0.1:1", Config{}), "connect.url: GET http://127.0.0.1:1/sub/soak-topic-0: nothing listens there")
+}
+
+// What a service sends by itself is looked at where it is frequent.
+func TestMessagesThatAreDueAreAwaited(t *testing.T) {
+	own := &hub.Hub{Own: func(_, n int) string { return "id: " + hub.Counting(n) + "\ndata: 0\n\n" }, OwnEvery: 50 * time.Millisecond}
+	base := own.Start(t).URL
+	replace := func(message string) []string {
+		return []string{mine[strings.Index(mine, `"message"`):], `"message":` + message + `}`}
+	}
+	require.NoError(t, try(t, base, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...))
+	require.ErrorContains(t, try(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the message that came has other data: id: 1, data: 0`)
+	quiet := &hub.Hub{}
+	require.EqualError(t, try(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
+}
+
+func TestAURLThatAFunctionGivesIsNotTried(t *testing.T) {
+	h := &hub.Hub{}
+	var notes []string
+	require.NoError(t, try(t, h.Start(t).URL, Config{Note: func(s string) { notes = append(notes, s) }}, `"token":true`, `"token":true,"url":true`, `"url":"{base}/sub/{topic}",`, ``))
+	require.Equal(t, []string{"url(n) is a function: no stream of it was tried before the load"}, notes)
+	opened, _ := h.Opened()
+	require.Zero(t, opened)
+}
+
+func TestATrialEndsWithItsContext(t *testing.T) {
+	h := &hub.Hub{Lose: func(string, string) bool { return true }}
+	s, err := service.Parse([]byte(mine))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err = Run(ctx, Config{Service: s, Base: h.Start(t).URL, Topic: "t", Marker: "m"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+// streams that end by a request: the hub has none, so a server of its own.
+func TestTheRequestThatEndsAStreamIsTried(t *testing.T) {
+	end := make(chan bool, 1)
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			w.WriteHeader(status)
+			if r.URL.Path == "/trial" {
+				end <- true
+			}
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	replace := func(url string) []string {
+		return []string{mine[strings.Index(mine, `"message"`):], `"message":{},"end":{"by":"request","url":"{base}/` + url + `"}}`}
+	}
+	require.NoError(t, try(t, server.URL, Config{}, replace("{id}")...))
+	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end.url: the request was confirmed, but the stream was still open 0.3 s later")
+	status = http.StatusNotFound
+	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
+}

@@ -1,0 +1,254 @@
+// Package hub is a small SSE service for tests. Its fields make it speak as one or another service does.
+package hub
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Hub serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a message of it. With Then a stream
+// brings nothing before POST /join with {"client":…,"topic":…}.
+type Hub struct {
+	Open       string        // what each stream begins with, as it is sent
+	Heartbeat  string        // as it is sent, such as ":\n" or "event: ping\n\n"
+	Beat       time.Duration // between two heartbeats
+	WhenSilent bool          // so long after the last message, not after the last heartbeat alone
+
+	ID    func(n int) string          // of the nth message of the hub; nil: none
+	Event string                      // of messages
+	Wrap  func(payload string) string // what arrives; nil: what was published
+
+	Own      func(stream, n int) string // what each stream brings by itself, as it is sent: its nth block, from 1
+	OwnEvery time.Duration
+
+	History   bool   // Last-Event-ID brings what came since
+	Newcomers bool   // and a stream without one gets all
+	GapEvent  string // as it is sent, where Last-Event-ID is not known
+	GapHeader string // the response header Last-Event-ID, where it is not known
+
+	Lifetime time.Duration // after which the hub ends a stream
+	Gzip     time.Duration // what it compresses is flushed so long afterwards; 0: no compression
+	Token    string        // that both requests need, as Authorization: Bearer
+	PubToken string        // that publishing needs
+	OK       int           // the status of publishing; 0: 200
+	Lose     func(topic string, payload string) bool
+	Then     bool
+
+	mu      sync.Mutex
+	opened  int
+	open    int
+	peak    int
+	n       int
+	streams map[*client]bool
+	history []message
+}
+
+type message struct {
+	n       int
+	topic   string
+	id, out string
+}
+
+type client struct {
+	topic string
+	out   chan string
+}
+
+// Start serves the hub until the test ends.
+func (h *Hub) Start(t testing.TB) *httptest.Server {
+	h.streams = map[*client]bool{}
+	server := httptest.NewServer(h)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	return server
+}
+
+// Opened is how many streams were opened, and how many of them at a time at most.
+func (h *Hub) Opened() (all, peak int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.opened, h.peak
+}
+
+func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	kind, topic, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	switch {
+	case kind == "sub" && r.Method == http.MethodGet:
+		if h.Token != "" && token != h.Token {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		h.stream(w, r, topic)
+	case kind == "pub":
+		if h.PubToken != "" && token != h.PubToken {
+			http.Error(w, "may you?", http.StatusUnauthorized)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		h.Publish(topic, string(body))
+		if h.OK == 0 {
+			h.OK = http.StatusOK
+		}
+		w.WriteHeader(h.OK)
+	case kind == "join" && h.Then:
+		h.join(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// Publish sends a message to all streams of a topic.
+func (h *Hub) Publish(topic, payload string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.n++
+	m := message{n: h.n, topic: topic}
+	if h.Event != "" {
+		m.out = "event: " + h.Event + "\n"
+	}
+	if h.ID != nil {
+		m.id = h.ID(h.n)
+		m.out += "id: " + m.id + "\n"
+	}
+	if h.Lose != nil && h.Lose(topic, payload) {
+		return
+	}
+	if h.Wrap != nil {
+		payload = h.Wrap(payload)
+	}
+	m.out += "data: " + strings.ReplaceAll(payload, "\n", "\ndata: ") + "\n\n"
+	h.history = append(h.history, m)
+	for c := range h.streams {
+		if c.topic == topic {
+			c.out <- m.out
+		}
+	}
+}
+
+func (h *Hub) join(w http.ResponseWriter, r *http.Request) {
+	var form struct{ Client, Topic string }
+	_ = json.NewDecoder(r.Body).Decode(&form)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.streams {
+		if fmt.Sprintf("%p", c) == form.Client {
+			c.topic = form.Topic
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+	http.NotFound(w, r)
+}
+
+// enter takes a stream in, and returns what it has missed.
+func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed string, number int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.opened++
+	h.open++
+	h.peak = max(h.peak, h.open)
+	h.streams[c] = true
+	last, known := r.Header.Get("Last-Event-ID"), false
+	for _, m := range h.history {
+		if m.topic != c.topic {
+			continue
+		}
+		if h.History && known || h.Newcomers && last == "" {
+			missed += m.out
+		}
+		known = known || last != "" && m.id == last
+	}
+	if last != "" && !(h.History && known) {
+		missed += h.GapEvent
+		if h.GapHeader != "" {
+			w.Header().Set("Last-Event-ID", h.GapHeader)
+		}
+	}
+	return missed, h.opened - 1
+}
+
+func (h *Hub) leave(c *client) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	delete(h.streams, c)
+}
+
+// after is a channel of ticks, none for 0.
+func after(d time.Duration) (*time.Ticker, <-chan time.Time) {
+	if d <= 0 {
+		return nil, nil
+	}
+	t := time.NewTicker(d)
+	return t, t.C
+}
+
+func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string) {
+	c := &client{topic: topic, out: make(chan string, 1024)}
+	if h.Then {
+		c.topic = ""
+	}
+	missed, number := h.enter(c, w, r)
+	defer h.leave(c)
+	send, flush := h.writer(w, r)
+	w.Header().Set("Content-Type", "text/event-stream")
+	send(h.Open)
+	if h.Then {
+		send(fmt.Sprintf("event: HELLO\ndata: {\"client\":\"%p\"}\n\n", c))
+	}
+	send(missed)
+	flush()
+	w.(http.Flusher).Flush()
+	beat, beats := after(h.Beat)
+	_, own := after(h.OwnEvery)
+	_, end := after(h.Lifetime)
+	_, hold := after(h.Gzip)
+	for n := 1; ; {
+		select {
+		case text := <-c.out:
+			send(text)
+			if h.WhenSilent && beat != nil {
+				beat.Reset(h.Beat)
+			}
+		case <-beats:
+			send(h.Heartbeat)
+		case <-own:
+			send(h.Own(number, n))
+			n++
+		case <-hold:
+			flush()
+		case <-end:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// writer writes to a stream: at once, or compressed and when flush is called.
+func (h *Hub) writer(w http.ResponseWriter, r *http.Request) (send func(string), flush func()) {
+	if h.Gzip == 0 || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		return func(text string) {
+			_, _ = io.WriteString(w, text)
+			w.(http.Flusher).Flush()
+		}, func() {}
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	return func(text string) { _, _ = io.WriteString(z, text) }, func() {
+		_ = z.Flush()
+		w.(http.Flusher).Flush()
+	}
+}
+
+// Counting is an ID of 1, 2, 3 and so on.
+func Counting(n int) string { return strconv.Itoa(n) }
