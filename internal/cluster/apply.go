@@ -91,8 +91,8 @@ func (c *Client) whyUnready(ctx context.Context, namespace string, selector *met
 	return fmt.Sprintf("pod %s runs, and is not ready yet", pods.Items[0].Name)
 }
 
-// Create makes the TestRun, and beside it the secret with the backend's token, which goes with it.
-func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id, token string) error {
+// Create makes the TestRun, and beside it the secret with the tokens, by variable, which goes with it.
+func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id string, tokens map[string]string) error {
 	made, err := c.Dynamic.Resource(testRuns).Namespace(run.GetNamespace()).Create(ctx, run, metav1.CreateOptions{FieldManager: manager})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -101,17 +101,17 @@ func (c *Client) Create(ctx context.Context, run *unstructured.Unstructured, id,
 		return fmt.Errorf("a TestRun %s is there already: choose another --testid, or `soak attach %s` to follow it", run.GetName(), id)
 	case err != nil:
 		return fmt.Errorf("create the TestRun: %w", err)
-	case token == "":
+	case len(tokens) == 0:
 		return nil
 	}
 	_, err = c.CoreV1().Secrets(run.GetNamespace()).Create(ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: tokenSecret(id), OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: made.GetAPIVersion(), Kind: made.GetKind(), Name: made.GetName(), UID: made.GetUID(),
 		}}},
-		StringData: map[string]string{"BACKEND_TOKEN": token},
+		StringData: tokens,
 	}, metav1.CreateOptions{FieldManager: manager})
 	if err != nil {
-		return errors.Join(fmt.Errorf("store BACKEND_TOKEN as a secret: %w", err), c.Delete(ctx, run.GetNamespace(), run.GetName()))
+		return errors.Join(fmt.Errorf("store the tokens as a secret: %w", err), c.Delete(ctx, run.GetNamespace(), run.GetName()))
 	}
 	return nil
 }

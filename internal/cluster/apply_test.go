@@ -40,19 +40,19 @@ func TestCleaningUpWaitsForThePodsAndSaysWhatIsLeft(t *testing.T) {
 	require.ErrorContains(t, err, "the run is not cleaned up, `kubectl delete testrun -n ns soak-t` does it: 5 pods are still there")
 }
 
-func TestASecretCarriesTheToken(t *testing.T) {
+func TestASecretCarriesTheTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	m := buildOverlay(t, "local")
 	m.TestRun.SetName("soak-u")
 	m.TestRun.SetNamespace("ns")
-	require.NoError(t, w.Create(t.Context(), m.TestRun, "u", "hush"))
+	require.NoError(t, w.Create(t.Context(), m.TestRun, "u", map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}))
 	secret, err := w.CoreV1().Secrets("ns").Get(t.Context(), "soak-u-token", metav1.GetOptions{})
 	require.NoError(t, err)
-	assert.Equal(t, "hush", secret.StringData["BACKEND_TOKEN"])
+	assert.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, secret.StringData)
 	require.Len(t, secret.OwnerReferences, 1, "it goes with its TestRun")
 	assert.Equal(t, "soak-u", secret.OwnerReferences[0].Name)
-	err = w.Create(t.Context(), m.TestRun, "u", "")
+	err = w.Create(t.Context(), m.TestRun, "u", nil)
 	require.ErrorContains(t, err, "a TestRun soak-u is there already: choose another --testid, or `soak attach u` to follow it")
 }
 
@@ -62,7 +62,7 @@ func TestWithoutTheOperatorOneIsToldToInstallIt(t *testing.T) {
 	w.dynamic.PrependReactor("create", "testruns", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewNotFound(testRuns.GroupResource(), "")
 	})
-	err := w.Create(t.Context(), buildOverlay(t, "local").TestRun, "t", "")
+	err := w.Create(t.Context(), buildOverlay(t, "local").TestRun, "t", nil)
 	require.ErrorContains(t, err, "install the k6-operator v1.6 (docs/kubernetes.md)")
 }
 

@@ -43,14 +43,14 @@ func CheckTestID(id string) error {
 // Name is the name of the TestRun of a test.
 func Name(id string) string { return namePrefix + id }
 
-// tokenSecret is the name of the secret with BACKEND_TOKEN.
+// tokenSecret is the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN and SUBSCRIBE_TOKEN.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
 // A Job is what one start of the runners is to do.
 type Job struct {
 	Plan   plan.Plan
 	Shards string            // URL that runners write to, as they reach it
-	Token  bool              // the service wants BACKEND_TOKEN, which Create makes a secret of
+	Secret bool              // the service wants tokens, which Create makes a secret of
 	Env    map[string]string // what the script finds beside the plan
 	Script []string          // path from the repository's root; nil: the overlay's
 	Memory uint64            // that a runner may take, in bytes; 0: what the plan takes
@@ -84,7 +84,7 @@ func (m *Manifests) Render(j Job) error {
 			return err
 		}
 	}
-	if j.Token {
+	if j.Secret {
 		if err := addSecret(run, tokenSecret(j.Plan.TestID)); err != nil {
 			return err
 		}

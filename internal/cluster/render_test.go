@@ -25,7 +25,7 @@ func variable(t *testing.T, m *Manifests, pod, name string) (values []string) {
 }
 
 func jobOf(p plan.Plan, shards string, token bool) Job {
-	return Job{Plan: p, Shards: shards, Token: token}
+	return Job{Plan: p, Shards: shards, Secret: token}
 }
 
 // The overlays' settings are those of a soak: none of them may reach the script of another suite.

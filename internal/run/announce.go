@@ -13,13 +13,16 @@ func (s *session) announce() {
 	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
 		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
 	if s.Suite.Planned {
-		what = fmt.Sprintf("soak %s: %s for %s, a noop every %v s, %s", p.TestID,
-			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, format.Count(p.Runners, "runner"))
+		what = fmt.Sprintf("soak %s: %s for %s, %s, %s", p.TestID,
+			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, s.rhythm(), format.Count(p.Runners, "runner"))
 	}
 	if s.part > 0 {
 		what += fmt.Sprintf(", here only number %d", s.part)
 	}
 	where := p.BackendURL + s.through()
+	if p.Described() {
+		where = p.ServiceName() + " at " + where
+	}
 	if s.cluster != nil {
 		where += " and a cluster at " + s.ClusterURL
 	}

@@ -43,7 +43,7 @@ func (d *attached) check(ctx context.Context) (err error) {
 		return err
 	}
 	if d.needs.Duration = found.Length; d.Suite.Planned {
-		return d.inspect(ctx)
+		d.planNeeds()
 	}
 	return nil
 }

@@ -69,10 +69,17 @@ func (s *session) complete(now time.Time) (err error) {
 		s.Plan.TestID = results.NewTestID(s.Out, now)
 	}
 	s.Plan.Suite = s.Suite.InPlan()
-	if err := s.Suite.Check(s.Plan); err != nil {
+	switch {
+	case s.Plan.Described():
+		s.drawMarker()
+		err = s.checkService() // describe fills in the rest
+	default:
+		err = s.Suite.Check(s.Plan)
+	}
+	if err != nil {
 		return err
 	}
-	if s.Suite.Planned {
+	if s.Suite.Planned && !s.Plan.Described() {
 		s.Plan.EndTimeoutS = s.Plan.EndTimeout().Seconds()
 	}
 	s.Plan.RunID = shard.NewProcess()
@@ -115,12 +122,18 @@ func (s *session) completePlan() error {
 	if p.MaxOutageS == 0 {
 		return errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")
 	}
+	if p.Described() {
+		return s.completeService()
+	}
 	s.interval = p.Interval()
 	return nil
 }
 
 // completeSettings fills in what the target of a suite needs before the script states the plan.
 func (s *session) completeSettings() error {
+	if name := s.setting("SERVICE", plan.NoopService); s.Suite.Streams && name != plan.NoopService {
+		return fmt.Errorf("SERVICE is %q: %s holds streams of %s only; `soak run` soaks other services", name, s.Suite.Name, plan.NoopService)
+	}
 	if s.Suite.Streams { // backend and script keep the same interval, and every stream has its id
 		const byDefault = "1" // second
 		text := s.setting("NOOP_INTERVAL", byDefault)

@@ -43,6 +43,13 @@ const (
 	crashes = "crashes" // without its last shard
 )
 
+// What its script says when it is inspected, by the name of a file beside it: the description of the service, and the
+// sentence with which it refuses its settings.
+const (
+	description = "description"
+	refuses     = "refuses"
+)
+
 // fakeK6 is the path of a k6 that does as it is told, and the folder where each runner says that it runs.
 func fakeK6(t *testing.T, does string) (k6, folder string) {
 	t.Helper()
@@ -64,11 +71,19 @@ func fakeK6(t *testing.T, does string) (k6, folder string) {
 func fakeRunner(args []string) int {
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
+	folder := filepath.Dir(args[0])
 	if len(args) > 1 && args[1] == "inspect" {
-		fmt.Println(`{"totalDuration": "20s", "maxVUs": 4}`)
+		ext := "{}"
+		if text, err := os.ReadFile(filepath.Join(folder, description)); err == nil {
+			ext = `{"soak": {"service": ` + string(text) + `}}`
+		}
+		if text, err := os.ReadFile(filepath.Join(folder, refuses)); err == nil {
+			fmt.Fprintf(os.Stderr, `{"level":"error","msg":"Error: %s\n\tat x"}`, text)
+			return 107
+		}
+		fmt.Printf(`{"totalDuration": "20s", "maxVUs": 4, "ext": %s}`, ext)
 		return 0
 	}
-	folder := filepath.Dir(args[0])
 	is := func(what string) bool { _, err := os.Stat(filepath.Join(folder, what)); return err == nil }
 	index, _ := strconv.Atoi(os.Getenv("RUNNER"))
 	var p plan.Plan

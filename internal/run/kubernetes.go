@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -47,6 +48,8 @@ func newKubernetes(s *session) (*kubernetes, error) {
 		return nil, UsageError{errors.New("--runner and --start-at are for machines that are started by hand; on Kubernetes the operator starts all runners together")}
 	case s.Script != "":
 		return nil, UsageError{errors.New("--script is the one in the image on Kubernetes: spec.script of the overlay")}
+	case plan.IsServiceFile(s.Plan.Service):
+		return nil, UsageError{fmt.Errorf("SERVICE is %q: the pods do not have that file. Put it into load-tests/services, build the image anew, and name the service %s", s.Plan.Service, s.Plan.ServiceName())}
 	case s.Suite.NoCluster != "":
 		return nil, UsageError{fmt.Errorf("%s does not run on Kubernetes: %s", s.Suite.Name, s.Suite.NoCluster)}
 	case s.Suite.Cluster && (s.ClusterURL == "" || s.Plan.BackendURL == ""):
@@ -62,7 +65,7 @@ func (d *kubernetes) check(ctx context.Context) (err error) {
 	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
 		return err
 	}
-	if !d.Suite.Planned { // it is asked here what it needs, before pods are
+	if !d.Suite.Planned || d.Plan.Described() { // it is asked here what it needs, before pods are
 		if err := d.findScript(); err != nil {
 			return err
 		}
@@ -83,7 +86,8 @@ func (d *kubernetes) connect() (err error) {
 // start makes the TestRun, unless it is there already, and follows it.
 func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	if d.manifests != nil {
-		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Token: d.targets[0].Token != "", Env: r.env, Length: d.needs.Duration}
+		tokens := d.tokens(d.targets[0].Token)
+		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Env: r.env, Length: d.needs.Duration}
 		if !d.Suite.Planned {
 			job.Script, job.Memory = d.Suite.Script, preflight.UsersMemory((d.needs.VUs-1)/d.Plan.Runners+1, 1)
 			maps.Copy(job.Env, d.inherited())
@@ -91,7 +95,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		if err := d.manifests.Render(job); err != nil {
 			return nil, err
 		}
-		if err := d.client.Create(ctx, d.manifests.TestRun, d.Plan.TestID, d.targets[0].Token); err != nil {
+		if err := d.client.Create(ctx, d.manifests.TestRun, d.Plan.TestID, tokens); err != nil {
 			return nil, err
 		}
 	}

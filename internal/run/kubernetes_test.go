@@ -16,6 +16,7 @@ func TestWhatMakesNoSenseOnKubernetesIsWrongUsage(t *testing.T) {
 		"--runner and --start-at are for machines": func(s *session) { s.part = 1 },
 		"the operator starts all runners together": func(s *session) { s.startAt = time.Now() },
 		"--script is the one in the image":         func(s *session) { s.Script = "x.js" },
+		"Put it into load-tests/services":          func(s *session) { s.Plan.Service = "/home/a/mine.js" },
 		`TESTID is "A_b"`:                          func(s *session) { s.Plan.TestID = "A_b" },
 		"its certificates are files":               func(s *session) { s.Suite.NoCluster = "its certificates are files" },
 		"needs BACKEND_URL and CLUSTER_URL":        func(s *session) { s.Suite.Cluster = true },

@@ -30,9 +30,13 @@ type meter struct {
 	trouble string
 }
 
-// newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx.
+// newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
+// described service nothing is known but what its description says, so there only the host is sampled.
 func newMeter(s *session) *meter {
 	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), start: time.Now()}
+	if s.Plan.Described() {
+		return m
+	}
 	targets := s.targets
 	if s.cluster != nil {
 		targets = append(slices.Clip(targets), s.cluster)

@@ -73,7 +73,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	outcome := verdict.Pass
 	for _, r := range own.Connections {
 		sum.Count(r)
-		if silent := s.Suite.Planned && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		if silent := s.Suite.Planned && s.counts() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}
@@ -85,8 +85,8 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	}
 	fmt.Fprintf(s.Stdout, "\npart %d of %d is %s", s.part, s.Plan.Runners, own.Runner.State)
 	if s.Suite.Streams {
-		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d noops received, %d missed, %d faulty, %d late",
-			sum.Opened, sum.Refused, sum.Dropped, sum.Received, sum.Missed(), sum.Faults(), sum.Late)
+		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d %s received, %d missed, %d faulty, %d late",
+			sum.Opened, sum.Refused, sum.Dropped, sum.Received, s.messages(), sum.Missed(), sum.Faults(), sum.Late)
 	}
 	fmt.Fprintln(s.Stdout)
 	return outcome

@@ -70,7 +70,7 @@ func (s *session) progress(group running, m *meter) string {
 	switch p := s.here(); {
 	case s.Suite.Planned:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
-			fmt.Sprintf("%d/%d noops", sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
+			s.received(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))
 	case s.Suite.Streams:
 		parts = append(parts, fmt.Sprintf("%d open · %d noops · %d missed · %d late", sum.Open, sum.Received, sum.Missed(), sum.Late))
 	default:
@@ -94,6 +94,14 @@ func (s *session) progress(group running, m *meter) string {
 		parts = append(parts, b)
 	}
 	return strings.Join(parts, " · ")
+}
+
+// received says how much has come, of how much where that is known. Others publish when they like.
+func (s *session) received(count uint64, planned int) string {
+	if p := s.Plan; p.Described() && !p.Published() && (s.service == nil || s.service.Message.Interval == 0) {
+		return fmt.Sprintf("%d messages", count)
+	}
+	return fmt.Sprintf("%d/%d %s", count, planned, s.messages())
 }
 
 func clock(d time.Duration) string {

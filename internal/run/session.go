@@ -17,6 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -26,14 +27,15 @@ type session struct {
 	Config
 	driver driver
 
-	part         int       // K of --runner K/N; 0: the whole run
-	startAt      time.Time // zero: at once
-	interval     time.Duration
+	part         int           // K of --runner K/N; 0: the whole run
+	startAt      time.Time     // zero: at once
+	interval     time.Duration // of the noops that the target sends; 0: not known
 	clusterSize  int
 	certificates target.Certificates
 
 	k6, script string
 	needs      runners.Requirements
+	service    *service.Service // that the script loads; nil: noop, and where a run is attached to
 	dir        results.Dir
 	location   string // of this run's shards
 	targets    target.Several
@@ -78,7 +80,9 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 	if err := s.savePlan(); err != nil {
 		return "", err
 	}
-	s.seen.Backend = s.targets[0].Version(graceful)
+	if !s.Plan.Described() {
+		s.seen.Backend = s.targets[0].Version(graceful)
+	}
 	s.announce()
 	if err := s.awaitStart(graceful); err != nil {
 		return "", err
@@ -115,11 +119,15 @@ func (s *session) findScript() (err error) {
 }
 
 // inspect finds out what the script needs: from the plan if the suite has one, else by loading the script, which also
-// refuses settings that make no sense.
+// refuses settings that make no sense. A described service it is told by the script.
 func (s *session) inspect(ctx context.Context) (err error) {
+	if s.Plan.Described() {
+		if err := s.describe(ctx); err != nil {
+			return err
+		}
+	}
 	if s.Suite.Planned {
-		p := &s.Plan
-		s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
+		s.planNeeds()
 		return nil
 	}
 	if s.Suite.MutualTLS {
@@ -141,6 +149,12 @@ func (s *session) inspect(ctx context.Context) (err error) {
 		return UsageError{err}
 	}
 	return err
+}
+
+// planNeeds are the needs of a script whose plan says them.
+func (s *session) planNeeds() {
+	p := &s.Plan
+	s.needs = runners.Requirements{VUs: p.Iterations(), Duration: time.Duration(p.Seconds)*time.Second + p.Teardown()}
 }
 
 // environment is what the script finds in every runner beside the plan. more are the settings of a further round.
@@ -186,9 +200,10 @@ func (s *session) awaitStart(ctx context.Context) error {
 
 var errStopped = errors.New("stopped before the start: nothing was run")
 
-// keep stores what a verdict needs beside shards: the target's ledger, and what this session saw.
+// keep stores what a verdict needs beside shards: the target's ledger, and what this session saw. Only who speaks our
+// protocol may keep a ledger.
 func (s *session) keep(ctx context.Context) error {
-	if s.Suite.Streams {
+	if s.Suite.Streams && !s.Plan.Described() {
 		s.saveLedger(ctx)
 	}
 	if err := s.dir.WriteJSON(results.RunName(s.part), s.seen); err != nil {

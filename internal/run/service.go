@@ -1,0 +1,140 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/runners"
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// completeService fills in what is known of a described service before its description is read.
+func (s *session) completeService() (err error) {
+	p := &s.Plan
+	if p.BackendURL == "" {
+		return fmt.Errorf("BACKEND_URL is missing: soak starts only its own backend, so say where %s runs", p.ServiceName())
+	}
+	if plan.IsServiceFile(p.Service) {
+		if p.Service, err = filepath.Abs(p.Service); err != nil {
+			return err
+		}
+	}
+	if p.Published() {
+		p.NoopInterval = p.PublishInterval()
+	}
+	return nil
+}
+
+// checkService is Suite.Check before the description is read. Where nothing is published only that says the interval.
+func (s *session) checkService() error {
+	p := s.Plan
+	if !p.Published() {
+		p.NoopInterval = time.Millisecond.Seconds()
+	}
+	return s.Suite.Check(p)
+}
+
+// drawMarker draws what tells the messages of this run from those of others. The parts of a run on several machines
+// have to have the same one.
+func (s *session) drawMarker() {
+	s.Plan.Marker = s.Plan.TestID
+	if s.part == 0 {
+		random := make([]byte, 3)
+		_, _ = rand.Read(random) // it never fails
+		s.Plan.Marker += "-" + hex.EncodeToString(random)
+	}
+}
+
+// describe has the script load the description, and fills in what follows from it.
+func (s *session) describe(ctx context.Context) error {
+	p := &s.Plan
+	asked := *p
+	asked.BackendURL = p.BackendOf(1) // a script knows one
+	var env []string
+	for name, value := range asked.Environment() {
+		env = append(env, name+"="+value)
+	}
+	needs, err := runners.Inspect(ctx, s.k6, s.script, env)
+	var refused runners.ErrSettings
+	switch {
+	case errors.As(err, &refused):
+		return UsageError{err}
+	case err != nil:
+		return err
+	case needs.Service == nil:
+		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
+	}
+	if s.service, err = service.Parse(needs.Service); err != nil {
+		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}
+	}
+	p.NoopInterval = intervalOf(s.service, p)
+	p.Reconnect = p.Reconnect || s.service.End.By == service.ByServer
+	p.EndTimeoutS = p.EndTimeout().Seconds()
+	if err := s.Suite.Check(*p); err != nil {
+		return UsageError{err}
+	}
+	return nil
+}
+
+// intervalOf is how many seconds apart at most things come that a stream is owed. load-tests/lib/config.js finds the same.
+func intervalOf(d *service.Service, p *plan.Plan) float64 {
+	switch {
+	case p.Published():
+		return p.PublishInterval()
+	case d.Message.Interval > 0:
+		return d.Message.Interval.Seconds()
+	case !d.Message.Numbered && d.Every > 0:
+		return d.Every.Seconds()
+	}
+	return p.NoopInterval
+}
+
+// counts says that the messages of the service are counted, so that one without any has lost some.
+func (s *session) counts() bool {
+	return s.service == nil || s.service.Message.Numbered || s.service.Message.Interval > 0
+}
+
+// messages is what the service sends, for people.
+func (s *session) messages() string {
+	if s.Plan.Described() {
+		return "messages"
+	}
+	return "noops"
+}
+
+// rhythm says what comes how often.
+func (s *session) rhythm() string {
+	p := s.Plan
+	switch {
+	case p.Published():
+		return fmt.Sprintf("%v messages/s to %d topics, one on each stream every %.4g s", p.PublishRate, p.Topics, p.NoopInterval)
+	case !p.Described():
+		return fmt.Sprintf("a noop every %v s", p.NoopInterval)
+	case s.service != nil && !s.counts():
+		return "no message counted"
+	}
+	return fmt.Sprintf("a message every %v s", p.NoopInterval)
+}
+
+// tokens are the secrets that pods get, by variable. Processes of this machine inherit theirs.
+func (s *session) tokens(backend string) map[string]string {
+	all := map[string]string{"BACKEND_TOKEN": backend}
+	if s.Plan.Described() {
+		for _, name := range []string{"PUBLISH_TOKEN", "SUBSCRIBE_TOKEN"} {
+			all[name] = os.Getenv(name)
+		}
+	}
+	for name, token := range all {
+		if token == "" {
+			delete(all, name)
+		}
+	}
+	return all
+}

@@ -1,0 +1,225 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+const (
+	clocked   = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2}}`
+	heartbeat = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":4},"message":{}}`
+	bare      = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{}}`
+	ending    = `{"name":"mine","connect":{"url":"{base}/{topic}"},"message":{"every":2},"end":{"by":"server","lifetime":600}}`
+	publishes = `{"name":"mine","connect":{"url":"{base}/{topic}"},"heartbeat":{"comment":true,"every":40},"message":{"seq":"json:$.seq"},` +
+		`"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq}}"}}`
+)
+
+// described is a rig whose script loads that description.
+func described(t *testing.T, text string) *rig {
+	t.Helper()
+	r := newRig(t, "")
+	r.config.Plan.Service = "mine"
+	require.NoError(t, os.WriteFile(filepath.Join(r.folder, description), []byte(text), 0o600))
+	return r
+}
+
+func TestTheDescriptionCompletesThePlan(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		edit       func(p *plan.Plan)
+		interval   float64
+		reconnect  bool
+		announced  string
+	}{
+		{"messages by the clock", clocked, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
+		{"heartbeats alone", heartbeat, func(*plan.Plan) {}, 4, false, "no message counted"},
+		{"nothing is said", bare, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
+		{"a publisher", publishes, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "2 messages/s to 3 topics, one on each stream every 1.5 s"},
+		{"streams that end by themselves", ending, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := described(t, c.text)
+			c.edit(&r.config.Plan)
+			s := r.session(r.config)
+			require.NoError(t, s.inspect(t.Context()))
+			require.InDelta(t, c.interval, s.Plan.NoopInterval, 0)
+			require.InDelta(t, 15, s.Plan.EndTimeoutS, 0)
+			require.Equal(t, c.reconnect, s.Plan.Reconnect)
+			require.Equal(t, "mine", s.service.Name)
+			require.Positive(t, s.needs.Duration)
+			require.Equal(t, c.announced, s.rhythm())
+		})
+	}
+}
+
+func TestWhatDoesNotFitTheServiceIsWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, text string
+		edit       func(r *rig)
+		want       string
+	}{
+		{"the script says what", clocked, func(r *rig) {
+			_ = os.WriteFile(filepath.Join(r.folder, refuses), []byte("the description of mine has no publish"), 0o600)
+		}, "the description of mine has no publish"},
+		{"a script that knows no services", clocked, func(r *rig) { _ = os.Remove(filepath.Join(r.folder, description)) }, "connectionTest.js does not load it"},
+		{"a description of another version", `{"name":"mine"}`, func(*rig) {}, "the description of mine: connect"},
+		{"too short for the heartbeats", strings.Replace(heartbeat, `"every":4`, `"every":40`, 1), func(*rig) {}, "the service sends something only every 40 s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := described(t, c.text)
+			c.edit(r)
+			err := r.session(r.config).inspect(t.Context())
+			require.ErrorContains(t, err, c.want)
+			require.ErrorAs(t, err, &UsageError{})
+		})
+	}
+}
+
+func TestSettingsOfAService(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(c *Config)
+		want string
+	}{
+		{"nowhere", func(c *Config) { c.Plan.BackendURL = "" }, "BACKEND_URL is missing: soak starts only its own backend, so say where mine runs"},
+		{"a rate alone", func(c *Config) { c.Plan.PublishRate = 2 }, "PUBLISH_RATE is 2, but TOPICS is 0"},
+		{"noops that are published", func(c *Config) { c.Plan.Service, c.Plan.Topics, c.Plan.PublishRate = "", 1, 1 }, "noop publishes by itself"},
+		{"several", func(c *Config) { c.Plan.BackendURL, c.Plan.Topics, c.Plan.PublishRate = "http://a,http://b", 1, 1 }, "BACKEND_URL names 2 services"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.config.Plan.Service = "mine"
+			c.edit(&r.config)
+			require.ErrorContains(t, newSession(r.config).complete(time.Now()), c.want)
+		})
+	}
+}
+
+// The command of the issue: the interval that NOOP_INTERVAL has by default would not fit its seconds.
+func TestAPublishedSoakIsComplete(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.Service, p.BackendURL, p.Connections, p.Seconds, p.Topics, p.PublishRate, p.ConnectionsPerVU = "../nchan.js", "http://h", 100, 30, 5, 2, 0
+	whole := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1})
+	require.NoError(t, whole.complete(time.Now()))
+	require.InDelta(t, 2.5, whole.Plan.NoopInterval, 0)
+	require.True(t, filepath.IsAbs(whole.Plan.Service))
+	require.Regexp(t, "^"+whole.Plan.TestID+"-[0-9a-f]{6}$", whole.Plan.Marker)
+	require.Zero(t, whole.interval, "the target is no backend of ours, whose interval has to be the plan's")
+
+	p.TestID = "t"
+	part := newSession(Config{Suite: suite.Default(), Plan: p, Local: plan.DefaultLocal(), Backends: 1, Runner: "2/2"})
+	require.NoError(t, part.complete(time.Now()))
+	require.Equal(t, "t", part.Plan.Marker, "all machines have the same one")
+}
+
+func TestASuiteRefusesAnotherServiceThanNoop(t *testing.T) {
+	for _, kind := range suite.All() {
+		for name, want := range map[string]string{"nchan": kind.Name + " holds streams of noop only", "noop": "", "": ""} {
+			t.Setenv("SERVICE", name)
+			c := Config{Suite: kind, Plan: plan.Plan{Runners: 1}, Local: plan.DefaultLocal(), Backends: 1}
+			err := newSession(c).complete(time.Now())
+			if want != "" && kind.Streams {
+				require.ErrorContains(t, err, want)
+				continue
+			}
+			require.NoError(t, err)
+		}
+	}
+}
+
+// A service of others is asked for nothing that only our backend has.
+func TestDriversSoakADescribedService(t *testing.T) {
+	t.Parallel()
+	for name, drive := range drivers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := described(t, clocked)
+			var mu sync.Mutex
+			asked := map[string]bool{}
+			foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				mu.Lock()
+				asked[req.URL.Path] = true
+				mu.Unlock()
+				fmt.Fprint(w, `{"noop_interval_s": 15, "version": "of something else"}`)
+			}))
+			t.Cleanup(foreign.Close)
+			r.config.Plan.BackendURL = foreign.URL
+			said := &bytes.Buffer{}
+			r.config.Stdout = said
+			var during sync.WaitGroup
+			during.Go(func() {
+				r.bothRun(t)
+				r.letGo()
+			})
+			_, seen, err := drive(t, r)
+			during.Wait()
+			require.NoError(t, err)
+			assert.Empty(t, seen.Backend)
+			mu.Lock()
+			assert.Equal(t, map[string]bool{"/healthz": true}, asked)
+			mu.Unlock()
+			var p plan.Plan
+			text, err := os.ReadFile(filepath.Join(r.config.Out, "t", results.PlanFile))
+			require.NoError(t, err)
+			require.NoError(t, json.Unmarshal(text, &p))
+			assert.Equal(t, "mine", p.Service)
+			assert.InDelta(t, 2, p.NoopInterval, 0)
+			shards, err := filepath.Glob(filepath.Join(r.config.Out, "t", results.ShardsDir, "*"))
+			require.NoError(t, err)
+			require.Len(t, shards, 2)
+			for _, file := range shards {
+				text, err := os.ReadFile(file)
+				require.NoError(t, err)
+				of, err := shard.Read(bytes.NewReader(text))
+				require.NoError(t, err)
+				assert.Equal(t, []string{"mine", p.Marker}, []string{of.Plan.Service, of.Plan.Marker}, "the settings reach the runner")
+			}
+			if name != "parts" { // each says it to its own terminal
+				assert.Contains(t, said.String(), "for 20s, a message every 2 s, 2 runners\ntarget mine at http://127.0.0.1:")
+			}
+		})
+	}
+}
+
+func TestPodsGetTheTokensOfAService(t *testing.T) {
+	t.Setenv("PUBLISH_TOKEN", "psst")
+	t.Setenv("SUBSCRIBE_TOKEN", "")
+	s := newSession(Config{Plan: plan.Plan{Service: "mercure"}})
+	require.Equal(t, map[string]string{"BACKEND_TOKEN": "hush", "PUBLISH_TOKEN": "psst"}, s.tokens("hush"))
+	s.Plan.Service = ""
+	require.Empty(t, s.tokens(""), "they are of described services")
+}
+
+func TestProgressSaysMessagesOfADescribedService(t *testing.T) {
+	t.Parallel()
+	s := newSession(Config{Suite: suite.Default()})
+	require.Equal(t, "3/9 noops", s.received(3, 9))
+	s.Plan = plan.Plan{Service: "mine"}
+	require.Equal(t, "3 messages", s.received(3, 9), "others publish when they like")
+	s.Plan.Topics, s.Plan.PublishRate = 1, 1
+	require.Equal(t, "3/9 messages", s.received(3, 9))
+}
