@@ -84,9 +84,9 @@ type Reading struct {
 	ID []byte
 
 	HasSeq, HasSentAt bool
-	// Err says why a message is not what the description says: ErrMissing, ErrNumber (of its number), ErrJSON
-	// or ErrData; nil where all is well. Such a message is corrupted, except that without a number (ErrMissing)
-	// the clock may still count it.
+	// Err says why a message is not what the description says: ErrMissing, ErrNumber (of its number), ErrJSON,
+	// ErrData or ErrSum; nil where all is well. Such a message is corrupted, except that without a number
+	// (ErrMissing) the clock may still count it; where the description asks for a checksum that is ErrSum, too.
 	Err error
 }
 
@@ -95,12 +95,13 @@ type Reader struct {
 	service *Service
 	run     string
 	marker  []byte
-	odd     bool // the marker has U+FFFD in it
+	odd     bool   // the marker has U+FFFD in it
+	sum     uint32 // of the marker
 }
 
 // Reader returns a reader for a run with that marker. With an empty one messages of every run count.
 func (s *Service) Reader(run string) *Reader {
-	return &Reader{s, run, []byte(run), strings.ContainsRune(run, utf8.RuneError)}
+	return &Reader{s, run, []byte(run), strings.ContainsRune(run, utf8.RuneError), markerSum(run)}
 }
 
 // Read says what a block is. It allocates nothing, and goes over the data once.
@@ -121,10 +122,17 @@ func (r *Reader) Read(b *Block) (out Reading) {
 	if !valid {
 		found = [maxPaths]span{}
 	}
-	if out.Kind = r.owner(b, &found, valid); out.Kind != Delivery {
-		return out
+	kind, marker := r.owner(b, &found, valid)
+	if sums := s.Message.Summed && valid; sums || kind == Delivery {
+		m := s.read(b, &found, &out)
+		if sums {
+			kind = r.verify(kind, marker, &m, &out)
+		}
 	}
-	s.read(b, &found, &out)
+	if kind != Delivery {
+		return Reading{Kind: kind}
+	}
+	out.Kind = Delivery
 	if !valid {
 		out.Err = ErrJSON
 	} else if s.Message.data != nil && string(b.Data) != *s.Message.data {
@@ -144,51 +152,61 @@ func (m *Message) named(event []byte) bool {
 }
 
 // owner tells messages of this run from those of another (Foreign) and from what has no marker at all (Other).
-// Broken JSON that has the text of our marker in it is a broken message of ours.
-func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) Kind {
+// Broken JSON that has the text of our marker in it, or half of it, is a broken message of ours.
+func (r *Reader) owner(b *Block, found *[maxPaths]span, valid bool) (kind Kind, marker value) {
 	s := r.service
-	if !s.Message.Marked || r.run == "" {
-		return Delivery
-	}
 	if s.Message.marker.from == fromJSON && !valid {
-		if bytes.Contains(b.Data, r.marker) {
-			return Delivery
+		if r.run == "" || r.mentioned(b.Data) {
+			return Delivery, marker
 		}
-		return Other
+		return Other, marker
 	}
-	v, ok := s.Message.marker.find(b, found)
+	marker, ok := s.Message.marker.find(b, found)
 	switch {
-	case !ok || !v.scalar():
-		return Other
-	case v.kind == '"' && equal(v.raw, r.run, r.odd), v.kind != '"' && string(v.raw) == r.run:
-		return Delivery
+	case !s.Message.Marked || r.run == "":
+		return Delivery, marker
+	case !ok || !marker.scalar():
+		return Other, marker
+	case marker.kind == '"' && equal(marker.raw, r.run, r.odd), marker.kind != '"' && string(marker.raw) == r.run:
+		return Delivery, marker
 	}
-	return Foreign
+	return Foreign, marker
 }
 
-// read takes number, time and id out of a message.
-func (s *Service) read(b *Block, found *[maxPaths]span, out *Reading) {
+// mentioned says that our marker is in broken JSON, or one half of it: the marker may be what broke it.
+func (r *Reader) mentioned(data []byte) bool {
+	half := len(r.marker) / 2
+	return bytes.Contains(data, r.marker) || half >= 4 && (bytes.Contains(data, r.marker[:half]) || bytes.Contains(data, r.marker[half:]))
+}
+
+// read takes number, time, checksum and id out of a message.
+func (s *Service) read(b *Block, found *[maxPaths]span, out *Reading) (m summed) {
+	ok := false
 	if s.Message.Numbered {
-		v, ok := s.Message.seq.find(b, found)
+		m.seq, ok = s.Message.seq.find(b, found)
 		switch {
 		case !ok:
 			out.Err = ErrMissing
-		case !v.scalar():
+		case !m.seq.scalar():
 			out.Err = ErrNumber
 		default:
-			if out.Seq, out.HasSeq = parseSeq(v.raw); !out.HasSeq {
+			if out.Seq, out.HasSeq = parseSeq(m.seq.raw); !out.HasSeq {
 				out.Seq, out.Err = 0, ErrNumber
 			}
 		}
 	}
-	if v, ok := s.Message.sent.find(b, found); ok && v.scalar() {
-		if out.SentAt, out.HasSentAt = parseTime(v.raw); !out.HasSentAt {
+	if m.sent, ok = s.Message.sent.find(b, found); ok && m.sent.scalar() {
+		if out.SentAt, out.HasSentAt = parseTime(m.sent.raw); !out.HasSentAt {
 			out.SentAt = 0
 		}
+	}
+	if v, ok := s.Message.sum.find(b, found); ok && v.scalar() {
+		m.sum, m.there = parseSum(v.raw)
 	}
 	if v, ok := s.last.find(b, found); ok && v.scalar() && bytes.IndexByte(v.raw, '\\') < 0 {
 		out.ID = v.raw
 	}
+	return m
 }
 
 // Client is the value that the second request needs ({client}), if the block is the one that it waits for.

@@ -11,13 +11,16 @@ import (
 
 // cases are blocks as a soak of each service reads them.
 func cases(t testing.TB) map[string]func() {
-	small := `{"run":"run-1234567890","seq":17,"t":1732250000000000,"text":"` + strings.Repeat("x", 40) + `"}`
+	const run = "run-1234567890"
+	summed := `"sum":"` + sum(run) + `"}`
+	small := `{"run":"run-1234567890","seq":17,"t":1732250000000000,"text":"` + strings.Repeat("x", 19) + `",` + summed
+	require.Len(t, small, 100)
 	large := func(fill string) string {
-		return `{"text":"` + strings.Repeat(fill, 64<<10/len(fill)) + `","run":"run-1234567890","seq":17,"t":1732250000000000}`
+		return `{"text":"` + strings.Repeat(fill, 64<<10/len(fill)) + `","run":"run-1234567890","seq":17,"t":1732250000000000,` + summed
 	}
 	out := map[string]func(){}
 	reading := func(name, service string, b *Block, want Kind) {
-		r := load(t, service).Reader("run-1234567890")
+		r := load(t, service).Reader(run)
 		require.Equal(t, want, r.Read(b).Kind, name)
 		out[name] = func() { r.Read(b) }
 	}
@@ -28,11 +31,15 @@ func cases(t testing.TB) map[string]func() {
 	reading("json 64 KB of text", "nchan", block("", "1732250000:0", large("x")), Delivery)
 	reading("json 64 KB of escapes", "nchan", block("", "1732250000:0", large(`\n`)), Delivery)
 	reading("json 64 KB of numbers", "nchan", block("", "1732250000:0", `{"text":[`+strings.Repeat("123,", 16<<10)+`0],`+small[1:]), Delivery)
-	reading("json foreign", "nchan", block("", "1732250000:0", strings.Replace(small, "run-1", "run-2", 1)), Foreign)
+	other := strings.NewReplacer("run-1", "run-2", sum(run), sum("run-2234567890"))
+	reading("json foreign", "nchan", block("", "1732250000:0", other.Replace(small)), Foreign)
+	reading("json foreign, escaped", "nchan", block("", "1732250000:0", strings.Replace(other.Replace(small), "run-2", `run\u002d2`, 1)), Foreign)
+	reading("json changed", "nchan", block("", "1732250000:0", strings.Replace(small, "17,", "18,", 1)), Delivery)
+	reading("json written anew", "nchan", block("", "1732250000:0", strings.Replace(small, "1732250000000000", "1.73225e+15", 1)), Delivery)
 	reading("json cut", "nchan", block("", "1732250000:0", small[:60]), Delivery)
 	reading("escaped key", "nchan", block("", "1732250000:0", strings.Replace(small, `"seq"`, `"\u0073eq"`, 1)), Delivery)
 	reading("heartbeat", "nchan", &Block{Event: []byte("ping")}, Heartbeat)
-	reading("tags", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000"]}`), Delivery)
+	reading("tags", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["run-1234567890","17","1732250000000000","`+sum(run)+`"]}`), Delivery)
 
 	s, err := Parse([]byte(`{"name":"x","connect":{"url":"{base}"},"message":{"seq":"id:^[0-9]+:([0-9]+)$","run":"data:run=(\\S+)"}}`))
 	require.NoError(t, err)

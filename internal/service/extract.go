@@ -12,6 +12,7 @@ var (
 	ErrNumber  = errors.New("it is no whole number from 0 on")
 	ErrJSON    = errors.New("the data is no JSON")
 	ErrData    = errors.New("the data is not what the description says")
+	ErrSum     = errors.New("the checksum is not there, or not that of its marker, number and time")
 )
 
 // extractor takes one thing out of a block.

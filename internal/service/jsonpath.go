@@ -15,6 +15,11 @@ type segment struct {
 	odd   bool // the key has U+FFFD, which stands for any broken byte
 }
 
+// begins says that a name in a payload may be the key, by where it begins: most names are not.
+func (s *segment) begins(name []byte) bool {
+	return s.index < 0 && (len(name) < 1 || s.key == "" || s.odd || name[0] == s.key[0] || name[0] == '\\')
+}
+
 // longest bounds the steps of a path.
 const longest = 16
 

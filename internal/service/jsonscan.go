@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxPaths is how many paths one description can have: number, marker, time and id.
-const maxPaths = 4
+// maxPaths is how many paths one description can have: number, marker, time, checksum and id.
+const maxPaths = 5
 
 // maxDepth is how far a payload may be nested. Deeper ones are malformed: no service means them, and each
 // level needs stack.
@@ -149,7 +149,7 @@ func (s *scanner) member(level int, here set, name []byte) (below set) {
 	for rest := here; rest != 0; rest &= rest - 1 {
 		i := bits.TrailingZeros8(uint8(rest))
 		steps := s.paths.steps[i]
-		if level < len(steps) && steps[level].index < 0 && equal(name, steps[level].key, steps[level].odd) {
+		if level < len(steps) && steps[level].begins(name) && equal(name, steps[level].key, steps[level].odd) {
 			below |= 1 << i
 			s.found[i] = span{}
 		}

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,13 +98,13 @@ func TestWhatTheModulesSend(t *testing.T) {
 	s = load(t, "nchan")
 	require.Equal(t, "GET http://localhost:8080/sub/t%201%2F%C3%A9\nAccept: text/event-stream\n", sends(&s.Connect, values))
 	require.Equal(t, "POST http://localhost:8080/pub/t%201%2F%C3%A9\nContent-Type: application/json\n"+
-		`{"run":"r\"1","seq":17,"t":1732250000000000}`, sends(s.Publish, values))
+		`{"run":"r\"1","seq":17,"t":1732250000000000,"sum":"`+sum(`r"1`)+`"}`, sends(s.Publish, values))
 	require.True(t, s.Message.PerTopic)
 	require.Equal(t, 30*time.Second, s.Every)
 
 	s = load(t, "mercure")
 	require.Equal(t, "POST http://localhost:8080/.well-known/mercure\nAuthorization: Bearer secret\nContent-Type: application/x-www-form-urlencoded\n"+
-		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000%7D`, sends(s.Publish, values))
+		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000,%22sum%22:%22`+sum(`r"1`)+`%22%7D`, sends(s.Publish, values))
 	require.Equal(t, "Last-Event-ID", s.Resume.GapHeader)
 	require.Equal(t, "earliest", s.Resume.GapValue)
 	require.Equal(t, 475*time.Second, s.End.Shortest)
@@ -118,10 +120,15 @@ func TestWhatTheModulesSend(t *testing.T) {
 	require.Equal(t, "GET http://localhost:8080/connection/uni_sse?cf_connect=%7B%22token%22:%22secret%22,%22subs%22:%7B%22t1%22:%7B%7D%7D%7D\n", sends(&s.Connect, topic))
 
 	s = load(t, "ntfy")
-	require.Contains(t, sends(s.Publish, topic), "\nX-Tags: r\"1,17,1732250000000000\n")
+	require.Contains(t, sends(s.Publish, topic), "\nX-Tags: r\"1,17,1732250000000000,"+sum(`r"1`)+"\n")
 	require.Equal(t, "since", s.Resume.Query)
 	require.True(t, s.Resume.TakesID)
 	require.True(t, s.Message.AnyOrder)
+}
+
+// sum is the checksum of message 17 of a run, as others would compute it.
+func sum(run string) string {
+	return fmt.Sprintf("%08x", crc32.Checksum([]byte(run+"\x0017\x001732250000000000"), crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // block is a block as a service sends it, line by line.
@@ -145,24 +152,24 @@ func TestWhatTheServicesSay(t *testing.T) {
 		{"changed", "noop", block("", "17", "1"), Reading{Kind: Delivery, Seq: 17, HasSeq: true, Err: ErrData}},
 		{"id", "noop", block("", "x", "0"), Reading{Kind: Delivery, Err: ErrNumber}},
 		{"ping", "nchan", &Block{Event: []byte("ping")}, Reading{Kind: Heartbeat}},
-		{"message", "nchan", block("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
-		{"another run", "nchan", block("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000}`), Reading{Kind: Foreign}},
+		{"message", "nchan", block("", "1732250000:3", `{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+sum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"another run", "nchan", block("", "1:3", `{"run":"r2","seq":17,"t":1732250000000000,"sum":"`+sum("r2")+`"}`), Reading{Kind: Foreign}},
 		{"somebody", "nchan", block("", "1:3", `hello`), Reading{}},
 		{"cut", "nchan", block("", "1:3", `{"run":"r1","seq":17,"t":17322500000`), Reading{Kind: Delivery, Err: ErrJSON}},
-		{"no number", "nchan", block("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
+		{"no number", "nchan", block("", "1:3", `{"run":"r1","seq":"x","t":1732250000000000,"sum":"`+sum("r1")+`"}`), Reading{Kind: Delivery, Err: ErrNumber, SentAt: at, HasSentAt: true}},
 		{"heartbeat", "mercure", comment, Reading{Kind: Heartbeat}},
 		{"keep-alive", "django-eventstream", block("keep-alive", "", ""), Reading{Kind: Heartbeat}},
 		{"stream-open", "django-eventstream", block("stream-open", "", ""), Reading{}},
 		{"stream-reset", "django-eventstream", block("stream-reset", "t:9", `{"channels":["t"]}`), Reading{Kind: Gap}},
-		{"message", "django-eventstream", block("message", "t:9", `{"run": "r1", "seq": 17, "t": 1732250000000000}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"message", "django-eventstream", block("message", "t:9", `{"run": "r1", "seq": 17, "t": 1732250000000000, "sum": "`+sum("r1")+`"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"connect", "pocketbase", block("PB_CONNECT", "c1", `{"clientId":"c1"}`), Reading{}},
-		{"record", "pocketbase", block("soak/*?options=x", "c1", `{"record":{"collectionName":"soak","id":"x","run":"r1","seq":17,"t":1732250000000000,"topic":"t"},"action":"create"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"record", "pocketbase", block("soak/*?options=x", "c1", `{"record":{"collectionName":"soak","id":"x","run":"r1","seq":17,"sum":"`+sum("r1")+`","t":1732250000000000,"topic":"t"},"action":"create"}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"ping", "centrifugo", block("", "", "{}"), Reading{Kind: Heartbeat}},
 		{"connected", "centrifugo", block("", "", `{"connect":{"client":"x","version":"6.9.1","subs":{"t":{}},"ping":25}}`), Reading{}},
-		{"publication", "centrifugo", block("", "", `{"channel":"t","pub":{"data":{"run":"r1","seq":17,"t":1732250000000000},"offset":3}}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
+		{"publication", "centrifugo", block("", "", `{"channel":"t","pub":{"data":{"run":"r1","seq":17,"t":1732250000000000,"sum":"`+sum("r1")+`"},"offset":3}}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true}},
 		{"open", "ntfy", block("open", "", `{"id":"a","time":1732250000,"event":"open","topic":"t"}`), Reading{}},
 		{"keepalive", "ntfy", block("keepalive", "", `{"id":"a","time":1732250000,"event":"keepalive","topic":"t"}`), Reading{Kind: Heartbeat}},
-		{"message", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
+		{"message", "ntfy", block("", "", `{"id":"SLiKI64DOt","time":1732250000,"event":"message","topic":"t","message":"soak","tags":["r1","17","1732250000000000","`+sum("r1")+`"]}`), Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: at, HasSentAt: true, ID: []byte("SLiKI64DOt")}},
 		{"any", "sse", block("x", "y", "z"), Reading{Kind: Delivery}},
 		{"comment", "sse", comment, Reading{Kind: Heartbeat}},
 		{"a comment in an event", "sse", noop, Reading{Kind: Delivery}},

@@ -126,7 +126,7 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 
 func (p *parser) message(root *fields) {
 	n := root.need(p, "message", "what a message is; {} for any event")
-	f := p.fields(n, "message", "seq", "run", "sentAt", "event", "data", "per", "order", "delivery", "every")
+	f := p.fields(n, "message", "seq", "run", "sentAt", "sum", "event", "data", "per", "order", "delivery", "every")
 	if f == nil {
 		return
 	}
@@ -134,7 +134,9 @@ func (p *parser) message(root *fields) {
 	m.seq = p.extractor(f.get("seq"), "message.seq", &s.paths)
 	m.marker = p.extractor(f.get("run"), "message.run", &s.paths)
 	m.sent = p.extractor(f.get("sentAt"), "message.sentAt", &s.paths)
+	m.sum = p.extractor(f.get("sum"), "message.sum", &s.paths)
 	m.Numbered, m.Marked, m.Timed = f.get("seq") != nil, f.get("run") != nil, f.get("sentAt") != nil
+	m.Summed = f.get("sum") != nil
 	m.event = p.names(f.get("event"), "message.event")
 	m.data = p.optional(f.get("data"), "message.data")
 	m.PerTopic = p.choice(f.get("per"), "message.per", "stream", "topic") == 1
@@ -251,7 +253,7 @@ func (p *parser) publish(root *fields) {
 		return
 	}
 	p.service.Publish = &Request{}
-	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Token}, byPublisher: true})
+	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Token}, byPublisher: true})
 }
 
 // seconds reads a time.

@@ -20,10 +20,10 @@ const right = `{
   "connect": { "method": "POST", "url": "{base}/s/{topic}?n={n}&id={id}", "headers": { "Authorization": "Bearer {token}", "Accept": "text/event-stream" },
     "body": "{\"run\":\"{run}\"}", "then": { "event": "hello", "client": "id", "url": "{base}/go/{client}", "ok": [204] } },
   "heartbeat": { "event": "ping", "every": 0.5 },
-  "message": { "event": ["a", "b"], "seq": "json:$.a['b c'][2]", "run": "id:^(.*)-", "sentAt": "data:at=(\\d+)", "per": "topic", "order": "any", "delivery": "at-least-once", "every": 2 },
+  "message": { "event": ["a", "b"], "seq": "json:$.a['b c'][2]", "run": "id:^(.*)-", "sentAt": "data:at=(\\d+)", "sum": "json:$.sum", "per": "topic", "order": "any", "delivery": "at-least-once", "every": 2 },
   "end": { "by": "server", "lifetime": 600 },
   "resume": { "by": { "query": "since" }, "id": "json:$.id", "gap": { "event": "lost" } },
-  "publish": { "url": "{base}/p/{topic}", "body": "{run} {seq} {sentAt}", "headers": { "Authorization": "Bearer {token}" } }
+  "publish": { "url": "{base}/p/{topic}", "body": "{run} {seq} {sentAt} {sum}", "headers": { "Authorization": "Bearer {token}" } }
 }`
 
 func TestParse(t *testing.T) {

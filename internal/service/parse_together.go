@@ -5,6 +5,8 @@ func (p *parser) together(root *fields) {
 	s := p.service
 	if n := root.get("publish"); n != nil && n.kind == isObject && root.get("message") != nil {
 		p.publisher(root, n)
+	} else if s.Message.Summed && n == nil {
+		p.found.add(root.at("message"), "message.sum is the checksum that publish sends as {sum}, and there is no publish")
 	}
 	if s.heartbeat.empty() {
 		return
@@ -41,11 +43,34 @@ func (p *parser) publisher(root *fields, n *node) {
 	if s.Message.Marked && !s.Publish.uses(Run) {
 		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")
 	}
+	p.sum(root, n)
 	asks := s.HasURL || s.Connect.uses(Topic) || s.Then != nil && s.Then.uses(Topic)
 	switch sends := s.Publish.uses(Topic); {
 	case sends && !asks:
 		p.found.add(root.at("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
 	case !sends && asks && !s.HasURL:
 		p.found.add(n.at, "publish sends no {topic}, and connect asks for one: a message must say which topic it is for")
+	}
+}
+
+// sum tells what a checksum needs: publish sends what it is of, and messages are said to have all of that.
+func (p *parser) sum(root *fields, n *node) {
+	s := p.service
+	sends := s.Publish.uses(Sum)
+	switch {
+	case !sends && !s.Message.Summed:
+		return
+	case !sends:
+		p.found.add(n.at, "publish sends no {sum}: the checksum that message.sum finds must be in its url, headers or body")
+	case !s.Message.Summed:
+		p.found.add(root.at("message"), "publish sends a {sum}: message.sum must say where the checksum is, such as 'json:$.sum'")
+	}
+	if !s.Message.Marked {
+		p.found.add(root.at("message"), "{sum} is of marker, number and time: message.run must say where the marker is, such as 'json:$.run'")
+	}
+	if !s.Message.Timed {
+		p.found.add(root.at("message"), "{sum} is of marker, number and time: message.sentAt must say where the time is, such as 'json:$.t'")
+	} else if !s.Publish.uses(SentAt) {
+		p.found.add(n.at, "publish sends no {sentAt}: the time that {sum} is of must be in its url, headers or body")
 	}
 }

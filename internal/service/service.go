@@ -69,6 +69,7 @@ type Message struct {
 	Numbered bool // there is a number in it
 	Marked   bool // there is the run's marker in it
 	Timed    bool // there is the time in it at which it was sent
+	Summed   bool // there is a checksum in it, of marker, number and time
 	// PerTopic: the streams of a topic bring the same numbers. Otherwise each stream has numbers of its own,
 	// which go on when it connects again.
 	PerTopic bool
@@ -78,9 +79,9 @@ type Message struct {
 	// Interval is the time after which the next message is due, 0 where none is due by the clock.
 	Interval time.Duration
 
-	event             []string // nil: any
-	data              *string
-	seq, marker, sent extractor
+	event                  []string // nil: any
+	data                   *string
+	seq, marker, sent, sum extractor
 }
 
 // Ending says who ends a stream.

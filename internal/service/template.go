@@ -20,9 +20,10 @@ const (
 	SentAt              // when the message is sent, microseconds since 1970
 	Token               // of token(), or PUBLISH_TOKEN for what publishes
 	Client              // what the first block of a stream said, for the second request
+	Sum                 // checksum of Run, Seq and SentAt
 )
 
-var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client"}
+var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum"}
 
 // Values are what placeholders are filled with. They are escaped for the place where they go, so any text is
 // safe there.
@@ -92,6 +93,8 @@ func (t Template) Append(dst []byte, v *Values) []byte {
 			dst = append(dst, p.literal...)
 		case p.field.numeric():
 			dst = strconv.AppendInt(dst, v.number(p.field), 10)
+		case p.field == Sum:
+			dst = appendSum(dst, v)
 		default:
 			dst = p.escape.append(dst, v.text(p.field))
 		}

@@ -14,7 +14,7 @@ export default {
   heartbeat: { data: '{}', every: 25 },
   // A publication is {"channel":…,"pub":{"data":…,"offset":…}}; {"connect":…} and others have no marker. `id:` is
   // never sent.
-  message: { seq: 'json:$.pub.data.seq', run: 'json:$.pub.data.run', sentAt: 'json:$.pub.data.t' },
+  message: { seq: 'json:$.pub.data.seq', run: 'json:$.pub.data.run', sentAt: 'json:$.pub.data.t', sum: 'json:$.pub.data.sum' },
   end: { by: 'client' },
   // Docs of uni_sse: Last-Event-ID is not supported. A client can recover by offset and epoch in cf_connect.
   resume: { by: 'none' },
@@ -23,7 +23,7 @@ export default {
     url: '{base}/api/publish',
     // api/handler.go: without the error mode a refusal is a 200 with an error in its body.
     headers: { 'X-API-Key': '{token}', 'X-Centrifugo-Error-Mode': 'transport' },
-    body: '{"channel":"{topic}","data":{"run":"{run}","seq":{seq},"t":{sentAt}}}',
+    body: '{"channel":"{topic}","data":{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}}',
     ok: [200],
   },
 };

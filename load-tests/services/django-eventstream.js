@@ -13,7 +13,7 @@ export default {
   heartbeat: { event: 'keep-alive', every: 20 },
   // stream-open, at the start of each stream, and stream-error are no messages. `id:` is `channel:n`, if there
   // is a storage; the number that was published is in the data with every storage.
-  message: { event: 'message', seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' },
+  message: { event: 'message', seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   end: { by: 'client' },
   // eventrequest.py reads Last-Event-ID; events that the storage has no more are told by stream-reset. Without a
   // storage nothing is resumed, and nothing said.
@@ -21,6 +21,6 @@ export default {
   publish: {
     method: 'POST',
     url: '{base}/publish/{topic}',
-    body: '{"run":"{run}","seq":{seq},"t":{sentAt}}',
+    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}',
   },
 };

@@ -16,7 +16,7 @@ export default {
   // line: the comment ends with the block of the next update.
   heartbeat: { comment: true, every: 40 },
   // event.go: `id:` is urn:uuid, no sequence; the data as it was published.
-  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' },
+  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   // DefaultWriteTimeout is 600 s; randomizeWriteDeadline takes 80 to 100 % of it, less 5 s to dispatch.
   end: { by: 'server', lifetime: [475, 600] },
   // sendHeaders: the hub answers with the id that it goes on from, `earliest` where it has no such event. The
@@ -29,7 +29,7 @@ export default {
       Authorization: 'Bearer {token}',
       'Content-Type': 'application/x-www-form-urlencoded',
     },
-    body: 'topic={topic}&data={"run":"{run}","seq":{seq},"t":{sentAt}}', // what a form cannot have is encoded
+    body: 'topic={topic}&data={"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}', // what a form cannot have is encoded
     ok: [200],
   },
 };

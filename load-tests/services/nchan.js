@@ -15,14 +15,14 @@ export default {
   // ping_ev_handler: `event: ping`, without data unless nchan_eventsource_ping_data sets some.
   heartbeat: { event: 'ping', every: 30 },
   // es_respond_message: the payload as it was published; `id:` is `time:n`, no sequence.
-  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' },
+  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   end: { by: 'client' },
   // README, "EventSource": from the message buffer of the channel; a buffer that is too short says nothing.
   resume: { by: 'header' },
   publish: {
     method: 'POST',
     url: '{base}/pub/{topic}',
-    body: '{"run":"{run}","seq":{seq},"t":{sentAt}}',
+    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}',
     ok: [201, 202], // README, "Publisher Endpoints": with a subscriber, and without one
   },
 };

@@ -17,6 +17,7 @@ export default {
     run: 'json:$.tags[0]',
     seq: 'json:$.tags[1]',
     sentAt: 'json:$.tags[2]', // $.time has whole seconds
+    sum: 'json:$.tags[3]',
     order: 'any', // topic.go, Publish: a goroutine for each message and subscriber
   },
   end: { by: 'client' },
@@ -25,7 +26,7 @@ export default {
   publish: {
     method: 'POST',
     url: '{base}/{topic}',
-    headers: { Authorization: 'Bearer {token}', 'X-Tags': '{run},{seq},{sentAt}' },
+    headers: { Authorization: 'Bearer {token}', 'X-Tags': '{run},{seq},{sentAt},{sum}' },
     body: 'soak',
     ok: [200],
   },

@@ -1,6 +1,6 @@
 // @ts-check
 // PocketBase 0.39 (github.com/pocketbase/pocketbase v0.39.11: apis/realtime.go, tools/subscriptions). It needs a
-// collection `soak` with the fields topic and run (text), seq and t (number), and empty List, View and Create
+// collection `soak` with the fields topic, run and sum (text), seq and t (number), and empty List, View and Create
 // rules, or tokens: SUBSCRIBE_TOKEN and PUBLISH_TOKEN.
 
 /** @type {import('../types/service').ServiceDescription} */
@@ -24,7 +24,7 @@ export default {
   },
   // No heartbeat: realtimeConnect sends nothing but messages, and ends a stream that had none for 5 minutes.
   // The name of an event is the subscription, and `id:` is the client's id, always the same: no sequence.
-  message: { seq: 'json:$.record.seq', run: 'json:$.record.run', sentAt: 'json:$.record.t' },
+  message: { seq: 'json:$.record.seq', run: 'json:$.record.run', sentAt: 'json:$.record.t', sum: 'json:$.record.sum' },
   // RealtimeConnectRequestEvent: IdleTimeout 5 minutes, MaxTimeout 30.
   end: { by: 'server', lifetime: [300, 1800] },
   resume: { by: 'none' }, // there is no history
@@ -32,7 +32,7 @@ export default {
     method: 'POST',
     url: '{base}/api/collections/soak/records',
     headers: { Authorization: '{token}' },
-    body: '{"topic":"{topic}","run":"{run}","seq":{seq},"t":{sentAt}}',
+    body: '{"topic":"{topic}","run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}',
     ok: [200],
   },
 };

@@ -10,7 +10,7 @@
  * |---|---|
  * | `connect`, `end` | `{base}` `{topic}` `{n}` `{id}` `{run}` `{token}` |
  * | `connect.then` | these, and `{client}` |
- * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{token}` |
+ * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{sum}` `{token}` |
  *
  * @example
  * /** @type {import('../types/service').ServiceDescription} *\/
@@ -18,8 +18,8 @@
  *   name: 'mine',
  *   connect: { url: '{base}/events?room={topic}' },
  *   heartbeat: { comment: true, every: 15 },
- *   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' },
- *   publish: { url: '{base}/rooms/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
+ *   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
+ *   publish: { url: '{base}/rooms/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
  * };
  */
 export interface ServiceDescription {
@@ -115,6 +115,8 @@ export interface Message {
   run?: Source;
   /** When it was sent: seconds, ms, µs or ns since 1970, told apart by their size, or a date of RFC 3339. */
   sentAt?: Source;
+  /** The checksum of marker, number and time, as `{sum}` of `publish` has it: with another one a message is corrupted. */
+  sum?: Source;
   /** Names of events that are messages. Left out: any. */
   event?: string | string[];
   /** The data of each message, exactly; one with other data is corrupted. */

@@ -1,0 +1,136 @@
+package service
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+const described = `{"name":"x","connect":{"url":"{base}/{topic}"},
+  "message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"},
+  "publish":{"url":"{base}/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt},\"sum\":\"{sum}\"}"}}`
+
+func summedService(t testing.TB) *Service {
+	t.Helper()
+	s, err := Parse([]byte(described))
+	require.NoError(t, err)
+	require.True(t, s.Message.Summed)
+	return s
+}
+
+// published is the body of a message.
+func published(s *Service, run string, seq, sentAt int64) []byte {
+	return s.Publish.Body.Append(nil, &Values{Run: run, Seq: seq, SentAt: sentAt})
+}
+
+// Whichever byte of a message is changed to whatever: it is never of others, and never counted with another number.
+func TestAChangedMessageIsSeen(t *testing.T) {
+	s := summedService(t)
+	const run, seq, at = "20260722-0615-ab12cd", 108, 1732250000123456
+	reader := s.Reader(run)
+	whole := published(s, run, seq, at)
+	good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: at, HasSentAt: true}
+	require.Equal(t, good, reader.Read(block("", "", string(whole))))
+	seen := map[error]int{}
+	for i := range whole {
+		for c := range 256 {
+			changed := bytes.Clone(whole)
+			changed[i] = byte(c)
+			got := reader.Read(&Block{Data: changed, HasData: true})
+			require.Equal(t, Delivery, got.Kind, "%q", changed)
+			if seen[got.Err]++; got.Err == nil {
+				require.Equal(t, good, got, "%q", changed)
+			}
+		}
+	}
+	require.Greater(t, seen[ErrSum], 5000)
+	require.Greater(t, seen[ErrJSON], 1000)
+	require.Less(t, seen[nil], 2*len(whole))
+}
+
+func TestWhatAChecksumSays(t *testing.T) {
+	s := summedService(t)
+	good := Reading{Kind: Delivery, Seq: 17, HasSeq: true, SentAt: 1732250000000000, HasSentAt: true}
+	bad := good
+	bad.Err = ErrSum
+	message := func(run, seq, at, sum string) string {
+		return fmt.Sprintf(`{"run":%q,"seq":%s,"t":%s,"sum":%q}`, run, seq, at, sum)
+	}
+	const seq, at = "17", "1732250000000000"
+	none := strings.Replace(message("r1", seq, at, ""), `,"sum":""`, "", 1)
+	unnumbered := bad
+	unnumbered.Seq, unnumbered.HasSeq = 0, false
+	for _, c := range []struct {
+		name, data string
+		want       Reading
+	}{
+		{"as it was published", message("r1", seq, at, sum("r1")), good},
+		{"written anew, as numbers that may have a fraction", message("r1", "1.7e1", "1.73225e+15", sum("r1")), good},
+		{"written anew, as texts", message("r1", `"17"`, `"1732250000000000.0"`, sum("r1")), good},
+		{"with a date", message("r1", seq, `"2024-11-22T04:33:20.000000Z"`, sum("r1")), good},
+		{"another number", message("r1", "17", at, sum("r2")), bad},
+		{"no checksum", none, bad},
+		{"no text", strings.Replace(message("r1", seq, at, "x"), `"x"`, "[]", 1), bad},
+		{"capitals", message("r1", seq, at, strings.ToUpper(sum("r1"))), bad},
+		{"too long", message("r1", seq, at, "0"+sum("r1")), bad},
+		{"no number", strings.Replace(message("r1", seq, at, sum("r1")), "seq", "sex", 1), unnumbered},
+		{"no marker", strings.Replace(message("r1", seq, at, sum("r1")), "run", "rum", 1), bad},
+		{"another run's", message("r2", seq, at, sum("r2")), Reading{Kind: Foreign}},
+		{"another run's, escaped", strings.Replace(message("r2", seq, at, sum("r2")), "r2", `r\u0032`, 1), Reading{Kind: Foreign}},
+		{"somebody's without a checksum", strings.Replace(none, "r1", "r2", 1), Reading{Kind: Foreign}},
+		{"our marker was changed", message("r2", seq, at, sum("r1")), bad},
+		{"a message without a marker", `{"seq":17,"t":1732250000000000,"sum":"00000000"}`, Reading{}},
+	} {
+		require.Equal(t, c.want, s.Reader("r1").Read(block("", "", c.data)), c.name)
+	}
+	// Without a marker to expect the checksum is that of the marker that is there.
+	require.Equal(t, good, s.Reader("").Read(block("", "", message("r2", seq, at, sum("r2")))))
+	require.Equal(t, bad, s.Reader("").Read(block("", "", message("r2", seq, at, sum("r1")))))
+}
+
+// A marker that broke the JSON is still seen as ours.
+func TestHalfAMarkerInBrokenJSON(t *testing.T) {
+	reader := summedService(t).Reader("run-1234567890")
+	for data, want := range map[string]Kind{
+		`{"run":"run-123"567890"}`: Delivery, `{"run":"ru"-1234567890"}`: Delivery, `{"run":"ru"-12345"7890"}`: Other, `{"run":"somebody`: Other,
+	} {
+		require.Equal(t, want, reader.Read(block("", "", data)).Kind, data)
+	}
+}
+
+// FuzzSum: what is published is read with its values, also when a service writes it anew; what is changed is not taken
+// for something else.
+func FuzzSum(f *testing.F) {
+	f.Add("run-1", int64(17), int64(1732250000000000), uint16(20), byte('x'), uint16(3), byte(0))
+	f.Add("r\"\n😀", int64(1)<<62, int64(1e14), uint16(0), byte(1), uint16(0), byte(1))
+	f.Fuzz(func(t *testing.T, run string, seq, sentAt int64, at uint16, change byte, at2 uint16, change2 byte) {
+		if run == "" || !utf8.ValidString(run) || seq < 0 || sentAt < 1e14 || sentAt >= 1e17 {
+			return
+		}
+		s := summedService(t)
+		reader := s.Reader(run)
+		whole := published(s, run, seq, sentAt)
+		good := Reading{Kind: Delivery, Seq: seq, HasSeq: true, SentAt: sentAt, HasSentAt: true}
+		require.Equal(t, good, reader.Read(&Block{Data: whole, HasData: true}))
+		require.Equal(t, Foreign, s.Reader(run+"x").Read(&Block{Data: whole, HasData: true}).Kind)
+
+		var any map[string]any
+		require.NoError(t, json.Unmarshal(whole, &any))
+		anew, err := json.Marshal(any) // numbers are float64 then, as in PocketBase
+		require.NoError(t, err)
+		if seq < 1<<53 && sentAt < 1<<53 {
+			require.Equal(t, good, reader.Read(&Block{Data: anew, HasData: true}), "%s", anew)
+		}
+
+		whole[int(at)%len(whole)] ^= change
+		whole[int(at2)%len(whole)] ^= change2
+		if got := reader.Read(&Block{Data: whole, HasData: true}); got.Kind == Delivery && got.Err == nil {
+			require.Equal(t, good, got, "%q", whole)
+		}
+	})
+}
