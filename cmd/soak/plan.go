@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -17,8 +18,8 @@ import (
 var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
 
 func planCommand() *cobra.Command {
-	var connections int
-	var interval float64
+	var connections, topics int
+	var interval, rate float64
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -31,10 +32,19 @@ func planCommand() *cobra.Command {
 			if cmd.Flags().Changed("connections") {
 				sizes = []int{connections}
 			}
+			published := cmd.Flags().Changed("topics") || cmd.Flags().Changed("publish-rate")
+			if published && cmd.Flags().Changed("noop-interval") {
+				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
+			}
 			needs := make([]sizing.Need, len(sizes))
 			for i, n := range sizes {
 				var err error
-				if needs[i], err = sizing.For(n, time.Duration(interval*float64(time.Second))); err != nil {
+				if published {
+					needs[i], err = sizing.Published(n, topics, rate)
+				} else {
+					needs[i], err = sizing.For(n, time.Duration(interval*float64(time.Second)))
+				}
+				if err != nil {
 					return usageError{Err: err}
 				}
 			}
@@ -49,6 +59,8 @@ func planCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&connections, "connections", 0, "streams to hold (default: a table of usual sizes)")
 	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
+	f.IntVar(&topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
+	f.Float64Var(&rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
 	f.BoolVar(&asJSON, "json", false, "print JSON, memory in bytes")
 	return cmd
 }
@@ -56,12 +68,16 @@ func planCommand() *cobra.Command {
 // printNeeds prints a column for each size: the names of the rows are long.
 func printNeeds(w io.Writer, needs []sizing.Need) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	arriving := "noops per second"
+	if needs[0].Topics > 0 {
+		arriving = "messages per second"
+	}
 	for _, row := range []struct {
 		name  string
 		value func(n sizing.Need) string
 	}{
 		{"connections", func(n sizing.Need) string { return strconv.Itoa(n.Connections) }},
-		{"noops per second", func(n sizing.Need) string { return fmt.Sprintf("%.0f", n.NoopsPerSecond) }},
+		{arriving, func(n sizing.Need) string { return fmt.Sprintf("%.0f", n.NoopsPerSecond) }},
 		{"runners", func(n sizing.Need) string { return strconv.Itoa(n.Runners) }},
 		{"  memory of each, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.RunnerMemory>>20, 10) }},
 		{"  open files of each", func(n sizing.Need) string { return strconv.Itoa(n.RunnerFiles) }},

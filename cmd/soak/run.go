@@ -22,8 +22,9 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		Short: "Run a soak and judge it",
 		Long: "run starts the target (backend behind nginx on this machine, unless BACKEND_URL names another) and the\n" +
 			"runners, waits, merges and judges. Each setting is a flag or the environment variable in brackets.\n" +
-			"Two settings are read from the environment only: BACKEND_TOKEN, the service's bearer token, and PROMETHEUS_URL,\n" +
-			"a Prometheus to take the CPU and memory of target and host from (docs/report.md).\n\n" +
+			"Some are read from the environment only: BACKEND_TOKEN, the service's bearer token, with --service also\n" +
+			"SUBSCRIBE_TOKEN and PUBLISH_TOKEN (docs/services.md), and PROMETHEUS_URL, a Prometheus to take the CPU and memory\n" +
+			"of target and host from (docs/report.md).\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, nil, outcome) },

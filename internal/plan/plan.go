@@ -55,6 +55,9 @@ var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
 
 // Check says in one sentence what is wrong with the plan, nil if nothing is.
 func (p *Plan) Check() error {
+	if err := p.checkRate(); err != nil {
+		return err
+	}
 	if err := p.check(p.Settings()); err != nil {
 		return err
 	}

@@ -40,6 +40,15 @@ func (p *Plan) Topic(n int) int { return n % max(p.Topics, 1) }
 // TopicName is the name of the kth topic. It has the prefix, so that two runs with different ones do not meet.
 func (p *Plan) TopicName(k int) string { return p.Prefix + "topic-" + strconv.Itoa(k) }
 
+// checkRate keeps the interval of a stream, which follows from these, within its bounds.
+func (p *Plan) checkRate() error {
+	if p.Published() && p.PublishInterval() < shortestInterval {
+		return fmt.Errorf("TOPICS is %d and PUBLISH_RATE %v: a topic takes at most %v messages per second; raise TOPICS, or lower PUBLISH_RATE",
+			p.Topics, p.PublishRate, 1/shortestInterval)
+	}
+	return nil
+}
+
 // checkService is what the settings of a described service have to be to each other.
 func (p *Plan) checkService() error {
 	held := float64(p.Seconds - DisconnectLead)

@@ -7,6 +7,7 @@ import "fmt"
 const (
 	year             = 366 * 24 * 3600 // seconds
 	usualConnections = 1200
+	shortestInterval = .001 // seconds
 )
 
 // MaxConnections is a bound that no soak comes near; within the bounds no sum and no duration overflows.
@@ -22,7 +23,7 @@ func (p *Plan) Settings() []Setting {
 			Help: "streams to hold", Script: "connections", ScriptHelp: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
 		{Name: "SECONDS", Value: &p.Seconds, Default: 3600, Min: DisconnectLead + 1, Max: year, OutOfBounds: fmt.Sprintf("it must be over %d, because streams are ended %[1]d s before the end, and at most a year", DisconnectLead),
 			Help: fmt.Sprintf("length of the run in seconds; streams are ended %d s before its end", DisconnectLead), Script: "seconds"},
-		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: .001, OutOfBounds: "it must be over 0 seconds, and at least 0.001",
+		{Name: "NOOP_INTERVAL", Value: &p.NoopInterval, Default: 15., Min: shortestInterval, OutOfBounds: "it must be over 0 seconds, and at least 0.001",
 			Help: "seconds between two noops of one stream", Script: "noopInterval"},
 		{Name: "RUNNERS", Value: &p.Runners, Default: 2, WithoutSoak: 1, Min: 1, OutOfBounds: "it takes at least 1",
 			Help: "k6 processes that share the streams", SuiteHelp: "k6 processes that share the load", Script: "runners", Holds: Parts},
@@ -39,7 +40,7 @@ func (p *Plan) Settings() []Setting {
 		{Name: "LATE_MS", Value: &p.LateMS, Default: 1000, Min: 1, Max: year * 1000, OutOfBounds: "it must be at least 1 ms, and at most a year",
 			Help: "a noop that is later than this many milliseconds counts as late", Script: "lateMs"},
 		{Name: "MAX_LATE", Value: &p.MaxLate, Default: -1, Help: "how many noops may be late; -1: any number"},
-		{Name: "RECONNECT", Value: &p.Reconnect, Help: "clients reconnect and resume by Last-Event-ID", Script: "reconnect"},
+		{Name: "RECONNECT", Value: &p.Reconnect, Help: "clients reconnect and resume by Last-Event-ID; always on for a service that ends streams by itself", Script: "reconnect"},
 		{Name: "MAX_HIDDEN", Value: &p.MaxHidden, Default: -1, Doc: "docs/accounting.md",
 			Help: "how many noops may have gone missing unnoticed before the run is invalid; -1: none, or any number where the service neither numbers its noops nor keeps a ledger"},
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,

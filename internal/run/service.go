@@ -32,7 +32,8 @@ func (s *session) completeService() (err error) {
 	return nil
 }
 
-// checkService is Suite.Check before the description is read. Where nothing is published only that says the interval.
+// checkService is Suite.Check before the description is read. Where nothing is published only that says the interval: any
+// that fits will do until then.
 func (s *session) checkService() error {
 	p := s.Plan
 	if !p.Published() {

@@ -26,7 +26,9 @@ const (
 // A Need is what a soak of so many streams takes. Memory is in bytes, money in $.
 type Need struct {
 	Connections     int     `json:"connections"`
-	NoopsPerSecond  float64 `json:"noops_per_second"`
+	NoopsPerSecond  float64 `json:"noops_per_second"` // messages that reach streams
+	Topics          int     `json:"topics,omitempty"`
+	PublishRate     float64 `json:"published_per_second,omitempty"` // each reaches the streams of its topic
 	Runners         int     `json:"runners"`
 	RunnerMemory    uint64  `json:"runner_memory_bytes"` // of each
 	RunnerFiles     int     `json:"runner_open_files"`   // of each
@@ -43,7 +45,23 @@ type Need struct {
 // For is the need of so many connections with a noop every interval.
 func For(connections int, interval time.Duration) (Need, error) {
 	p := plan.Default()
-	p.Connections, p.NoopInterval = connections, interval.Seconds()
+	p.NoopInterval = interval.Seconds()
+	return of(connections, p)
+}
+
+// Published is the need of so many connections, dealt round to topics that messages are published to at a rate.
+func Published(connections, topics int, rate float64) (Need, error) {
+	p := plan.Default()
+	p.Service, p.Topics, p.PublishRate = "published", topics, rate // any that is described
+	if p.Published() {
+		p.NoopInterval = p.PublishInterval()
+	}
+	return of(connections, p)
+}
+
+// of is the need of a plan with so many connections.
+func of(connections int, p plan.Plan) (Need, error) {
+	p.Connections = connections
 	p.Runners = max(ceil(connections, StreamsPerRunner), min(p.Runners, connections))
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
@@ -54,7 +72,7 @@ func For(connections int, interval time.Duration) (Need, error) {
 	one.Connections, one.Runners = p.PerRunner(), 1
 	perHost := min(p.Runners, RunnersPerHost) * p.PerRunner()
 	n := Need{
-		Connections: connections, NoopsPerSecond: float64(connections) / interval.Seconds(), HostType: HostType,
+		Connections: connections, NoopsPerSecond: float64(connections) / p.NoopInterval, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
 		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(p.PerRunner()),
 		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
 		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections,

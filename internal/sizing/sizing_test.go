@@ -48,6 +48,24 @@ func TestNeedOfNothingIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "NOOP_INTERVAL is 0")
 }
 
+func TestAPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
+	t.Parallel()
+	n, err := Published(1200, 12, 6)
+	require.NoError(t, err)
+	require.InDelta(t, 600, n.NoopsPerSecond, 1e-9, "each of 6 reaches 100 streams")
+	same, err := For(1200, 2*time.Second)
+	require.NoError(t, err)
+	same.Topics, same.PublishRate = 12, 6
+	require.Equal(t, same, n)
+	for want, settings := range map[string][2]float64{
+		"TOPICS is 5, but PUBLISH_RATE is 0": {5, 0}, "PUBLISH_RATE is 2, but TOPICS is 0": {0, 2},
+		"TOPICS is 1201, but there are only 1200 streams": {1201, 100}, "PUBLISH_RATE is 20000": {100, 20000},
+	} {
+		_, err := Published(1200, int(settings[0]), settings[1])
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // What is planned with is at least what was measured in the steady state, and what a run took at
 // most rounded up by a third at the most: a ramp leaves garbage, and ends need memory.
 func TestSizesMatchTheBench(t *testing.T) {

@@ -64,7 +64,7 @@ declare module 'k6/x/soak' {
     testid: string;
     /** `LATE_MS`: a noop that is later than this many milliseconds counts as late. */
     lateMs: number;
-    /** `RECONNECT`: clients reconnect and resume by Last-Event-ID. */
+    /** `RECONNECT`: clients reconnect and resume by Last-Event-ID; always on for a service that ends streams by itself. */
     reconnect: boolean;
     /** `END_TIMEOUT`: seconds that a stream may take to end after the server answered the DELETE. Left out or 0: 15 or 1.5 intervals, whichever is longer. */
     endTimeout?: number;

@@ -43,6 +43,14 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"two URLs":    {[]string{"run", "rampup", "--backend-url", "http://a,http://b"}, "BACKEND_URL is \"http://a,http://b\": it is not a URL of a service"},
 		"no cluster":  {[]string{"run", "compare", "--cluster-url", "h"}, "CLUSTER_URL is \"h\": it must begin with http://"},
 		"end":         {[]string{"run", "--end-timeout", "-1"}, "END_TIMEOUT is -1"},
+		"service":     {described("nchann", "5"), `SERVICE is "nchann": load-tests/services has centrifugo, django-eventstream, mercure,`},
+		"no file":     {described("nosuch/mine.js", "5"), "nosuch/mine.js\": there is no such file."},
+		"no topics":   {[]string{"run", "--service", "nchan", "--backend-url", "http://127.0.0.1:1"}, "nchan brings what is published to it: say by TOPICS and PUBLISH_RATE"},
+		"no publish":  {described("sse", "5"), "TOPICS is 5 and PUBLISH_RATE 2, but the description of sse has no publish"},
+		"mistakes":    {described("testdata/mistaken.js", "5"), "connect.url: nothing fills {tpoic} there: did you mean {topic}?"},
+		"topics":      {described("nchan", "5000"), "TOPICS is 5000, but there are only 1200 streams"},
+		"no service":  {[]string{"run", "--service", "nchan", "--topics", "5", "--publish-rate", "2"}, "BACKEND_URL is missing: soak starts only its own backend, so say where nchan runs"},
+		"both rates":  {[]string{"plan", "--topics", "5", "--noop-interval", "2"}, "--noop-interval is for a service that sends noops by itself"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +69,19 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 			require.Empty(t, entries, "nothing half done")
 		})
 	}
+}
+
+func described(service, topics string) []string {
+	return []string{"run", "--service", service, "--topics", topics, "--publish-rate", "2", "--backend-url", "http://127.0.0.1:1"}
+}
+
+func TestASuiteKnowsNoopsOnly(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command(filepath.Join(root, "bin", "soak"), "run", "capacity", "--out", t.TempDir())
+	cmd.Env = append(cmd.Environ(), "SERVICE=nchan")
+	text, err := cmd.CombinedOutput()
+	require.ErrorContains(t, err, "exit status 64")
+	require.Contains(t, string(text), `SERVICE is "nchan": capacity holds streams of noop only`)
 }
 
 func TestNothingAnswersIsInvalid(t *testing.T) {
