@@ -42,7 +42,7 @@ func (p *Parser) join(to *[]byte, has *bool, value []byte, what string) error {
 	if *has {
 		*to = append(*to, '\n')
 	}
-	*to = append(*to, value...)
+	*to = p.extend(*to, value)
 	*has = true
 	return nil
 }

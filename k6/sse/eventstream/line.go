@@ -41,7 +41,7 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	}
 	line = rest[:n]
 	if !whole || len(p.line) > 0 {
-		p.line = append(p.line, line...)
+		p.line = p.extend(p.line, line)
 		line = p.line
 	}
 	p.pos += n

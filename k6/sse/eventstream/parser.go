@@ -46,6 +46,7 @@ type Parser struct {
 	begun      bool // bytes of a block have been read since its last blank line
 	comments   bool // and these were whole comment lines, no field: set by NextPart alone
 	borrowed   bool // buf is not ours
+	told       bool // the buffers have what the last call told of
 	skipLF     bool // the last line ended with CR: an LF that follows belongs to it
 	bomDone    bool
 }
@@ -101,6 +102,7 @@ func (p *Parser) Release() {
 // as it is. After an error of the reader the state is kept: where the reader can
 // go on (a deadline), so can Next.
 func (p *Parser) Next(e *Event) error {
+	p.giveBack()
 	for {
 		line, ok, err := p.readLine()
 		if err != nil {
@@ -116,6 +118,7 @@ func (p *Parser) Next(e *Event) error {
 			if p.dispatch(e, false) {
 				return nil
 			}
+			p.giveBack()
 			continue
 		}
 		if err := p.field(line); err != nil {
@@ -123,6 +126,14 @@ func (p *Parser) Next(e *Event) error {
 		}
 		p.note(len(line))
 		p.line = p.recycle(p.line)
+	}
+}
+
+// giveBack recycles what the last call told of.
+func (p *Parser) giveBack() {
+	if p.told {
+		p.data, p.name, p.comment, p.line = p.recycle(p.data), p.recycle(p.name), p.recycle(p.comment), p.recycle(p.line)
+		p.told = false
 	}
 }
 
@@ -144,8 +155,7 @@ func (p *Parser) dispatch(e *Event, always bool) bool {
 	}
 	p.note(len(p.data))
 	p.note(len(p.comment))
-	p.data, p.name, p.comment = p.recycle(p.data), p.recycle(p.name), p.recycle(p.comment)
-	p.line = p.recycle(p.line)
+	p.told = true
 	p.retry = 0
 	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.begun = false, false, false, false, false
 	return fire
@@ -156,13 +166,4 @@ func (p *Parser) note(n int) {
 	if n > smallBuffer {
 		p.long = patience
 	}
-}
-
-// recycle empties a buffer for its next use. The bytes an Event still points to
-// are overwritten only by a later call of Next.
-func (p *Parser) recycle(b []byte) []byte {
-	if cap(b) > largeBuffer || cap(b) > smallBuffer && p.long == 0 {
-		return nil
-	}
-	return b[:0]
 }

@@ -5,13 +5,17 @@ import (
 	"testing"
 )
 
-// endless repeats one text, at most one buffer at a time.
+// endless repeats one text, at most one buffer at a time, or atMost bytes.
 type endless struct {
-	text string
-	at   int
+	text   string
+	at     int
+	atMost int
 }
 
 func (r *endless) Read(p []byte) (int, error) {
+	if r.atMost > 0 && len(p) > r.atMost {
+		p = p[:r.atMost]
+	}
 	n := copy(p, r.text[r.at:])
 	r.at = (r.at + n) % len(r.text)
 	return n, nil
@@ -23,7 +27,9 @@ func BenchmarkParser(b *testing.B) {
 		"numbered": ": sent=1763683200123456\nid: 1234\ndata: 0\n\n",
 		"lines":    "event: stock\r\n" + strings.Repeat("data: 0123456789abcdef\r\n", 8) + "\r\n",
 		"700B":     "data: " + strings.Repeat("x", 700) + "\n\n",
+		"40KiB":    "data: " + strings.Repeat("x", 40<<10) + "\n\n",
 		"64KiB":    "data: " + strings.Repeat("x", 64<<10) + "\n\n",
+		"200KiB":   "data: " + strings.Repeat("x", 200<<10) + "\n\n",
 	} {
 		b.Run(name, func(b *testing.B) {
 			p := New(&endless{text: text})
@@ -32,6 +38,27 @@ func BenchmarkParser(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
 				if err := p.Next(&e); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkStreams is what large events cost that come to many streams at once, in pieces, as a poller reads them.
+func BenchmarkStreams(b *testing.B) {
+	for name, size := range map[string]int{"40KiB": 40 << 10, "64KiB": 64 << 10} {
+		b.Run(name, func(b *testing.B) {
+			text := "data: " + strings.Repeat("x", size) + "\n\n"
+			var parsers [64]Parser
+			for i := range parsers {
+				parsers[i].Reset(&endless{text: text, atMost: 4 << 10}, DefaultLimit)
+			}
+			var e Event
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for i := 0; b.Loop(); i++ {
+				if err := parsers[i%len(parsers)].Next(&e); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,5 +1,7 @@
 package eventstream
 
+import "bytes"
+
 // Part says what NextPart has read.
 type Part uint8
 
@@ -33,6 +35,7 @@ type Block struct {
 //
 // Like Next it allocates nothing per part.
 func (p *Parser) NextPart(b *Block) (Part, error) {
+	p.giveBack()
 	for {
 		line, ok, err := p.readLine()
 		if err != nil {
@@ -60,9 +63,12 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 			return 0, err
 		}
 		p.note(len(line))
+		if comment {
+			value := len(bytes.TrimPrefix(line[1:], []byte{' '}))
+			*b = Block{Event: Event{Comment: p.comment[len(p.comment)-value:]}, HasComment: true}
+		}
 		p.line = p.recycle(p.line)
 		if comment {
-			*b = Block{Event: Event{Comment: afterColon(line)}, HasComment: true}
 			return CommentLine, nil
 		}
 	}
@@ -88,13 +94,4 @@ func (p *Parser) beginComment(n int) {
 	if p.comments && p.hasComment && len(p.comment)+n > smallBuffer {
 		p.comment, p.hasComment = p.comment[:0], false
 	}
-}
-
-// afterColon is the value of a comment line.
-func afterColon(line []byte) []byte {
-	line = line[1:]
-	if len(line) > 0 && line[0] == ' ' {
-		line = line[1:]
-	}
-	return line
 }

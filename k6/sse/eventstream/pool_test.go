@@ -1,0 +1,73 @@
+package eventstream
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var errWait = errors.New("nothing has come")
+
+// pieces brings a text in pieces of n bytes, and then nothing more.
+type pieces struct {
+	text string
+	n    int
+}
+
+func (r *pieces) Read(p []byte) (int, error) {
+	n := copy(p[:min(r.n, len(p))], r.text)
+	if r.text = r.text[n:]; n == 0 {
+		return 0, errWait
+	}
+	return n, nil
+}
+
+// What a parser told of stays as it is until its next call, whatever other parsers read with the same buffers, and
+// a parser that waits keeps none of them.
+func TestLargeEventsDoNotMix(t *testing.T) {
+	of := func(i int, size int) string { return strings.Repeat(string(rune('a'+i)), size) }
+	for _, size := range []int{33 << 10, 64 << 10, 100 << 10} {
+		var parsers [8]Parser
+		var blocks [8]Block
+		for i := range parsers {
+			text := of(i, size)
+			parsers[i].Reset(&pieces{text: "data: x\n\n: " + text + "\ndata: " + text + "\n\ndata: " + text, n: 5000}, DefaultLimit)
+		}
+		for step, want := range []Part{WholeBlock, CommentLine, WholeBlock} {
+			for i := range parsers {
+				part, err := parsers[i].NextPart(&blocks[i])
+				require.NoError(t, err)
+				require.Equal(t, want, part)
+			}
+			for i, b := range blocks {
+				require.True(t, step == 0 || string(b.Comment) == of(i, size))
+				require.True(t, step != 2 || string(b.Data) == of(i, size))
+			}
+		}
+		for i := range parsers {
+			_, err := parsers[i].NextPart(&blocks[i])
+			require.ErrorIs(t, err, errWait)
+			require.Zero(t, cap(parsers[i].data)+cap(parsers[i].comment))
+			parsers[i].r = strings.NewReader("\n\n: " + of(i, 10))
+		}
+		for i := range parsers {
+			part, err := parsers[i].NextPart(&blocks[i])
+			require.NoError(t, err)
+			require.Equal(t, WholeBlock, part)
+			require.Equal(t, of(i, size), string(blocks[i].Data))
+			_, err = parsers[i].NextPart(&blocks[i])
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.Less(t, cap(parsers[i].line)+cap(parsers[i].data)+cap(parsers[i].comment), largeBuffer)
+		}
+	}
+}
+
+func TestLargeEventsAllocateNothing(t *testing.T) {
+	p := New(&endless{text: "data: " + strings.Repeat("x", 64<<10) + "\n\n", atMost: 4 << 10})
+	var e Event
+	require.Zero(t, testing.AllocsPerRun(500, func() { require.NoError(t, p.Next(&e)) }))
+	require.Len(t, e.Data, 64<<10)
+}
