@@ -124,7 +124,7 @@ node_modules: package.json package-lock.json
 SEQUENTIAL = internal/ledger internal/shard
 
 .PHONY: unit
-unit: ## unit tests, with the race detector where there are goroutines
+unit: services-there-are ## unit tests, with the race detector where there are goroutines
 	$(GO) test $(SEQUENTIAL:%=./%)
 	$(GO) test -race $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
 
@@ -132,8 +132,26 @@ unit: ## unit tests, with the race detector where there are goroutines
 fuzz: ## each fuzz target for FUZZTIME (5s)
 	@.ci/fuzz '$(FUZZTIME)'
 
+# Services that others wrote, for the tests: test/services. nchan is Debian's. One that the registries do not give is
+# missing then, and the tests that want it say so.
+.PHONY: services
+services: bin/services/mercure bin/services/pocketbase bin/services/python/ready ## build the services that soaks are tested on (test/services)
+
+bin/services/mercure bin/services/pocketbase: bin/services/%: test/services/%/main.go test/services/%/go.mod test/services/%/go.sum
+	@mkdir -p $(@D)
+	@cd test/services/$* && CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o '$(CURDIR)/$@' .
+
+bin/services/python/ready: test/services/python/requirements.txt
+	@rm -rf $(@D) && mkdir -p bin/services && python3 -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+.PHONY: services-there-are
+services-there-are:
+	@$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be had, see above; tests that want them say so' >&2
+
 .PHONY: e2e
-e2e: build ## soaks from end to end: clean ones, every fault, a foreign backend
+e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend
 	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 8 ./test/e2e
 
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.

@@ -3,10 +3,12 @@ package services
 import (
 	"context"
 	"errors"
+	"flag"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,15 @@ import (
 
 // soon is more than anything here should take on a busy machine.
 const soon = 20 * time.Second
+
+// These tests wait most of the time: more of them at once than there are cores.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "10"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // up starts a service for a test, and reads its description.
 func up(t *testing.T, name string, o Options) (*Running, *service.Service) {
@@ -64,8 +75,9 @@ func description(t testing.TB, named string) *service.Service {
 // got is what a stream brought.
 type got struct {
 	service.Reading
-	id string // the last event ID after it
-	at time.Time
+	event string
+	id    string // the last event ID after it
+	at    time.Time
 }
 
 // stream is a subscriber.
@@ -103,7 +115,18 @@ func subscribe(t *testing.T, r *Running, s *service.Service, v service.Values, l
 	case <-time.After(soon):
 		require.Fail(t, "the second request is not confirmed")
 	}
+	if r.Name == "django-eventstream" {
+		// It sends its headers before it has subscribed.
+		require.Eventually(t, func() bool { return out.has("stream-open") }, soon, time.Millisecond)
+	}
 	return out
+}
+
+// has says whether an event of that name came.
+func (s *stream) has(event string) bool {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	return slices.ContainsFunc(s.got, func(g got) bool { return g.event == event })
 }
 
 func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by *service.Service, v service.Values, open chan struct{}) {
@@ -136,7 +159,7 @@ func (s *stream) read(t *testing.T, ctx context.Context, body io.ReadCloser, by 
 		reading := reader.Read(block)
 		reading.ID = nil // lies in the block
 		s.mutex.Lock()
-		s.got = append(s.got, got{reading, string(b.ID), time.Now()})
+		s.got = append(s.got, got{reading, string(b.Name), string(b.ID), time.Now()})
 		s.mutex.Unlock()
 	}
 }

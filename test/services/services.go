@@ -8,6 +8,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -22,7 +23,8 @@ import (
 
 // Options change what a service is set to. The zero value is what its description in load-tests/services says.
 type Options struct {
-	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. PocketBase has none.
+	// Heartbeat is the interval of heartbeats, in whole seconds; 0: that of the description. django-eventstream keeps to
+	// its 20 s whatever is said here, and PocketBase has none.
 	Heartbeat time.Duration
 	// History is how many messages of a topic a stream that was cut can still get; 0: plenty; less: none. nchan,
 	// Mercure (all or none) and django-eventstream (all or none) have one.
@@ -80,7 +82,7 @@ type command struct {
 	version string
 }
 
-var definitions = []definition{nchan}
+var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, sseStarlette}
 
 // Names are the services, in the order of docs/services.md.
 func Names() []string {
@@ -220,6 +222,17 @@ func findRoot() (string, error) {
 			return "", fmt.Errorf("%s is in no clone of sse-soak: start this in one", dir)
 		}
 	}
+}
+
+// built is the path of what `make services` makes.
+func built(s setup, service string, elements ...string) (string, error) {
+	path := filepath.Join(append([]string{s.root, "bin", "services"}, elements...)...)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return "", &Missing{service, path + " is not there: make services"}
+	} else if err != nil {
+		return "", err
+	}
+	return path, nil
 }
 
 // seconds are a time in whole seconds, at least one.

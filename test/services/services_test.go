@@ -1,6 +1,7 @@
 package services
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -51,25 +52,36 @@ func TestEachServiceIsAsDescribed(t *testing.T) {
 
 // A stream without messages gets the heartbeat of its description, as often as it was set.
 func TestHeartbeats(t *testing.T) {
-	for _, name := range Names() {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		every time.Duration
+		beats int
+	}{
+		{"nchan", 2 * time.Second, 3},
+		{"mercure", 2 * time.Second, 3}, // the first is of the start
+		{"sse-starlette", 2 * time.Second, 3},
+		{"django-eventstream", 20 * time.Second, 1}, // cannot be set
+	} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := description(t, definitionOf(name).service)
-			if s.Every == 0 {
-				t.Skip("it has none")
-			}
-			const every = 2 * time.Second
-			r, s := up(t, name, Options{Heartbeat: every})
+			r, s := up(t, c.name, Options{Heartbeat: c.every})
+			require.NotZero(t, s.Every)
 			stream := subscribe(t, r, s, service.Values{Base: r.URL, Topic: "quiet"}, "")
-			require.Eventually(t, func() bool { return len(stream.of(service.Heartbeat)) >= 3 }, soon, 20*time.Millisecond)
+			begin := time.Now()
+			require.Eventually(t, func() bool { return len(stream.of(service.Heartbeat)) >= c.beats }, c.every*time.Duration(c.beats)+soon, 20*time.Millisecond)
 			beats := stream.of(service.Heartbeat)
-			require.InDelta(t, every.Seconds(), beats[2].at.Sub(beats[1].at).Seconds(), 1.5)
+			last, before := beats[len(beats)-1].at, begin
+			if len(beats) > 1 {
+				before = beats[len(beats)-2].at
+			}
+			require.InDelta(t, c.every.Seconds(), last.Sub(before).Seconds(), 1.5)
 		})
 	}
+	require.Zero(t, description(t, "pocketbase").Every, "PocketBase sends none")
 }
 
 // resumes are the services that send again what a stream missed.
-var resumes = []string{"nchan"}
+var resumes = []string{"nchan", "mercure", "django-eventstream"}
 
 func TestAStreamThatWasCutGoesOn(t *testing.T) {
 	for _, name := range resumes {
@@ -89,6 +101,45 @@ func TestAStreamThatWasCutGoesOn(t *testing.T) {
 			require.Eventually(t, func() bool { return len(stream.numbers()) == 2 }, soon, 5*time.Millisecond)
 			require.Equal(t, []int64{2, 3}, stream.numbers())
 			require.Empty(t, stream.of(service.Gap))
+		})
+	}
+}
+
+// What was published while a stream was cut is gone where there is no history. Mercure says so; nchan and
+// django-eventstream, as their descriptions say, do not.
+func TestWithoutHistory(t *testing.T) {
+	for _, name := range resumes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s := up(t, name, Options{History: -1})
+			v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
+			stream := subscribe(t, r, s, v, "")
+			publish(t, r, s, v, 1)
+			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
+			id := stream.of(service.Delivery)[0].id
+			stream.cut()
+			publish(t, r, s, v, 2)
+			stream = subscribe(t, r, s, v, id)
+			publish(t, r, s, v, 3)
+			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
+			require.Equal(t, []int64{3}, stream.numbers())
+			require.Empty(t, stream.of(service.Gap))
+			if s.Resume.GapHeader != "" {
+				require.Equal(t, s.Resume.GapValue, stream.header.Get(s.Resume.GapHeader))
+			}
+		})
+	}
+}
+
+func TestServicesThatEndTheirStreams(t *testing.T) {
+	// Mercure ends a stream after 80 to 100 % of this, less 5 s.
+	for name, lifetime := range map[string]time.Duration{"mercure": 8 * time.Second, "pocketbase": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s := up(t, name, Options{Lifetime: lifetime})
+			stream := subscribe(t, r, s, service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}, "")
+			require.Eventually(t, func() bool { return stream.end() != nil }, soon, 5*time.Millisecond)
+			require.ErrorIs(t, stream.end(), io.EOF)
 		})
 	}
 }
@@ -126,13 +177,4 @@ func TestEachServiceRestarts(t *testing.T) {
 func TestStartSaysWhatIsWrong(t *testing.T) {
 	_, err := Start(t.Context(), "nchen", Options{})
 	require.EqualError(t, err, `start service "nchen": there are `+strings.Join(Names(), ", "))
-}
-
-func definitionOf(name string) definition {
-	for _, d := range definitions {
-		if d.name == name {
-			return d
-		}
-	}
-	return definition{}
 }

@@ -96,7 +96,9 @@ func (f *feed) came() int {
 	return len(f.published)
 }
 
-func message(n int) string { return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d}\r\n\r\n", n, n) }
+func message(n int) string {
+	return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d}\r\n\r\n", n, n)
+}
 
 func proxy(t *testing.T, f *feed, o Options) *Proxy {
 	t.Helper()

@@ -1,0 +1,77 @@
+package services
+
+import (
+	"io"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+// Through the proxy each service brings what it brings without it, but for the fault of each stream, and each changed
+// message is corrupted by its description.
+func TestTheProxyKnowsTheMessagesOfEachService(t *testing.T) {
+	const topic = "soak-topic-3"
+	faults := []struct {
+		kind faulty.Kind
+		want []int64 // -1 for one that is corrupted
+		end  error
+	}{
+		{0, []int64{1, 2, 3, 4}, nil},
+		{faulty.Lose, []int64{1, 3, 4}, nil},
+		{faulty.Repeat, []int64{1, 2, 2, 3, 4}, nil},
+		{faulty.Swap, []int64{1, 3, 2, 4}, nil},
+		{faulty.NoNumber, []int64{1, -1, 3, 4}, nil},
+		{faulty.OtherDigit, []int64{1, -1, 3, 4}, nil},
+		{faulty.Garble, []int64{1, -1, 3, 4}, nil},
+		{faulty.Close, []int64{1}, io.ErrUnexpectedEOF},
+		{faulty.Reset, []int64{1}, syscall.ECONNRESET},
+	}
+	for _, name := range Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s := up(t, name, Options{})
+			o := faulty.Options{}
+			for i, f := range faults {
+				if f.kind != 0 {
+					o.Faults = append(o.Faults, faulty.Fault{Kind: f.kind, Stream: i + 1, Message: 2})
+				}
+			}
+			proxy, err := faulty.Start(r.URL, o)
+			require.NoError(t, err)
+			t.Cleanup(proxy.Stop)
+			v := service.Values{Base: proxy.URL, Topic: topic, Run: "r1"}
+			var streams []*stream
+			for range faults {
+				streams = append(streams, subscribe(t, r, s, v, ""))
+			}
+			for i := range 4 {
+				publish(t, r, s, v, int64(i+1))
+			}
+			require.Equal(t, 4, proxy.Published())
+			for i, f := range faults {
+				require.Eventually(t, func() bool { return len(streams[i].of(service.Delivery)) == len(f.want) && (f.end == nil || streams[i].end() != nil) }, soon, 5*time.Millisecond, f.kind)
+				var numbers []int64
+				for _, m := range streams[i].of(service.Delivery) {
+					if m.Err != nil {
+						m.Seq = -1
+					}
+					numbers = append(numbers, m.Seq)
+				}
+				require.Equal(t, f.want, numbers, f.kind)
+				require.ErrorIs(t, streams[i].end(), f.end, f.kind)
+			}
+			deeds := proxy.Deeds()
+			require.Len(t, deeds, len(faults)-1)
+			for _, d := range deeds {
+				require.Equal(t, topic, d.Topic)
+				require.Equal(t, int64(2), d.Number)
+				require.Equal(t, faults[d.Stream-1].kind, d.Fault)
+			}
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package services
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/base64"
+	"path/filepath"
+	"time"
+)
+
+// mercure is the hub of github.com/dunglas/mercure, in mercure/.
+var mercure = definition{name: "mercure", service: "mercure", set: setMercure}
+
+// Whoever reads this can publish to a hub that a test started on this machine.
+const mercureKey = "a key for tests, which is no secret"
+
+func setMercure(s setup) (command, error) {
+	hub, err := built(s, "mercure", "mercure")
+	if err != nil {
+		return command{}, err
+	}
+	args := []string{"-listen", s.address}
+	if s.History >= 0 {
+		args = append(args, "-history", filepath.Join(s.dir, "history.db"))
+	}
+	if s.Heartbeat > 0 {
+		args = append(args, "-heartbeat", s.Heartbeat.Truncate(time.Second).String())
+	}
+	if s.Lifetime > 0 {
+		args = append(args, "-lifetime", s.Lifetime.String())
+	}
+	return command{
+		path: hub, args: args, env: []string{"PUBLISHER_JWT_KEY=" + mercureKey}, token: mercureToken(),
+		version: moduleVersion(hub, "github.com/dunglas/mercure"),
+	}, nil
+}
+
+// mercureToken is the publisher's JWT: it may publish to every topic.
+func mercureToken() string {
+	encode := base64.RawURLEncoding.EncodeToString
+	signed := encode([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." + encode([]byte(`{"mercure":{"publish":["*"]}}`))
+	mac := hmac.New(sha256.New, []byte(mercureKey))
+	mac.Write([]byte(signed))
+	return signed + "." + encode(mac.Sum(nil))
+}
+
+// moduleVersion is that of a module in a program of Go; "" for what cannot be found out.
+func moduleVersion(program, module string) string {
+	info, err := buildinfo.ReadFile(program)
+	if err != nil {
+		return ""
+	}
+	for _, d := range info.Deps {
+		if d.Path == module {
+			return d.Version + ", " + info.GoVersion
+		}
+	}
+	return ""
+}

@@ -1,0 +1,18 @@
+package services
+
+import "path/filepath"
+
+// pocketbase is github.com/pocketbase/pocketbase, in pocketbase/.
+var pocketbase = definition{name: "pocketbase", service: "pocketbase", set: setPocketbase}
+
+func setPocketbase(s setup) (command, error) {
+	program, err := built(s, "pocketbase", "pocketbase")
+	if err != nil {
+		return command{}, err
+	}
+	args := []string{"-listen", s.address, "-dir", filepath.Join(s.dir, "pb_data")}
+	if s.Lifetime > 0 {
+		args = append(args, "-lifetime", s.Lifetime.String())
+	}
+	return command{path: program, args: args, version: moduleVersion(program, "github.com/pocketbase/pocketbase")}, nil
+}

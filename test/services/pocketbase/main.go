@@ -1,0 +1,76 @@
+// Command pocketbase is PocketBase for the tests, as its users put it into a program of their own, with the collection
+// that load-tests/services/pocketbase.js asks for.
+//
+// It is a module of its own, so that its dependencies are none of sse-soak's.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/pocketbase/pocketbase/apis"
+	"github.com/pocketbase/pocketbase/core"
+	_ "github.com/pocketbase/pocketbase/migrations" // its own tables
+)
+
+const collection = "soak"
+
+func main() {
+	listen := flag.String("listen", "127.0.0.1:8090", "address:port")
+	dir := flag.String("dir", "pb_data", "folder of its databases")
+	lifetime := flag.Duration("lifetime", 0, "the longest life of a stream; 0: 30 minutes, as PocketBase has it")
+	flag.Parse()
+	if err := run(*listen, *dir, *lifetime); err != nil {
+		fmt.Fprintln(os.Stderr, "pocketbase:", err)
+		os.Exit(1)
+	}
+}
+
+func run(listen, dir string, lifetime time.Duration) error {
+	app := core.NewBaseApp(core.BaseAppConfig{DataDir: dir})
+	if err := app.Bootstrap(); err != nil {
+		return err
+	}
+	app.OnServe().BindFunc(func(e *core.ServeEvent) error {
+		e.InstallerFunc = nil // it opens a browser
+		if err := create(e.App); err != nil {
+			return fmt.Errorf("create the collection %s: %w", collection, err)
+		}
+		return e.Next()
+	})
+	if lifetime > 0 {
+		app.OnRealtimeConnectRequest().BindFunc(func(e *core.RealtimeConnectRequestEvent) error {
+			e.MaxTimeout = lifetime
+			return e.Next()
+		})
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	go func() {
+		<-ctx.Done()
+		// apis.Serve listens to this, and returns.
+		terminate := &core.TerminateEvent{App: app}
+		_ = app.OnTerminate().Trigger(terminate, func(e *core.TerminateEvent) error { return e.App.ResetBootstrapState() })
+	}()
+	return apis.Serve(app, apis.ServeConfig{HttpAddr: listen})
+}
+
+// create makes the collection, with rules that let everybody in.
+func create(app core.App) error {
+	if _, err := app.FindCollectionByNameOrId(collection); err == nil {
+		return nil
+	}
+	everybody := ""
+	c := core.NewBaseCollection(collection)
+	c.ListRule, c.ViewRule, c.CreateRule = &everybody, &everybody, &everybody
+	c.Fields.Add(
+		&core.TextField{Name: "topic"}, &core.TextField{Name: "run"}, &core.TextField{Name: "sum"},
+		&core.NumberField{Name: "seq"}, &core.NumberField{Name: "t"},
+	)
+	return app.Save(c)
+}

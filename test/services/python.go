@@ -1,0 +1,55 @@
+package services
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// djangoEventstream is the library django-eventstream in python/django_events.py. Its heartbeat, 20 s, cannot be set.
+var djangoEventstream = definition{
+	name: "django-eventstream", service: "django-eventstream",
+	set: func(s setup) (command, error) {
+		history := "yes"
+		if s.History < 0 {
+			history = "no"
+		}
+		return python(s, "django-eventstream", "django_events.py", "--data", s.dir, "--history", history)
+	},
+}
+
+// sseStarlette is the library sse-starlette in python/starlette_events.py.
+var sseStarlette = definition{
+	name: "sse-starlette", service: "test/services/sse-starlette.js",
+	set: func(s setup) (command, error) {
+		ping := strconv.Itoa(seconds(s.Heartbeat, 15*time.Second))
+		return python(s, "sse-starlette", "starlette_events.py", "--ping", ping)
+	},
+}
+
+func python(s setup, name, script string, args ...string) (command, error) {
+	ready, err := built(s, name, "python", "ready") // the last thing that is made
+	if err != nil {
+		return command{}, err
+	}
+	interpreter := filepath.Join(filepath.Dir(ready), "bin", "python")
+	return command{
+		path:    interpreter,
+		args:    append([]string{filepath.Join(s.root, "test", "services", "python", script), "--listen", s.address}, args...),
+		env:     []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"},
+		version: pythonVersion(interpreter, name),
+	}, nil
+}
+
+// pythonVersion is that of a package, of what serves it and of Python; "" for what cannot be found out.
+func pythonVersion(interpreter, name string) string {
+	const ask = `import importlib.metadata as m, platform, sys
+print(m.version(sys.argv[1]) + ", uvicorn " + m.version("uvicorn") + ", Python " + platform.python_version())`
+	out, err := exec.Command(interpreter, "-c", ask, name).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
