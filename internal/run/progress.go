@@ -96,9 +96,10 @@ func (s *session) progress(group running, m *meter) string {
 	return strings.Join(parts, " · ")
 }
 
-// received says how much has come, of how much where that is known. Others publish when they like.
+// received says how much has come, of how much where the clock says it. The publisher begins when the streams are open, and
+// ends before they do; others publish when they like.
 func (s *session) received(count uint64, planned int) string {
-	if p := s.Plan; p.Described() && !p.Published() && (s.service == nil || s.service.Message.Interval == 0) {
+	if s.Plan.Described() && (s.service == nil || s.Plan.Published() || s.service.Message.Interval == 0) {
 		return fmt.Sprintf("%d messages", count)
 	}
 	return fmt.Sprintf("%d/%d %s", count, planned, s.messages())

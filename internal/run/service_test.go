@@ -18,6 +18,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
 )
@@ -220,6 +221,8 @@ func TestProgressSaysMessagesOfADescribedService(t *testing.T) {
 	require.Equal(t, "3/9 noops", s.received(3, 9))
 	s.Plan = plan.Plan{Service: "mine"}
 	require.Equal(t, "3 messages", s.received(3, 9), "others publish when they like")
-	s.Plan.Topics, s.Plan.PublishRate = 1, 1
+	s.service = &service.Service{Message: service.Message{Interval: time.Second}}
 	require.Equal(t, "3/9 messages", s.received(3, 9))
+	s.Plan.Topics, s.Plan.PublishRate = 1, 1
+	require.Equal(t, "3 messages", s.received(3, 9), "the publisher begins later than the streams")
 }
