@@ -33,7 +33,7 @@ export interface ServiceDescription {
   connect: Connect;
   /** What keeps a stream alive, and is never a message. */
   heartbeat?: Block & {
-    /** So many seconds apart at most. Left out: a silence is seen, and judged by nothing. */
+    /** So many seconds apart at most. Left out: a silence is judged by the interval of messages, or by NOOP_INTERVAL. */
     every?: number;
   };
   /** What a message is. `{}`: any event, and nothing is counted. */
