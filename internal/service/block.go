@@ -85,8 +85,8 @@ type Reading struct {
 
 	HasSeq, HasSentAt bool
 	// Err says why a message is not what the description says: ErrMissing, ErrNumber (of its number), ErrJSON,
-	// ErrData or ErrSum; nil where all is well. Such a message is corrupted, except that without a number
-	// (ErrMissing) the clock may still count it; where the description asks for a checksum that is ErrSum, too.
+	// ErrData, ErrSum or ErrMarker; nil where all is well. Such a message is corrupted, except that without a
+	// number (ErrMissing) the clock may still count it; where the description asks for a checksum that is ErrSum.
 	Err error
 }
 

@@ -13,6 +13,7 @@ var (
 	ErrJSON    = errors.New("the data is no JSON")
 	ErrData    = errors.New("the data is not what the description says")
 	ErrSum     = errors.New("the checksum is not there, or not that of its marker, number and time")
+	ErrMarker  = errors.New("the marker is not there, or not the one that its checksum is of")
 )
 
 // extractor takes one thing out of a block.

@@ -108,6 +108,9 @@ func (r *Reader) verify(kind Kind, marker value, m *summed, out *Reading) Kind {
 		kind == Foreign && (!m.there || m.fits(marker.sum(), out)),
 		kind == Other && !m.fits(r.sum, out):
 		return kind
+	case kind != Delivery:
+		out.Err = ErrMarker
+		return Delivery
 	}
 	if out.Err == nil || out.Err == ErrMissing {
 		out.Err = ErrSum // ErrMissing would let the clock count it

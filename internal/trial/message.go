@@ -90,7 +90,7 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
 		return false, nil
 	case !t.s.Message.Marked && !has && (r.Err != nil || r.HasSeq && r.Seq != 1):
 		t.doubt = t.misread(p, r, sent) // or somebody else's
-		return false, nil //nolint:nilerr // misread has it
+		return false, nil               //nolint:nilerr // misread has it
 	}
 	return true, t.misread(p, r, sent)
 }
@@ -132,11 +132,13 @@ func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 		return fmt.Errorf("%s, but the message that came has other data: %s", t.field("message.data"), quote(p))
 	case errors.Is(r.Err, service.ErrJSON):
 		return fmt.Errorf("%s, but the data of the message that came is no JSON: %s", t.field(t.inJSON()), quote(p))
-	case errors.Is(r.Err, service.ErrMissing):
+	case errors.Is(r.Err, service.ErrMarker):
+		return fmt.Errorf("%s, but in the message that came the run's marker is not there: %s", t.field("message.run"), quote(p))
+	case errors.Is(r.Err, service.ErrMissing), errors.Is(r.Err, service.ErrSum) && !r.HasSeq:
 		return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.seq"), quote(p))
 	case errors.Is(r.Err, service.ErrNumber):
 		return fmt.Errorf("%s, but what the message that came has there is no whole number from 0 on: %s", t.field("message.seq"), quote(p))
-	case r.Err != nil:
+	case r.Err != nil && !errors.Is(r.Err, service.ErrSum):
 		return fmt.Errorf("message: %w: %s", r.Err, quote(p))
 	case t.s.Publish != nil && r.HasSeq && r.Seq != 1:
 		return fmt.Errorf("%s, and finds %d in the message that was published with the number 1: %s", t.field("message.seq"), r.Seq, quote(p))
@@ -144,6 +146,8 @@ func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 		return fmt.Errorf("%s, but the message that came has no time there: %s", t.field("message.sentAt"), quote(p))
 	case t.sendsTime() && !slices.ContainsFunc(sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
 		return fmt.Errorf("%s, and finds another time in the message than the one that was published with it: %s", t.field("message.sentAt"), quote(p))
+	case r.Err != nil: // and number and time are there
+		return fmt.Errorf("%s, but in the message that came the checksum is not there, or it is of another number or time than came with it: %s", t.field("message.sum"), quote(p))
 	}
 	return nil
 }

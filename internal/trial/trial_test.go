@@ -20,6 +20,11 @@ const mine = `{"name":"mine","token":true,
 "message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"},
 "publish":{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}","headers":{"Authorization":"Bearer {token}"}}}`
 
+// summed are the texts to replace where messages have a checksum, which is looked for there.
+func summed(where string, replace ...string) []string {
+	return append(replace, `"sentAt":"json:$.t"}`, `"sentAt":"json:$.t","sum":"`+where+`"}`, `{sentAt}}`, `{sentAt},\"sum\":\"{sum}\"}`)
+}
+
 // try runs the trial of a description, mine with some texts replaced.
 func try(t *testing.T, base string, c Config, replace ...string) error {
 	t.Helper()
@@ -51,6 +56,7 @@ func TestADescriptionThatFitsPasses(t *testing.T) {
 		},
 		"rare heartbeat": {&hub.Hub{}, []string{`"name"`, `"heartbeat":{"comment":true,"every":30},"name"`}},
 		"201":            {&hub.Hub{OK: 201}, nil},
+		"checksum":       {&hub.Hub{}, summed("json:$.sum")},
 		"no marker":      {&hub.Hub{}, []string{`"run":"json:$.run",`, ``, `\"run\":\"{run}\",`, ``}},
 		"by a second request": {&hub.Hub{Then: true}, []string{
 			`"connect":{`, `"connect":{"then":{"event":"HELLO","client":"json:$.client","url":"{base}/join","body":"{\"client\":\"{client}\",\"topic\":\"{topic}\"}"},`,
@@ -110,6 +116,10 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 			nil,
 			`message.sentAt is "json:$.t", and finds another time in the message than the one that was published with it: data: …`,
 		},
+		{"checksum", &hub.Hub{}, summed("json:$.crc"), `message.sum is "json:$.crc", but in the message that came the checksum is not there, or it is of another number or time than came with it: data: …`},
+		{"number, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.seq", "json:$.number"), `message.seq is "json:$.number", but the message that came has no such value: data: …`},
+		{"marker, with a checksum", &hub.Hub{}, summed("json:$.sum", "json:$.run", "json:$.marker"), `message.run is "json:$.marker", but in the message that came the run's marker is not there: data: …`},
+		{"time, with a checksum", &hub.Hub{}, summed("json:$.sum", `"sentAt":"json:$.t"}`, `"sentAt":"json:$.time","sum":"json:$.sum"}`), `message.sentAt is "json:$.time", but the message that came has no time there: data: …`},
 		{"event", &hub.Hub{Event: "news"}, []string{`"message":{`, `"message":{"event":"new",`}, `message.event is "new", but the message that came has the event "news": event: news, data: …`},
 		{"taken for a heartbeat", &hub.Hub{Event: "news"}, []string{`"name"`, `"heartbeat":{"event":"news"},"name"`}, `heartbeat is {"event":"news"}, but the message that came is taken for one: event: news, data: …`},
 		{"taken for a gap", &hub.Hub{Event: "news"}, []string{`"name"`, `"resume":{"by":"header","gap":{"event":"news"}},"name"`}, `resume.gap is {"event":"news"}, but the message that came is taken for one: event: news, data: …`},
