@@ -54,7 +54,9 @@ func TestTheProxyKnowsTheMessagesOfEachService(t *testing.T) {
 			}
 			require.Equal(t, 4, proxy.Published())
 			for i, f := range faults {
-				require.Eventually(t, func() bool { return len(streams[i].of(service.Delivery)) == len(f.want) && (f.end == nil || streams[i].end() != nil) }, soon, 5*time.Millisecond, f.kind)
+				require.Eventually(t, func() bool {
+					return len(streams[i].of(service.Delivery)) == len(f.want) && (f.end == nil || streams[i].end() != nil)
+				}, soon, 5*time.Millisecond, f.kind)
 				var numbers []int64
 				for _, m := range streams[i].of(service.Delivery) {
 					if m.Err != nil {
