@@ -1,0 +1,69 @@
+package publish
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// answering is a service that costs hardly anything: what is measured is the publisher.
+func answering(b *testing.B) string {
+	return sockets(b, func(c net.Conn, in *bufio.Reader) {
+		answer := []byte("HTTP/1.1 201 Created\r\nServer: nginx\r\nDate: Sun, 22 Nov 2026 06:00:00 GMT\r\nContent-Type: text/plain\r\nContent-Length: 24\r\n\r\nqueued messages: 1234567")
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				return
+			}
+			if _, err := c.Write(answer); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func cpu() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkPublish says what a message costs at 1000 per second, a Go server in the same process included.
+func BenchmarkPublish(b *testing.B) {
+	for name, rate := range map[string]float64{"1000": 1000, "10000": 10_000} {
+		b.Run(name, func(b *testing.B) {
+			c := configured(b, answering(b))
+			c.Topics = nil
+			for i := range 100 {
+				c.Topics = append(c.Topics, "soak-topic-"+string(rune('a'+i%26))+string(rune('a'+i/26)))
+			}
+			c.Rate, c.Start = rate, time.Now()
+			c.For = time.Duration(float64(b.N) / rate * float64(time.Second))
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			used := cpu()
+			b.ResetTimer()
+			p := finished(b, c)
+			b.StopTimer()
+			used = cpu() - used
+			runtime.ReadMemStats(&after)
+			require.EqualValues(b, p.Planned, p.Sums().Confirmed)
+			n := float64(p.Planned)
+			b.ReportMetric(float64(used.Nanoseconds())/n, "cpu-ns/message")
+			b.ReportMetric(used.Seconds()/max(b.Elapsed().Seconds(), 1e-9)*100, "%core")
+			b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/n, "alloc-B/message")
+			b.ReportMetric(float64(p.Lag.Quantile(.99).Microseconds()), "lag-p99-us")
+			b.ReportMetric(float64(p.Answer.Quantile(.99).Microseconds()), "answer-p99-us")
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package publish
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// described is a service that is published to like nchan; edit is JSON that replaces publish, or "".
+func described(t testing.TB, publish, more string) *service.Service {
+	t.Helper()
+	s, err := service.Parse([]byte(`{"name":"test","connect":{"url":"{base}/sub/{topic}"},
+		"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t"` + more + `},
+		"publish":` + cmp.Or(publish, `{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`) + `}`))
+	require.NoError(t, err)
+	return s
+}
+
+// received is one message as the service had it.
+type received struct {
+	Run  string `json:"run"`
+	Seq  int    `json:"seq"`
+	Sent int64  `json:"t"`
+	at   int64
+}
+
+// hub is a service that takes down what is published to it.
+type hub struct {
+	*httptest.Server
+	mu     sync.Mutex
+	topics map[string][]received
+	ended  chan struct{} // the test is over
+	// before is asked before a message is answered, and what it returns is the answer's status.
+	before func(topic string, seq int) int
+}
+
+func newHub(t testing.TB, before func(topic string, seq int) int) *hub {
+	t.Helper()
+	h := &hub{topics: map[string][]received{}, before: before, ended: make(chan struct{})}
+	h.Server = httptest.NewServer(http.HandlerFunc(h.serve))
+	t.Cleanup(h.Close)
+	t.Cleanup(func() { close(h.ended) })
+	return h
+}
+
+func (h *hub) serve(w http.ResponseWriter, r *http.Request) {
+	m := received{at: time.Now().UnixMicro()}
+	topic := r.URL.Path[len("/pub/"):]
+	body, _ := io.ReadAll(r.Body)
+	_ = json.Unmarshal(body, &m)
+	h.mu.Lock()
+	h.topics[topic] = append(h.topics[topic], m)
+	h.mu.Unlock()
+	status := http.StatusOK
+	if h.before != nil {
+		status = h.before(topic, m.Seq)
+	}
+	if status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, "answer of the hub\nsecond line")
+}
+
+func (h *hub) numbers(topic string) (out []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.topics[topic] {
+		out = append(out, m.Seq)
+	}
+	return out
+}
+
+func upTo(n int) (out []int) {
+	for i := range n {
+		out = append(out, i+1)
+	}
+	return out
+}
+
+func configured(t testing.TB, base string) Config {
+	t.Helper()
+	return Config{
+		Service: described(t, "", ""), Base: base, Run: "r1", Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
+	}
+}
+
+func start(t testing.TB, c Config) *Publisher {
+	t.Helper()
+	p, err := Start(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { within(t, p.Done()) }) // the context of a test ends before its cleanups
+	return p
+}
+
+func within(t testing.TB, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		require.Fail(t, "the publisher does not end")
+	}
+}
+
+// finished is what a publisher did that ran to its end.
+func finished(t testing.TB, c Config) *shard.Published {
+	t.Helper()
+	p := start(t, c)
+	within(t, p.Done())
+	out := p.Published()
+	require.True(t, out.Finished)
+	return out
+}
+
+// sockets is a server that does as it likes with each connection.
+func sockets(t testing.TB, serve func(c net.Conn, in *bufio.Reader)) (base string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				serve(c, bufio.NewReader(c))
+			}()
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+// request reads one request with its body.
+func request(in *bufio.Reader) (r *http.Request, body []byte, err error) {
+	if r, err = http.ReadRequest(in); err != nil {
+		return nil, nil, err
+	}
+	body, err = io.ReadAll(r.Body)
+	return r, body, err
+}
+
+func states(messages []shard.Message) (out []shard.MessageState) {
+	for _, m := range messages {
+		out = append(out, m.State)
+	}
+	return out
+}
+
+func sorted(numbers []int) []int {
+	slices.Sort(numbers)
+	return numbers
+}
+
+// quiet is a log that nobody reads.
+func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -1,0 +1,289 @@
+package publish
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestEachMessageIsSentOnceInOrderAndConfirmed(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	c := configured(t, h.URL+"/")
+	begin := c.Start.UnixMicro()
+	p := finished(t, c)
+	require.Equal(t, upTo(50), h.numbers("a"))
+	require.Equal(t, upTo(50), h.numbers("b"))
+	sums := p.Sums()
+	require.EqualValues(t, 100, sums.Sent)
+	require.EqualValues(t, 100, sums.Confirmed)
+	require.EqualValues(t, 100, p.Planned)
+	require.Equal(t, begin, p.StartedUS)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, name := range p.Topics {
+		for n, m := range p.Topic(i) {
+			got := h.topics[name][n]
+			require.Equal(t, "r1", got.Run)
+			due := p.Due(uint64(2*n + i))
+			require.LessOrEqual(t, due, got.Sent, "sent before it was due")
+			require.InDelta(t, m.SentUS, got.Sent, 500, "the time in the message is when it was sent")
+			require.Less(t, got.Sent, got.at+1)
+			require.GreaterOrEqual(t, m.AnsweredUS, got.Sent)
+		}
+	}
+	require.EqualValues(t, 100, p.Answer.Count())
+}
+
+func TestRefusedMessagesAreCountedByStatus(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(topic string, seq int) int {
+		switch {
+		case topic == "b" && seq == 7:
+			return http.StatusServiceUnavailable
+		case topic == "b" && seq > 40:
+			return http.StatusUnauthorized
+		}
+		return http.StatusAccepted
+	})
+	c := configured(t, h.URL)
+	var said []string
+	var mu sync.Mutex
+	c.Say = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, text)
+	}
+	p := finished(t, c)
+	require.Equal(t, upTo(50), h.numbers("b"), "none is sent again")
+	require.EqualValues(t, 11, p.Sums().Refused)
+	require.EqualValues(t, 89, p.Sums().Confirmed)
+	require.Equal(t, []shard.Failure{
+		{State: shard.Refused, Status: 503, Count: 1, Topic: 1, Number: 7, Text: "503 Service Unavailable: answer of the hub"},
+		{State: shard.Refused, Status: 401, Count: 10, Topic: 1, Number: 41, Text: "401 Unauthorized: answer of the hub"},
+	}, p.Refusals())
+	mu.Lock()
+	defer mu.Unlock()
+	require.Contains(t, said, "message 7 of b was refused: 503 Service Unavailable: answer of the hub")
+	require.EqualValues(t, 401, p.Topic(1)[49].Status)
+}
+
+func TestARedirectIsRefused(t *testing.T) {
+	t.Parallel()
+	var elsewhere atomic.Int32
+	mux := http.NewServeMux()
+	mux.Handle("/pub/", http.RedirectHandler("/else", http.StatusTemporaryRedirect))
+	mux.HandleFunc("/else", func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) })
+	h := newHub(t, nil)
+	h.Config.Handler = mux
+	p := finished(t, configured(t, h.URL))
+	require.EqualValues(t, 100, p.Sums().Refused)
+	require.Equal(t, "307 Temporary Redirect, to /else, which is not followed", p.Refusals()[0].Text)
+	require.Zero(t, elsewhere.Load())
+}
+
+func TestASlowTopicFallsBehindAndNothingIsLeftOut(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, func(topic string, _ int) int {
+		if topic == "a" {
+			time.Sleep(40 * time.Millisecond) // where one is due every 10 ms
+		}
+		return http.StatusOK
+	})
+	c := configured(t, h.URL)
+	p := finished(t, c)
+	require.Equal(t, upTo(50), h.numbers("a"))
+	require.EqualValues(t, 100, p.Sums().Confirmed)
+	require.EqualValues(t, 50, p.Sent(0))
+	last := p.Topic(0)[49]
+	require.GreaterOrEqual(t, last.SentUS-p.Due(98), int64(1_400_000))
+	require.GreaterOrEqual(t, p.Lag.Max(), 1400*time.Millisecond)
+	require.GreaterOrEqual(t, p.Sums().Late, uint64(10))
+	for n := range 49 {
+		require.Greater(t, p.Topic(0)[n+1].SentUS+1000, p.Topic(0)[n].AnsweredUS, "the next is sent after the answer")
+	}
+	for n, m := range p.Topic(1) {
+		require.Less(t, m.SentUS-p.Due(uint64(2*n+1)), int64(1_000_000), "the other topic does not wait")
+	}
+}
+
+func TestWithoutAnOrderATopicDoesNotWait(t *testing.T) {
+	t.Parallel()
+	var together, most atomic.Int32
+	h := newHub(t, func(string, int) int {
+		n := together.Add(1)
+		defer together.Add(-1)
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		}
+		time.Sleep(100 * time.Millisecond)
+		return http.StatusOK
+	})
+	c := configured(t, h.URL)
+	c.Service, c.Topics = described(t, "", `,"order":"any"`), []string{"a"}
+	p := finished(t, c)
+	require.Equal(t, upTo(100), sorted(h.numbers("a")))
+	require.EqualValues(t, 100, p.Sums().Confirmed)
+	require.Greater(t, most.Load(), int32(5))
+}
+
+func TestASilentServiceLeavesMessagesOpen(t *testing.T) {
+	t.Parallel()
+	var h *hub
+	h = newHub(t, func(topic string, seq int) int {
+		if topic == "a" && seq == 3 {
+			<-h.ended
+		}
+		return http.StatusOK
+	})
+	c := configured(t, h.URL)
+	c.Timeout = 200 * time.Millisecond
+	p := finished(t, c)
+	require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 99, Open: 1}, without(p.Sums()))
+	require.Equal(t, shard.Open, p.Topic(0)[2].State)
+	require.Zero(t, p.Topic(0)[2].AnsweredUS)
+	require.GreaterOrEqual(t, p.Topic(0)[3].SentUS, p.Topic(0)[2].SentUS+200_000, "the next waits until it was given up")
+	require.Equal(t, []shard.Failure{{State: shard.Open, Count: 1, Number: 3, Text: "nothing came within 200ms"}}, p.Unanswered())
+	require.Equal(t, upTo(50), h.numbers("a"))
+}
+
+// without is the sums without what depends on the machine.
+func without(s shard.PublishSums) shard.PublishSums {
+	s.Late, s.MaxLagUS = 0, 0
+	return s
+}
+
+func TestAServiceThatIsGoneTakesNothing(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	h.Close()
+	p := finished(t, configured(t, h.URL))
+	require.Equal(t, shard.PublishSums{Sent: 100, Refused: 100}, without(p.Sums()))
+	require.Contains(t, p.Refusals()[0].Text, "no connection: dial tcp")
+	require.Zero(t, p.Refusals()[0].Status)
+}
+
+func TestStopWaitsForAnswersAndSendsNothingMore(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}, 100), make(chan struct{})
+	var h *hub
+	h = newHub(t, func(string, int) int {
+		asked <- struct{}{}
+		select {
+		case <-answer:
+		case <-h.ended:
+		}
+		return http.StatusOK
+	})
+	c := configured(t, h.URL)
+	c.For = time.Hour
+	p := start(t, c)
+	<-asked
+	<-asked
+	require.Eventually(t, func() bool { return p.Progress().Behind > 100*time.Millisecond }, 10*time.Second, time.Millisecond)
+	progress := p.Progress()
+	require.EqualValues(t, 2, progress.Sent)
+	require.EqualValues(t, 2, progress.Open)
+	require.Equal(t, []shard.MessageState{shard.Open}, states(p.Published().Topic(0)), "a checkpoint")
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		p.Stop()
+	}()
+	select {
+	case <-stopped:
+		require.Fail(t, "Stop did not wait")
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(answer)
+	within(t, stopped)
+	out := p.Published()
+	require.False(t, out.Finished)
+	require.Equal(t, shard.PublishSums{Sent: 2, Confirmed: 2}, without(out.Sums()))
+	require.EqualValues(t, 720_000, out.Planned)
+	p.Stop()
+}
+
+func TestItEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{}, 100)
+	var h *hub
+	h = newHub(t, func(string, int) int {
+		asked <- struct{}{}
+		<-h.ended
+		return http.StatusOK
+	})
+	c := configured(t, h.URL)
+	c.For = time.Hour
+	ctx, cancel := context.WithCancel(t.Context())
+	p, err := Start(ctx, c)
+	require.NoError(t, err)
+	<-asked
+	<-asked
+	cancel()
+	begin := time.Now()
+	within(t, p.Done())
+	require.Less(t, time.Since(begin), 5*time.Second, "it does not wait for answers")
+	require.Equal(t, shard.PublishSums{Sent: 2, Open: 2}, without(p.Published().Sums()))
+	require.Equal(t, "the publisher was stopped", p.Published().Unanswered()[0].Text)
+}
+
+func TestItEndsBeforeTheFirstIsDue(t *testing.T) {
+	t.Parallel()
+	c := configured(t, "http://127.0.0.1:1")
+	c.Start = time.Now().Add(time.Hour)
+	p := start(t, c)
+	p.Stop()
+	require.Zero(t, p.Published().Count())
+	require.Zero(t, p.Progress().Behind)
+}
+
+// Two thousand are due at once: all are sent, from the first on.
+func TestALateStartIsMadeUp(t *testing.T) {
+	t.Parallel()
+	h := newHub(t, nil)
+	c := configured(t, h.URL)
+	c.Rate, c.For, c.Start = 1000, 2*time.Second, time.Now().Add(-2*time.Second)
+	p := finished(t, c)
+	require.EqualValues(t, 2000, p.Sums().Confirmed)
+	require.Equal(t, upTo(1000), h.numbers("a"))
+	require.GreaterOrEqual(t, p.Sums().MaxLagUS, int64(1_999_000))
+	require.GreaterOrEqual(t, p.Sums().Late, uint64(1))
+}
+
+func TestWhatCannotBePublishedIsSaidInASentence(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(*Config)
+		want string
+	}{
+		"no publish":     {func(c *Config) { c.Service.Publish = nil }, "the description of test has no publish: "},
+		"no topics":      {func(c *Config) { c.Topics = nil }, "there are 0 topics to publish to: set TOPICS to 1 to 10000"},
+		"no rate":        {func(c *Config) { c.Rate = 0 }, "0 messages per second cannot be published: set PUBLISH_RATE"},
+		"too fast":       {func(c *Config) { c.Rate = 20_000 }, "20000 messages per second cannot be published"},
+		"too many":       {func(c *Config) { c.Rate, c.For = 10_000, 2*time.Hour }, "are 72000000 messages, and a run can have 1 to 36000000"},
+		"no time":        {func(c *Config) { c.For = 0 }, "are 0 messages"},
+		"no base":        {func(c *Config) { c.Base = "" }, `publish.url is "/pub/a" for the topic a: it must begin with http:// or https://`},
+		"another scheme": {func(c *Config) { c.Base = "ftp://h" }, `it must begin with http:// or https://`},
+		"no host":        {func(c *Config) { c.Base = "http://" }, `publish.url is "http:/pub/a" for the topic a: it must begin`},
+		"no port":        {func(c *Config) { c.Base = "http://h:x" }, "which is no URL"},
+		"a space":        {func(c *Config) { c.Base = "http://h/a b" }, "a URL has no spaces"},
+		"a line break":   {func(c *Config) { c.Base = "http://h/\r\nX: 1" }, "a URL has no spaces"},
+		"a fragment":     {func(c *Config) { c.Base = "http://h/#x" }, "has no fragment"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := configured(t, "http://h")
+			c.edit(&config)
+			_, err := Start(t.Context(), config)
+			require.ErrorContains(t, err, c.want)
+			require.NotContains(t, err.Error(), "\n")
+		})
+	}
+}

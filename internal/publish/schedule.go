@@ -1,0 +1,117 @@
+package publish
+
+import (
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// nap is the shortest sleep: at 10,000 messages per second it wakes up for some at a time.
+const nap = 500 * time.Microsecond
+
+// schedule queues each message when it is due, until all are or the publisher is stopped.
+func (p *Publisher) schedule() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for next := uint64(0); next < p.planned; {
+		select {
+		case <-timer.C:
+		case <-p.quit:
+			return
+		case <-p.ctx.Done():
+			return
+		}
+		now := p.now()
+		p.mu.Lock()
+		for ; next < p.planned && p.log.Due(next) <= now; next++ {
+			p.queue(int(next % uint64(len(p.topics))))
+		}
+		p.mu.Unlock()
+		if next < p.planned {
+			timer.Reset(max(nap, time.Duration(p.log.Due(next)-p.now())*time.Microsecond))
+		}
+	}
+}
+
+// queue says that one more message of a topic is due. With the lock.
+func (p *Publisher) queue(topic int) {
+	q := &p.topics[topic]
+	q.due++
+	if p.c.Service.Message.AnyOrder || !q.busy {
+		q.busy = true
+		p.enqueue(topic)
+	}
+}
+
+// enqueue has a worker send a message of a topic: one that waits, or else a new one. With the lock.
+func (p *Publisher) enqueue(topic int) {
+	p.ready = append(p.ready, int32(topic))
+	if p.idle >= len(p.ready) || p.running >= mostInFlight {
+		p.work.Signal()
+		return
+	}
+	p.running++
+	p.workers.Go(p.worker)
+}
+
+// worker sends what is ready, until it is over.
+func (p *Publisher) worker() {
+	s := sender{p: p}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		for len(p.ready) == 0 && !p.stopped() {
+			p.idle++
+			p.work.Wait()
+			p.idle--
+		}
+		if p.stopped() {
+			return
+		}
+		topic := int(p.ready[0])
+		p.ready = p.ready[1:]
+		q := &p.topics[topic]
+		q.due--
+		q.begun++
+		p.mu.Unlock()
+		s.send(topic)
+		p.mu.Lock()
+		if !p.c.Service.Message.AnyOrder {
+			if q.busy = q.due > 0; q.busy { // it goes to the end of the queue, and this worker takes the first
+				p.ready = append(p.ready, int32(topic))
+			}
+		}
+		if p.settled++; p.settled == p.planned {
+			p.finish = true
+			close(p.answered)
+		}
+	}
+}
+
+// stopped says that nothing more is to be sent. With the lock.
+func (p *Publisher) stopped() bool {
+	select {
+	case <-p.quit:
+		p.over = true
+	case <-p.ctx.Done():
+		p.over = true
+	default:
+	}
+	return p.over
+}
+
+// settle takes down how a message ended, and says what is wrong for the first time.
+func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
+	p.log.Settle(topic, number, o)
+	switch o.State {
+	case shard.Refused:
+		p.say(wasRefused, topic, number, "was refused: "+o.Text)
+	case shard.Open:
+		p.say(wasOpen, topic, number, "was not confirmed: "+o.Text)
+	case shard.Confirmed:
+	}
+	i := (number-1)*uint64(len(p.c.Topics)) + uint64(topic)
+	if lag := time.Duration(o.SentUS-p.log.Due(i)) * time.Microsecond; lag >= shard.LateAfter {
+		p.say(isLate, topic, number, "was sent "+lag.Round(100*time.Millisecond).String()+" behind the schedule")
+	}
+}

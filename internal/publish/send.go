@@ -1,0 +1,194 @@
+package publish
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A sender sends one message at a time. It keeps its room from one to the next.
+type sender struct {
+	p              *Publisher
+	url, body, out []byte
+	request        http.Request // for the reader of answers, which asks for its method
+}
+
+// send sends the next message of a topic and waits for its answer.
+func (s *sender) send(topic int) {
+	p := s.p
+	sent := p.now()
+	number := p.log.Begin(topic, sent)
+	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run, Token: p.c.Token, Seq: int64(number), SentAt: sent}
+	p.settle(topic, number, s.exchange(&v))
+}
+
+// exchange sends one message once, whatever happens to its connection.
+func (s *sender) exchange(v *service.Values) shard.Outcome {
+	p := s.p
+	deadline := time.Now().Add(p.c.Timeout)
+	s.url = p.c.Service.Publish.URL.Append(s.url[:0], v)
+	origin, _ := split(s.url)
+	for {
+		c, reused, err := p.pool.get(p.ctx, origin, deadline)
+		if err != nil {
+			return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.why(err)}
+		}
+		v.SentAt = p.now()
+		if n, err := c.Write(s.write(v)); err != nil {
+			p.pool.drop(c)
+			if n == 0 && reused && !p.pool.isClosed() { // closed while it was idle: nothing has left
+				continue
+			}
+			return shard.Outcome{State: shard.Open, SentUS: v.SentAt, AtUS: p.now(), Text: p.why(err)}
+		}
+		return s.read(c, v.SentAt)
+	}
+}
+
+// why is an error in words.
+func (p *Publisher) why(err error) string {
+	var late net.Error
+	switch {
+	case p.pool.isClosed():
+		return errClosed.Error()
+	case errors.As(err, &late) && late.Timeout():
+		return fmt.Sprintf("nothing came within %s", p.c.Timeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed before the answer"
+	}
+	return err.Error()
+}
+
+// split cuts a URL into its origin and the rest.
+func split(text []byte) (origin, target []byte) {
+	begin := bytes.Index(text, []byte("://")) + len("://")
+	if end := bytes.IndexAny(text[begin:], "/?"); end >= 0 {
+		return text[:begin+end], text[begin+end:]
+	}
+	return text, nil
+}
+
+// write is the request, whole: it leaves in one packet.
+func (s *sender) write(v *service.Values) []byte {
+	r := s.p.c.Service.Publish
+	s.url = r.URL.Append(s.url[:0], v) // the time may be in it
+	origin, target := split(s.url)
+	out := append(append(s.out[:0], r.Method...), ' ')
+	if len(target) == 0 || target[0] == '?' {
+		out = append(out, '/')
+	}
+	out = append(append(out, target...), " HTTP/1.1\r\nHost: "...)
+	host := origin[bytes.Index(origin, []byte("://"))+len("://"):]
+	user, host := cutUser(host)
+	out = append(append(out, host...), "\r\nUser-Agent: sse-soak\r\n"...)
+	for i := range r.Headers {
+		h := &r.Headers[i]
+		if h.Omitted(v) {
+			continue
+		}
+		if strings.EqualFold(h.Name, "Authorization") {
+			user = nil
+		}
+		out = append(append(out, h.Name...), ": "...)
+		out = append(h.Value.Append(out, v), "\r\n"...)
+	}
+	if user != nil {
+		out = append(out, "Authorization: Basic "...)
+		out = append(base64.StdEncoding.AppendEncode(out, user), "\r\n"...)
+	}
+	s.body = r.Body.Append(s.body[:0], v)
+	if len(s.body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch {
+		out = append(out, "Content-Length: "...)
+		out = append(strconv.AppendInt(out, int64(len(s.body)), 10), "\r\n"...)
+	}
+	s.out = append(append(out, "\r\n"...), s.body...)
+	return s.out
+}
+
+// cutUser cuts user:password@ off a host.
+func cutUser(host []byte) (user, rest []byte) {
+	at := bytes.LastIndexByte(host, '@')
+	if at < 0 {
+		return nil, host
+	}
+	user = host[:at]
+	if plain, err := url.PathUnescape(string(user)); err == nil {
+		user = []byte(plain)
+	}
+	if !bytes.Contains(user, []byte(":")) {
+		user = append(user[:len(user):len(user)], ':')
+	}
+	return user, host[at+1:]
+}
+
+const mostInterim = 10 // 1xx answers before the one that counts
+
+// read reads the answer. What its head says counts, even if its body never ends.
+func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
+	p := s.p
+	s.request.Method = p.method
+	var resp *http.Response
+	for range mostInterim {
+		var err error
+		if resp, err = http.ReadResponse(c.in, &s.request); err != nil { // its body is closed by drain
+			p.pool.drop(c)
+			return shard.Outcome{State: shard.Open, SentUS: sentUS, AtUS: p.now(), Text: p.why(err)}
+		}
+		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
+			break
+		}
+	}
+	o := shard.Outcome{State: shard.Confirmed, SentUS: sentUS, AtUS: p.now()}
+	accepted := p.c.Service.Publish.Accepts(resp.StatusCode)
+	var body []byte
+	if !accepted {
+		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999))
+		body, _ = bufio.NewReader(resp.Body).Peek(mostSaid) // what there is of it
+		o.Text = describe(resp, body)
+	}
+	_, err := io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || resp.Close || resp.StatusCode < http.StatusOK {
+		p.pool.drop(c)
+	} else {
+		p.pool.put(c)
+	}
+	return o
+}
+
+const mostSaid = 1 << 10
+
+// describe says why a message was refused: the status, where a redirect leads to, and the first line of the body.
+func describe(resp *http.Response, body []byte) string {
+	text := resp.Status
+	if location := resp.Header.Get("Location"); location != "" {
+		text += ", to " + location + ", which is not followed"
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(body)), "\n")
+	if line = clean(line); line != "" {
+		text += ": " + line
+	}
+	return clean(text)
+}
+
+// clean takes control characters out of what a service said.
+func clean(text string) string {
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, text))
+}

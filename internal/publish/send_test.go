@@ -1,0 +1,293 @@
+package publish
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+const fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+
+// A service that takes a request and closes its connection may have the message: it is never sent again, by
+// whichever method, for net/http does so with some.
+func TestNothingIsEverSentTwice(t *testing.T) {
+	t.Parallel()
+	for _, publish := range []string{
+		"",
+		`{"url":"{base}/pub/{topic}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}","headers":{"Idempotency-Key":"{run}-{seq}"}}`,
+		`{"method":"GET","url":"{base}/pub/{topic}?data={\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`,
+		`{"method":"PUT","url":"{base}/pub/{topic}?data={\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`,
+	} {
+		t.Run(publish, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			times := map[string]int{}
+			base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+				for n := 1; ; n++ {
+					r, body, err := request(in)
+					if err != nil {
+						return
+					}
+					mu.Lock()
+					query, _ := url.QueryUnescape(r.URL.RawQuery)
+					times[number.FindString(query+string(body))]++
+					mu.Unlock()
+					if n == 4 { // on a connection that is kept, so that a client may think it was closed while idle
+						return
+					}
+					_, _ = io.WriteString(c, fine)
+				}
+			})
+			c := configured(t, base)
+			c.Service, c.Topics = described(t, publish, ""), []string{"a"}
+			p := finished(t, c)
+			mu.Lock()
+			defer mu.Unlock()
+			require.Len(t, times, 100)
+			for message, n := range times {
+				require.Equal(t, 1, n, message)
+			}
+			require.Equal(t, shard.PublishSums{Sent: 100, Confirmed: 75, Open: 25}, without(p.Sums()))
+			for n, m := range p.Topic(0) {
+				require.Equal(t, n%4 == 3, m.State == shard.Open, "message %d", n+1)
+			}
+			require.Contains(t, p.Unanswered()[0].Text, "the connection was closed before the answer")
+		})
+	}
+}
+
+var number = regexp.MustCompile(`seq\D+[0-9]+`)
+
+// A connection that the service closes while it is idle costs nothing: that is seen before the next message.
+func TestAConnectionClosedWhileIdleIsNotUsed(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int32
+	base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+		dials.Add(1)
+		if _, _, err := request(in); err == nil {
+			_, _ = io.WriteString(c, fine)
+		}
+	})
+	c := configured(t, base)
+	c.Rate, c.Topics = 20, []string{"a"}
+	p := finished(t, c)
+	require.Equal(t, shard.PublishSums{Sent: 10, Confirmed: 10}, without(p.Sums()))
+	require.EqualValues(t, 10, dials.Load())
+}
+
+func TestConnectionsAreKept(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]string{
+		"counted":    fine,
+		"chunked":    "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		"empty":      "HTTP/1.1 204 No Content\r\n\r\n",
+		"after 1xx":  "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + fine,
+		"a long one": fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", 100_000, strings.Repeat("x", 100_000)),
+		"refused":    strings.Replace(fine, "200", "400", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var dials atomic.Int32
+			base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+				dials.Add(1)
+				for {
+					if _, _, err := request(in); err != nil {
+						return
+					}
+					_, _ = io.WriteString(c, answer)
+				}
+			})
+			c := configured(t, base)
+			c.Topics = []string{"a"}
+			p := finished(t, c)
+			require.EqualValues(t, 1, dials.Load())
+			require.EqualValues(t, 100, p.Sums().Confirmed+p.Sums().Refused)
+		})
+	}
+}
+
+func TestAnswersThatEndTheirConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer string
+		state  shard.MessageState
+		text   string
+	}{
+		"says close":          {"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", shard.Confirmed, ""},
+		"HTTP/1.0":            {"HTTP/1.0 200 OK\r\n\r\nok", shard.Confirmed, ""},
+		"body cut off":        {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", shard.Confirmed, ""},
+		"more than an answer": {fine + "HTTP/1.1 500 X\r\n\r\n", shard.Confirmed, ""},
+		"endless body":        {"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n" + strings.Repeat("x", 400_000), shard.Confirmed, ""},
+		"endless head":        {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 400_000), shard.Open, "the answer is too long"},
+		"no HTTP":             {"SSH-2.0-OpenSSH\r\n\r\n", shard.Open, "malformed HTTP"},
+		"cut in the head":     {"HTTP/1.1 200 OK\r\nX: 1\r\n", shard.Open, "closed before the answer"},
+		"nothing":             {"", shard.Open, "closed before the answer"},
+		"refused, cut off":    {"HTTP/1.1 500 Oops\r\nContent-Length: 9\r\n\r\nfull\x1b[1m", shard.Refused, "500 Oops: full[1m"},
+		"nothing but 1xx":     {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 20), shard.Refused, "102 Processing"},
+		"another protocol":    {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", shard.Refused, "101 Switching Protocols"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var dials atomic.Int32
+			base := sockets(t, func(conn net.Conn, in *bufio.Reader) {
+				dials.Add(1)
+				if _, _, err := request(in); err == nil {
+					_, _ = io.WriteString(conn, c.answer)
+				}
+			})
+			config := configured(t, base)
+			config.Rate, config.Topics = 20, []string{"a"}
+			p := finished(t, config)
+			require.EqualValues(t, 10, dials.Load())
+			for _, m := range p.Topic(0) {
+				require.Equal(t, c.state, m.State)
+			}
+			for _, f := range append(p.Refusals(), p.Unanswered()...) {
+				require.Contains(t, f.Text, c.text)
+			}
+		})
+	}
+}
+
+func TestTheRequestIsWhatTheDescriptionSays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		publish, token, path string
+		method, uri, body    string
+		headers              http.Header
+	}{
+		"nchan": {
+			publish: "", method: "POST", uri: "/pub/a%20b%2Fc", body: `{"run":"r\"1","seq":1,"t":0}`,
+			headers: http.Header{"Content-Type": {"application/json"}},
+		},
+		"mercure": {
+			publish: `{"url":"{base}/hub","headers":{"Authorization":"Bearer {token}","Content-Type":"application/x-www-form-urlencoded"},"body":"topic={topic}&data={\"seq\":{seq},\"run\":\"{run}\",\"t\":{sentAt}}"}`,
+			token:   "jwt", method: "POST", uri: "/hub", body: `topic=a%20b%2Fc&data=%7B%22seq%22:1,%22run%22:%22r%5C%221%22,%22t%22:0%7D`,
+			headers: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Authorization": {"Bearer jwt"}},
+		},
+		"no token": {
+			publish: `{"url":"{base}/p/{topic}","headers":{"Authorization":"Bearer {token}"},"body":"{\"seq\":{seq},\"run\":\"{run}\",\"t\":{sentAt}}"}`,
+			method:  "POST", uri: "/p/a%20b%2Fc", body: `{"seq":1,"run":"r\"1","t":0}`, headers: http.Header{"Content-Type": {"application/json"}},
+		},
+		"without a body": {
+			publish: `{"url":"{base}?to={topic}&data={\"seq\":{seq},\"run\":\"{run}\",\"t\":{sentAt}}"}`,
+			method:  "POST", uri: "/?to=a%20b%2Fc&data=%7B%22seq%22:1,%22run%22:%22r%5C%221%22,%22t%22:0%7D",
+		},
+		"below a path": {publish: "", path: "/below/", method: "POST", uri: "/below/pub/a%20b%2Fc", body: `{"run":"r\"1","seq":1,"t":0}`, headers: http.Header{"Content-Type": {"application/json"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := make(chan *http.Request, 1)
+			bodies := make(chan string, 1)
+			base := sockets(t, func(conn net.Conn, in *bufio.Reader) {
+				r, body, err := request(in)
+				if err == nil {
+					got <- r
+					bodies <- string(body)
+					_, _ = io.WriteString(conn, fine)
+				}
+			})
+			config := configured(t, base+c.path)
+			config.Service, config.Token, config.Topics, config.Run = described(t, c.publish, ""), c.token, []string{"a b/c"}, `r"1`
+			config.Rate, config.For = 1, time.Second
+			p := finished(t, config)
+			require.EqualValues(t, 1, p.Sums().Confirmed)
+			r, body := <-got, <-bodies
+			require.Equal(t, c.method, r.Method)
+			require.Equal(t, c.uri, aTime.ReplaceAllString(r.RequestURI, "0"))
+			require.Equal(t, c.body, aTime.ReplaceAllString(body, "0"))
+			require.Equal(t, strings.TrimPrefix(base, "http://"), r.Host)
+			require.Equal(t, "sse-soak", r.Header.Get("User-Agent"))
+			r.Header.Del("User-Agent")
+			require.NotEmpty(t, r.Header.Get("Content-Length"))
+			r.Header.Del("Content-Length")
+			if c.headers == nil {
+				c.headers = http.Header{}
+			}
+			require.Equal(t, c.headers, r.Header)
+		})
+	}
+}
+
+var aTime = regexp.MustCompile(`[0-9]{16}`)
+
+func TestANameAndPasswordInTheURLAreSent(t *testing.T) {
+	t.Parallel()
+	var auth atomic.Value
+	h := newHub(t, nil)
+	h.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		auth.Store(user + " " + password + " " + r.Host)
+	})
+	c := configured(t, strings.Replace(h.URL, "://", "://me:p%40ss@", 1))
+	c.For = time.Second / 20
+	require.EqualValues(t, 10, finished(t, c).Sums().Confirmed)
+	require.Equal(t, "me p@ss "+strings.TrimPrefix(h.URL, "http://"), auth.Load())
+}
+
+func TestOverTLS(t *testing.T) {
+	t.Parallel()
+	var dials atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			dials.Add(1)
+		}
+	}
+	server.Config.ErrorLog = quiet()
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	c := configured(t, server.URL)
+	c.Topics = []string{"a"}
+	p := finished(t, c)
+	require.EqualValues(t, 100, p.Sums().Refused)
+	require.Contains(t, p.Refusals()[0].Text, "no connection: tls: failed to verify certificate")
+	dials.Store(0)
+	c.InsecureSkipVerify, c.Start = true, time.Now()
+	p = finished(t, c)
+	require.EqualValues(t, 100, p.Sums().Confirmed)
+	require.EqualValues(t, 1, dials.Load())
+}
+
+func TestURLsAreCutIntoOriginAndTarget(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{
+		"http://h":             {"http://h", ""},
+		"http://h/":            {"http://h", "/"},
+		"http://h?x=/":         {"http://h", "?x=/"},
+		"https://u@[::1]:8/a?": {"https://u@[::1]:8", "/a?"},
+	} {
+		origin, target := split([]byte(text))
+		require.Equal(t, want, [2]string{string(origin), string(target)})
+	}
+}
+
+// A message is written without garbage.
+func TestWritingARequestAllocatesNothing(t *testing.T) {
+	p := &Publisher{c: configured(t, "http://h")}
+	s := sender{p: p}
+	v := service.Values{Base: "http://h", Topic: "soak-topic-1", Run: "r1", Token: "x"}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		v.Seq++
+		v.SentAt += 1000
+		s.write(&v)
+	}))
+}
