@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/sse-soak/sse-soak/internal/probe"
+)
+
+const probeHelp = `probe looks at a service with a few streams, for one to five minutes and never more than a handful at a time, and
+writes a description of it: a module as in load-tests/services/, in which a comment says what was seen of each part.
+Ctrl-C ends it early; what was seen until then is written.
+
+URLs, headers and bodies may have placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); what publishes has {seq}
+and {sentAt} as well. Values of headers that look like a secret are written as {token}; SUBSCRIBE_TOKEN and
+PUBLISH_TOKEN fill it in. With --publish-url the probe publishes 13 messages, one per second.
+
+    soak probe http://HOST/sub/news --topic news \
+      --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt}}'`
+
+func probeCommand() *cobra.Command {
+	var c probe.Config
+	var seconds int
+	var out string
+	cmd := &cobra.Command{
+		Use:   "probe URL",
+		Short: "Look at a service for a minute, and write a description of it",
+		Long:  probeHelp,
+		Args:  oneArg("URL of an event stream"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.URL, c.Length = args[0], time.Duration(seconds)*time.Second
+			if err := checkProbe(&c, out); err != nil {
+				return usageError{Err: err}
+			}
+			c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
+			c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
+			c.Wrong = func(err error) error {
+				return usageError{Err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program
+			module, err := probe.Run(ctx, c)
+			if err != nil {
+				return err //nolint:wrapcheck // a sentence for the user
+			}
+			if out == "" {
+				_, err = io.WriteString(cmd.OutOrStdout(), module)
+				return err //nolint:wrapcheck // of standard output
+			}
+			if err := os.WriteFile(out, []byte(module), 0o644); err != nil {
+				return fmt.Errorf("write the description: %w", err)
+			}
+			fmt.Fprintf(os.Stderr, "probe: wrote %s\n", out)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
+	f.IntVar(&seconds, "seconds", 60, "seconds to look; heartbeats and lifetimes that are longer are not seen")
+	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
+	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
+	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
+	probeRequest(f, &c.Connect, "", "streams")
+	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
+	probeRequest(f, &c.Then, "then-", "that request; what {client} stands for is found out")
+	f.StringVar(&c.Publish.URL, "publish-url", "", "URL that publishes a message")
+	probeRequest(f, &c.Publish, "publish-", "what publishes, with {seq}, {run} and {sentAt}")
+	return cmd
+}
+
+// probeRequest adds the flags of one request.
+func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, of string) {
+	f.StringVar(&r.Method, prefix+"method", "", "method of "+of)
+	f.StringVar(&r.Body, prefix+"body", "", "body of "+of)
+	f.StringArrayVar(&r.Headers, prefix+"header", nil, "header of "+of+", as 'Name: value'; may be given again")
+}
+
+// checkProbe checks what has bounds, and names the service.
+func checkProbe(c *probe.Config, out string) error {
+	switch {
+	case c.Streams < 1 || c.Streams > probe.MostStreams:
+		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MostStreams)
+	case c.Length < probe.Shortest || c.Length > probe.Longest:
+		return fmt.Errorf("--seconds is %.0f: it must be from %.0f to %.0f", c.Length.Seconds(), probe.Shortest.Seconds(), probe.Longest.Seconds())
+	}
+	if out == "" {
+		return nil
+	}
+	if _, err := os.Stat(out); err == nil {
+		return fmt.Errorf("%s is there already: name another file with --out, or remove it", out)
+	}
+	if name := strings.TrimSuffix(filepath.Base(out), ".js"); c.Name == "" {
+		c.Name = name
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAProbeThatMakesNoSenseIsWrongUsage(t *testing.T) {
+	there := filepath.Join(t.TempDir(), "there.js")
+	require.NoError(t, os.WriteFile(there, nil, 0o600))
+	for _, args := range [][]string{
+		{},
+		{"localhost:8080/events"},
+		{"http://127.0.0.1:1/x", "--streams", "11"},
+		{"http://127.0.0.1:1/x", "--seconds", "5"},
+		{"http://127.0.0.1:1/x", "--header", "x"},
+		{"http://127.0.0.1:1/x", "--publish-url", "http://127.0.0.1:1/y"},
+		{"http://127.0.0.1:1/{tpoic}"},
+		{"http://127.0.0.1:1/x", "--name", "no name"},
+		{"http://127.0.0.1:1/x", "--out", there},
+	} {
+		require.Equal(t, exitUsage, execute(append([]string{"probe"}, args...)), args)
+	}
+	require.Equal(t, 2, execute([]string{"probe", "http://127.0.0.1:1/x"}), "nothing listens there")
+}

@@ -1,0 +1,249 @@
+package probe
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// Request is a request as the user gives it: URLs with {topic} and others, headers as "Name: value".
+type Request struct {
+	Method, URL, Body string
+	Headers           []string
+}
+
+func (r Request) empty() bool {
+	return r.Method == "" && r.URL == "" && r.Body == "" && len(r.Headers) == 0
+}
+
+// asked is what the user gave, as a description has it.
+type asked struct {
+	name, base             string
+	connect, then, publish object
+	thenClient             bool // the second request needs {client}
+	token                  bool
+	subscribe, publishing  string // the tokens
+}
+
+// headersWithSecrets are names of headers and parameters whose values are not written down.
+var headersWithSecrets = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|password|api-?_?key|jwt|credential|signature`)
+
+// schemeBefore is what stands before a token in Authorization.
+var schemeBefore = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+)(.+)$`)
+
+// secrets replaces the values of headers and parameters by {token}.
+type secrets struct {
+	token string // from the environment, or what was found
+	found string
+	used  bool
+}
+
+func (s *secrets) hide(value string) (string, error) {
+	s.used = true
+	if strings.Contains(value, "{token}") {
+		return value, nil
+	}
+	before := ""
+	if parts := schemeBefore.FindStringSubmatch(value); parts != nil {
+		before, value = parts[1], parts[2]
+	}
+	if s.found != "" && s.found != value {
+		return "", errors.New("two secrets are given, in headers or in the URL: a description has one {token} for each request")
+	}
+	s.found, s.token = value, value
+	return before + "{token}", nil
+}
+
+// understand reads what the user gave.
+func understand(c *Config) (*asked, error) {
+	out := &asked{name: cmp.Or(c.Name, "probed")}
+	to, err := url.Parse(c.URL)
+	switch {
+	case err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Hostname() == "":
+		return nil, fmt.Errorf("%q is no URL of a stream: it must begin with http:// or https:// and have a host", c.URL)
+	case to.User != nil:
+		return nil, errors.New("a user in the URL would be written into the description: give it as --header 'Authorization: Basic …'")
+	}
+	out.base = to.Scheme + "://" + to.Host
+	subscriber, publisher := &secrets{token: c.SubscribeToken}, &secrets{token: c.PublishToken}
+	connect := c.Connect
+	connect.URL = c.URL
+	if out.connect, err = out.request(c, connect, subscriber, ""); err != nil {
+		return nil, err
+	}
+	if !c.Then.empty() {
+		if out.then, err = out.request(c, c.Then, subscriber, "--then-url"); err != nil {
+			return nil, err
+		}
+		out.thenClient = strings.Contains(string(asJSON(out.then)), "{client}")
+	}
+	if !c.Publish.empty() {
+		if out.publish, err = out.request(c, c.Publish, publisher, "--publish-url"); err != nil {
+			return nil, err
+		}
+	}
+	out.token, out.subscribe, out.publishing = subscriber.used || strings.Contains(string(asJSON(out.connect))+string(asJSON(out.then)), "{token}"), subscriber.token, publisher.token
+	_, err = service.Parse(asJSON(out.draft("any", "id")))
+	return out, err //nolint:wrapcheck // sentences for the user
+}
+
+// request is one request as a description has it.
+func (a *asked) request(c *Config, r Request, s *secrets, flag string) (o object, err error) {
+	if r.URL == "" {
+		return nil, fmt.Errorf("%s is missing: the request needs a URL", flag)
+	}
+	if r.Method != "" {
+		o.add("method", strings.ToUpper(r.Method))
+	}
+	target, err := a.url(c, r.URL, s)
+	if err != nil {
+		return nil, err
+	}
+	o.add("url", target)
+	var headers object
+	for _, h := range r.Headers {
+		name, value, ok := strings.Cut(h, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || name == "" {
+			return nil, fmt.Errorf("%q is no header: write it as 'Name: value'", h)
+		}
+		if headersWithSecrets.MatchString(name) {
+			if value, err = s.hide(value); err != nil {
+				return nil, err
+			}
+		}
+		headers.add(name, value)
+	}
+	if len(headers) > 0 {
+		o.add("headers", headers)
+	}
+	if r.Body != "" {
+		o.add("body", r.Body)
+	}
+	return o, nil
+}
+
+// url puts {base}, {topic} and {token} into a URL.
+func (a *asked) url(c *Config, raw string, s *secrets) (string, error) {
+	raw, _, _ = strings.Cut(raw, "#")
+	rest, ours := strings.CutPrefix(raw, "{base}")
+	if !ours {
+		rest, ours = strings.CutPrefix(raw, a.base)
+	}
+	start := "{base}"
+	if !ours || rest != "" && !strings.ContainsRune("/?", rune(rest[0])) {
+		to, err := url.Parse(raw)
+		if err != nil || to.Host == "" {
+			return "", fmt.Errorf("%q is no URL: it must begin with {base}, http:// or https://", raw)
+		}
+		start = to.Scheme + "://" + to.Host
+		if rest = strings.TrimPrefix(raw, start); to.User != nil || rest == raw {
+			return "", fmt.Errorf("%q is no URL of a request: it must begin with http:// or https:// and have no user", raw)
+		}
+	}
+	path, query, more := strings.Cut(rest, "?")
+	path = withTopic(path, c.Topic)
+	if !more {
+		return start + path, nil
+	}
+	pairs := strings.Split(query, "&")
+	for i, pair := range pairs {
+		name, value, has := strings.Cut(pair, "=")
+		if has && value != "" && headersWithSecrets.MatchString(name) {
+			plain, err := url.QueryUnescape(value)
+			if err != nil {
+				return "", fmt.Errorf("the parameter %s in %s://… is not encoded as a URL has it", name, to(start))
+			}
+			if value, err = s.hide(plain); err != nil {
+				return "", err
+			}
+		} else {
+			value = withTopic(value, c.Topic)
+		}
+		if pairs[i] = name; has {
+			pairs[i] += "=" + value
+		}
+	}
+	return start + path + "?" + strings.Join(pairs, "&"), nil
+}
+
+func to(start string) string { scheme, _, _ := strings.Cut(start, ":"); return scheme }
+
+// withTopic replaces a topic that stands alone by {topic}, as it is or encoded.
+func withTopic(text, topic string) string {
+	if topic == "" {
+		return text
+	}
+	for _, name := range []string{topic, url.PathEscape(topic), url.QueryEscape(topic)} {
+		var out strings.Builder
+		for from := 0; ; {
+			i := strings.Index(text[from:], name)
+			if i < 0 {
+				out.WriteString(text[from:])
+				break
+			}
+			i += from
+			out.WriteString(text[from:i])
+			if from = i + len(name); alone(text, i, from) {
+				out.WriteString("{topic}")
+			} else {
+				out.WriteString(name)
+			}
+		}
+		text = out.String()
+	}
+	return text
+}
+
+// alone says that text[from:to] is not part of a longer word, nor a placeholder.
+func alone(text string, from, to int) bool {
+	isWord := func(i int) bool {
+		if i < 0 || i >= len(text) {
+			return false
+		}
+		c := text[i]
+		return c == '_' || c == '-' || c == '{' || c == '}' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+	}
+	return !isWord(from-1) && !isWord(to)
+}
+
+// draft is a description of the requests alone, with which the probe makes them. event and client are those of
+// the first event of a stream, where a second request waits for it.
+func (a *asked) draft(event, client string) (o object) {
+	o.add("name", a.name)
+	if a.token {
+		o.add("token", function("() => ''"))
+	}
+	o.add("connect", a.withThen(event, client))
+	message := object{}
+	if a.publish != nil {
+		for _, value := range []struct{ name, sent string }{{"seq", "{seq}"}, {"run", "{run}"}, {"sentAt", "{sentAt}"}, {"sum", "{sum}"}} {
+			if value.name == "seq" || strings.Contains(string(asJSON(a.publish)), value.sent) {
+				message.add(value.name, "id") // it must be somewhere
+			}
+		}
+		o.add("publish", a.publish)
+	}
+	o.add("message", message)
+	return o
+}
+
+// withThen is connect, with the second request in it.
+func (a *asked) withThen(event, client string, notes ...string) object {
+	connect := append(object{}, a.connect...)
+	if a.then == nil {
+		return connect
+	}
+	var then object
+	then.add("event", event)
+	if a.thenClient {
+		then.add("client", client)
+	}
+	connect.add("then", append(then, a.then...), notes...)
+	return connect
+}

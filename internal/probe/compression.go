@@ -1,0 +1,91 @@
+package probe
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// compression says what a stream with each Accept-Encoding did, beside one without.
+func (f *findings) compression() (out []string) {
+	var reference []*track
+	for _, t := range f.of(plain) {
+		if t != f.s.cut || f.s.Streams == 1 {
+			reference = append(reference, t)
+		}
+	}
+	for _, t := range f.s.tracks {
+		if t.role != packed {
+			continue
+		}
+		prefix := "Accept-Encoding: " + t.encoding + ": "
+		encoding := http.Header(t.header).Get("Content-Encoding")
+		switch {
+		case t.err != nil:
+			out = append(out, prefix+t.err.Error()+", so it holds even the headers back, or refuses.")
+		case t.open == nil:
+			out = append(out, fmt.Sprintf("%sanswered %d %s.", prefix, t.status, http.StatusText(t.status)))
+		case cmp.Or(encoding, "identity") == "identity":
+			out = append(out, prefix+"not compressed.")
+		default:
+			out = append(out, fmt.Sprintf("%scompressed (%s, %d bytes), and %s.", prefix, stringShort(encoding), t.bytes, f.held(t, reference)))
+		}
+	}
+	if len(out) == len(encodings) && allEnd(out, "not compressed.") {
+		return []string{"Not compressed with any Accept-Encoding (" + strings.Join(encodings, ", ") + ")."}
+	}
+	return out
+}
+
+func allEnd(all []string, with string) bool {
+	for _, s := range all {
+		if !strings.HasSuffix(s, with) {
+			return false
+		}
+	}
+	return true
+}
+
+// held says whether a compressed stream brings events later than the others.
+func (f *findings) held(t *track, reference []*track) string {
+	const slow = 300 * time.Millisecond
+	var latest time.Duration
+	compared, due := 0, 0
+	for _, r := range reference {
+		came := map[string]time.Time{}
+		for i := range f.units[t] {
+			u := &f.units[t][i]
+			if _, there := came[u.key()]; !there && !u.alone() {
+				came[u.key()] = u.at
+			}
+		}
+		twice := map[string]int{}
+		for i := range f.units[r] {
+			twice[f.units[r][i].key()]++
+		}
+		for i := range f.units[r] {
+			u := &f.units[r][i]
+			if u.alone() || f.heartbeat.claims(u) || u.at.Before(t.head) || twice[u.key()] > 1 {
+				continue
+			}
+			due++
+			if at, there := came[u.key()]; there {
+				compared++
+				latest = max(latest, at.Sub(u.at))
+			}
+		}
+	}
+	switch {
+	case due == 0:
+		return "no event came by which to see whether it holds them back"
+	case compared == 0 && len(f.units[t]) == 0:
+		return fmt.Sprintf("it held everything back: nothing came in %s", inSeconds(t.lasted()))
+	case compared == 0:
+		return "whether it holds events back is not known: no event was the same as on another stream"
+	case latest > slow:
+		return fmt.Sprintf("it holds events back: they came up to %s later", inSeconds(latest))
+	}
+	return "it holds nothing back"
+}

@@ -1,0 +1,111 @@
+package probe
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/stream"
+)
+
+// findings are what follows from what was seen.
+type findings struct {
+	s     *session
+	units map[*track][]unit
+
+	heartbeat heartbeat
+	message   message
+	resume    resume
+	missing   []string // what could not be found out
+}
+
+// look draws the conclusions.
+func look(s *session) *findings {
+	f := &findings{s: s, units: map[*track][]unit{}}
+	for _, t := range s.tracks {
+		f.units[t] = t.units()
+	}
+	f.heartbeat = f.findHeartbeat()
+	f.message = f.findMessage()
+	f.resume = f.findResume()
+	return f
+}
+
+// of are the streams of some roles that were open.
+func (f *findings) of(roles ...role) (out []*track) {
+	for _, t := range f.s.tracks {
+		if t.open != nil && slices.Contains(roles, t.role) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// ours says that a unit is a message that the probe has published.
+func (f *findings) ours(u *unit) bool {
+	if len(f.s.published) == 0 || !u.HasData {
+		return false
+	}
+	all := bytes.Join([][]byte{u.Event, u.ID, u.Data, u.Comment}, []byte{0})
+	if f.s.sends("{run}") {
+		return bytes.Contains(all, []byte(f.s.marker))
+	}
+	if f.s.sends("{sentAt}") {
+		return slices.ContainsFunc(f.s.published, func(p sending) bool { return bytes.Contains(all, fmt.Append(nil, p.sentAt)) })
+	}
+	return slices.ContainsFunc(f.s.published, func(p sending) bool {
+		return u.at.Sub(p.at) >= 0 && u.at.Sub(p.at) < 2*f.s.Pace && bytes.Contains(all, fmt.Append(nil, p.seq))
+	})
+}
+
+// sends says that the probe's messages have that placeholder.
+func (s *session) sends(placeholder string) bool {
+	return s.asked.publish != nil && strings.Contains(string(asJSON(s.asked.publish)), placeholder)
+}
+
+// early says that a unit came when the stream was opened, as a greeting does.
+func (f *findings) early(t *track, u *unit) bool { return u.at.Sub(t.head) < f.s.Pace }
+
+// silence is the longest time in which nothing came on a stream that was looked at all the time.
+func (f *findings) silence() (longest time.Duration) {
+	for _, t := range f.of(plain) {
+		last := t.head
+		for _, u := range f.units[t] {
+			longest = max(longest, u.at.Sub(last))
+			last = u.at
+		}
+		longest = max(longest, t.endedAt.Sub(last))
+	}
+	return longest
+}
+
+// show quotes what a service sent.
+func show(text []byte) string { return stream.Shorten(string(text), 80) }
+
+// example is a block in one line.
+func (u *unit) example() string {
+	var parts []string
+	if len(u.Event) > 0 {
+		parts = append(parts, "event: "+show(u.Event))
+	}
+	if u.HasID {
+		parts = append(parts, "id: "+show(u.ID))
+	}
+	if u.HasData {
+		parts = append(parts, "data: "+show(u.Data))
+	}
+	if u.HasComment {
+		parts = append(parts, ": "+show(u.Comment))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

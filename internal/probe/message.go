@@ -1,0 +1,475 @@
+package probe
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// message is what a message is, and where its values stand.
+type message struct {
+	is    object
+	seq   string
+	notes []string // of the whole
+	ids   string   // what the ids are, in words
+}
+
+// series are the messages of one stream in the order in which they came.
+type series struct {
+	t     *track
+	units []*unit
+}
+
+// messages are the blocks that may be messages: ours, where the probe has published; otherwise what has data and is
+// no heartbeat.
+func (f *findings) messages(roles ...role) (out []series) {
+	for _, t := range f.of(roles...) {
+		one := series{t: t}
+		for i := range f.units[t] {
+			u := &f.units[t][i]
+			if f.isMessage(u) {
+				one.units = append(one.units, u)
+			}
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func (f *findings) isMessage(u *unit) bool {
+	if len(f.s.published) > 0 {
+		return f.ours(u)
+	}
+	return u.HasData && !f.heartbeat.claims(u) && (f.s.event == "" || eventName(u.Event) != f.s.event)
+}
+
+func units(all []series) (out []*unit) {
+	for _, one := range all {
+		out = append(out, one.units...)
+	}
+	return out
+}
+
+// findMessage looks for messages, and for the values in them.
+func (f *findings) findMessage() (m message) {
+	m.is = object{}
+	all := f.messages(plain, resumed, fresh)
+	came := units(all)
+	m.ids = f.describeIDs(came)
+	if len(came) == 0 {
+		f.noMessage(&m)
+		return m
+	}
+	if len(f.s.published) == 0 {
+		all, came = f.oneKind(&m, all)
+	}
+	m.notes = append(m.notes, fmt.Sprintf("%s came, such as %s", count(len(came), "message"), came[len(came)-1].example()))
+	if m.ids != "" {
+		m.notes = append(m.notes, m.ids)
+	}
+	if len(f.s.published) > 0 {
+		f.findPublished(&m, came)
+	} else {
+		f.findOwn(&m, all, came)
+	}
+	f.findOrder(&m, all)
+	return m
+}
+
+// noMessage says that there is nothing to count.
+func (f *findings) noMessage(m *message) {
+	if n := f.s.confirmed(); n > 0 {
+		f.missing = append(f.missing, fmt.Sprintf("message: %s were confirmed (%s), and none came on any stream. Are URL and --publish-url of one topic (%s)?", count(n, "published message"), statuses(f.s.statuses), f.s.Topic))
+		return
+	}
+	f.missing = append(f.missing,
+		"message: none came, so nothing is counted. With --publish-url and --publish-body the probe publishes some.")
+}
+
+func statuses(all []int) string {
+	var out []string
+	for _, s := range all {
+		out = append(out, fmt.Sprint(s))
+	}
+	return strings.Join(out, ", ")
+}
+
+// oneKind keeps the events of the name that has the most numbers, where there are several names.
+func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
+	names := map[string]int{}
+	for _, u := range units(all) {
+		names[eventName(u.Event)]++
+	}
+	if len(names) == 1 {
+		for name := range names {
+			if name != "message" {
+				m.is.add("event", name, "All had this name.")
+			}
+		}
+		return all, units(all)
+	}
+	var order []string
+	for name := range names {
+		order = append(order, name)
+	}
+	sort.Slice(order, func(i, j int) bool {
+		return names[order[i]] > names[order[j]] || names[order[i]] == names[order[j]] && order[i] < order[j]
+	})
+	var told []string
+	for _, name := range order[:min(len(order), 8)] {
+		told = append(told, fmt.Sprintf("%s (%d)", quoteJS(stringShort(name)), names[name]))
+	}
+	note := "Events came by the names " + strings.Join(told, ", ")
+	if source, _ := f.counter(all); source != "" {
+		m.notes = append(m.notes, note+".")
+		return all, units(all)
+	}
+	for _, name := range order {
+		some := make([]series, len(all))
+		for i, one := range all {
+			some[i].t = one.t
+			for _, u := range one.units {
+				if eventName(u.Event) == name {
+					some[i].units = append(some[i].units, u)
+				}
+			}
+		}
+		if source, _ := f.counter(some); source != "" {
+			m.is.add("event", name, note+": this one has numbers.")
+			return some, units(some)
+		}
+	}
+	m.notes = append(m.notes, note+".")
+	return all, units(all)
+}
+
+func stringShort(s string) string { return show([]byte(s)) }
+
+// findPublished finds number, marker and time of what the probe has published.
+func (f *findings) findPublished(m *message, came []*unit) {
+	options := sources(came[0].Block)
+	sentAt := map[int64]sending{}
+	for _, p := range f.s.published {
+		sentAt[p.seq] = p
+	}
+	for _, source := range options {
+		if read := reading(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
+			m.seq = source
+			m.is.add("seq", source, "The number that was published stood there in every message.")
+			break
+		}
+	}
+	if m.seq == "" {
+		f.missing = append(f.missing, "message.seq: the number that was published was found in no part of what came, such as "+came[0].example()+".")
+	}
+	if f.s.sends("{run}") {
+		source := ""
+		for _, option := range options {
+			has := marked(option, f.s.marker)
+			if !slices.ContainsFunc(came, func(u *unit) bool { return !has(&u.Block) }) {
+				source = option
+				break
+			}
+		}
+		if source != "" {
+			m.is.add("run", source, "The marker that was published stood there in every message.")
+		} else {
+			f.missing = append(f.missing, "message.run: the marker stood in what came, but in no place of its own.")
+		}
+	} else {
+		f.missing = append(f.missing, "message.run: what is published has no {run}, so messages of others are taken for those of a run.")
+	}
+	f.findTime(m, came, func(u *unit, at int64) bool {
+		return slices.ContainsFunc(f.s.published, func(p sending) bool { return p.sentAt == at })
+	})
+	f.findSum(m, came, options)
+}
+
+// findSum finds the checksum that was published. It is one of the values that were found.
+func (f *findings) findSum(m *message, came []*unit, options []string) {
+	if !f.s.sends("{sum}") {
+		return
+	}
+	for _, option := range options {
+		is := append(slices.Clone(m.is), field{name: "sum", value: option})
+		var o object
+		o.add("name", "x")
+		o.add("connect", object{{name: "url", value: "{base}/{topic}"}})
+		o.add("message", is)
+		o.add("publish", f.s.asked.publish)
+		s, err := service.Parse(asJSON(o))
+		if err != nil {
+			continue
+		}
+		r := s.Reader(f.s.marker)
+		if !slices.ContainsFunc(came, func(u *unit) bool {
+			reading := r.Read(&u.Block)
+			return reading.Kind != service.Delivery || reading.Err != nil
+		}) {
+			m.is.add("sum", option, "The checksum that was published stood there, and was right, in every message.")
+			return
+		}
+	}
+	f.missing = append(f.missing, "message.sum: the checksum that was published was found in no part of what came.")
+}
+
+// numbersOf says that the numbers are those that were published: each after it was, and at least two.
+func (f *findings) numbersOf(came []*unit, read reader, sent map[int64]sending) bool {
+	seen := map[int64]bool{}
+	for _, u := range came {
+		v, ok := read(&u.Block)
+		p, published := sent[v.number]
+		if !ok || !published || u.at.Before(p.at) {
+			return false
+		}
+		if f.s.sends("{sentAt}") && !strings.Contains(string(u.Data)+"\x00"+string(u.Comment)+"\x00"+string(u.ID), fmt.Sprint(p.sentAt)) {
+			return false
+		}
+		seen[v.number] = true
+	}
+	return len(seen) > 1
+}
+
+// findTime finds the time of messages: one that was published, or one that is near the time at which they came.
+func (f *findings) findTime(m *message, came []*unit, published func(*unit, int64) bool) {
+	const near = time.Minute
+	best, coarse := "", ""
+	for _, source := range sources(came[0].Block) {
+		read := reading(source, readTime)
+		if read == nil {
+			continue
+		}
+		values, exact, fine, ours := map[int64]bool{}, true, false, published != nil
+		for _, u := range came {
+			v, ok := read(&u.Block)
+			if !ok || u.at.Sub(time.UnixMicro(v.number)).Abs() > near {
+				exact = false
+				break
+			}
+			values[v.number] = true
+			fine = fine || v.number%1e6 != 0
+			ours = ours && published(u, v.number)
+		}
+		switch {
+		case !exact || len(values) < 2:
+		case ours && f.s.sends("{sentAt}"):
+			m.is.add("sentAt", source, "The time that was published stood there in every message.")
+			return
+		case fine && best == "":
+			best = source
+		case !fine && coarse == "":
+			coarse = source
+		}
+	}
+	switch {
+	case best != "":
+		m.is.add("sentAt", best, "A time there was within a minute of when each message came.")
+	case coarse != "":
+		f.missing = append(f.missing, fmt.Sprintf("message.sentAt: there are only whole seconds at %s, which is too coarse to be late by.", quoteJS(coarse)))
+	default:
+		f.missing = append(f.missing, "message.sentAt: no time was found in the messages, so nothing says how late they come.")
+	}
+}
+
+// findOwn finds number and time in messages that the probe has not published.
+func (f *findings) findOwn(m *message, all []series, came []*unit) {
+	if len(came) > 2 && !slices.ContainsFunc(came, func(u *unit) bool { return string(u.Data) != string(came[0].Data) }) {
+		m.is.add("data", string(came[0].Data), "All messages had this data.")
+	}
+	source, note := f.counter(all)
+	if m.seq = source; source != "" {
+		m.is.add("seq", source, note)
+		f.findPer(m, all)
+	} else {
+		f.missing = append(f.missing, "message.seq: "+note)
+	}
+	f.findTime(m, came, nil)
+	f.findEvery(m, all)
+}
+
+// counter finds a source whose values grow by one on each stream; note says what was seen, or why there is none.
+func (f *findings) counter(all []series) (source, note string) {
+	longest := series{}
+	for _, one := range all {
+		if len(one.units) > len(longest.units) {
+			longest = one
+		}
+	}
+	if len(longest.units) < 3 {
+		return "", fmt.Sprintf("%s on a stream are too few to tell a sequence; a longer probe may (--seconds).", count(len(longest.units), "message"))
+	}
+	holes := ""
+	options := sources(longest.units[0].Block)
+	if at := slices.Index(options, "id"); at > 0 {
+		options = slices.Insert(slices.Delete(options, at, at+1), 0, "id")
+	}
+	for _, option := range options {
+		read := reading(option, readSeq)
+		if read == nil {
+			continue
+		}
+		var example []int64
+		byOne, grows := true, true
+		for _, one := range all {
+			last := int64(math.MinInt64)
+			for _, u := range one.units {
+				v, ok := read(&u.Block)
+				if !ok || last != math.MinInt64 && v.number <= last {
+					byOne, grows = false, false
+					break
+				}
+				if last != math.MinInt64 && v.number != last+1 {
+					byOne = false
+				}
+				last = v.number
+				if one.t == longest.t && len(example) < 4 {
+					example = append(example, v.number)
+				}
+			}
+			if !grows {
+				break
+			}
+		}
+		switch {
+		case byOne:
+			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", list(example))
+		case grows && holes == "" && !f.isTime(option, longest):
+			holes = fmt.Sprintf("what is at %s grows, but not by one (%s …): a counter of the whole service, or messages for others between. ", quoteJS(option), list(example))
+		}
+	}
+	return "", holes + "Nothing in the messages grew by one with each."
+}
+
+// isTime says that a growing number is one because it is a time.
+func (f *findings) isTime(source string, one series) bool {
+	read := reading(source, readTime)
+	v, ok := read(&one.units[0].Block)
+	return ok && one.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
+}
+
+func list(numbers []int64) string {
+	var out []string
+	for _, n := range numbers {
+		out = append(out, fmt.Sprint(n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// findPer tells numbers of each stream from numbers of the topic, by a stream that was opened later.
+func (f *findings) findPer(m *message, all []series) {
+	read := reading(m.seq, readSeq)
+	var later *unit
+	for _, one := range all {
+		if one.t.role == fresh && len(one.units) > 0 {
+			later = one.units[0]
+		}
+	}
+	if later == nil {
+		f.missing = append(f.missing, "message.per: no message came on a stream that was opened later, so whether numbers are of each stream ('stream') or of all ('topic') is a guess.")
+		return
+	}
+	v, _ := read(&later.Block)
+	const at = time.Second
+	for _, one := range all {
+		if one.t.role != plain {
+			continue
+		}
+		for _, u := range one.units {
+			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(at, 2*f.s.Pace) {
+				m.is.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the others had it then.", v.number))
+				return
+			}
+		}
+	}
+	m.is.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the others were further.", v.number))
+}
+
+// findEvery sees whether messages come every so many seconds.
+func (f *findings) findEvery(m *message, all []series) {
+	var between []time.Duration
+	for _, one := range all {
+		for i := 1; i < len(one.units); i++ {
+			between = append(between, one.units[i].at.Sub(one.units[i-1].at))
+		}
+	}
+	if len(between) < 3 {
+		return
+	}
+	slices.Sort(between)
+	middle := between[len(between)/2]
+	slack := max(middle/5, 50*time.Millisecond)
+	if between[0] > middle-slack && between[len(between)-1] < middle+slack {
+		m.is.add("every", rounded(middle), fmt.Sprintf("They came %s to %s apart.", inSeconds(between[0]), inSeconds(between[len(between)-1])))
+	}
+}
+
+// findOrder notes repeated and swapped messages.
+func (f *findings) findOrder(m *message, all []series) {
+	if m.seq == "" {
+		return
+	}
+	read := reading(m.seq, readSeq)
+	twice, swapped := 0, 0
+	for _, one := range all {
+		seen, last := map[int64]bool{}, int64(math.MinInt64)
+		for _, u := range one.units {
+			v, ok := read(&u.Block)
+			if !ok {
+				continue
+			}
+			switch {
+			case seen[v.number]:
+				twice++
+			case v.number < last:
+				swapped++
+			}
+			seen[v.number], last = true, max(last, v.number)
+		}
+	}
+	if twice > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("%s came twice on a stream, which is a finding of a run. If the service promises no better, write delivery: 'at-least-once'.", count(twice, "message")))
+	}
+	if swapped > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("%s came in another order, which is a finding of a run. If the service promises no better, write order: 'any'.", count(swapped, "message")))
+	}
+}
+
+// describeIDs says in words what the ids of messages are.
+func (f *findings) describeIDs(came []*unit) string {
+	var ids []string
+	distinct := map[string]bool{}
+	for _, u := range came {
+		if u.HasID {
+			ids = append(ids, string(u.ID))
+			distinct[string(u.ID)] = true
+		}
+	}
+	switch {
+	case len(came) == 0:
+		return ""
+	case len(ids) == 0:
+		return "They had no id."
+	case len(distinct) <= len(f.s.tracks) && len(ids) > 2*len(distinct) && f.onePerStream():
+		return fmt.Sprintf("The id was the same in all messages of a stream (%s): no sequence.", show([]byte(ids[0])))
+	case uuid.MatchString(ids[0]):
+		return fmt.Sprintf("Their ids were random (%s): no sequence.", show([]byte(ids[0])))
+	}
+	return fmt.Sprintf("Their ids were such as %s and %s.", show([]byte(ids[0])), show([]byte(ids[len(ids)-1])))
+}
+
+// onePerStream says that all messages of each stream had one id.
+func (f *findings) onePerStream() bool {
+	for _, one := range f.messages(plain) {
+		for _, u := range one.units {
+			if string(u.ID) != string(one.units[0].ID) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,166 @@
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// object is an object of a description in the order in which it is written.
+type object []field
+
+// field is a member, with what was seen of it.
+type field struct {
+	name  string
+	value any // string, number, bool, []any, object or function
+	notes []string
+}
+
+// function is one of the two functions of a description, as JavaScript.
+type function string
+
+func (o *object) add(name string, value any, notes ...string) {
+	*o = append(*o, field{name, value, notes})
+}
+
+// asJSON is the description as service.Parse reads it.
+func asJSON(v any) []byte {
+	switch v := v.(type) {
+	case function:
+		return []byte("true")
+	case object:
+		parts := make([]string, len(v))
+		for i, f := range v {
+			parts[i] = string(asJSON(f.name)) + ":" + string(asJSON(f.value))
+		}
+		return []byte("{" + strings.Join(parts, ",") + "}")
+	case []any:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			parts[i] = string(asJSON(item))
+		}
+		return []byte("[" + strings.Join(parts, ",") + "]")
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("%T in a description", v)) // all that is put there is text, numbers and bool
+	}
+	return text
+}
+
+// lineWidth is where lines of the module are broken.
+const lineWidth = 110
+
+// asModule is the description as a JavaScript module.
+func asModule(o object, head []string) string {
+	var out strings.Builder
+	out.WriteString("// @ts-check\n")
+	comment(&out, "", head)
+	out.WriteString("\n/** @type {import('../types/service').ServiceDescription} */\nexport default {\n")
+	members(&out, o, "  ")
+	out.WriteString("};\n")
+	return out.String()
+}
+
+func members(out *strings.Builder, o object, indent string) {
+	for _, f := range o {
+		comment(out, indent, f.notes)
+		inner, nested := f.value.(object)
+		line := indent + key(f.name) + ": " + inline(f.value) + ","
+		if !nested || !annotated(inner) && len(line) <= lineWidth {
+			out.WriteString(line + "\n")
+			continue
+		}
+		out.WriteString(indent + key(f.name) + ": {\n")
+		members(out, inner, indent+"  ")
+		out.WriteString(indent + "},\n")
+	}
+}
+
+// annotated says that there are notes in an object.
+func annotated(o object) bool {
+	for _, f := range o {
+		inner, _ := f.value.(object)
+		if len(f.notes) > 0 || annotated(inner) {
+			return true
+		}
+	}
+	return false
+}
+
+func inline(v any) string {
+	switch v := v.(type) {
+	case function:
+		return string(v)
+	case string:
+		return quoteJS(v)
+	case object:
+		parts := make([]string, len(v))
+		for i, f := range v {
+			parts[i] = key(f.name) + ": " + inline(f.value)
+		}
+		if len(parts) == 0 {
+			return "{}"
+		}
+		return "{ " + strings.Join(parts, ", ") + " }"
+	case []any:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			parts[i] = inline(item)
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return fmt.Sprint(v)
+}
+
+// key is a name of a member: those of headers have hyphens.
+func key(name string) string {
+	for i, c := range name {
+		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (i == 0 || c < '0' || c > '9') {
+			return quoteJS(name)
+		}
+	}
+	return name
+}
+
+// quoteJS is text in single quotes.
+func quoteJS(text string) string {
+	var out strings.Builder
+	out.WriteByte('\'')
+	for _, c := range text {
+		switch {
+		case c == '\'' || c == '\\':
+			out.WriteString(`\` + string(c))
+		case c == '\n':
+			out.WriteString(`\n`)
+		case c < ' ' || c == 0x7f || c == 0x2028 || c == 0x2029:
+			fmt.Fprintf(&out, `\u%04x`, c)
+		default:
+			out.WriteRune(c)
+		}
+	}
+	out.WriteByte('\'')
+	return out.String()
+}
+
+// comment writes sentences as line comments. What a service said may be in them: no character ends a line.
+func comment(out *strings.Builder, indent string, sentences []string) {
+	for _, sentence := range sentences {
+		prefix := "// "
+		line := indent + prefix
+		for _, w := range strings.FieldsFunc(sentence, func(c rune) bool { return c <= ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 }) {
+			if len(line) > len(indent)+len(prefix) && len(line)+1+len(w) > lineWidth {
+				out.WriteString(line + "\n")
+				line = indent + "//  "
+			}
+			if !strings.HasSuffix(line, " ") {
+				line += " "
+			}
+			line += w
+		}
+		out.WriteString(line + "\n")
+	}
+}

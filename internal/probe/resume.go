@@ -1,0 +1,191 @@
+package probe
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// resume is how a stream goes on after a cut.
+type resume struct {
+	is    object
+	notes []string
+}
+
+// findResume compares the stream that went on behind a cut with one that was opened at the same time.
+func (f *findings) findResume() (r resume) {
+	s := f.s
+	again, control := f.one(resumed), f.one(fresh)
+	by := func(how string) resume { r.is.add("by", how); return r }
+	switch {
+	case s.cut == nil || s.reopened.IsZero():
+		f.missing = append(f.missing, "resume: the probe was over before a stream was cut and opened again.")
+		return r
+	case s.cutID == "":
+		r.notes = append(r.notes, "No event had an id before the stream was cut, so there is nothing to go on by. If a parameter of the URL does it, write by: { query: 'NAME' }.")
+		return by("none")
+	case again == nil:
+		f.missing = append(f.missing, fmt.Sprintf("resume: the stream could not be opened again with Last-Event-ID: %s (%s).", stringShort(s.cutID), f.refusal(resumed)))
+		return r
+	}
+	missed := f.missed()
+	if len(missed) == 0 {
+		f.missing = append(f.missing, "resume: no message came while a stream was cut, so whether those come again is not known.")
+		r.notes = append(r.notes, fmt.Sprintf("Last-Event-ID: %s was sent; nothing had been missed.", stringShort(s.cutID)))
+		return by("header")
+	}
+	came, others, old := f.among(again, missed), f.among(control, missed), f.before(again)
+	what := fmt.Sprintf("One stream was cut for %s, missed %s, and was opened with Last-Event-ID: %s.", inSeconds(s.reopened.Sub(s.cutAt)), count(len(missed), "message"), stringShort(s.cutID))
+	switch {
+	case came == len(missed):
+		what += " All of them came."
+	case came > 0:
+		what += fmt.Sprintf(" %d of them came.", came)
+	default:
+		what += " None of them came."
+	}
+	if others > 0 {
+		what += fmt.Sprintf(" A new stream without that header got %d of them as well.", others)
+	}
+	if old > 0 {
+		what += fmt.Sprintf(" %s from before the cut came again, which is a finding of a run.", count(old, "message"))
+	}
+	r.notes = append(r.notes, what)
+	gap, note := f.gap(came < len(missed))
+	if note != "" {
+		r.notes = append(r.notes, note)
+	}
+	how := "header"
+	if came == 0 && gap == nil {
+		how = "none"
+	}
+	by(how)
+	if gap != nil {
+		r.is.add("gap", gap)
+	}
+	return r
+}
+
+// one is the stream of a role, nil where it was not open.
+func (f *findings) one(of role) *track {
+	for _, t := range f.of(of) {
+		return t
+	}
+	return nil
+}
+
+// refusal says why the stream of a role was not open.
+func (f *findings) refusal(of role) string {
+	for _, t := range f.s.tracks {
+		switch {
+		case t.role != of || t.open != nil:
+		case t.err != nil:
+			return t.err.Error()
+		default:
+			return strings.TrimSpace(fmt.Sprintf("%d %s %s", t.status, http.StatusText(t.status), t.refusal))
+		}
+	}
+	return ""
+}
+
+// missed are the messages that came on the other streams while one was cut, or that were published then.
+func (f *findings) missed() map[string]bool {
+	out := map[string]bool{}
+	for _, t := range f.of(plain, packed) {
+		for i := range f.units[t] {
+			u := &f.units[t][i]
+			if t != f.s.cut && f.isMessage(u) && u.at.After(f.s.cutAt) && u.at.Before(f.s.reopened) {
+				out[u.key()] = true
+			}
+		}
+	}
+	return out
+}
+
+// among counts those of some messages that came on a stream.
+func (f *findings) among(t *track, messages map[string]bool) int {
+	came := map[string]bool{}
+	if t != nil {
+		for i := range f.units[t] {
+			if u := &f.units[t][i]; messages[u.key()] {
+				came[u.key()] = true
+			}
+		}
+	}
+	return len(came)
+}
+
+// before counts the messages that came before the cut, and again on the stream that went on.
+func (f *findings) before(again *track) (n int) {
+	old := map[string]bool{}
+	for i := range f.units[f.s.cut] {
+		if u := &f.units[f.s.cut][i]; f.isMessage(u) {
+			old[u.key()] = true
+		}
+	}
+	return f.among(again, old)
+}
+
+// gap looks for how the service says that it could not go on: a block or a header that streams with an event ID have
+// that was not there, and a new stream has not. lost says that messages were missed without that.
+func (f *findings) gap(lost bool) (is object, note string) {
+	control, odd := f.one(fresh), f.one(unknown)
+	asked := map[*track]string{}
+	if odd != nil {
+		asked[odd] = "an id that never was"
+	} else if why := f.refusal(unknown); why != "" {
+		note = "With an id that never was: " + why + "."
+	}
+	if again := f.one(resumed); lost && again != nil {
+		asked[again] = "that id"
+	}
+	if control == nil {
+		return nil, note
+	}
+	usual := map[string]bool{}
+	for i := range f.units[control] {
+		key, _ := groupOf(&f.units[control][i])
+		usual[key] = true
+	}
+	for _, t := range []*track{odd, f.one(resumed)} {
+		how := asked[t]
+		if how == "" {
+			continue
+		}
+		for name, values := range t.header {
+			if lower := strings.ToLower(name); strings.Contains(lower, "last-event-id") && values[0] != t.lastID && http.Header(control.header).Get(name) != values[0] {
+				header := name + ": " + values[0]
+				if strings.EqualFold(name, "Last-Event-ID") {
+					header = "Last-Event-ID: " + values[0]
+				}
+				return object{{name: "header", value: header}}, fmt.Sprintf("With %s the answer had the header %s.", how, stringShort(header))
+			}
+		}
+		for i := range f.units[t] {
+			u := &f.units[t][i]
+			key, group := groupOf(u)
+			if group != nil && f.early(t, u) && !usual[key] && len(u.Event) > 0 && !f.isPublished(u) && !f.heartbeat.claims(u) {
+				return group.is, fmt.Sprintf("With %s the stream began with %s.", how, u.example())
+			}
+		}
+	}
+	if odd != nil && note == "" {
+		note = "With an id that never was, a stream said nothing of it."
+	}
+	return nil, note
+}
+
+// isPublished says that a block is a message: ours, or of a name that messages have.
+func (f *findings) isPublished(u *unit) bool {
+	if len(f.s.published) > 0 {
+		return f.ours(u)
+	}
+	for _, one := range f.messages(plain) {
+		for _, o := range one.units {
+			if eventName(o.Event) == eventName(u.Event) {
+				return true
+			}
+		}
+	}
+	return false
+}

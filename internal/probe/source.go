@@ -1,0 +1,200 @@
+package probe
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+)
+
+// mostSources bounds the places that are tried.
+const mostSources = 300
+
+// sources are the places of a block where a value may be, as a description writes them, the likeliest first.
+func sources(b service.Block) (out []string) {
+	if b.HasData {
+		var payload any
+		d := json.NewDecoder(strings.NewReader(string(b.Data)))
+		d.UseNumber()
+		if err := d.Decode(&payload); err == nil && !d.More() {
+			switch payload.(type) {
+			case map[string]any, []any:
+				out = leaves(out, payload, "json:$", 0)
+			}
+		}
+		if len(out) == 0 {
+			out = append(out, runsOf("data", string(b.Data))...)
+		}
+	}
+	if b.HasID {
+		out = append(out, "id")
+		out = append(out, runsOf("id", string(b.ID))...)
+	}
+	if b.HasComment {
+		out = append(out, runsOf("comment", string(b.Comment))...)
+	}
+	if b.HasData {
+		out = append(out, "data")
+	}
+	return out[:min(len(out), mostSources)]
+}
+
+// simple is a name that follows a dot in a path.
+var simple = regexp.MustCompile(`^[^.\[\]'" *]+$`)
+
+// leaves are the paths to all texts and numbers, the shorter ones first.
+func leaves(out []string, v any, path string, depth int) []string {
+	const deepest = 10
+	if depth > deepest {
+		return out
+	}
+	type child struct {
+		path string
+		v    any
+	}
+	var below []child
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			switch {
+			case simple.MatchString(name):
+				below = append(below, child{path + "." + name, member})
+			case !strings.ContainsAny(name, "']*"):
+				below = append(below, child{path + "['" + name + "']", member})
+			}
+		}
+		sort.Slice(below, func(i, j int) bool { return below[i].path < below[j].path })
+	case []any:
+		for i, item := range v[:min(len(v), 20)] {
+			below = append(below, child{path + "[" + strconv.Itoa(i) + "]", item})
+		}
+	}
+	for _, c := range below {
+		switch c.v.(type) {
+		case string, json.Number:
+			out = append(out, c.path)
+		}
+	}
+	for _, c := range below {
+		switch c.v.(type) {
+		case map[string]any, []any:
+			out = leaves(out, c.v, c.path, depth+1)
+		}
+	}
+	return out
+}
+
+// word is a number, or a marker: letters, digits and hyphens with a digit in them.
+var word = regexp.MustCompile(`[A-Za-z0-9_.-]*[0-9][A-Za-z0-9_.-]*`)
+
+var digits = regexp.MustCompile(`[0-9]+`)
+
+// runsOf are the numbers and words in a text, each as a regular expression that finds it by what stands before it.
+func runsOf(field, text string) (out []string) {
+	const longest = 200
+	if len(text) > longest {
+		text = text[:longest]
+	}
+	for _, at := range digits.FindAllStringIndex(text, -1) {
+		out = append(out, field+":"+before(text[:at[0]])+"([0-9]+)"+after(text[at[1]:]))
+	}
+	for _, at := range word.FindAllStringIndex(text, -1) {
+		if digits.FindString(text[at[0]:at[1]]) != text[at[0]:at[1]] {
+			out = append(out, field+":"+before(text[:at[0]])+"([A-Za-z0-9_.-]+)"+after(text[at[1]:]))
+		}
+	}
+	return out
+}
+
+// before is a pattern of what stands before a value, from the start of the text on: with any numbers and words.
+func before(text string) string {
+	var out strings.Builder
+	out.WriteString("^")
+	rest := 0
+	for _, at := range word.FindAllStringIndex(text, -1) {
+		out.WriteString(regexp.QuoteMeta(text[rest:at[0]]))
+		class := "[A-Za-z0-9_.-]+"
+		if digits.FindString(text[at[0]:at[1]]) == text[at[0]:at[1]] {
+			class = "[0-9]+"
+		}
+		out.WriteString(class)
+		rest = at[1]
+	}
+	out.WriteString(regexp.QuoteMeta(text[rest:]))
+	return out.String()
+}
+
+// after is what ends a value: the end of the text, or nothing where the pattern ends it by itself.
+func after(text string) string {
+	if text == "" {
+		return "$"
+	}
+	return ""
+}
+
+// value is what was read at a source.
+type value struct {
+	text   string
+	number int64
+}
+
+// reader reads a value out of a block, as a run does.
+type reader func(b *service.Block) (value, bool)
+
+type what int
+
+const (
+	readSeq what = iota
+	readTime
+	readClient
+)
+
+// reading makes a reader of a source by compiling a description with it; nil where it is none.
+func reading(source string, as what) reader {
+	quoted, _ := json.Marshal(source)
+	connect, message := `{"url":"{base}"}`, `{}`
+	switch as {
+	case readSeq:
+		message = fmt.Sprintf(`{"seq":%s}`, quoted)
+	case readTime:
+		message = fmt.Sprintf(`{"sentAt":%s}`, quoted)
+	case readClient:
+		connect = fmt.Sprintf(`{"url":"{base}","then":{"event":"x","client":%s,"url":"{base}/{client}"}}`, quoted)
+	}
+	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":%s,"message":%s}`, connect, message))
+	if err != nil {
+		return nil
+	}
+	r := s.Reader("")
+	return func(b *service.Block) (v value, ok bool) {
+		if as == readClient {
+			named := *b
+			named.Event = []byte("x")
+			v.text, ok = s.Client(&named)
+			return v, ok
+		}
+		reading := r.Read(b)
+		if as == readTime {
+			return value{number: reading.SentAt}, reading.HasSentAt
+		}
+		return value{number: reading.Seq}, reading.HasSeq && reading.Err == nil
+	}
+}
+
+// marked is a reader of the run's marker: it says whether a message has it there.
+func marked(source, marker string) func(b *service.Block) bool {
+	quoted, _ := json.Marshal(source)
+	s, err := service.Parse(fmt.Appendf(nil, `{"name":"x","connect":{"url":"{base}"},"message":{"run":%s}}`, quoted))
+	if err != nil {
+		return func(*service.Block) bool { return false }
+	}
+	r := s.Reader(marker)
+	return func(b *service.Block) bool {
+		reading := r.Read(b)
+		return reading.Kind == service.Delivery && reading.Err == nil
+	}
+}

@@ -1,0 +1,142 @@
+package probe
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/stream"
+)
+
+// role is what a stream is opened for.
+type role int
+
+const (
+	plain   role = iota // looked at from its start to its end
+	packed              // asks for a compression
+	resumed             // goes on behind a stream that was cut
+	fresh               // opened at the same time as that, without a last event ID
+	unknown             // opened with an event ID that never was
+)
+
+// track is what was seen of one stream.
+type track struct {
+	role     role
+	n        int    // {n}
+	encoding string // that it asks for
+	lastID   string // that it sends
+
+	asked, head time.Time
+	status      int
+	header      map[string][]string
+	err         error // why there was no answer
+	refusal     string
+
+	mu      sync.Mutex
+	parts   []stream.Part
+	dropped int // parts over the most that are kept
+	ended   error
+	endedAt time.Time
+	ours    bool // it was closed here
+	id      string
+	bytes   int64
+
+	open *stream.Stream
+	done chan struct{}
+}
+
+// most bounds what is kept of one stream.
+const most = 5000
+
+// read reads a stream to its end. first is told of each block, for the second request.
+func (t *track) read(first func(stream.Part)) {
+	defer close(t.done)
+	for {
+		p, err := t.open.Next()
+		t.mu.Lock()
+		if err != nil {
+			t.ended, t.endedAt, t.bytes = err, time.Now(), t.open.Bytes()
+			t.ours = errors.Is(err, context.Canceled)
+			t.mu.Unlock()
+			return
+		}
+		if len(t.parts) < most {
+			t.parts = append(t.parts, p)
+		} else {
+			t.dropped++
+		}
+		t.id = t.open.LastEventID()
+		t.mu.Unlock()
+		if !p.Line && first != nil {
+			first(p)
+		}
+	}
+}
+
+// close ends the stream from here.
+func (t *track) close() {
+	if t == nil || t.open == nil {
+		return
+	}
+	t.open.Close()
+	<-t.done
+}
+
+// over says that the service has ended the stream.
+func (t *track) over() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ended != nil && !t.ours
+}
+
+func (t *track) lastEventID() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.id
+}
+
+// unit is a block, or a comment that came alone.
+type unit struct {
+	service.Block
+	at time.Time
+}
+
+// alone says that there is nothing but a comment.
+func (u *unit) alone() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
+
+// key tells units apart: the same message on two streams has one key.
+func (u *unit) key() string {
+	return string(bytes.Join([][]byte{u.Event, u.ID, u.Data}, []byte{0}))
+}
+
+// together is how near a comment line and the block around it come. A heartbeat of one comment line, without a blank
+// line behind it, stands in the block of the next message, which comes later.
+const together = 300 * time.Millisecond
+
+// units are the blocks of a stream, and the comments that came alone.
+func (t *track) units() (out []unit) {
+	var lines []stream.Part
+	for _, p := range t.parts {
+		if p.Line {
+			lines = append(lines, p)
+			continue
+		}
+		for _, line := range lines {
+			if p.At.Sub(line.At) > together {
+				out = append(out, unit{line.Block, line.At})
+			}
+		}
+		lines = nil
+		out = append(out, unit{p.Block, p.At})
+	}
+	for _, line := range lines {
+		out = append(out, unit{line.Block, line.At})
+	}
+	return out
+}
+
+// lasted is how long the stream was open.
+func (t *track) lasted() time.Duration { return t.endedAt.Sub(t.head) }
