@@ -1,7 +1,11 @@
 package publish
 
 import (
+	"bufio"
 	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -286,4 +290,36 @@ func TestWhatCannotBePublishedIsSaidInASentence(t *testing.T) {
 			require.NotContains(t, err.Error(), "\n")
 		})
 	}
+}
+
+// Ten thousand topics at ten thousand messages per second, of a service that takes its time for each: as many are
+// in flight as there is room for, and nothing is left out.
+func TestTheWidestPublisher(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	var together, most atomic.Int32
+	base := sockets(t, func(c net.Conn, in *bufio.Reader) {
+		for {
+			if _, _, err := request(in); err != nil {
+				return
+			}
+			n := together.Add(1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			time.Sleep(20 * time.Millisecond)
+			together.Add(-1)
+			_, _ = io.WriteString(c, fine)
+		}
+	})
+	c := configured(t, base)
+	c.Rate, c.For, c.Start, c.Topics = shard.MostRate, 2*time.Second, time.Now(), nil
+	for i := range shard.MostTopics {
+		c.Topics = append(c.Topics, fmt.Sprintf("soak-topic-%d", i))
+	}
+	p := finished(t, c)
+	require.EqualValues(t, 20_000, p.Sums().Confirmed)
+	require.LessOrEqual(t, most.Load(), int32(mostInFlight))
+	t.Logf("%d in flight at most, lag p99 %s, max %s", most.Load(), p.Lag.Quantile(.99), p.Lag.Max())
 }
