@@ -57,21 +57,21 @@ func (f *findings) held(t *track, reference []*track) string {
 		came := map[string]time.Time{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
-			if _, there := came[u.key()]; !there && !u.alone() {
-				came[u.key()] = u.at
+			if _, there := came[f.key(u)]; !there && !u.alone() {
+				came[f.key(u)] = u.at
 			}
 		}
 		twice := map[string]int{}
 		for i := range f.units[r] {
-			twice[f.units[r][i].key()]++
+			twice[f.key(&f.units[r][i])]++
 		}
 		for i := range f.units[r] {
 			u := &f.units[r][i]
-			if u.alone() || f.heartbeat.claims(u) || u.at.Before(t.head) || twice[u.key()] > 1 {
+			if u.alone() || f.heartbeat.claims(u) || u.at.Before(t.head) || twice[f.key(u)] > 1 {
 				continue
 			}
 			due++
-			if at, there := came[u.key()]; there {
+			if at, there := came[f.key(u)]; there {
 				compared++
 				latest = max(latest, at.Sub(u.at))
 			}

@@ -1,7 +1,9 @@
 package probe
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"slices"
@@ -103,12 +105,13 @@ func (f *findings) thenNotes() []string {
 // addEnd says who ends a stream.
 func (f *findings) addEnd(o *object) {
 	var ended []time.Duration
-	longest := time.Duration(0)
-	var how string
+	longest, how := time.Duration(0), ""
 	for _, t := range f.of(plain, resumed) {
 		if t.ended != nil && !t.ours {
 			ended = append(ended, t.lasted())
-			how = stream.EndInWords(t.ended)
+			if !errors.Is(t.ended, io.EOF) {
+				how = " One of them: " + stream.EndInWords(t.ended) + "."
+			}
 		} else {
 			longest = max(longest, t.lasted())
 		}
@@ -118,17 +121,14 @@ func (f *findings) addEnd(o *object) {
 		return
 	}
 	least, most := slices.Min(ended), slices.Max(ended)
-	note := fmt.Sprintf("%s ended by themselves, after %s to %s: %s.", count(len(ended), "stream"), inSeconds(least), inSeconds(most), how)
+	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", count(len(ended), "stream"), between(least, most), how)
 	if float64(longest) > 1.5*float64(most) {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s Others were open for %s, so that is no lifetime.", note, inSeconds(longest)))
 		return
 	}
-	low, high := math.Max(0.001, floorTo(least)), ceilTo(max(most, longest))
-	var lifetime any = []any{low, high}
-	if low == high {
-		lifetime = high
-	}
-	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: lifetime}}, note)
+	// A few streams do not show the whole range.
+	low, high := math.Max(0.001, floorTo(least*9/10)), ceilTo(max(most, longest)*11/10)
+	o.add("end", object{{name: "by", value: "server"}, {name: "lifetime", value: []any{low, high}}}, note+" A tenth was added to both ends.")
 }
 
 // floorTo and ceilTo round a lifetime to whole seconds, a short one to tenths.

@@ -129,9 +129,9 @@ func (f *findings) findHeartbeat() heartbeat {
 		return out
 	}
 	b := found[0]
-	after, how := b.regular, fmt.Sprintf("%s to %s apart", inSeconds(slices.Min(b.regular)), inSeconds(slices.Max(b.regular)))
+	after, how := b.regular, between(slices.Min(b.regular), slices.Max(b.regular))+" apart"
 	if spread(b.silent) < spread(b.regular) {
-		after, how = b.silent, fmt.Sprintf("after %s to %s without anything else", inSeconds(slices.Min(b.silent)), inSeconds(slices.Max(b.silent)))
+		after, how = b.silent, fmt.Sprintf("after %s without anything else", between(slices.Min(b.silent), slices.Max(b.silent)))
 	}
 	out.is, out.claims, out.every = b.is, b.claims, rounded(slices.Max(after))
 	out.notes = []string{fmt.Sprintf("Seen %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.what, b.example, how, inSeconds(silence))}

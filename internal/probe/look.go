@@ -68,6 +68,14 @@ func (s *session) sends(placeholder string) bool {
 // early says that a unit came when the stream was opened, as a greeting does.
 func (f *findings) early(t *track, u *unit) bool { return u.at.Sub(t.head) < f.s.Pace }
 
+// key tells messages apart: the same one on two streams has one key. Ids may be the stream's.
+func (f *findings) key(u *unit) string {
+	if len(f.s.published) > 0 {
+		return string(u.Data)
+	}
+	return string(bytes.Join([][]byte{u.Event, u.ID, u.Data}, []byte{0}))
+}
+
 // silence is the longest time in which nothing came on a stream that was looked at all the time.
 func (f *findings) silence() (longest time.Duration) {
 	for _, t := range f.of(plain) {
@@ -97,9 +105,17 @@ func (u *unit) example() string {
 		parts = append(parts, "data: "+show(u.Data))
 	}
 	if u.HasComment {
-		parts = append(parts, ": "+show(u.Comment))
+		parts = append(parts, strings.TrimSpace(": "+show(u.Comment)))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// between writes a range of times.
+func between(least, most time.Duration) string {
+	if inSeconds(least) == inSeconds(most) {
+		return inSeconds(least)
+	}
+	return inSeconds(least) + " to " + inSeconds(most)
 }
 
 // count writes a number of things.

@@ -391,20 +391,20 @@ func (f *findings) findPer(m *message, all []series) {
 
 // findEvery sees whether messages come every so many seconds.
 func (f *findings) findEvery(m *message, all []series) {
-	var between []time.Duration
+	var apart []time.Duration
 	for _, one := range all {
 		for i := 1; i < len(one.units); i++ {
-			between = append(between, one.units[i].at.Sub(one.units[i-1].at))
+			apart = append(apart, one.units[i].at.Sub(one.units[i-1].at))
 		}
 	}
-	if len(between) < 3 {
+	if len(apart) < 3 {
 		return
 	}
-	slices.Sort(between)
-	middle := between[len(between)/2]
+	slices.Sort(apart)
+	middle := apart[len(apart)/2]
 	slack := max(middle/5, 50*time.Millisecond)
-	if between[0] > middle-slack && between[len(between)-1] < middle+slack {
-		m.is.add("every", rounded(middle), fmt.Sprintf("They came %s to %s apart.", inSeconds(between[0]), inSeconds(between[len(between)-1])))
+	if apart[0] > middle-slack && apart[len(apart)-1] < middle+slack {
+		m.is.add("every", rounded(middle), "They came "+between(apart[0], apart[len(apart)-1])+" apart.")
 	}
 }
 

@@ -278,7 +278,7 @@ func TestStreamsThatTheServiceEnds(t *testing.T) {
 	h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", Beat: 100 * time.Millisecond}
 	module, json := probe(t, h.Start(t), Config{Publish: publishing})
 	require.Contains(t, json, `"end":{"by":"server","lifetime":`)
-	require.Contains(t, module, "ended by themselves, after 0.4")
+	require.Contains(t, module, "ended that the probe had not closed, after 0.4")
 	opened, _ := h.Opened()
 	require.LessOrEqual(t, opened, 3+3+3+mostReopened)
 }

@@ -95,7 +95,7 @@ func (f *findings) missed() map[string]bool {
 		for i := range f.units[t] {
 			u := &f.units[t][i]
 			if t != f.s.cut && f.isMessage(u) && u.at.After(f.s.cutAt) && u.at.Before(f.s.reopened) {
-				out[u.key()] = true
+				out[f.key(u)] = true
 			}
 		}
 	}
@@ -107,8 +107,8 @@ func (f *findings) among(t *track, messages map[string]bool) int {
 	came := map[string]bool{}
 	if t != nil {
 		for i := range f.units[t] {
-			if u := &f.units[t][i]; messages[u.key()] {
-				came[u.key()] = true
+			if u := &f.units[t][i]; messages[f.key(u)] {
+				came[f.key(u)] = true
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (f *findings) before(again *track) (n int) {
 	old := map[string]bool{}
 	for i := range f.units[f.s.cut] {
 		if u := &f.units[f.s.cut][i]; f.isMessage(u) {
-			old[u.key()] = true
+			old[f.key(u)] = true
 		}
 	}
 	return f.among(again, old)
@@ -158,7 +158,11 @@ func (f *findings) gap(lost bool) (is object, note string) {
 				if strings.EqualFold(name, "Last-Event-ID") {
 					header = "Last-Event-ID: " + values[0]
 				}
-				return object{{name: "header", value: header}}, fmt.Sprintf("With %s the answer had the header %s.", how, stringShort(header))
+				note := fmt.Sprintf("With %s the answer had the header %s", how, stringShort(header))
+				if f.isID(values[0]) {
+					return nil, note + ", which is of an event, so no description can name it as the sign of a gap."
+				}
+				return object{{name: "header", value: header}}, note + "."
 			}
 		}
 		for i := range f.units[t] {
@@ -173,6 +177,18 @@ func (f *findings) gap(lost bool) (is object, note string) {
 		note = "With an id that never was, a stream said nothing of it."
 	}
 	return nil, note
+}
+
+// isID says that a text is the id of an event.
+func (f *findings) isID(text string) bool {
+	for _, all := range f.units {
+		for i := range all {
+			if all[i].HasID && string(all[i].ID) == text {
+				return true
+			}
+		}
+	}
+	return uuid.MatchString(text)
 }
 
 // isPublished says that a block is a message: ours, or of a name that messages have.

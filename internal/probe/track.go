@@ -1,7 +1,6 @@
 package probe
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -106,11 +105,6 @@ type unit struct {
 
 // alone says that there is nothing but a comment.
 func (u *unit) alone() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
-
-// key tells units apart: the same message on two streams has one key.
-func (u *unit) key() string {
-	return string(bytes.Join([][]byte{u.Event, u.ID, u.Data}, []byte{0}))
-}
 
 // together is how near a comment line and the block around it come. A heartbeat of one comment line, without a blank
 // line behind it, stands in the block of the next message, which comes later.
