@@ -17,11 +17,23 @@ type Counts struct {
 	// Filled is how many of these came right behind a late one, where only the clock tells: each may be a
 	// copy in place of a noop that is lost. Not even the number that the server says it sent decides that.
 	Filled uint64 `json:"could_be_copies,omitempty"`
+
+	// Of a described service:
+	Repeated   uint64 `json:"repeated,omitempty"`   // seen again, where the service may do that
+	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
+	Heartbeats uint64 `json:"heartbeats,omitempty"` // never a message
+	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
+	Gaps       uint64 `json:"gaps,omitempty"`       // times that the service said that messages are missing
+	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before the lifetime that the service gives them
 }
 
-func (c *Counts) list() [11]*uint64 {
+// Heard is how many blocks and comments came of which none is a message.
+func (c *Counts) Heard() uint64 { return c.Heartbeats + c.Uncounted + c.Foreign + c.Gaps }
+
+func (c *Counts) list() [17]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled,
+		&c.Repeated, &c.Foreign, &c.Heartbeats, &c.Uncounted, &c.Gaps, &c.Cut,
 	}
 }
 

@@ -31,11 +31,34 @@ type Config struct {
 	// (at most half an interval) when its stream ends may still be on its way.
 	Late time.Duration
 
+	// Counting says what is counted. The zero value is noops: by number and by the clock.
+	Counting Counting
+	// AnyOrder and Repeats: the service does not promise the order of messages, or may bring one again.
+	AnyOrder, Repeats bool
+	// Published: a publisher knows what is owed, so a hole in the numbers is no loss by itself.
+	Published bool
+	// ClientEnds: a stream that the client closes at its wanted end is completed.
+	ClientEnds bool
+	// Lifetime is how long a stream lives at least where the service ends streams on purpose; 0: it does not.
+	Lifetime time.Duration
+
 	// How many streams of the runner take the service's ids for a sequence, and how many do not.
 	sequences, others atomic.Int64
 }
 
 func (c *Config) tolerance() time.Duration { return min(c.Late, c.Interval/2) }
+
+// Counting is what a ledger counts.
+type Counting int
+
+const (
+	// Noops come once per interval: they are counted by number and by the clock.
+	Noops Counting = iota
+	// Numbered are messages that come whenever somebody publishes one: they are counted by the numbers in them.
+	Numbered
+	// Nothing is counted: streams are held, and their silences are measured.
+	Nothing
+)
 
 // State is what a connection is doing, or how it ended.
 type State string
@@ -78,6 +101,7 @@ type Ledger struct {
 
 	connection
 	clock      clockCounter
+	messages   *deliveries    // where Numbered are counted, instead of both
 	byNumber   *numberCounter // from the start, for what happens before the first noop; nil: noops have no numbers
 	foreignIDs bool           // the ids do not number the noops of this connection
 	says       opinion        // how this stream is counted in Config.sequences and Config.others
@@ -88,13 +112,20 @@ type Ledger struct {
 	connectAt  Instant // the first of these
 	without    bool    // there is an outage
 	outage     Outage  // the present one
+	heardAt    Instant // the last sign of life of this stream
 }
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
 	l := &Ledger{connection: connection{cfg: cfg}, rec: Record{ID: id, State: Planned}}
 	l.clock.connection = &l.connection
-	l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
+	switch cfg.Counting {
+	case Noops:
+		l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
+	case Numbered:
+		l.messages = &deliveries{counter: counter{connection: &l.connection}}
+	case Nothing:
+	}
 	return l
 }
 
@@ -107,6 +138,9 @@ func (l *Ledger) ID() string { return l.rec.ID }
 func (l *Ledger) Undecided(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.cfg.Counting != Noops {
+		return 0
+	}
 	c := l.counterOf(l.numbersDecide())
 	if !l.streamOpen || !c.sawNoop {
 		return 0
@@ -128,12 +162,15 @@ func (l *Ledger) Record() (r Record) {
 	defer l.mu.Unlock()
 	l.sumUp(&r)
 	r.Outages, r.Others, r.Refusals = slices.Clone(l.rec.Outages), slices.Clone(l.rec.Others), slices.Clone(l.rec.Refusals)
-	if r.Numbered {
+	var of *counter
+	if l.messages != nil {
+		of = &l.messages.counter
+		l.messages.fillLists(&r)
+	} else if of = l.counterOf(r.Numbered); r.Numbered {
 		for _, h := range l.byNumber.numbers.holes {
 			r.find(h.finding())
 		}
 	}
-	of := l.counterOf(r.Numbered)
 	r.Unlisted += of.unlisted
 	for _, f := range slices.Concat(of.findings, l.rec.Findings) {
 		r.find(f)
@@ -152,9 +189,18 @@ func (l *Ledger) Sums() (r Record) {
 func (l *Ledger) sumUp(r *Record) {
 	*r = l.rec
 	r.Findings, r.Outages, r.Refusals, r.Others = nil, nil, nil, nil
-	if r.Numbered = l.numbersDecide(); r.Numbered {
+	beside := r.Counts // of what is no message
+	r.Counts = Counts{}
+	switch {
+	case l.messages != nil:
+		r.Numbered = true
+		l.messages.fill(r)
+	case l.cfg.Counting == Nothing:
+	case l.numbersDecide():
+		r.Numbered = true
 		l.byNumber.fill(r)
-	} else {
+	default:
 		l.clock.fill(r)
 	}
+	r.Add(beside)
 }

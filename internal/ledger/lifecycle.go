@@ -38,9 +38,13 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	l.dialing, l.connecting = false, false
 	l.streamOpen = true
 	l.streams, l.openedAt = l.rec.Streams, at
+	l.heardAt = at
 	l.clock.opened(at)
 	if l.byNumber != nil {
 		l.byNumber.opened(at)
+	}
+	if l.messages != nil {
+		l.messages.opened(at)
 	}
 	return took
 }
@@ -69,6 +73,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	l.dialing = false
 	if l.streamOpen {
 		l.streamOpen = false
+		l.ended(at)
 		l.rec.Held += at - l.openedAt
 		l.rec.Open += max(l.end(at)-l.openedAt, 0)
 		l.rec.ClosedAt = at
@@ -89,7 +94,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		}
 	case l.rec.Streams == 0:
 		l.refuse(at, reason)
-	case asked && clean && l.rec.State == Open:
+	case asked && (clean || l.cfg.ClientEnds && reason == ReasonClient) && l.rec.State == Open:
 		l.rec.State = Completed
 		l.closeCounters(l.end(at))
 	case l.rec.State == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
@@ -99,6 +104,21 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		l.closeCounters(l.end(at))
 		l.rec.State = Dropped
 		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
+	}
+}
+
+// ended notes the end of a stream of a described service.
+func (l *Ledger) ended(at Instant) {
+	if l.cfg.Counting == Noops {
+		return
+	}
+	l.silentUntil(l.end(at))
+	if l.messages != nil {
+		l.messages.left(l.end(at))
+	}
+	if lived := at - l.openedAt; l.closeRequestedAt == 0 && lived < l.cfg.Lifetime {
+		l.rec.Cut++
+		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: lived})
 	}
 }
 
@@ -120,6 +140,9 @@ func (l *Ledger) Explain(text string) {
 // lose notes that the stream is lost, and another follows.
 func (l *Ledger) lose(at Instant) {
 	l.leave(at)
+	if l.cfg.Counting != Noops {
+		return
+	}
 	l.clock.lose()
 	if l.byNumber != nil {
 		l.byNumber.lose(at)
@@ -128,6 +151,9 @@ func (l *Ledger) lose(at Instant) {
 
 // closeCounters ends both counts with the last stream: slots that are still in doubt are missed.
 func (l *Ledger) closeCounters(end Instant) {
+	if l.cfg.Counting != Noops {
+		return // what was owed is decided when all is known
+	}
 	l.clock.close(end)
 	if l.byNumber != nil {
 		l.byNumber.close(end)

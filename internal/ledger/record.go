@@ -34,6 +34,15 @@ type Record struct {
 	MaxGap      time.Duration `json:"max_gap_ns"`
 	MaxLateness time.Duration `json:"max_lateness_ns"`
 
+	// Of a described service. What came is First to Last without Holes, and Unplaced corrupted messages somewhere.
+	First         uint64        `json:"first,omitempty"`
+	Holes         []Range       `json:"holes,omitempty"`
+	Unplaced      uint64        `json:"unplaced,omitempty"`
+	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
+	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
+	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without any sign of life on an open stream
+	SilentFrom    Instant       `json:"silent_from_ns,omitempty"` // when it began
+
 	Findings []Finding `json:"findings,omitempty"`
 	Unlisted int       `json:"unlisted,omitempty"` // findings beyond the bound: counted, not listed
 
@@ -49,6 +58,9 @@ type Record struct {
 func (r Record) Faultless() bool {
 	return r.State == Completed && r.Missed()+r.Faults() == 0 && r.Received > 0
 }
+
+// Unbroken is Faultless for a stream of which nothing is counted: it was held to its wanted end, and something came.
+func (r Record) Unbroken() bool { return r.State == Completed && r.Received+r.Heard() > 0 }
 
 // OpenFor is how long streams were open before the end was requested. Records of versions that did not
 // measure Open and Away have only Held.
@@ -82,6 +94,8 @@ const (
 	KindDropped    Kind = "dropped"
 	KindRefused    Kind = "refused"
 	KindRestarted  Kind = "restarted" // the server began to number at 1 again
+	KindCut        Kind = "cut"       // a stream ended before the lifetime that the service gives it
+	KindAnnounced  Kind = "announced" // the service said that messages are missing
 )
 
 // A Finding is one thing that was wrong on a connection.

@@ -1,0 +1,219 @@
+package ledger
+
+import (
+	"slices"
+	"time"
+)
+
+// A Delivery is what the wire said of one message of a described service.
+type Delivery struct {
+	At Instant
+	// Number is that of the message, 0 where it has none. It means nothing where the message is Broken.
+	Number uint64
+	// Broken says why the message is not what it should be; "" where it is.
+	Broken string
+	// Lateness is how long after it was sent the message came, where it is Timed.
+	Lateness time.Duration
+	Timed    bool
+}
+
+// A Span is the time in which a stream was open, and messages were owed to it.
+type Span struct {
+	From Instant `json:"from_ns"`
+	To   Instant `json:"to_ns"` // 0: it is open
+}
+
+// A Range is a run of numbers.
+type Range [2]uint64
+
+// maxSpans limits how many spans a connection remembers. What it was owed in others cannot be told.
+const maxSpans = 64
+
+// deliveries count the messages of a stream by the numbers that they carry, where no message is due at a certain time:
+// somebody publishes them. The numbers begin anywhere, since a stream may join late. The record has what came, as the
+// first and the last number and the holes between; what was owed is decided when all is known (package verdict).
+type deliveries struct {
+	counter
+	numbers  numbers
+	known    bool // a number was seen
+	first    uint64
+	unplaced uint64 // corrupted messages of which not even the place in the order is known
+	spans    []Span
+	unlisted uint64 // spans beyond maxSpans
+}
+
+// Delivered counts a message of a described service.
+func (l *Ledger) Delivered(d *Delivery) Arrival {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silentUntil(d.At)
+	return l.messages.add(d)
+}
+
+func (c *deliveries) add(d *Delivery) (a Arrival) {
+	if d.Broken != "" {
+		c.broken(d)
+		a.Counted = true
+		return a
+	}
+	switch c.see(d.Number, d.At) {
+	case inOrder:
+		a.Counted = true
+	case filled:
+		a.Counted = true
+		if !c.cfg.AnyOrder {
+			c.Reordered++
+			c.found(KindReordered, d.Number, d.At)
+		}
+	case repeated:
+		if c.cfg.Repeats {
+			c.Repeated++
+			return a
+		}
+		c.Duplicated++
+		c.found(KindDuplicated, d.Number, d.At)
+		return a
+	}
+	c.Received++
+	c.gapClock(d.At, d.At-c.lastAt)
+	c.sawNoop = true
+	if d.Timed {
+		c.lateBy(&a, d.Number, d.At, d.Lateness)
+	}
+	return a
+}
+
+// see records one number.
+func (c *deliveries) see(number uint64, at Instant) sighting {
+	switch {
+	case !c.known:
+		c.known, c.first, c.numbers.highest = true, number, number
+		return inOrder
+	case number < c.first: // the first that came had been overtaken
+		if number+1 < c.first {
+			c.numbers.open(hole{number + 1, c.first - 1, at})
+		}
+		c.first = number
+		return filled
+	}
+	sight, _ := c.numbers.see(number, at)
+	return sight
+}
+
+// broken counts a message that is not what it should be. Where messages come in order it is the next one.
+//
+//go:noinline
+func (c *deliveries) broken(d *Delivery) {
+	c.Corrupted++
+	var number uint64
+	if c.known && !c.cfg.AnyOrder {
+		number = c.numbers.highest + 1
+		c.see(number, d.At)
+	} else {
+		c.unplaced++
+	}
+	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.Broken})
+}
+
+func (c *deliveries) opened(at Instant) {
+	c.counter.opened(at)
+	if len(c.spans) >= maxSpans {
+		c.unlisted++
+		return
+	}
+	c.spans = append(c.spans, Span{From: at})
+}
+
+// present is the span of the stream that is open; nil where it is not remembered.
+func (c *deliveries) present() *Span {
+	if last := len(c.spans) - 1; last >= 0 && c.spans[last].To == 0 {
+		return &c.spans[last]
+	}
+	return nil
+}
+
+// left ends the span of a stream: nothing is owed to it any more.
+func (c *deliveries) left(at Instant) {
+	if span := c.present(); span != nil {
+		span.To = max(at, span.From, 1)
+	}
+}
+
+// fill writes the counts into a record. Where a publisher knows what was owed, holes are no losses yet.
+func (c *deliveries) fill(r *Record) {
+	c.counter.fill(r)
+	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.numbers.lost()
+	r.Unplaced, r.UnlistedSpans = c.unplaced, c.unlisted
+}
+
+// fillLists adds what Record has and Sums leaves out.
+func (c *deliveries) fillLists(r *Record) {
+	r.Spans = slices.Clone(c.spans)
+	if c.cfg.Published {
+		r.Lost = c.numbers.forgotten
+		for _, h := range c.numbers.holes {
+			r.Holes = append(r.Holes, Range{h.from, h.to})
+		}
+		return
+	}
+	for _, h := range c.numbers.holes {
+		r.find(h.finding())
+	}
+}
+
+// Joined notes that messages are owed to the present stream from here on, where that is not from its headers on: a
+// second request had to be answered.
+func (l *Ledger) Joined(at Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.messages == nil {
+		return
+	}
+	if span := l.messages.present(); span != nil {
+		span.From = at
+	}
+}
+
+// Announced notes that the service said that messages of this stream are missing.
+func (l *Ledger) Announced(at Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rec.Gaps++
+	l.rec.find(Finding{Kind: KindAnnounced, At: at})
+}
+
+// Heard is a sign of life on a stream that is no message.
+type Heard int
+
+// What was heard: nothing that counts, a heartbeat, a message of somebody else, or a block of which the description says
+// nothing.
+const (
+	ASign Heard = iota
+	AHeartbeat
+	AForeigner
+	ABlock
+)
+
+// Heard notes a sign of life on the open stream.
+func (l *Ledger) Heard(at Instant, what Heard) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch what {
+	case ASign:
+	case AHeartbeat:
+		l.rec.Heartbeats++
+	case AForeigner:
+		l.rec.Foreign++
+	case ABlock:
+		l.rec.Uncounted++
+	}
+	l.silentUntil(at)
+}
+
+// silentUntil ends a time in which nothing came.
+func (l *Ledger) silentUntil(at Instant) {
+	if silence := at - l.heardAt; silence > l.rec.MaxSilence {
+		l.rec.MaxSilence, l.rec.SilentFrom = silence, l.heardAt
+	}
+	l.heardAt = at
+}

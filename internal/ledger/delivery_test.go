@@ -1,0 +1,115 @@
+package ledger
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func delivered(l *Ledger, at time.Duration, numbers ...uint64) {
+	for _, n := range numbers {
+		l.Delivered(&Delivery{At: at, Number: n})
+		at += time.Millisecond
+	}
+}
+
+func opened(cfg *Config) *Ledger {
+	l := New("s0", cfg)
+	l.Connecting(1)
+	l.Opened(2)
+	return l
+}
+
+func TestDeliveriesAreCountedByTheirNumbersFromAnyOneOn(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		cfg     Config
+		numbers []uint64
+		want    Counts
+		first   uint64
+		last    uint64
+		holes   []Range
+	}{
+		{"all", Config{}, []uint64{7, 8, 9}, Counts{Received: 3}, 7, 9, nil},
+		{"one is missing", Config{}, []uint64{7, 9}, Counts{Received: 2}, 7, 9, []Range{{8, 8}}},
+		{"one came twice", Config{}, []uint64{7, 8, 8, 9}, Counts{Received: 3, Duplicated: 1}, 7, 9, nil},
+		{"one may come twice", Config{Repeats: true}, []uint64{7, 8, 8, 9}, Counts{Received: 3, Repeated: 1}, 7, 9, nil},
+		{"two are swapped", Config{}, []uint64{7, 9, 8, 10}, Counts{Received: 4, Reordered: 1}, 7, 10, nil},
+		{"two may be swapped", Config{AnyOrder: true}, []uint64{7, 9, 8, 10}, Counts{Received: 4}, 7, 10, nil},
+		{"the first two are swapped", Config{}, []uint64{8, 7, 9}, Counts{Received: 3, Reordered: 1}, 7, 9, nil},
+		{"one long before the first", Config{AnyOrder: true}, []uint64{8, 5}, Counts{Received: 2}, 5, 8, []Range{{6, 7}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.cfg.Counting, c.cfg.Published = Numbered, true
+			l := opened(&c.cfg)
+			delivered(l, 10, c.numbers...)
+			r := l.Record()
+			if r.Counts != c.want || r.First != c.first || r.Last != c.last || !reflect.DeepEqual(r.Holes, c.holes) {
+				t.Errorf("%+v, %d to %d, holes %v; want %+v, %d to %d, %v", r.Counts, r.First, r.Last, r.Holes, c.want, c.first, c.last, c.holes)
+			}
+		})
+	}
+}
+
+func TestACorruptedMessageTakesThePlaceOfTheNextOne(t *testing.T) {
+	l := opened(&Config{Counting: Numbered, Published: true})
+	l.Delivered(&Delivery{At: 9, Broken: "no JSON"}) // nothing says which one
+	delivered(l, 10, 5)
+	l.Delivered(&Delivery{At: 11, Broken: "no JSON"})
+	delivered(l, 12, 7)
+	if r := l.Record(); r.Received != 2 || r.Corrupted != 2 || r.Unplaced != 1 || r.Lost != 0 || r.Holes != nil || r.Findings[1].From != 6 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Without a publisher a hole is a loss, and a finding.
+func TestAHoleIsALossWhereNobodyKnowsWhatWasPublished(t *testing.T) {
+	l := opened(&Config{Counting: Numbered})
+	delivered(l, 10, 3, 6)
+	r := l.Record()
+	if r.Lost != 2 || len(r.Findings) != 1 || r.Findings[0].From != 4 || r.Findings[0].To != 5 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
+	l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
+	l.Connecting(1)
+	l.Opened(2 * time.Second)
+	l.Joined(3 * time.Second)
+	l.Closed(70*time.Second, "server", true, true)
+	l.Connecting(71 * time.Second)
+	l.Opened(72 * time.Second)
+	l.Closed(75*time.Second, "reset", true, true) // a second time, and far too early
+	l.Connecting(76 * time.Second)
+	l.Opened(77 * time.Second)
+	delivered(l, 78*time.Second, 1)
+	l.CloseRequested(90 * time.Second)
+	l.Closed(91*time.Second, ReasonClient, false, false)
+	r := l.Record()
+	want := []Span{{3 * time.Second, 70 * time.Second}, {72 * time.Second, 75 * time.Second}, {77 * time.Second, 90 * time.Second}}
+	if !reflect.DeepEqual(r.Spans, want) {
+		t.Errorf("spans %v, want %v", r.Spans, want)
+	}
+	if r.Cut != 1 || r.Findings[0].Kind != KindCut || r.State != Completed || !r.Faultless() {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
+	l := New("s0", &Config{Counting: Nothing, ClientEnds: true, Interval: time.Second})
+	l.Connecting(1)
+	l.Opened(1 * time.Second)
+	l.Heard(3*time.Second, AHeartbeat)
+	l.Heard(8*time.Second, ABlock)
+	l.Heard(9*time.Second, AForeigner)
+	l.CloseRequested(10 * time.Second)
+	l.Closed(30*time.Second, ReasonClient, false, false)
+	r := l.Record()
+	if r.MaxSilence != 5*time.Second || r.SilentFrom != 3*time.Second || r.Heartbeats != 1 || r.Uncounted != 1 || r.Foreign != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r.Missed()+r.Received != 0 || len(r.Findings) > 0 || !r.Unbroken() {
+		t.Errorf("something was counted where nothing is: %+v", r)
+	}
+}
