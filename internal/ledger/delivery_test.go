@@ -21,7 +21,7 @@ func opened(cfg *Config) *Ledger {
 }
 
 func TestDeliveriesAreCountedByTheirNumbersFromAnyOneOn(t *testing.T) {
-	for _, c := range []struct {
+	for _, c := range []*struct {
 		name    string
 		cfg     Config
 		numbers []uint64

@@ -129,6 +129,9 @@ func New(id string, cfg *Config) *Ledger {
 	return l
 }
 
+// Counting is what the ledger counts.
+func (l *Ledger) Counting() Counting { return l.cfg.Counting }
+
 // ID is the device id.
 func (l *Ledger) ID() string { return l.rec.ID }
 

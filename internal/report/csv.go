@@ -24,11 +24,12 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	row(out, append(head,
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
 	)...)
+	words := verdict.WordsOf(m)
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
 		var findings []string
 		for _, f := range c.Findings {
-			findings = append(findings, verdict.Sentence(c.Record, f, runner.At(f.At)))
+			findings = append(findings, words.Sentence(c, f, runner.At(f.At)))
 		}
 		if c.Unlisted > 0 {
 			findings = append(findings, fmt.Sprintf("and %d more", c.Unlisted))

@@ -47,6 +47,9 @@ func (m *matcher) equals(o *matcher) bool {
 	return m.bare == o.bare && same(m.event, o.event) && same(m.data, o.data) && same(m.comment, o.comment)
 }
 
+// HeartbeatIsComment says that heartbeats are blocks of nothing but comments, or comment lines by themselves.
+func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.bare }
+
 // isEvent compares the name of an event; without a name it is a message, as in browsers.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {

@@ -14,6 +14,8 @@ import (
 type Merged struct {
 	Plan        plan.Plan
 	Suite       *Suite   // what the scripts declare; nil where they declare nothing
+	Service     *Service // what was soaked; nil: noop
+	Reach       *Reach   // of what was published; nil where nothing was
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -64,8 +66,9 @@ type Merger struct {
 // A part is the plan and the suite as one runner read them.
 type part struct {
 	plan     plan.Plan
-	declared *Suite // nil where the script declares nothing
-	crowded  bool   // more combinations of tags than it kept apart
+	declared *Suite   // nil where the script declares nothing
+	service  *Service // nil: noop
+	crowded  bool     // more combinations of tags than it kept apart
 }
 
 // Add adds a shard, which may be discarded afterwards. The order does not matter but for the one in
@@ -77,6 +80,7 @@ func (g *Merger) Add(s *Shard) {
 		g.buckets, g.metrics, g.words = map[int64]*Bucket{}, map[string]*Metric{}, words{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
+	m.addPublished(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)

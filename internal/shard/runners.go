@@ -19,6 +19,7 @@ func (m *Merged) checkRunners(parts []part) {
 		m.checkGroup(g, m.runnersOf(g), parts[g.first:])
 	}
 	m.checkOneRun()
+	m.checkServices(parts)
 }
 
 func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
@@ -43,6 +44,7 @@ func (m *Merged) checkGroup(g *group, runners []Runner, parts []part) {
 			m.problem("%s ran another plan: %s", who, diff)
 		}
 	}
+	m.checkPublisher(g, runners)
 	missing := g.plan.Runners
 	for index := range seen {
 		if index <= g.plan.Runners {

@@ -21,12 +21,14 @@ const BucketWidth = 5 * time.Second
 type Shard struct {
 	Schema      int             `json:"schema"`
 	Runner      Runner          `json:"runner"`
-	Plan        plan.Plan       `json:"plan"`            // as the script understood it
-	Suite       *Suite          `json:"suite,omitempty"` // what the script declares; nil where it declares nothing
+	Plan        plan.Plan       `json:"plan"`              // as the script understood it
+	Suite       *Suite          `json:"suite,omitempty"`   // what the script declares; nil where it declares nothing
+	Service     *Service        `json:"service,omitempty"` // what was soaked; nil: noop
 	Connect     *Histogram      `json:"connect"`
 	FirstNoop   *Histogram      `json:"first_noop"` // headers to the first noop
 	Lateness    *Histogram      `json:"lateness"`   // gap − interval
 	Latency     *Latency        `json:"latency,omitempty"`
+	Reach       *Reach          `json:"reach,omitempty"` // of what was published, by message
 	Series      []Bucket        `json:"series"`
 	Seconds     []Second        `json:"seconds,omitempty"` // of a suite
 	Checks      []Check         `json:"checks"`
@@ -58,6 +60,18 @@ type Runner struct {
 	StallMaxUS      int64    `json:"stall_max_us"`      // longest time by which the process woke up late
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
+
+	fastest   *time.Duration // message of this runner; nil: no message has a time in it
+	published *Published     // what it published; nil: nothing
+}
+
+// Fastest is how long the fastest message took to this runner, by two clocks that may differ; ok is false where no
+// message had the time of sending in it.
+func (r *Runner) Fastest() (d time.Duration, ok bool) {
+	if r.fastest == nil {
+		return 0, false
+	}
+	return *r.fastest, true
 }
 
 // Started is the wall time that instants count from.

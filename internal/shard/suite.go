@@ -92,7 +92,7 @@ func (s *Suite) String() string {
 }
 
 func partOf(s *Shard) part {
-	return part{s.Plan, s.Suite, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
+	return part{s.Plan, s.Suite, s.Service, slices.ContainsFunc(s.Metrics, s.Suite.isOther)}
 }
 
 // checkSuites compares the kind of run that each script declared with the plan.

@@ -9,9 +9,11 @@ import (
 
 // The kinds of evidence, from the strongest.
 const (
-	ByServer  = "server"  // the server's own ledger of what it sent, beside numbers or clock
-	ByNumbers = "numbers" // every stream numbers its noops per device; the server keeps no ledger
-	ByClock   = "clock"   // on some streams one noop per interval is all that is known
+	ByPublisher = "publisher" // the publisher of the run knows what was owed
+	ByServer    = "server"    // the server's own ledger of what it sent, beside numbers or clock
+	ByNumbers   = "numbers"   // every stream numbers its noops per device; the server keeps no ledger
+	ByNothing   = "nothing"   // nothing is counted
+	ByClock     = "clock"     // on some streams one noop per interval is all that is known
 )
 
 // Basis is what the counts of a run rest on: how many noops may have gone missing unnoticed
@@ -49,6 +51,10 @@ func (s *Streams) hidden(r *shard.Connection) uint64 {
 // because the server keeps no ledger or one that does not decide, makes it the clock.
 func (s *Streams) basis() {
 	e := &s.Evidence
+	if !s.byInterval() {
+		s.basisOfNumbers()
+		return
+	}
 	e.By, e.Why = ByNumbers, []string{}
 	if s.server != nil {
 		e.By = ByServer
@@ -79,20 +85,49 @@ func (s *Streams) basis() {
 	}
 }
 
+// basisOfNumbers says what the counts rest on where messages come whenever somebody publishes one.
+func (s *Streams) basisOfNumbers() {
+	e := &s.Evidence
+	for c := range s.Records() {
+		e.CouldHide += c.Hidden
+	}
+	switch {
+	case !s.counted():
+		e.By, e.Why = ByNothing, []string{"the description of the service does not say where the number of a message is, so no message is counted"}
+	case s.Messages.Published != nil:
+		e.By = ByPublisher
+		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", joinWindow)}
+		if e.CouldHide > 0 {
+			e.Why = append(e.Why, "streams connected again so often that nobody knows which messages were owed to them")
+		}
+	default:
+		e.By = ByNumbers
+		for c := range s.Records() {
+			e.CouldHide += 2 * uint64(c.Streams)
+		}
+		e.Why = []string{"nobody knows what was sent before the first and after the last message of a stream: at least one at each end could be missing"}
+	}
+}
+
+// openEnds says that nobody closed the account at its ends, as a publisher or a server's ledger does.
+func (s *Streams) openEnds() bool {
+	return s.Evidence.By == ByClock || s.Evidence.By == ByNothing || s.Evidence.By == ByNumbers && !s.byInterval()
+}
+
 // Unnoticed limits how many noops may have gone missing unnoticed: by default to none, or to any
 // number where there is only the clock.
 func (s *Streams) Unnoticed() Criterion {
-	e, most := s.Evidence, s.m.Plan.MaxHidden
+	e, most, noun := s.Evidence, s.m.Plan.MaxHidden, s.m.Plan.Noun()
 	limit := fmt.Sprint(most)
 	switch {
-	case most < 0 && e.By == ByClock:
+	case most < 0 && s.openEnds():
 		limit = "any"
 	case most < 0:
 		most, limit = 0, "0"
 	}
 	return Criterion{
-		Name: "noops that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
+		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
 		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, weight: doubt, Why: "a pass has to rest on what was seen",
-		Reasons: []string{fmt.Sprintf("%d of %d noops could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, limit, first(e.Why, ""))},
+		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, noun, limit, first(e.Why, ""))},
 	}
 }

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -23,6 +24,10 @@ func (s *Streams) Faults() (out []Criterion) {
 		Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
 		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
 	}, s.unheld())
+	if !s.counted() {
+		return append(out, s.Silent()...)
+	}
+	noops := p.Noun() + "s "
 	for _, f := range []struct {
 		name, why string
 		count     uint64
@@ -30,24 +35,23 @@ func (s *Streams) Faults() (out []Criterion) {
 		loaded    bool
 		kinds     []ledger.Kind
 	}{
-		{"noops missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}},
-		{"noops duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}},
-		{"noops reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}},
-		{"noops corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}},
+		{noops + "missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}},
+		{noops + "duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}},
+		{noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}},
+		{noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}},
 	} {
 		add(Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded}, s.Sentences(f.kinds...))
 	}
-	add(Criterion{
-		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
-		Pass: len(s.short) == 0, Why: "a second opinion that needs no numbers", weight: byClock,
-	}, s.short)
-	out = append(out, s.keptInterval())
+	if s.byInterval() {
+		out = append(out, s.floor(), s.keptInterval())
+	}
+	out = append(out, slices.Concat(s.Published(), s.Kept(), s.Silent())...)
 	late, stalled := "any", stallsNoops(s.m)
 	if p.MaxLate >= 0 {
 		late = fmt.Sprint(p.MaxLate)
 	}
 	add(Criterion{
-		Name: fmt.Sprintf("noops over %d ms late", p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
+		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
 		Pass: p.MaxLate < 0 || n.Late <= uint64(p.MaxLate), Invalid: stalled,
 		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true,
 	}, s.Sentences(ledger.KindLate))
@@ -62,4 +66,13 @@ func (s *Streams) unheld() []string {
 			format.Plural(n, "connection was", "connections were"), format.Form(n, "it was", "they were")))
 	}
 	return out
+}
+
+// floor holds the counts against a product, a second opinion that needs no numbers.
+func (s *Streams) floor() Criterion {
+	return Criterion{
+		Name: "count against floor(held / interval)", Limit: "no connection below", Actual: first(s.short, "none below"),
+		Pass: len(s.short) == 0, Why: "a second opinion that needs no numbers", weight: byClock,
+		Reasons: s.short,
+	}
 }

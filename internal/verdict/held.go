@@ -99,7 +99,7 @@ func (s *Streams) HeldThroughout() []Criterion {
 	least := time.Duration(leastOpen * float64(planned))
 	short := s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
 		open := s.openFor(c)
-		if c.State != ledger.Completed || open >= least || s.Noops.Received == 0 { // which proves nothing at all
+		if c.State != ledger.Completed || open >= least || s.nothingCame() { // which proves nothing at all
 			return 0, ""
 		}
 		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, round(open), planned, refusals(", and was refused ", c.Refusals))
@@ -131,11 +131,16 @@ func (s *Streams) HeldThroughout() []Criterion {
 
 // Passed is what a pass has shown, in sentences.
 func (s *Streams) Passed() (out []string) {
-	if n := s.Evidence.CouldHide; n > 0 {
-		out = append(out, fmt.Sprintf("no noop is known to be missing; up to %d of %d could have gone missing unnoticed", n, s.Noops.Expected))
+	noun, n := s.m.Plan.Noun(), s.Noops
+	if hidden := s.Evidence.CouldHide; hidden > 0 {
+		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could have gone missing unnoticed", noun, hidden, n.Expected))
 	}
-	return append(out, fmt.Sprintf("%s held to the end, %s%d of %d noops received",
-		format.Plural(s.Connections.Completed, "connection", "connections"), s.interruptions(), s.Noops.Received, s.Noops.Expected))
+	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
+	if !s.counted() {
+		received = fmt.Sprintf("%s came; no message was counted, as the description says", format.Plural(int(s.Messages.Heartbeats), "heartbeat", "heartbeats"))
+	}
+	return append(out, fmt.Sprintf("%s held to the end, %s%s",
+		format.Plural(s.Connections.Completed, "connection", "connections"), s.interruptions(), received))
 }
 
 // interruptions is the part of a pass's sentence about streams that were not open all the time.

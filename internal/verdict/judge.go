@@ -47,9 +47,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		})
 	}
 	v.decide(append(all, a.Doubts...))
-	if v.Verdict == Pass && a.Streams != nil && v.Noops.Received == 0 {
+	if s := a.Streams; v.Verdict == Pass && s != nil && s.nothingCame() {
 		v.Verdict = Invalid
-		v.Reasons = append(v.Reasons, "not one noop was received, so nothing was tested")
+		v.Reasons = append(v.Reasons, fmt.Sprintf("not one %s was received, so nothing was tested", m.Plan.Noun()))
 	}
 	if len(v.Reasons) == 0 {
 		v.Reasons = a.Passed

@@ -6,37 +6,78 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
+// Words put the findings of a run into sentences.
+type Words struct{ m *shard.Merged }
+
+// WordsOf are the words for the findings of a run.
+func WordsOf(m *shard.Merged) Words { return Words{m} }
+
 // Sentence puts a finding into words: what it is, on which device, and when.
-func Sentence(r ledger.Record, f ledger.Finding, at time.Time) string {
+func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) string {
 	when := at.UTC().Format("15:04:05.000") + " UTC"
+	noun := w.m.Plan.Noun()
+	which := w.which(r)
 	switch f.Kind {
 	case ledger.KindLost:
-		if f.Note != "" {
-			return fmt.Sprintf("%s missed %s: %s, but nothing came before the stream ended at %s", r.ID, noops(f.From, f.To), f.Note, when)
+		switch {
+		case f.Note == published:
+			return fmt.Sprintf("%s missed %s: sent at %s, %s", r.ID, which(f.From, f.To), when, f.Note)
+		case f.Note != "":
+			return fmt.Sprintf("%s missed %s: %s, but nothing came before the stream ended at %s", r.ID, which(f.From, f.To), f.Note, when)
 		}
-		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, noops(f.From, f.To), when)
+		return fmt.Sprintf("%s missed %s: the number was skipped, noticed at %s", r.ID, which(f.From, f.To), when)
 	case ledger.KindUnsent:
-		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s%s", r.ID, f.Count, when, instead(r, f))
+		return fmt.Sprintf("%s missed %d: the stream was silent for that long before %s%s", r.ID, f.Count, when, instead(r.Record, f))
 	case ledger.KindTail:
-		return fmt.Sprintf("%s missed %d: the stream was silent from noop %d to its end at %s%s", r.ID, f.Count, f.From, when, instead(r, f))
+		return fmt.Sprintf("%s missed %d: the stream was silent from %s %d to its end at %s%s", r.ID, f.Count, noun, f.From, when, instead(r.Record, f))
 	case ledger.KindDuplicated:
-		return fmt.Sprintf("%s received noop %d twice, again at %s", r.ID, f.From, when)
+		return fmt.Sprintf("%s received %s twice, again at %s", r.ID, which(f.From, f.From), when)
 	case ledger.KindReordered:
-		return fmt.Sprintf("%s received noop %d out of order, at %s", r.ID, f.From, when)
+		return fmt.Sprintf("%s received %s out of order, at %s", r.ID, which(f.From, f.From), when)
 	case ledger.KindCorrupted:
-		return fmt.Sprintf("%s received noop %d corrupted at %s: %q instead of \"0\"", r.ID, f.From, when, f.Note)
+		return fmt.Sprintf("%s received %s corrupted at %s: %s", r.ID, which(f.From, f.From), when, w.instead(f.Note))
 	case ledger.KindLate:
-		return fmt.Sprintf("%s received noop %d late by %s, at %s", r.ID, f.From, f.Lateness.Round(time.Millisecond), when)
+		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), f.Lateness.Round(time.Millisecond), when)
 	case ledger.KindDropped:
-		return fmt.Sprintf("%s was dropped at %s (%s) after %d noops", r.ID, when, f.Note, r.Received)
+		return fmt.Sprintf("%s was dropped at %s (%s) after %d %ss", r.ID, when, f.Note, r.Received, noun)
 	case ledger.KindRefused:
-		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r, f))
+		return fmt.Sprintf("%s was refused at %s (%s)%s", r.ID, when, f.Note, refusedBefore(r.Record, f))
 	case ledger.KindRestarted:
 		return fmt.Sprintf("%s was numbered anew from 1 after noop %d, at %s", r.ID, f.From, when)
+	case ledger.KindCut:
+		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, round(f.Lateness))
+	case ledger.KindAnnounced:
+		return fmt.Sprintf("%s was told at %s that messages are missing (resume.gap)", r.ID, when)
 	}
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
+}
+
+// which names messages by their numbers, and by their topic where there is one.
+func (w Words) which(r *shard.Connection) func(from, to uint64) string {
+	noun, topic := w.m.Plan.Noun(), ""
+	if name, _, ok := w.m.Topic(r); ok {
+		topic = " of topic " + name
+	}
+	return func(from, to uint64) string {
+		switch {
+		case from == 0: // corrupted beyond recognition
+			return "a " + noun + topic
+		case from == to:
+			return fmt.Sprintf("%s %d%s", noun, from, topic)
+		}
+		return fmt.Sprintf("%ss %d to %d%s", noun, from, to, topic)
+	}
+}
+
+// instead says what a corrupted message was.
+func (w Words) instead(note string) string {
+	if w.m.Plan.Described() {
+		return note
+	}
+	return fmt.Sprintf("%q instead of \"0\"", note)
 }
 
 // instead names the other events that came, if there were as many as missing noops.
@@ -75,11 +116,4 @@ func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
 		text += ": the id has a stream already, so another client uses this PREFIX, or the service did not end an earlier stream"
 	}
 	return text
-}
-
-func noops(from, to uint64) string {
-	if from == to {
-		return fmt.Sprintf("noop %d", from)
-	}
-	return fmt.Sprintf("noops %d to %d", from, to)
 }

@@ -14,6 +14,7 @@ import (
 type Counts struct {
 	Connections Connections `json:"connections"`
 	Noops       Noops       `json:"noops"`
+	Messages    Messages    `json:"messages"`
 	Evidence    Basis       `json:"evidence"`
 	Interval    Interval    `json:"interval_s"`
 	LatenessMS  Quantiles   `json:"lateness_ms"`
@@ -39,7 +40,9 @@ type Streams struct {
 	concluded map[int]*shard.Connection // what Records has instead of the runner's record
 	counts    []ledger.Counts           // of each runner
 	listed    map[ledger.Kind]int
-	measured  int      // streams whose interval could be measured
+	measured  int // streams whose interval could be measured
+	topics    map[string]*Topic
+	cut       uint64   // streams that ended before their lifetime
 	short     []string // ids that received fewer than floor(held / interval)
 	disagree  []string // sentences: the server counts otherwise
 
@@ -69,6 +72,8 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		s.Runners[i].Totals = sum.Totals()
 	}
 	s.Noops.Totals = all.Totals()
+	s.messages(all)
+	s.cut = all.Cut
 	s.Noops.Floor = uint64(m.Plan.Connections) * uint64(m.Plan.NoopsPerConnection())
 	s.Server.Agrees = len(s.disagree) == 0
 	s.Server.Confirms = len(s.disagree) > 0 && len(s.unexplained) == 0
@@ -118,7 +123,7 @@ func (s *Streams) conclude(i int, f ledger.Finding) *shard.Connection {
 
 // count adds the ith connection.
 func (s *Streams) count(i int) {
-	r := &s.m.Connections[i]
+	r := s.owed(i)
 	switch {
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
 		r = s.conclude(i, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
@@ -152,7 +157,7 @@ func (s *Streams) list(r *shard.Connection) {
 			continue
 		}
 		at := s.m.Runners[r.Runner].At(f.At)
-		text := Sentence(r.Record, f, at)
+		text := WordsOf(s.m).Sentence(r, f, at)
 		if laptop := s.m.Laptop(r.Runner); laptop != "" {
 			text += " (" + laptop + ")"
 		}
@@ -205,7 +210,7 @@ func (s *Streams) countState(r *shard.Connection) {
 // floor(held / interval) noops, whatever their numbers. It allows what the ledger allows: the interval
 // that the service kept, and a first noop after at most 1.5 intervals.
 func (s *Streams) checkFloor(r *shard.Connection) {
-	if r.State != ledger.Completed || r.Streams != 1 {
+	if r.State != ledger.Completed || r.Streams != 1 || !s.byInterval() {
 		return
 	}
 	planned := s.m.Plan.Interval()
@@ -224,12 +229,27 @@ func (s *Streams) latency() {
 		return
 	}
 	h, above := l.Histogram, AboveFastest
-	if s.oneHost && l.MinUS >= 0 {
+	if (s.oneHost || s.publishedHere()) && l.MinUS >= 0 {
 		shifted := shard.NewHistogram()
 		shifted.MergeShifted(h, time.Duration(l.MinUS)*time.Microsecond)
 		h, above = shifted, AboveSend
 	}
 	s.LatencyMS = &Latency{Quantiles: quantiles(h), Above: above}
+}
+
+// byInterval says that messages come once per interval.
+func (s *Streams) byInterval() bool {
+	return s.m.Service == nil || s.m.Service.Counts == shard.CountsInterval
+}
+
+// counted says that messages are counted at all.
+func (s *Streams) counted() bool {
+	return s.m.Service == nil || s.m.Service.Counts != shard.CountsNothing
+}
+
+// publishedHere says that one machine published everything and holds all streams: one clock.
+func (s *Streams) publishedHere() bool {
+	return s.Messages.Published != nil && !slices.ContainsFunc(s.m.Runners, func(r shard.Runner) bool { return r.Host != s.m.Runners[0].Host })
 }
 
 // AtAnyLoad are the criteria that a service has to meet at any load. A suite that looks for the breaking

@@ -26,6 +26,7 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
 		"plan":     rt.ToValue(mi.plan),
+		"service":  rt.ToValue(mi.service),
 		"suite":    rt.ToValue(mi.suite),
 		"Ledger":   rt.ToValue(mi.newLedger),
 		"sendOnce": rt.ToValue(mi.sendOnce),
@@ -122,5 +123,22 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.publisher.sink(m.vu)
 	}
-	return rt.NewDynamicObject(&jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt})
+	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}))
+}
+
+// observe is the observer that fits the service.
+func (r *recorder) observe(l jsLedger) sobek.DynamicObject {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.service == nil {
+		return &l
+	}
+	d := described{jsLedger: l, service: r.service, reader: r.reader}
+	if n, ok := r.plan.Number(l.ledger.ID()); ok {
+		d.topic = r.plan.Topic(n)
+	}
+	if r.service.Resume.TakesID {
+		return &describedWithID{described: d}
+	}
+	return &d
 }

@@ -2,12 +2,15 @@ package soak
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -20,7 +23,9 @@ type recorder struct {
 	mu        sync.Mutex
 	plan      plan.Plan
 	planned   bool
-	suite     *shard.Suite // nil of a soak
+	suite     *shard.Suite     // nil of a soak
+	service   *service.Service // nil: the service is noop
+	reader    *service.Reader
 	config    ledger.Config
 	ledgers   []*ledger.Ledger
 	open      int
@@ -31,6 +36,9 @@ type recorder struct {
 	connect   *shard.Histogram
 	firstNoop *shard.Histogram
 	latency   *shard.Latency
+	reach     *shard.Reach // nil where nothing is published
+	fastest   atomic.Int64 // the shortest latency, in nanoseconds
+	oneClock  atomic.Bool  // this process publishes
 
 	names map[string]string // of events that are no noops
 
@@ -43,6 +51,7 @@ func newRecorder() *recorder {
 		connect: shard.NewHistogram(), firstNoop: shard.NewHistogram(),
 	}
 	r.bucket.Unix = bucketOf(r.start)
+	r.fastest.Store(math.MaxInt64)
 	r.publisher = newPublisher(r)
 	return r
 }
@@ -72,8 +81,66 @@ func (r *recorder) setPlan(p plan.Plan) error {
 		return fmt.Errorf("soak.plan was called with two different plans: %+v and %+v", r.plan, p)
 	}
 	r.plan, r.planned = p, true
-	r.config = ledger.Config{Interval: p.Interval(), Late: p.Late()}
+	r.configure()
 	return nil
+}
+
+// configure says how ledgers count. It is called again when more is known; no ledger is made before all is.
+func (r *recorder) configure() {
+	p := &r.plan
+	c := &r.config
+	c.Interval, c.Late = p.Interval(), p.Late()
+	s := r.service
+	if s == nil || !r.planned {
+		return
+	}
+	r.reader = s.Reader(p.Marker)
+	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
+	c.ClientEnds, c.Lifetime = s.End.By != service.ByRequest, s.End.Shortest
+	switch {
+	case s.Message.Interval > 0:
+		c.Counting, c.Interval = ledger.Noops, s.Message.Interval
+	case s.Message.Numbered:
+		c.Counting = ledger.Numbered
+	default:
+		c.Counting = ledger.Nothing
+	}
+	if p.Published() && r.reach == nil {
+		r.reach = shard.NewReach(p.Topics, int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics)))+1)
+	}
+}
+
+// thePlan is a copy of the plan.
+func (r *recorder) thePlan() plan.Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plan
+}
+
+// sinceSent is how late a message is that came so long after it was sent. The clock of another process may differ from
+// ours: where it plainly does, a message counts as late by how much slower it was than the fastest one.
+func (r *recorder) sinceSent(latency time.Duration) time.Duration {
+	if r.oneClock.Load() {
+		return max(latency, 0)
+	}
+	fastest := r.fastest.Load()
+	for int64(latency) < fastest && !r.fastest.CompareAndSwap(fastest, int64(latency)) {
+		fastest = r.fastest.Load()
+	}
+	fastest = min(fastest, int64(latency))
+	if fastest >= 0 && fastest <= int64(time.Second) {
+		return latency
+	}
+	return latency - time.Duration(fastest)
+}
+
+// reached notes how long after it was sent a message came.
+func (r *recorder) reached(topic int, number uint64, late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reach != nil {
+		r.reach.Note(topic, number, late)
+	}
 }
 
 // planIterations fills in the planned connections where only k6's options tell them, as with
@@ -207,6 +274,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
+	s.Reach = r.reach.Copy()
 	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {

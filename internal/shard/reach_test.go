@@ -1,0 +1,53 @@
+package shard
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestReachKeepsTheLongestOfEachMessage(t *testing.T) {
+	a, b := NewReach(2, 3), NewReach(2, 3)
+	a.Note(0, 1, 5*time.Millisecond)
+	a.Note(0, 1, 2*time.Millisecond)
+	b.Note(0, 1, 9*time.Millisecond)
+	b.Note(1, 3, time.Second)
+	b.Note(1, 4, time.Hour) // nobody sends that many
+	b.Note(7, 1, time.Hour)
+	a.Merge(b)
+	text, err := json.Marshal(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Reach
+	if err := json.Unmarshal(text, &back); err != nil || !reflect.DeepEqual(back, *a) {
+		t.Fatalf("%v: %+v, not %+v", err, back, *a)
+	}
+	h := back.Histogram()
+	if h.Count() != 2 || h.Quantile(.5).Round(time.Millisecond) != 9*time.Millisecond || h.Max() < time.Second || h.Max() > 1008*time.Millisecond {
+		t.Errorf("%d messages, median %v, longest %v", h.Count(), h.Quantile(.5), h.Max())
+	}
+}
+
+func TestReachCodesGrowWithTheDuration(t *testing.T) {
+	last := uint16(0)
+	for us := int64(0); us < highestMicros; us += 1 + us/500 {
+		d := time.Duration(us) * time.Microsecond
+		code := reachCode(d)
+		if back := reachOf(code); code < last || back < d || float64(back) > 1.008*float64(d)+float64(time.Microsecond) {
+			t.Fatalf("%v has the code %d after %d, which is %v", d, code, last, back)
+		}
+		last = code
+	}
+}
+
+func FuzzReach(f *testing.F) {
+	f.Add([]byte(`{"most":3,"topics":["AQA=",null]}`))
+	f.Fuzz(func(_ *testing.T, text []byte) {
+		var r Reach
+		if json.Unmarshal(text, &r) == nil {
+			r.Histogram()
+		}
+	})
+}

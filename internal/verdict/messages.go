@@ -1,0 +1,207 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Messages are the counts of all messages, whatever the service calls them.
+type Messages struct {
+	ledger.Totals
+	Repeated   uint64 `json:"repeated,omitempty"`   // came again, where the service may bring a message again
+	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
+	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
+	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
+	Announced  uint64 `json:"announced_gaps,omitempty"`
+
+	Published *Publication `json:"published,omitempty"`
+	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
+	LastSubscriberMS *Quantiles `json:"last_subscriber_ms,omitempty"`
+	Topics           []*Topic   `json:"topics,omitempty"` // the first mostTopics
+}
+
+// Publication is what the publisher of the run sent, and what the service said to it.
+type Publication struct {
+	Topics    int     `json:"topics"`
+	Rate      float64 `json:"rate"` // messages per second, all topics together
+	Planned   uint64  `json:"planned"`
+	Sent      uint64  `json:"sent"`
+	Confirmed uint64  `json:"confirmed"`
+	Refused   uint64  `json:"refused"`
+	Open      uint64  `json:"open"` // without an answer
+	// Late were sent over a second behind the schedule, MaxLagMS at most so many milliseconds.
+	Late     uint64    `json:"late"`
+	MaxLagMS float64   `json:"max_lag_ms"`
+	AnswerMS Quantiles `json:"answer_ms"`
+}
+
+// A Topic is what was published to one topic, and what its streams got of it.
+type Topic struct {
+	Name      string `json:"name"`
+	Streams   int    `json:"streams"`
+	Published uint64 `json:"published"`
+	ledger.Totals
+
+	counts ledger.Counts
+}
+
+// mostTopics is how many topics are listed one by one.
+const mostTopics = 50
+
+func (s *Streams) topic(name string) *Topic {
+	t := s.topics[name]
+	if t == nil {
+		t = &Topic{Name: name}
+		if s.topics == nil {
+			s.topics = map[string]*Topic{}
+		}
+		s.topics[name] = t
+		if len(s.Messages.Topics) < mostTopics {
+			s.Messages.Topics = append(s.Messages.Topics, t)
+		}
+	}
+	return t
+}
+
+func (t *Topic) add(r *shard.Connection) {
+	t.Streams++
+	t.counts.Add(r.Counts)
+	t.Totals = t.counts.Totals()
+}
+
+// messages adds up what is known of messages beside the counts that noops have.
+func (s *Streams) messages(all ledger.Counts) {
+	m := &s.Messages
+	m.Totals = all.Totals()
+	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
+	m.Published = publication(s.m.Publishers())
+	if s.m.Reach != nil {
+		if h := s.m.Reach.Histogram(); h.Count() > 0 {
+			last := quantiles(h)
+			m.LastSubscriberMS = &last
+		}
+	}
+}
+
+func publication(all []*shard.Published) *Publication {
+	if len(all) == 0 {
+		return nil
+	}
+	var p Publication
+	answers := shard.NewHistogram()
+	for _, one := range all {
+		sums := one.Sums()
+		p.Topics += len(one.Topics)
+		p.Rate += one.Rate
+		p.Planned += one.Planned
+		p.Sent += sums.Sent
+		p.Confirmed += sums.Confirmed
+		p.Refused += sums.Refused
+		p.Open += sums.Open
+		p.Late += sums.Late
+		p.MaxLagMS = max(p.MaxLagMS, float64(sums.MaxLagUS)/1000)
+		answers.Merge(one.Answer)
+	}
+	p.AnswerMS = quantiles(answers)
+	return &p
+}
+
+// nothingCame says that the streams brought nothing that proves anything.
+func (s *Streams) nothingCame() bool {
+	m := &s.Messages
+	return m.Received == 0 && (s.counted() || m.Heartbeats+m.Uncounted+m.Foreign == 0)
+}
+
+// Published are the criteria for what was published: all of it, on time, and confirmed.
+func (s *Streams) Published() (out []Criterion) {
+	p := s.Messages.Published
+	if p == nil {
+		return nil
+	}
+	confirmed := Criterion{
+		Name: "messages published and confirmed", Limit: fmt.Sprint(p.Planned), Actual: fmt.Sprint(p.Confirmed), Pass: p.Confirmed == p.Planned,
+		Why: "what the service does not take nobody can receive",
+	}
+	for _, one := range s.m.Publishers() {
+		for _, f := range append(one.Refusals(), one.Unanswered()...) {
+			confirmed.Reasons = append(confirmed.Reasons, failed(one, f))
+		}
+	}
+	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
+		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%s of %d not sent before the end", format.Plural(int(unsent), "message was", "messages were"), p.Planned))
+	}
+	behind := Criterion{
+		Name: "messages published on time", Limit: "none over 1 s behind the schedule", Actual: fmt.Sprintf("at most %.1f ms behind", p.MaxLagMS), Pass: p.Late == 0,
+		Invalid: true, weight: doubt, Why: "a publisher that falls behind makes another load than was planned",
+		Reasons: []string{fmt.Sprintf("%s sent over 1 s behind the schedule, up to %s: the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)",
+			format.Plural(int(p.Late), "message was", "messages were"), round(time.Duration(p.MaxLagMS*float64(time.Millisecond))), p.AnswerMS.P99)},
+	}
+	return []Criterion{confirmed, behind}
+}
+
+// failed puts a kind of messages into words that the service did not confirm.
+func failed(p *shard.Published, f shard.Failure) string {
+	what := "without an answer"
+	switch {
+	case f.State == shard.Refused && f.Status != 0:
+		what = fmt.Sprintf("refused with status %d", f.Status)
+	case f.State == shard.Refused:
+		what = "not sent, since no connection could be made"
+	}
+	text := fmt.Sprintf("%s %s, the first was number %d of topic %s", format.Plural(int(f.Count), "message was", "messages were"), what, f.Number, p.Topics[f.Topic])
+	if f.State == shard.Open {
+		text = fmt.Sprintf("%s %s, the first was number %d of topic %s", format.Plural(int(f.Count), "message stayed", "messages stayed"), what, f.Number, p.Topics[f.Topic])
+	}
+	if f.Text != "" {
+		text += ": " + f.Text
+	}
+	return text
+}
+
+// Silent is the criterion for how long a stream may bring nothing at all, where the description says how far apart
+// heartbeats are at most.
+func (s *Streams) Silent() []Criterion {
+	if s.m.Service == nil || s.m.Service.Heartbeat() == 0 {
+		return nil
+	}
+	every := s.m.Service.Heartbeat()
+	limit := every + max(s.m.Plan.Late(), every/10)
+	var longest time.Duration
+	silent := s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
+		longest = max(longest, c.MaxSilence)
+		if c.MaxSilence <= limit {
+			return 0, ""
+		}
+		from := s.m.Runners[c.Runner].At(c.SilentFrom)
+		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC on, and a heartbeat is due every %s (heartbeat.every)",
+			c.ID, round(c.MaxSilence), from.UTC().Format("15:04:05.000"), every)
+	})
+	return []Criterion{silent.judged(Criterion{
+		Name: "longest silence of a stream", Limit: limit.String(), Actual: round(longest).String(), Why: "a proxy or a client gives up a stream that brings nothing",
+	})}
+}
+
+// Kept are the criteria for what the description says of streams: none ends before its time, and no gap is announced.
+func (s *Streams) Kept() (out []Criterion) {
+	if s.m.Service == nil {
+		return nil
+	}
+	if s.m.Service.LifetimeS > 0 {
+		cut := s.cut
+		out = append(out, Criterion{
+			Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
+			Reasons: s.Sentences(ledger.KindCut),
+		})
+	}
+	if n := s.Messages.Announced; n > 0 {
+		out = append(out, Criterion{
+			Name: "gaps that the service announced", Limit: "0", Actual: fmt.Sprint(n), Why: "the service says itself that messages are missing",
+			Reasons: s.Sentences(ledger.KindAnnounced),
+		})
+	}
+	return out
+}

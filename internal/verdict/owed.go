@@ -1,0 +1,154 @@
+package verdict
+
+import (
+	"sort"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// joinWindow is for how long before and after a stream's beginning and end nothing is owed to it: what is published at
+// that moment may or may not find it. Where clocks differ by more, the fastest message shows by how much, and the window
+// is longer.
+const joinWindow = time.Second
+
+// owed compares what came on the ith connection with what was published to its topic. What the service confirmed is owed
+// to each stream that was open then; what it refused, or left without an answer, may come. Numbers that did not come and
+// were owed are lost.
+func (s *Streams) owed(i int) *shard.Connection {
+	r := &s.m.Connections[i]
+	topic, messages, ok := s.m.Topic(r)
+	if !ok {
+		return r
+	}
+	a := s.accountOf(r, messages)
+	sum := s.topic(topic)
+	sum.Published = uint64(len(messages))
+	if lost := a.lost(); len(lost) > 0 || a.unknown > 0 || a.undecided > 0 {
+		r = s.concludeOwed(i, &a, lost)
+	}
+	sum.add(r)
+	return r
+}
+
+// An account is what one connection was owed, and what came.
+type account struct {
+	r         *shard.Connection
+	messages  []shard.Message
+	spans     []span // in which messages were owed, microseconds since 1970
+	began     int64  // of the runner
+	last      int64  // end of the last span that is known
+	undecided uint64 // did not come, and nobody knows whether a stream was open
+	unknown   uint64 // came, and nobody published them
+}
+
+type span struct{ from, to int64 }
+
+func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) account {
+	runner := &s.m.Runners[r.Runner]
+	window := joinWindow
+	if fastest, ok := runner.Fastest(); ok {
+		window += fastest.Abs()
+	}
+	a := account{r: r, messages: messages, began: runner.StartedUS}
+	for _, open := range r.Spans {
+		to := open.To
+		if to == 0 { // a runner that was killed; the run is invalid
+			to = r.LastAt
+		}
+		at := span{runner.At(open.From + window).UnixMicro(), runner.At(to - window).UnixMicro()}
+		a.spans, a.last = append(a.spans, at), at.to
+	}
+	if known := max(uint64(len(messages)), max(r.First, 1)-1); r.Last > known && r.First > 0 {
+		a.unknown = r.Last - known
+		for _, hole := range r.Holes {
+			if hole[1] > known {
+				a.unknown -= min(hole[1]-max(hole[0], known+1)+1, a.unknown)
+			}
+		}
+	}
+	return a
+}
+
+// lost are the numbers that were owed and did not come, as ranges.
+func (a *account) lost() (out []ledger.Range) {
+	published := uint64(len(a.messages))
+	missing := []ledger.Range{{1, published}} // of a stream on which nothing came
+	if a.r.First > 0 || a.r.Last > 0 {
+		missing = append([]ledger.Range{{1, a.r.First - 1}}, a.r.Holes...)
+		missing = append(missing, ledger.Range{a.r.Last + 1, published})
+	}
+	sort.Slice(missing, func(i, j int) bool { return missing[i][0] < missing[j][0] })
+	unplaced := a.r.Unplaced // each stands for one that seems to be missing
+	for _, run := range missing {
+		for n := run[0]; n >= 1 && n <= min(run[1], published); n++ {
+			if !a.owes(n) {
+				continue
+			}
+			if unplaced > 0 {
+				unplaced--
+				continue
+			}
+			if last := len(out) - 1; last >= 0 && out[last][1] == n-1 {
+				out[last][1] = n
+			} else {
+				out = append(out, ledger.Range{n, n})
+			}
+		}
+	}
+	return out
+}
+
+// owes says whether a message that did not come was owed.
+func (a *account) owes(number uint64) bool {
+	m := &a.messages[number-1]
+	if m.State != shard.Confirmed {
+		return false
+	}
+	for _, open := range a.spans {
+		if m.SentUS >= open.from && m.AnsweredUS <= open.to {
+			return true
+		}
+	}
+	if a.r.UnlistedSpans > 0 && m.SentUS > a.last {
+		a.undecided++
+	}
+	return false
+}
+
+// concludeOwed is the record of the ith connection with what the publisher's account shows.
+func (s *Streams) concludeOwed(i int, a *account, lost []ledger.Range) *shard.Connection {
+	r := s.concluded[i]
+	if r == nil {
+		copied := *a.r
+		r = &copied
+		s.concluded[i] = r
+	}
+	for _, run := range lost {
+		count := run[1] - run[0] + 1
+		r.Lost += count
+		r = s.conclude(i, ledger.Finding{
+			Kind: ledger.KindLost, From: run[0], To: run[1], Count: count, At: a.instant(run[0]), Note: published,
+		})
+	}
+	if a.unknown > 0 { // the number of a message was changed, say
+		unknown := min(a.unknown, r.Received)
+		r.Received -= unknown
+		r.Corrupted += unknown
+		r = s.conclude(i, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: nobody})
+	}
+	r.Hidden += a.undecided
+	return r
+}
+
+// What the notes of findings say of messages that somebody published, or nobody.
+const (
+	published = "published, and confirmed by the service"
+	nobody    = "nobody published it"
+)
+
+// instant is when a message was sent, as an instant of the runner.
+func (a *account) instant(number uint64) ledger.Instant {
+	return time.Duration(a.messages[number-1].SentUS-a.began) * time.Microsecond
+}

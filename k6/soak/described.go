@@ -1,0 +1,179 @@
+package soak
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// described passes what an EventSource sees of a described service to the ledger of one connection. Like observer it is
+// called by the goroutine that reads the stream.
+type described struct {
+	jsLedger
+	service *service.Service
+	reader  *service.Reader
+	topic   int
+	streams int
+	comment time.Time // of a comment line of which no block has told yet whether it is a heartbeat
+}
+
+var (
+	_ sse.BlockObserver  = (*described)(nil)
+	_ sse.AnswerObserver = (*described)(nil)
+	_ sse.HeadObserver   = (*described)(nil)
+	_ sse.ResumeObserver = (*describedWithID)(nil)
+)
+
+// ownBlock is how long after a comment line a block with data may end and still be the one that the line is in. A
+// heartbeat without a blank line behind it (Mercure's) is part of the next block, too, but stands there for longer.
+const ownBlock = 500 * time.Millisecond
+
+// Head looks for the service's word, in the headers of a stream that goes on, that messages are missing.
+func (d *described) Head(header http.Header) {
+	name, value := d.service.Resume.GapHeader, d.service.Resume.GapValue
+	if d.streams > 0 && name != "" && strings.EqualFold(strings.TrimSpace(header.Get(name)), value) {
+		d.ledger.Announced(d.now())
+	}
+	d.streams++
+}
+
+// Answered begins the time in which messages are owed, where the headers of the stream do not.
+func (d *described) Answered(at time.Time, _ int) { d.ledger.Joined(d.recorder.instant(at)) }
+
+// Comment notes a sign of life.
+func (d *described) Comment(at time.Time, _ []byte) {
+	d.endComment(at, ledger.ASign)
+	if d.service.HeartbeatIsComment() {
+		d.comment = at
+	}
+}
+
+// endComment says what the comment line before was: a heartbeat, unless it is in the block that ends now.
+func (d *described) endComment(at time.Time, what ledger.Heard) {
+	if !d.comment.IsZero() && (what == ledger.AHeartbeat || at.Sub(d.comment) >= ownBlock) {
+		d.ledger.Heard(d.recorder.instant(d.comment), ledger.AHeartbeat)
+	}
+	d.comment = time.Time{}
+	if what != ledger.AHeartbeat {
+		d.ledger.Heard(d.recorder.instant(at), what)
+	}
+}
+
+// Event does nothing: Block has told all of it.
+func (d *described) Event(time.Time, *eventstream.Event) {}
+
+// Block counts a block as what it is.
+func (d *described) Block(at time.Time, b *eventstream.Block) {
+	block := blockOf(&b.Event, b.HasData, b.HasComment)
+	reading := d.reader.Read(&block)
+	if reading.Kind == service.Heartbeat {
+		if d.comment.IsZero() {
+			d.ledger.Heard(d.recorder.instant(at), ledger.AHeartbeat)
+		} else {
+			d.endComment(at, ledger.AHeartbeat)
+		}
+		return
+	}
+	if !d.comment.IsZero() {
+		d.endComment(at, ledger.ASign)
+	}
+	switch reading.Kind {
+	case service.Delivery:
+		d.deliver(at, &block, &reading)
+	case service.Gap:
+		d.ledger.Heard(d.recorder.instant(at), ledger.ASign)
+		d.ledger.Announced(d.recorder.instant(at))
+	case service.Foreign:
+		d.ledger.Heard(d.recorder.instant(at), ledger.AForeigner)
+	case service.Other:
+		d.other(at, b)
+	case service.Heartbeat:
+	}
+}
+
+// other counts a block of which the description says nothing; its name helps to find out what it is.
+//
+//go:noinline
+func (d *described) other(at time.Time, b *eventstream.Block) {
+	d.ledger.Heard(d.recorder.instant(at), ledger.ABlock)
+	if b.HasData && len(b.Name) > 0 {
+		d.named(b.Name)
+	}
+}
+
+func blockOf(e *eventstream.Event, hasData, hasComment bool) service.Block {
+	return service.Block{
+		Event: e.Name, Data: e.Data, Comment: e.Comment, ID: e.ID,
+		HasData: hasData, HasComment: hasComment, HasID: e.HasID,
+	}
+}
+
+// deliver counts a message.
+func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) {
+	instant := d.recorder.instant(at)
+	var latency time.Duration
+	if r.HasSentAt {
+		received := d.recorder.start.Add(at.Sub(d.recorder.start))
+		latency = time.Duration(received.UnixMicro()-r.SentAt) * time.Microsecond
+	}
+	first := time.Duration(-1)
+	if !d.openedAt.IsZero() {
+		first, d.openedAt = at.Sub(d.openedAt), time.Time{}
+	}
+	if d.service.Message.Interval > 0 {
+		d.ledger.Heard(instant, ledger.ASign)
+		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing}
+		if !n.Intact {
+			n.Data = excerpt(b.Data)
+		}
+		arrival := d.ledger.Noop(n)
+		d.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
+		return
+	}
+	if d.ledger.Counting() == ledger.Nothing {
+		d.ledger.Heard(instant, ledger.ABlock)
+		d.recorder.noop(ledger.Arrival{}, false, first, latency, r.HasSentAt)
+		return
+	}
+	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Timed: r.HasSentAt, Lateness: d.recorder.sinceSent(latency)}
+	if r.Err != nil {
+		m.Broken = r.Err.Error() + ": " + excerpt(b.Data)
+	}
+	arrival := d.ledger.Delivered(&m)
+	ours := arrival.Counted && r.Err == nil
+	if ours && m.Timed {
+		d.recorder.reached(d.topic, m.Number, m.Lateness)
+	}
+	d.recorder.noop(arrival, !ours, first, latency, r.HasSentAt && r.Err == nil)
+}
+
+// Closed ends what is open with the stream.
+func (d *described) Closed(at time.Time, c sse.Close) {
+	if !d.comment.IsZero() {
+		d.endComment(at, ledger.AHeartbeat)
+	}
+	d.jsLedger.Closed(at, c)
+}
+
+// describedWithID is described for a service whose streams go on behind an id that is not in the field id.
+type describedWithID struct {
+	described
+	last []byte
+}
+
+// Block remembers the id.
+func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
+	block := blockOf(&b.Event, b.HasData, b.HasComment)
+	if reading := d.reader.Read(&block); len(reading.ID) > 0 {
+		d.last = append(d.last[:0], reading.ID...)
+	}
+	d.described.Block(at, b)
+}
+
+// LastEventID is the id of the last message.
+func (d *describedWithID) LastEventID() string { return string(d.last) }

@@ -1,0 +1,196 @@
+package soak
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// jsService is what soak.service returns: the description, compiled, and its functions.
+type jsService struct {
+	*service.Service
+	m          *module
+	token, url sobek.Callable // nil: the description has none
+}
+
+// service is soak.service(description).
+func (m *module) service(description *sobek.Object) *sobek.Object {
+	rt := m.vu.Runtime()
+	if m.vu.State() != nil {
+		common.Throw(rt, errors.New("call soak.service in the init context, outside of any function"))
+	}
+	compiled, err := service.Parse(jsonOf(rt, description))
+	if err == nil {
+		err = m.recorder.setService(compiled)
+	}
+	if err != nil {
+		common.Throw(rt, err)
+	}
+	s := &jsService{Service: compiled, m: m}
+	s.token, _ = sobek.AssertFunction(description.Get("token"))
+	s.url, _ = sobek.AssertFunction(description.Get("url"))
+	out := rt.NewObject()
+	for name, value := range map[string]any{
+		"name":     compiled.Name,
+		"numbered": compiled.Message.Numbered,
+		// Of what publishes, not whether this run does.
+		"published":      compiled.Publish != nil,
+		"every":          compiled.Message.Interval.Seconds(),
+		"heartbeatEvery": compiled.Every.Seconds(),
+		"endBy":          [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server"}[compiled.End.By],
+		"connect":        s.connect,
+		"end":            s.end,
+		"accepts":        func(status int) bool { return compiled.End.Request != nil && compiled.End.Request.Accepts(status) },
+	} {
+		if err := out.Set(name, value); err != nil {
+			common.Throw(rt, err)
+		}
+	}
+	return out
+}
+
+// jsonOf is a description as service.Parse reads it: functions are true.
+func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
+	stringify, ok := sobek.AssertFunction(rt.Get("JSON").ToObject(rt).Get("stringify"))
+	if !ok {
+		common.Throw(rt, errors.New("soak.service: JSON.stringify is gone"))
+	}
+	plain := func(call sobek.FunctionCall) sobek.Value {
+		value := call.Argument(1)
+		if _, is := sobek.AssertFunction(value); is {
+			return rt.ToValue(true)
+		}
+		return value
+	}
+	text, err := stringify(sobek.Undefined(), description, rt.ToValue(plain))
+	if err != nil {
+		common.Throw(rt, fmt.Errorf("soak.service: %w", err))
+	}
+	if sobek.IsUndefined(text) {
+		return nil
+	}
+	return []byte(text.String())
+}
+
+// setService stores the description. Each virtual user loads the script anew and has to give the same.
+func (r *recorder) setService(s *service.Service) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.service != nil && r.service.Hash() != s.Hash() {
+		return errors.New("soak.service: the description is not the same each time that the script is loaded: what it computes must not change")
+	}
+	if r.service == nil {
+		r.service = s
+		r.configure()
+	}
+	return nil
+}
+
+// values fill the requests of a connection.
+func (s *jsService) values(n int, id string) *service.Values {
+	p := s.m.recorder.thePlan()
+	v := &service.Values{Base: p.BackendURL, Topic: p.TopicName(p.Topic(n)), ID: id, Run: p.Marker, N: int64(n)}
+	if s.token != nil {
+		v.Token = s.call(s.token, "token")
+	}
+	return v
+}
+
+// call calls a function of the description.
+func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) string {
+	rt := s.m.vu.Runtime()
+	value, err := f(sobek.Undefined(), args...)
+	if err == nil && common.IsNullish(value) {
+		err = errors.New("it returned nothing: it must return a text")
+	}
+	if err != nil {
+		common.Throw(rt, fmt.Errorf("%s() of the service %s: %w", name, s.Name, err))
+	}
+	return value.String()
+}
+
+// connect is the URL of the stream and the options of its EventSource.
+func (s *jsService) connect(n int, id string) map[string]any {
+	rt := s.m.vu.Runtime()
+	v := s.values(n, id)
+	out := requestOf(&s.Connect, v)
+	if s.url != nil {
+		out["url"] = s.call(s.url, "url", rt.ToValue(n))
+	}
+	switch r := s.Resume; {
+	case r.Query != "":
+		out["resume"] = map[string]any{"query": r.Query}
+	case !r.Header:
+		out["resume"] = "none"
+	}
+	if s.Then != nil {
+		out["then"] = &secondRequest{service: s.Service, values: v}
+	}
+	return out
+}
+
+// end is the request that ends a stream.
+func (s *jsService) end(n int, id string) map[string]any {
+	if s.End.Request == nil {
+		common.Throw(s.m.vu.Runtime(), fmt.Errorf("the service %s ends no stream by a request", s.Name))
+	}
+	return requestOf(s.End.Request, s.values(n, id))
+}
+
+// requestOf fills a request. It has no property for what it does not have.
+func requestOf(r *service.Request, v *service.Values) map[string]any {
+	headers := map[string]any{}
+	for _, h := range r.Headers {
+		if !h.Omitted(v) {
+			headers[h.Name] = string(h.Value.Append(nil, v))
+		}
+	}
+	out := map[string]any{"url": string(r.URL.Append(nil, v)), "method": r.Method, "headers": headers}
+	if !r.Body.Empty() {
+		out["body"] = string(r.Body.Append(nil, v))
+	}
+	return out
+}
+
+// secondRequest makes the second request of one stream.
+type secondRequest struct {
+	service *service.Service
+	values  *service.Values
+}
+
+var _ sse.SecondRequester = (*secondRequest)(nil)
+
+// SecondRequest makes the request from the event that it waits for.
+func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest, error) {
+	then := r.service.Then
+	block := blockOf(e, true, len(e.Comment) > 0)
+	client, ok := r.service.Client(&block)
+	if !ok {
+		if string(e.Name) == then.Event {
+			return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt(e.Data))
+		}
+		return nil, nil //nolint:nilnil // as SecondRequester says
+	}
+	v := *r.values
+	v.Client = client
+	out := &sse.SecondRequest{
+		Method: then.Method, URL: string(then.URL.Append(nil, &v)), Header: http.Header{}, Body: string(then.Body.Append(nil, &v)), OK: then.Accepts,
+	}
+	for _, h := range then.Headers {
+		if !h.Omitted(&v) {
+			out.Header.Set(h.Name, string(h.Value.Append(nil, &v)))
+		}
+	}
+	return out, nil
+}
+
+// MarshalJSON keeps the values of a connection, a token among them, out of what a script prints.
+func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
