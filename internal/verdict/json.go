@@ -28,23 +28,32 @@ func declared(m *shard.Merged) *Suite {
 func (v *Verdict) MarshalJSON() ([]byte, error) {
 	type plain Verdict
 	if !v.Layout.Declared {
-		return json.Marshal((*plain)(v))
+		if !v.Plan.Described() {
+			return json.Marshal((*plain)(v))
+		}
+		return json.Marshal(struct { // what is counted in noops has no meaning
+			*plain
+			Noops    *Noops    `json:"noops,omitempty"`
+			Interval *Interval `json:"interval_s,omitempty"`
+		}{plain: (*plain)(v)})
 	}
 	var evidence *Basis
+	var messages *Messages
 	if v.Evidence.By != "" { // it held streams
-		evidence = &v.Evidence
+		evidence, messages = &v.Evidence, &v.Messages
 	}
 	return json.Marshal(struct {
 		*plain
 		Connections Connections  `json:"connections,omitzero"`
 		Noops       Noops        `json:"noops,omitzero"`
+		Messages    *Messages    `json:"messages,omitempty"`
 		Evidence    *Basis       `json:"evidence,omitempty"`
 		Interval    Interval     `json:"interval_s,omitzero"`
 		LatenessMS  Quantiles    `json:"lateness_ms,omitzero"`
 		ConnectMS   Quantiles    `json:"connect_ms,omitzero"`
 		Server      Server       `json:"server,omitzero"`
 		Plan        declaredPlan `json:"plan"`
-	}{(*plain)(v), v.Connections, v.Noops, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
+	}{(*plain)(v), v.Connections, v.Noops, messages, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
 		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
 		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval,
 	}})
@@ -61,4 +70,16 @@ type declaredPlan struct {
 	Connections  int               `json:"connections,omitempty"`
 	Seconds      int               `json:"seconds,omitempty"`
 	NoopInterval float64           `json:"noop_interval_s,omitempty"`
+}
+
+// UnmarshalJSON reads the counts of messages where they are not of noops.
+func (v *Verdict) UnmarshalJSON(text []byte) error {
+	type plain Verdict
+	if err := json.Unmarshal(text, (*plain)(v)); err != nil {
+		return err
+	}
+	if v.Plan.Described() {
+		v.Noops.Totals = v.Messages.Totals
+	}
+	return nil
 }

@@ -7,7 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
+
+var wordsOfNoops = WordsOf(&shard.Merged{})
 
 // A service that names its noops was said to be silent, and nothing more.
 func TestWhatCameInsteadIsNamed(t *testing.T) {
@@ -16,9 +19,9 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 	tail := ledger.Finding{Kind: ledger.KindTail, Count: 12, From: 1}
 	named := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "noop", Count: 12}}}
 	require.Equal(t, `d-1 missed 12: the stream was silent from noop 1 to its end at 15:04:05.000 UTC; other events came: 12 named "noop" (a noop is an event without a name and with the data 0)`,
-		Sentence(named, tail, at))
+		wordsOfNoops.Sentence(&shard.Connection{Record: named}, tail, at))
 	few := ledger.Record{ID: "d-1", Others: []ledger.EventCount{{Name: "news", Count: 2}}}
-	require.NotContains(t, Sentence(few, tail, at), "news", "two events took the place of no twelve noops")
+	require.NotContains(t, wordsOfNoops.Sentence(&shard.Connection{Record: few}, tail, at), "news", "two events took the place of no twelve noops")
 }
 
 // Once the page had a red tile saying that the server's count differs, beside a green criterion with the text of a red one.
