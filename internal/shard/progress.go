@@ -14,6 +14,10 @@ type Progress struct {
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"`
 
+	// Of the runner that publishes: messages.
+	Published uint64 `json:"published,omitempty"`
+	Confirmed uint64 `json:"confirmed,omitempty"`
+
 	// Trouble is what the runner tries again, such as to write a checkpoint.
 	Trouble string `json:"trouble,omitempty"`
 
@@ -50,6 +54,8 @@ func (p *Progress) Add(o Progress) {
 	p.Refused += o.Refused
 	p.Dropped += o.Dropped
 	p.Reconnected += o.Reconnected
+	p.Published += o.Published
+	p.Confirmed += o.Confirmed
 	p.Requests += o.Requests
 	p.Failed += o.Failed
 	if o.Stage != "" {

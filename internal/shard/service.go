@@ -10,9 +10,9 @@ type Service struct {
 	Name     string  `json:"name"`
 	SHA256   string  `json:"sha256"`                      // of the description
 	Counts   Counts  `json:"counts"`                      // what is counted
+	AnyOrder bool    `json:"any_order,omitempty"`         // the order of messages is not promised
+	Repeats  bool    `json:"at_least_once,omitempty"`     // a message may come again
 	EndBy    string  `json:"end_by"`                      // client, request or server
-	Order    string  `json:"order"`                       // published, or any
-	Delivery string  `json:"delivery"`                    // exactly-once, or at-least-once
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // heartbeats are so many seconds apart at most; 0: not said
 	// LifetimeS is how long a stream lives at least where the service ends streams on purpose, in seconds.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`

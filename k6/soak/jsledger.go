@@ -39,7 +39,7 @@ func valuesOfLedger() map[string]func(*jsLedger, *ledger.Record) any {
 		"streams":     func(_ *jsLedger, r *ledger.Record) any { return r.Streams },
 		"connectMs":   func(_ *jsLedger, r *ledger.Record) any { return milliseconds(r.Connect) },
 		"heldMs":      func(_ *jsLedger, r *ledger.Record) any { return milliseconds(r.Held) },
-		"faultless":   func(_ *jsLedger, r *ledger.Record) any { return r.Faultless() },
+		"faultless":   func(l *jsLedger, r *ledger.Record) any { return l.faultless(r) },
 		"undecidedMs": func(l *jsLedger, _ *ledger.Record) any { return milliseconds(l.ledger.Undecided(l.now())) },
 		"silentMs":    func(l *jsLedger, r *ledger.Record) any { return silentMs(r, l.now()) },
 	}
@@ -47,6 +47,15 @@ func valuesOfLedger() map[string]func(*jsLedger, *ledger.Record) any {
 		values[n.Name] = func(_ *jsLedger, r *ledger.Record) any { return r.Totals().Each()[i].Count }
 	}
 	return values
+}
+
+// faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks
+// whether it was held and brought anything.
+func (l *jsLedger) faultless(r *ledger.Record) bool {
+	if l.ledger.Counting() == ledger.Nothing {
+		return r.Unbroken()
+	}
+	return r.Faultless()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

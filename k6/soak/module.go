@@ -21,7 +21,7 @@ type rootModule struct{ recorder *recorder }
 
 // NewModuleInstance makes the module for one virtual user.
 func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
-	m.recorder.publisher.register(vu.InitEnv().Registry)
+	m.recorder.telemetry.register(vu.InitEnv().Registry)
 	mi := &module{vu: vu, recorder: m.recorder}
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
@@ -117,11 +117,14 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 		common.Throw(rt, errors.New("new Ledger(id) needs the device id"))
 	}
 	l, err := m.recorder.newLedger(id.String())
+	if err == nil {
+		err = m.recorder.startPublishing(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
+	}
 	if err != nil {
 		common.Throw(rt, err)
 	}
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
-		m.sink = m.recorder.publisher.sink(m.vu)
+		m.sink = m.recorder.telemetry.sink(m.vu)
 	}
 	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}))
 }

@@ -26,7 +26,7 @@ var _ sse.Observer = (*observer)(nil)
 func (o *observer) Connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
 	if o.sink != nil {
-		o.recorder.publisher.begun(o.sink)
+		o.recorder.telemetry.begun(o.sink)
 	}
 }
 
@@ -89,7 +89,7 @@ func (o *observer) Closed(at time.Time, c sse.Close) {
 	o.ledger.Closed(o.recorder.instant(at), reason, ended, c.Retry >= 0)
 	o.ledger.Explain(explanation(c))
 	if o.sink != nil {
-		o.recorder.publisher.ended(o.sink)
+		o.recorder.telemetry.ended(o.sink)
 	}
 }
 

@@ -158,6 +158,7 @@ func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
+	o.recorder.stopPublishing()
 	o.runner.State, o.runner.Error = ending(runErr)
 	o.over.Store(true)
 	if o.runner.State == shard.Interrupted {

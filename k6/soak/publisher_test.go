@@ -61,7 +61,7 @@ var gone = sse.Close{Reason: sse.ReasonServer, Retry: -1}
 func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
-	r.publisher.every = time.Hour
+	r.telemetry.every = time.Hour
 	rt, samples := watchedVU(t, r, 100)
 	good, bad := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
 	at := r.start
@@ -99,11 +99,11 @@ func TestCountersNeverFall(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
 	rt, samples := watchedVU(t, r, 100)
-	o := r.publisher.sink(rt.VU)
+	o := r.telemetry.sink(rt.VU)
 	for _, received := range []uint64{5, 4, 7} {
 		v := &snapshot{}
 		v.Received = received
-		o.samples <- r.publisher.samplesOf(v, published, o.tags)
+		o.samples <- r.telemetry.samplesOf(v, published, o.tags)
 	}
 	require.InDelta(t, 7, told(t, samples)["soak_noops"], 0)
 }
@@ -116,8 +116,8 @@ func TestNothingIsPublishedWithoutStreams(t *testing.T) {
 	rt.CancelContext()
 	o.Connecting(r.start)
 	o.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
-	require.Nil(t, r.publisher.stop, "its goroutine has ended")
-	require.Empty(t, r.publisher.live)
+	require.Nil(t, r.telemetry.stop, "its goroutine has ended")
+	require.Empty(t, r.telemetry.live)
 	require.Empty(t, told(t, samples))
 }
 
@@ -127,7 +127,7 @@ func TestNoSampleComesAfterTheLastStream(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		r := newRecorder()
-		r.publisher.every = time.Microsecond
+		r.telemetry.every = time.Microsecond
 		rt, samples := watchedVU(t, r, 1)
 		var all []sse.Observer
 		for _, id := range []string{"d-0", "d-1"} {
@@ -168,9 +168,9 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	a.Closed(r.start, gone)
 	first.CancelContext()
 	told(t, samples)
-	r.publisher.mu.Lock()
-	r.publisher.publish()
-	r.publisher.mu.Unlock()
+	r.telemetry.mu.Lock()
+	r.telemetry.publish()
+	r.telemetry.mu.Unlock()
 	require.Contains(t, told(t, samples), "soak_noops")
 	b.Closed(r.start, gone)
 }
@@ -184,7 +184,7 @@ func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
 	options := lib.Options{}
 	require.NoError(t, options.Scenarios.UnmarshalJSON([]byte(`{"s": {"executor": "per-vu-iterations", "vus": 5, "iterations": 3}}`)))
 	rt.VU.StateField.Options.Scenarios = options.Scenarios
-	r.publisher.sink(rt.VU)
+	r.telemetry.sink(rt.VU)
 	require.Equal(t, 15, r.connections())
 }
 

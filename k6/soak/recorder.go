@@ -10,6 +10,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/publish"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -20,29 +21,33 @@ import (
 type recorder struct {
 	start time.Time // what instants count from; its monotonic reading is the clock of the run
 
-	mu        sync.Mutex
-	plan      plan.Plan
-	planned   bool
-	suite     *shard.Suite     // nil of a soak
-	service   *service.Service // nil: the service is noop
-	reader    *service.Reader
-	config    ledger.Config
-	ledgers   []*ledger.Ledger
-	open      int
-	series    []shard.Bucket // the buckets that are over; never changed, so that a shard can share them
-	bucket    shard.Bucket
-	recent    *shard.Histogram // lateness in the present bucket
-	lateness  *shard.Histogram // in all
-	connect   *shard.Histogram
-	firstNoop *shard.Histogram
-	latency   *shard.Latency
-	reach     *shard.Reach // nil where nothing is published
-	fastest   atomic.Int64 // the shortest latency, in nanoseconds
-	oneClock  atomic.Bool  // this process publishes
+	mu               sync.Mutex
+	plan             plan.Plan
+	planned          bool
+	suite            *shard.Suite     // nil of a soak
+	service          *service.Service // nil: the service is noop
+	reader           *service.Reader
+	config           ledger.Config
+	ledgers          []*ledger.Ledger
+	open             int
+	series           []shard.Bucket // the buckets that are over; never changed, so that a shard can share them
+	bucket           shard.Bucket
+	recent           *shard.Histogram // lateness in the present bucket
+	lateness         *shard.Histogram // in all
+	connect          *shard.Histogram
+	firstNoop        *shard.Histogram
+	latency          *shard.Latency
+	reach            *shard.Reach       // nil where nothing is published
+	publishing       *publish.Publisher // nil where another runner publishes, or nobody
+	publishingAsked  bool
+	publishingFailed error
+
+	fastest  atomic.Int64 // the shortest latency, in nanoseconds
+	oneClock atomic.Bool  // this process publishes
 
 	names map[string]string // of events that are no noops
 
-	publisher *publisher
+	telemetry *telemetry
 }
 
 func newRecorder() *recorder {
@@ -52,7 +57,7 @@ func newRecorder() *recorder {
 	}
 	r.bucket.Unix = bucketOf(r.start)
 	r.fastest.Store(math.MaxInt64)
-	r.publisher = newPublisher(r)
+	r.telemetry = newTelemetry(r)
 	return r
 }
 
@@ -274,7 +279,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
-	s.Reach = r.reach.Copy()
+	s.Service, s.Reach, s.Published = r.serviceInShard(), r.reach.Copy(), r.published()
 	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {
@@ -293,6 +298,10 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.mu.Lock()
 	p.Open, lateness = r.open, r.lateness.Copy()
 	ledgers := r.ledgers
+	if r.publishing != nil {
+		now := r.publishing.Progress()
+		p.Published, p.Confirmed = now.Sent, now.Confirmed
+	}
 	r.mu.Unlock()
 	for _, l := range ledgers {
 		p.Count(l.Sums())

@@ -9,7 +9,9 @@ import (
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/sse"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -45,7 +47,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"published":      compiled.Publish != nil,
 		"every":          compiled.Message.Interval.Seconds(),
 		"heartbeatEvery": compiled.Every.Seconds(),
-		"endBy":          [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server"}[compiled.End.By],
+		"endBy":          endings[compiled.End.By],
 		"connect":        s.connect,
 		"end":            s.end,
 		"accepts":        func(status int) bool { return compiled.End.Request != nil && compiled.End.Request.Accepts(status) },
@@ -194,3 +196,20 @@ func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest,
 
 // MarshalJSON keeps the values of a connection, a token among them, out of what a script prints.
 func (r *secondRequest) MarshalJSON() ([]byte, error) { return json.Marshal(r.service.Name) }
+
+// serviceInShard is what a verdict has to know of the service, nil of noop.
+func (r *recorder) serviceInShard() *shard.Service {
+	s := r.service
+	if s == nil {
+		return nil
+	}
+	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), EndBy: endings[s.End.By], Every: s.Every.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
+	out.Counts = map[ledger.Counting]shard.Counts{
+		ledger.Noops: shard.CountsInterval, ledger.Numbered: shard.CountsNumbers, ledger.Nothing: shard.CountsNothing,
+	}[r.config.Counting]
+	out.AnyOrder, out.Repeats = s.Message.AnyOrder, s.Message.AtLeastOnce
+	return out
+}
+
+// endings are who ends a stream, as a description has it.
+var endings = [...]string{service.ByClient: "client", service.ByRequest: "request", service.ByServer: "server"}

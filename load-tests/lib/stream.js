@@ -17,7 +17,8 @@ const DISCONNECTS_OF_RUNNER = 500;
 /** How long a stream on which a noop is due is left alone, in ms, before its ledger is asked again. */
 const RECHECK = 100;
 
-const tags = { name: 'GET /event/connect' };
+/** How often a stream that was closed here is asked whether it is over, in ms. */
+const RECLOSE = 5;
 
 function ignore() {}
 
@@ -31,25 +32,28 @@ export class Stream {
    *
    * @param {import('./config.js').SoakConfig} config
    * @param {string} id
+   * @param {number} [n] which stream of the run it is, from 0
    */
-  constructor(config, id) {
+  constructor(config, id, n = 0) {
     this.config = config;
     this.id = id;
+    this.n = n;
     this.opened = false;
     this.over = false;
-    /** Of the DELETE, 0 before it was answered. */
+    /** Of the request that ends the stream, 0 before it was answered. */
     this.deleteStatus = 0;
     /** @type {() => void} called when the stream has opened */
     this.onopen = ignore;
     /** @type {() => void} called when the stream is over, and will not come back */
     this.onover = ignore;
     this.ledger = new Ledger(id);
-    this.source = new EventSource(`${config.backendUrl}/event/connect?id=${id}`, {
+    const { url, ...request } = config.service ? config.service.connect(n, id) : noopStream(config, id);
+    this.source = new EventSource(url, {
+      ...request,
       ledger: this.ledger,
-      headers: config.headers,
       idleTimeout: config.idleTimeout,
       reconnect: config.reconnect,
-      tags,
+      tags: { name: config.service ? `stream of ${config.service.name}` : 'GET /event/connect' },
     });
     this.source.addEventListener('open', this);
     this.source.addEventListener('error', this);
@@ -68,23 +72,26 @@ export class Stream {
 
   /**
    * Requests that the server closes the stream, and returns when it has answered. A stream that never
-   * opened is given up: if its id has a stream, that is another client's.
+   * opened is given up: if its id has a stream, that is another client's. Where the service takes no such request the
+   * client ends the stream.
    */
   async requestClose() {
     this.onover = ignore;
     this.source.reconnect = false;
     this.source.idleTimeout = 0; // from here on END_TIMEOUT decides
     this.ledger.askToEnd();
-    if (!this.opened) {
+    const { service } = this.config;
+    if (!this.opened || (service && service.endBy !== 'request')) {
       this.source.close();
       return;
     }
-    const deleted = await http.asyncRequest('DELETE', `${this.config.backendUrl}/event/forcedisconnect?id=${this.id}`, null, {
-      headers: this.config.headers,
-      tags: { name: 'DELETE /event/forcedisconnect' },
+    const { url, method, body, headers } = service ? service.end(this.n, this.id) : noopEnd(this.config, this.id);
+    const { status } = await http.asyncRequest(method, url, body ?? null, {
+      headers,
+      tags: { name: service ? `end of a stream of ${service.name}` : 'DELETE /event/forcedisconnect' },
       timeout: DELETE_TIMEOUT,
     });
-    this.deleteStatus = deleted.status;
+    this.deleteStatus = status;
   }
 
   /** Waits until the stream whose close was requested has ended; one that has not after END_TIMEOUT is closed here. */
@@ -99,7 +106,27 @@ export class Stream {
       });
     }
     this.source.close();
+    while (this.ledger.state === 'open') { // its reader has not seen yet that it was closed here
+      await sleep(RECLOSE);
+    }
   }
+}
+
+/**
+ * @param {import('./config.js').SoakConfig} config
+ * @param {string} id
+ */
+function noopStream(config, id) {
+  return { url: `${config.backendUrl}/event/connect?id=${id}`, headers: config.headers };
+}
+
+/**
+ * @param {import('./config.js').SoakConfig} config
+ * @param {string} id
+ * @returns {import('k6/x/soak').ServiceRequest}
+ */
+function noopEnd(config, id) {
+  return { url: `${config.backendUrl}/event/forcedisconnect?id=${id}`, method: 'DELETE', headers: config.headers };
 }
 
 /**
@@ -214,15 +241,16 @@ async function ended(stream, each) {
 }
 
 /**
- * The three checks of every connection, of a stream that has ended.
+ * The three checks of every connection, of a stream that has ended; two where no request ends it.
  *
  * @param {Stream} stream
  * @param {boolean} [received] whether all messages came; without, the ledger tells
  */
 export function checkStream(stream, received = stream.ledger.faultless) {
+  const { deleteStatus, config: { service } } = stream;
   check(null, {
     'Get status was 200': () => stream.opened,
-    'Delete status was 200': () => stream.deleteStatus === 200,
+    ...((!service || service.endBy === 'request') && { 'Delete status was 200': () => (service ? service.accepts(deleteStatus) : deleteStatus === 200) }),
     'Received all messages': () => received,
   });
 }

@@ -49,7 +49,7 @@ export default async function () {
   const end = Math.min(first + config.connectionsPerVU, config.connections || Infinity);
   const streams = [];
   for (let n = first; n < end; n++) {
-    streams.push(new Stream(config, `${config.prefix}${n}`));
+    streams.push(new Stream(config, `${config.prefix}${n}`, n));
   }
   await untilOver(streams, OPEN_FOR);
   await closeAll(streams, checkStream);

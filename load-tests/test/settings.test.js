@@ -12,8 +12,13 @@ export const options = { thresholds };
 const BACKEND_URL = 'http://service:8080';
 const soak = (/** @type {Record<string, string>} */ env = {}) => given({ BACKEND_URL, ...env }, soakConfig);
 
+/** @returns {never} */
+const never = () => {
+  throw new Error('a configuration calls no function of a service');
+};
+
 /** A service as k6/x/soak compiles it, to which the run publishes. */
-const published = { name: 'mine', numbered: true, published: true, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client') };
+const published = { name: 'mine', numbered: true, published: true, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client'), connect: never, end: never, accepts: never };
 const described = (/** @type {object} */ changed, /** @type {Record<string, string>} */ env = {}) => given(
   { BACKEND_URL, SERVICE: 'mine', ...env }, () => soakConfig({ ...published, ...changed }),
 );

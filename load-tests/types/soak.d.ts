@@ -94,6 +94,23 @@ declare module 'k6/x/soak' {
     /** Seconds between two heartbeats, 0 where the description names none. */
     readonly heartbeatEvery: number;
     readonly endBy: 'client' | 'request' | 'server';
+    /**
+     * The request of stream `n`, with the name `id`: the URL of its `EventSource`, and options for it. Calls `token` and
+     * `url` of the description, so call it once per connection.
+     */
+    connect(n: number, id: string): ServiceRequest & Pick<import('k6/x/sse').EventSourceOptions, 'resume' | 'then'>;
+    /** The request that ends that stream. @throws where `endBy` is not `request`. */
+    end(n: number, id: string): ServiceRequest;
+    /** Whether a status confirms that request. */
+    accepts(status: number): boolean;
+  }
+
+  /** A request of a description, filled. */
+  export interface ServiceRequest {
+    url: string;
+    method: string;
+    headers: Record<string, string>;
+    body?: string;
   }
 
   /**

@@ -15,10 +15,10 @@ import (
 // publishEvery is how often this runner publishes its metrics to k6. Outputs do not write more often.
 const publishEvery = 5 * time.Second
 
-// A publisher publishes the counts of the ledgers as metrics of k6: when the first stream begins, every
+// Telemetry publishes the counts of the ledgers as metrics of k6: when the first stream begins, every
 // publishEvery while there are streams, and when the last has ended. It adds up the ledgers, so it costs
 // nothing per noop.
-type publisher struct {
+type telemetry struct {
 	recorder *recorder
 	every    time.Duration
 
@@ -42,12 +42,12 @@ type sampleSink struct {
 	tags    *metrics.TagSet
 }
 
-func newPublisher(r *recorder) *publisher {
-	return &publisher{recorder: r, every: publishEvery, live: map[*sampleSink]int{}, told: map[string]float64{}}
+func newTelemetry(r *recorder) *telemetry {
+	return &telemetry{recorder: r, every: publishEvery, live: map[*sampleSink]int{}, told: map[string]float64{}}
 }
 
 // register registers the metrics with k6, which has to happen in the init context.
-func (p *publisher) register(registry *metrics.Registry) {
+func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
 		for _, m := range slices.Concat(published, publishedLateness) {
@@ -58,14 +58,14 @@ func (p *publisher) register(registry *metrics.Registry) {
 
 // sink makes the sample sink of a virtual user's iteration. The metrics are the runner's: they carry the
 // tags of the run, not those of a scenario.
-func (p *publisher) sink(vu modules.VU) *sampleSink {
+func (p *telemetry) sink(vu modules.VU) *sampleSink {
 	state := vu.State()
 	p.recorder.planIterations(plannedIterations(state.Options.Scenarios))
 	return &sampleSink{ctx: vu.Context(), samples: state.Samples, tags: p.root.WithTagsFromMap(state.Options.RunTags)}
 }
 
 // begun notes that a stream, or an attempt at one, keeps o open.
-func (p *publisher) begun(o *sampleSink) {
+func (p *telemetry) begun(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.live[o]++
@@ -82,7 +82,7 @@ func (p *publisher) begun(o *sampleSink) {
 
 // ended notes that a stream or attempt is over. After the last one the metrics are published once more, and
 // the goroutine ends, until another stream begins.
-func (p *publisher) ended(o *sampleSink) {
+func (p *telemetry) ended(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last := len(p.live) == 1 && p.live[o] == 1
@@ -96,7 +96,7 @@ func (p *publisher) ended(o *sampleSink) {
 	}
 }
 
-func (p *publisher) run(stop chan struct{}) {
+func (p *telemetry) run(stop chan struct{}) {
 	tick := time.NewTicker(p.every)
 	defer tick.Stop()
 	for {
@@ -114,7 +114,7 @@ func (p *publisher) run(stop chan struct{}) {
 }
 
 // publish sends all metrics to any open sink. The caller holds the lock.
-func (p *publisher) publish() {
+func (p *telemetry) publish() {
 	sums, all := p.recorder.progress()
 	s := snapshot{Progress: sums, planned: p.recorder.connections(), self: p.sampler.take()}
 	list := published
@@ -129,7 +129,7 @@ func (p *publisher) publish() {
 	}
 }
 
-func (p *publisher) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) metrics.Samples {
+func (p *telemetry) samplesOf(s *snapshot, list []metric, tags *metrics.TagSet) metrics.Samples {
 	now := time.Now()
 	out := make(metrics.Samples, 0, len(list))
 	for _, m := range list {

@@ -1,0 +1,73 @@
+package soak
+
+import (
+	"context"
+	"time"
+
+	"go.k6.io/k6/v2/js/modules"
+
+	"github.com/sse-soak/sse-soak/internal/publish"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// The first message is published so long after the first stream was begun, and the last so long before streams end:
+// they have time to open, and it has time to come.
+const (
+	publishAfter  = 2 * time.Second
+	publishBefore = 2 * time.Second
+)
+
+// startPublishing starts the publisher if this runner has it and it was not started yet.
+func (r *recorder) startPublishing(vu modules.VU, token string, runner string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.publishingAsked || r.service == nil || !r.plan.Published() {
+		return r.publishingFailed
+	}
+	r.publishingAsked = true
+	options := vu.State().Options
+	if index, err := runnerIndex(runner, options); err != nil || index != 1 {
+		return err
+	}
+	p := &r.plan
+	topics := make([]string, p.Topics)
+	for k := range topics {
+		topics[k] = p.TopicName(k)
+	}
+	log := vu.State().Logger
+	publisher, err := publish.Start(context.Background(), publish.Config{
+		Service: r.service, Base: p.BackendURL, Token: token, Run: p.Marker, Topics: topics, Rate: p.PublishRate,
+		Start: time.Now().Add(publishAfter), For: publishFor(p.Hold()), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
+		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
+	})
+	if err != nil {
+		r.publishingFailed = err
+		return err
+	}
+	r.publishing = publisher
+	r.oneClock.Store(true)
+	return nil
+}
+
+// publishFor is for how long messages are due. A short run has at least half of its time.
+func publishFor(hold time.Duration) time.Duration {
+	return max(hold-publishAfter-publishBefore, hold/2)
+}
+
+// stopPublishing ends the publisher, and waits for the answers of what is in flight.
+func (r *recorder) stopPublishing() {
+	r.mu.Lock()
+	publisher := r.publishing
+	r.mu.Unlock()
+	if publisher != nil {
+		publisher.Stop()
+	}
+}
+
+// published is what this runner published up to now, nil where it does not.
+func (r *recorder) published() *shard.Published {
+	if r.publishing == nil {
+		return nil
+	}
+	return r.publishing.Published()
+}
