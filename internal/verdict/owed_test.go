@@ -1,0 +1,295 @@
+package verdict
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams are
+// of two runners, whose clocks may differ.
+type publishedRun struct {
+	cfg  ledger.Config
+	at   [2]time.Time // when each runner started, by its own clock
+	log  *shard.PublishLog
+	plan plan.Plan
+
+	outcome func(topic int, number uint64) shard.MessageState
+	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing.
+	deliver func(stream int, number uint64) []uint64
+	shape   func(stream int, l *ledger.Ledger) // in place of one span from 0.5 s to 25 s; nil
+	change  func(shards []*shard.Shard)
+}
+
+const perTopic = 20 // messages, the first sent 1 s after the start
+
+func newPublishedRun() *publishedRun {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Service, p.Topics, p.PublishRate, p.Marker = "t", "s-", "mine", 2, 2, "t-1"
+	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = 4, 2, 1, 30, 1, "http://h"
+	start := time.UnixMicro(1_700_000_000_000_000)
+	return &publishedRun{
+		cfg:     ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, Late: time.Second, Interval: time.Second},
+		at:      [2]time.Time{start, start},
+		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
+		plan:    p,
+		outcome: func(int, uint64) shard.MessageState { return shard.Confirmed },
+		deliver: func(_ int, number uint64) []uint64 { return []uint64{number} },
+		shape:   func(int, *ledger.Ledger) {},
+		change:  func([]*shard.Shard) {},
+	}
+}
+
+func (p *publishedRun) judge(t *testing.T) *Verdict {
+	t.Helper()
+	start := p.at[0]
+	sent := func(topic int, number uint64) time.Time {
+		return start.Add(time.Second*time.Duration(number) + time.Duration(topic)*500*time.Millisecond)
+	}
+	for number := uint64(1); number <= perTopic; number++ {
+		for topic := range 2 {
+			p.log.Begin(topic, sent(topic, number).UnixMicro())
+			state := p.outcome(topic, number)
+			status := map[shard.MessageState]uint16{shard.Confirmed: 200, shard.Refused: 503}[state]
+			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(3 * time.Millisecond).UnixMicro()})
+		}
+	}
+	shards := make([]*shard.Shard, 2)
+	for i := range shards {
+		shards[i] = &shard.Shard{
+			Plan: p.plan, Service: &shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsNumbers, EndBy: "client"},
+			Runner: shard.Runner{
+				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
+				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),
+			},
+			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
+		}
+	}
+	shards[0].Published = p.log.Published(true)
+	for stream := range 4 {
+		of := shards[stream%2]
+		skew := p.at[stream%2].Sub(p.at[0])
+		l := ledger.New(p.plan.DeviceID(stream), &p.cfg)
+		l.Connecting(1)
+		l.Opened(500 * time.Millisecond)
+		p.shape(stream, l)
+		topic := p.plan.Topic(stream)
+		fastest := time.Duration(1<<62 - 1)
+		for number := uint64(1); number <= perTopic; number++ {
+			for _, n := range p.deliver(stream, number) {
+				at := sent(topic, number).Sub(start) + 2*time.Millisecond
+				l.Delivered(&ledger.Delivery{At: at, Number: n, Timed: true, Lateness: 2 * time.Millisecond})
+				fastest = min(fastest, 2*time.Millisecond+skew)
+			}
+		}
+		l.CloseRequested(25 * time.Second)
+		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
+		of.Connections = append(of.Connections, l.Record())
+		if of.Latency == nil && fastest < time.Hour {
+			of.Latency = &shard.Latency{MinUS: fastest.Microseconds(), Histogram: shard.NewHistogram()}
+			of.Latency.Histogram.Record(2 * time.Millisecond)
+		}
+	}
+	p.change(shards)
+	return judgeSoak(shard.Merge(p.plan, shards), nil, Evidence{})
+}
+
+func TestWhatIsPublishedIsOwed(t *testing.T) {
+	t.Parallel()
+	v := newPublishedRun().judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.EqualValues(t, 4*perTopic, v.Messages.Received)
+	require.Equal(t, ByPublisher, v.Evidence.By)
+	require.Zero(t, v.Evidence.CouldHide)
+	require.EqualValues(t, 2*perTopic, v.Messages.Published.Confirmed)
+	require.Len(t, v.Messages.Topics, 2)
+	require.EqualValues(t, 2*perTopic, v.Messages.Topics[1].Received)
+}
+
+func TestEachFaultIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	const stream, at = 2, 7
+	one := func(change func(number uint64) []uint64) func(int, uint64) []uint64 {
+		return func(s int, number uint64) []uint64 {
+			if s != stream {
+				return []uint64{number}
+			}
+			return change(number)
+		}
+	}
+	skip := func(unwanted ...uint64) func(uint64) []uint64 {
+		return func(number uint64) []uint64 {
+			for _, n := range unwanted {
+				if n == number {
+					return nil
+				}
+			}
+			return []uint64{number}
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		deliver func(int, uint64) []uint64
+		want    ledger.Totals
+		reason  string
+	}{
+		{"one in the middle is missing", one(skip(at)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 7 of topic s-topic-0: sent at 22:13:27.000 UTC, published, and confirmed by the service"},
+		{"the last is missing", one(skip(perTopic)), ledger.Totals{Received: 79, Missed: 1, Expected: 80}, "s-2 missed message 20 of topic s-topic-0"},
+		{"the first that is owed is missing", one(skip(1)), ledger.Totals{Received: 79, Missed: 0, Expected: 79}, ""}, // 0.5 s after the headers
+		{"the first two are missing", one(skip(1, 2)), ledger.Totals{Received: 78, Missed: 1, Expected: 79}, "s-2 missed message 2 of topic s-topic-0"},
+		{"all are missing", one(func(uint64) []uint64 { return nil }), ledger.Totals{Received: 60, Missed: 19, Expected: 79}, "s-2 missed messages 2 to 20 of topic s-topic-0"},
+		{"two in a row are missing", one(skip(9, 10)), ledger.Totals{Received: 78, Missed: 2, Expected: 80}, "s-2 missed messages 9 to 10 of topic s-topic-0"},
+		{"one comes twice", one(func(n uint64) []uint64 {
+			if n == at {
+				return []uint64{n, n}
+			}
+			return []uint64{n}
+		}), ledger.Totals{Received: 80, Duplicated: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 twice"},
+		{"two are swapped", one(func(n uint64) []uint64 {
+			switch n {
+			case at:
+				return nil
+			case at + 1:
+				return []uint64{at + 1, at}
+			}
+			return []uint64{n}
+		}), ledger.Totals{Received: 80, Reordered: 1, Expected: 80}, "s-2 received message 7 of topic s-topic-0 out of order"},
+		{"one that nobody published", one(func(n uint64) []uint64 {
+			if n == perTopic {
+				return []uint64{n, n + 1}
+			}
+			return []uint64{n}
+		}), ledger.Totals{Received: 80, Corrupted: 1, Expected: 81}, "nobody published it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newPublishedRun()
+			p.deliver = c.deliver
+			v := p.judge(t)
+			require.Equal(t, c.want, v.Messages.Totals)
+			if c.reason == "" {
+				require.Equal(t, Pass, v.Verdict, v.Reasons)
+				return
+			}
+			require.Equal(t, Fail, v.Verdict)
+			require.Contains(t, v.Reasons[0], c.reason)
+		})
+	}
+}
+
+func TestNothingIsOwedThatTheServiceDidNotConfirmButPublishingFails(t *testing.T) {
+	t.Parallel()
+	for _, state := range []shard.MessageState{shard.Refused, shard.Open} {
+		p := newPublishedRun()
+		p.outcome = func(topic int, number uint64) shard.MessageState {
+			if topic == 1 && number == 5 {
+				return state
+			}
+			return shard.Confirmed
+		}
+		p.deliver = func(stream int, number uint64) []uint64 {
+			if stream%2 == 1 && number == 5 && stream > 1 { // one stream got it all the same
+				return nil
+			}
+			return []uint64{number}
+		}
+		v := p.judge(t)
+		require.Equal(t, Fail, v.Verdict)
+		require.Zero(t, v.Messages.Missed)
+		require.EqualValues(t, 39, v.Messages.Published.Confirmed)
+		require.Len(t, v.Reasons, 1)
+		require.Contains(t, v.Reasons[0], "number 5 of topic s-topic-1")
+	}
+}
+
+// What is published while a stream is away is not owed to it; what is published while it is open is.
+func TestOnlyOpenStreamsAreOwed(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream == 0 {
+			l.Closed(10*time.Second, "server", true, true)
+			l.Connecting(12 * time.Second)
+			l.Opened(13 * time.Second)
+		}
+	}
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 0 && number >= 10 && number <= 14 {
+			return nil // 9 was sent 1 s before the end, 15 over 1 s after the headers
+		}
+		return []uint64{number}
+	}
+	p.plan.Reconnect = true
+	v := p.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.EqualValues(t, 75, v.Messages.Received)
+
+	p = newPublishedRun()
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream == 0 {
+			l.Closed(10*time.Second, "server", true, true)
+			l.Connecting(12 * time.Second)
+			l.Opened(13 * time.Second)
+		}
+	}
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 0 && number >= 10 && number <= 15 {
+			return nil
+		}
+		return []uint64{number}
+	}
+	p.plan.Reconnect = true
+	require.EqualValues(t, 1, p.judge(t).Messages.Missed)
+}
+
+// Clocks of two machines differ: the fastest message says by how much, and only the window at the ends grows.
+func TestClocksThatDifferWidenTheWindow(t *testing.T) {
+	t.Parallel()
+	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {
+		p := newPublishedRun()
+		p.at[1] = p.at[0].Add(skew)
+		v := p.judge(t)
+		require.Equal(t, Pass, v.Verdict, v.Reasons)
+		require.EqualValues(t, 80, v.Messages.Received)
+		p = newPublishedRun()
+		p.at[1] = p.at[0].Add(skew)
+		p.deliver = func(stream int, number uint64) []uint64 {
+			if stream == 1 && number == 12 {
+				return nil
+			}
+			return []uint64{number}
+		}
+		require.EqualValues(t, 1, p.judge(t).Messages.Missed)
+	}
+}
+
+func TestAPublisherHasToBeThereOnce(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func([]*shard.Shard){
+		"nobody left an account of what was published": func(s []*shard.Shard) { s[0].Published = nil },
+		"2 runners published":                          func(s []*shard.Shard) { s[1].Published = s[0].Published },
+		"another description of the service":           func(s []*shard.Shard) { s[1].Service = &shard.Service{Name: "mine", SHA256: "y"} },
+	} {
+		p := newPublishedRun()
+		p.change = change
+		v := p.judge(t)
+		require.Equal(t, Invalid, v.Verdict, name)
+		require.Contains(t, fmt.Sprint(v.Reasons), name)
+	}
+}
+
+func TestAPublisherThatFallsBehindIsNoPass(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it began 1.2 s late
+	v := p.judge(t)
+	require.Equal(t, Invalid, v.Verdict)
+	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
+}
