@@ -145,17 +145,15 @@ func (s *Streams) Published() (out []Criterion) {
 
 // failed puts a kind of messages into words that the service did not confirm.
 func failed(p *shard.Published, f shard.Failure) string {
-	what := "without an answer"
+	what := "not answered"
 	switch {
-	case f.State == shard.Refused && f.Status != 0:
-		what = fmt.Sprintf("refused with status %d", f.Status)
-	case f.State == shard.Refused:
+	case f.State == shard.Refused && f.Status == 0:
 		what = "not sent, since no connection could be made"
+	case f.State == shard.Refused:
+		what = "refused"
 	}
-	text := fmt.Sprintf("%s %s, the first was number %d of topic %s", format.Plural(int(f.Count), "message was", "messages were"), what, f.Number, p.Topics[f.Topic])
-	if f.State == shard.Open {
-		text = fmt.Sprintf("%s %s, the first was number %d of topic %s", format.Plural(int(f.Count), "message stayed", "messages stayed"), what, f.Number, p.Topics[f.Topic])
-	}
+	text := fmt.Sprintf("%s %s, the first was number %d of topic %s",
+		format.Plural(int(f.Count), "message was", "messages were"), what, f.Number, p.Topics[f.Topic])
 	if f.Text != "" {
 		text += ": " + f.Text
 	}

@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -77,6 +78,9 @@ func (r *recorder) setPlan(p plan.Plan) error {
 		return err
 	}
 	p.BackendURL = strings.Join(p.BackendURLs(), ",")
+	if p.Described() && p.Marker == "" { // k6 alone: soak would have drawn one
+		p.Marker = cmp.Or(p.TestID, p.Prefix)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.planned && p.Connections == 0 {

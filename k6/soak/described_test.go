@@ -1,0 +1,197 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+const descriptionJS = `var described = service({
+	name: "mine", token: () => "secret", connect: { method: "POST", url: "{base}/rooms/{topic}", headers: { Authorization: "Bearer {token}" }, body: '{"room":"{topic}"}' },
+	heartbeat: { comment: true, every: 5 },
+	message: { event: "news", seq: "json:$.seq", run: "json:$.run", sentAt: "json:$.t", sum: "json:$.sum" },
+	resume: { by: { query: "since" }, gap: { event: "reset" } },
+	publish: { url: "{base}/pub/{topic}", body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
+});`
+
+// ofService is a virtual user of a script that soaks a described service; nothing is published here.
+func ofService(t *testing.T, description string) (*modulestest.Runtime, *recorder) {
+	t.Helper()
+	rt, r := newVU(t)
+	js(t, rt, description)
+	js(t, rt, planJS)
+	r.mu.Lock()
+	r.plan.Service, r.plan.Marker, r.plan.Topics = "mine", "run-1", 2
+	r.configure()
+	r.mu.Unlock()
+	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
+	return rt, r
+}
+
+// feed has an observer see a part of a stream.
+func feed(t *testing.T, o sse.BlockObserver, at time.Time, text string) {
+	t.Helper()
+	p := eventstream.New(strings.NewReader(text))
+	for {
+		var b eventstream.Block
+		part, err := p.NextPart(&b)
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		require.NoError(t, err)
+		if part == eventstream.CommentLine {
+			o.Comment(at, b.Comment)
+			continue
+		}
+		o.Block(at, &b)
+		if b.HasData {
+			o.Event(at, &b.Event)
+		}
+	}
+}
+
+// message is one as the service of the description brings it.
+func (r *recorder) message(t *testing.T, marker string, seq int64, sentAt time.Time) string {
+	t.Helper()
+	v := service.Values{Run: marker, Seq: seq, SentAt: sentAt.UnixMicro()}
+	return fmt.Sprintf("event: news\ndata: %s\n\n", r.service.Publish.Body.Append(nil, &v))
+}
+
+func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, descriptionJS)
+	js(t, rt, `var l = new Ledger("d-1")`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	start := r.start
+	second := func(n int) time.Time { return start.Add(time.Duration(n) * time.Second) }
+	o.Connecting(second(0))
+	o.Head(http.Header{})
+	o.Opened(second(1))
+	feed(t, o, second(2), ": hello\n\n")                                                                 // a heartbeat
+	feed(t, o, second(3), r.message(t, "run-1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
+	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1", 5, second(4)))                              // its comment is none
+	feed(t, o, second(5), "event: other\ndata: x\n\n")                                                   // of which the description says nothing
+	feed(t, o, second(6), r.message(t, "run-2", 5, second(6)))                                           // of another run
+	feed(t, o, second(7), "event: reset\ndata:\n\n")                                                     // the service's word
+	feed(t, o, second(8), strings.Replace(r.message(t, "run-1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
+	feed(t, o, second(9), r.message(t, "run-1", 7, second(9)))
+	feed(t, o, second(10), r.message(t, "run-1", 7, second(9)))
+	feed(t, o, second(11), ":\n") // Mercure's heartbeat: no blank line
+	feed(t, o, second(12), r.message(t, "run-1", 9, second(12)))
+	o.ledger.CloseRequested(r.instant(second(13)))
+	o.Closed(second(13), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	got := filled(r).Connections[0]
+	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Gaps: 1}, got.Counts)
+	require.EqualValues(t, 4, got.First)
+	require.EqualValues(t, 9, got.Last)
+	require.Equal(t, ledger.Completed, got.State)
+	require.Equal(t, []ledger.Span{{From: time.Second, To: 13 * time.Second}}, got.Spans)
+	require.Equal(t, "other", got.Others[0].Name)
+	require.Equal(t, 2*time.Second, got.MaxSilence.Round(time.Second)+time.Second)
+	s := filled(r)
+	require.Equal(t, "mine", s.Service.Name)
+	require.EqualValues(t, "numbers", s.Service.Counts)
+	require.InDelta(t, 0, s.Latency.MinUS, 10)
+	require.Equal(t, 20*time.Millisecond, s.Lateness.Max())
+}
+
+func TestRequestsOfADescription(t *testing.T) {
+	t.Parallel()
+	rt, _ := ofService(t, descriptionJS)
+	require.JSONEq(t, `{"url":"http://h/rooms/d-topic-1","method":"POST","body":"{\"room\":\"d-topic-1\"}","headers":{"Authorization":"Bearer secret","Content-Type":"application/json"},"resume":{"query":"since"}}`,
+		js(t, rt, `JSON.stringify(described.connect(1, "d-1"))`))
+	require.Equal(t, "mine true true 0 5 client", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy].join(" ")`))
+	_, err := rt.VU.Runtime().RunString(`described.end(1, "d-1")`)
+	require.ErrorContains(t, err, "ends no stream by a request")
+}
+
+func TestADescriptionIsTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	rt, r := newVU(t)
+	js(t, rt, descriptionJS)
+	other := vuOf(t, r)
+	_, err := other.VU.Runtime().RunString(strings.Replace(descriptionJS, `"mine"`, `"yours"`, 1))
+	require.ErrorContains(t, err, "not the same each time")
+	_, err = other.VU.Runtime().RunString(`service({name: "x", connect: {url: "{bas}"}, message: {}})`)
+	require.ErrorContains(t, err, "connect.url: nothing fills {bas}")
+}
+
+// An event stream of which nothing is counted is held, and its silences are seen.
+func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, heartbeat: {comment: true}, message: {}})`)
+	js(t, rt, `var l = new Ledger("d-0")`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	o.Connecting(r.start)
+	o.Opened(r.start.Add(time.Second))
+	feed(t, o, r.start.Add(2*time.Second), "data: x\n\n:\n\ndata: y\n\n")
+	o.ledger.CloseRequested(r.instant(r.start.Add(20 * time.Second)))
+	o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	got := filled(r).Connections[0]
+	require.Equal(t, ledger.Counts{Heartbeats: 1, Uncounted: 2}, got.Counts)
+	require.Empty(t, got.Findings)
+	require.Equal(t, 18*time.Second, got.MaxSilence)
+	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
+}
+
+// The second request has what the first event says, and messages are owed from its answer on.
+func TestASecondRequest(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, `var described = service({name: "pb", connect: {url: "{base}", then: {event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", body: '{"topic":"{topic}"}', ok: [204]}},
+		message: {seq: "json:$.seq", run: "json:$.run"}, publish: {url: "{base}/{topic}", body: '{"run":"{run}","seq":{seq}}'}})`)
+	js(t, rt, `var then = described.connect(3, "d-3").then; var l = new Ledger("d-1")`)
+	requester, ok := rt.VU.Runtime().Get("then").Export().(sse.SecondRequester)
+	require.True(t, ok)
+	got, err := requester.SecondRequest(&eventstream.Event{Name: []byte("other"), Data: []byte(`{"id":"a b"}`)})
+	require.NoError(t, err)
+	require.Nil(t, got)
+	got, err = requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"a b"}`)})
+	require.NoError(t, err)
+	require.Equal(t, "http://h/join/a%20b", got.URL)
+	require.Equal(t, `{"topic":"d-topic-1"}`, got.Body)
+	require.True(t, got.OK(204))
+	require.False(t, got.OK(200))
+	_, err = requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{}`)})
+	require.ErrorContains(t, err, "connect.then.client")
+
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	o.Connecting(r.start)
+	o.Opened(r.start.Add(time.Second))
+	o.Answered(r.start.Add(2*time.Second), 204)
+	require.Equal(t, []ledger.Span{{From: 2 * time.Second}}, o.ledger.Record().Spans)
+}
+
+func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, descriptionJS)
+	r.plan.PublishRate = 0.01
+	require.NoError(t, r.startPublishing(rt.VU, "", "2"))
+	require.Nil(t, filled(r).Published)
+
+	rt, r = ofService(t, descriptionJS)
+	r.plan.PublishRate, r.plan.Seconds = 0.01, 20
+	require.NoError(t, r.startPublishing(rt.VU, "", "1"))
+	require.NoError(t, r.startPublishing(rt.VU, "", "1"))
+	r.stopPublishing()
+	got := filled(r).Published
+	require.Equal(t, []string{"d-topic-0", "d-topic-1"}, got.Topics)
+	require.False(t, got.Finished)
+	require.Zero(t, got.Sums().Sent)
+}
