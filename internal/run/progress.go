@@ -87,6 +87,9 @@ func (s *session) progress(group running, m *meter) string {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}
 	}
+	if sum.Published > 0 {
+		parts = append(parts, fmt.Sprintf("%d/%d confirmed", sum.Confirmed, sum.Published))
+	}
 	if lateness.Count() > 0 && s.Suite.Planned {
 		parts = append(parts, fmt.Sprintf("late p99 %.1f ms", float64(lateness.Quantile(.99).Microseconds())/1000))
 	}
