@@ -38,31 +38,19 @@ func facts(v *verdict.Verdict) list {
 
 // streams are what the plan wanted of connections and noops, and what became of them.
 func (l *list) streams(v *verdict.Verdict) {
-	p, c, n := v.Plan, v.Connections, v.Noops
-	l.add("plan", "%s, %v, a noop every %v s, %s", format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, p.NoopInterval, format.Count(p.Runners, "runner"))
-	l.add("target", "%s", p.BackendURL)
+	p, c := v.Plan, v.Connections
+	l.add("plan", "%s, %v, %s, %s", format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, verdict.Rhythm(&p, v.Messages.Counting), format.Count(p.Runners, "runner"))
+	l.add("target", "%s", target(v))
 	l.add("connections", "%s opened, %s held to the end, %d refused, %d dropped", format.Thousands(c.Opened), format.Thousands(c.Completed), c.Refused, c.Dropped)
 	if h := v.Held; h != nil {
 		l.add("open", "%s of the planned time, %s of %s stream-seconds", h.Percent(), format.Thousands(uint64(h.Held)), format.Thousands(uint64(h.Planned)))
 	} else {
 		l.add("open", "not known")
 	}
-	var faults []string
-	for _, total := range n.Each() {
-		if total.Fault {
-			faults = append(faults, fmt.Sprintf("%d %s", total.Count, total.Name))
-		}
-	}
-	l.add("noops", "%s of %s received, %s,", format.Thousands(n.Received), format.Thousands(n.Expected), strings.Join(faults[:2], ", "))
-	l.add("", "%s, %d over %d ms late", strings.Join(faults[2:], ", "), n.Late, p.LateMS)
-	l.add("lateness", "%s", quantiles(v.LatenessMS))
-	if v.LatencyMS != nil {
-		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
-		if v.LatencyMS.Above == verdict.AboveSend {
-			l.add("", "since the server's timestamp")
-		} else {
-			l.add("", "above the fastest noop")
-		}
+	if p.Described() {
+		l.messages(v)
+	} else {
+		l.noops(v)
 	}
 	l.add("connect", "%s", quantiles(v.ConnectMS))
 	var refused []string
@@ -75,6 +63,23 @@ func (l *list) streams(v *verdict.Verdict) {
 }
 
 // processes are what the server says of itself, and what target and runners took.
+// noops are what came of the protocol noop.
+func (l *list) noops(v *verdict.Verdict) {
+	p, n := v.Plan, v.Noops
+	faults := faultsOf(n.Totals)
+	l.add("noops", "%s of %s received, %s,", format.Thousands(n.Received), format.Thousands(n.Expected), strings.Join(faults[:2], ", "))
+	l.add("", "%s, %d over %d ms late", strings.Join(faults[2:], ", "), n.Late, p.LateMS)
+	l.add("lateness", "%s", quantiles(v.LatenessMS))
+	if v.LatencyMS != nil {
+		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
+		if v.LatencyMS.Above == verdict.AboveSend {
+			l.add("", "since the server's timestamp")
+		} else {
+			l.add("", "above the fastest noop")
+		}
+	}
+}
+
 func (l *list) processes(v *verdict.Verdict) {
 	agrees := "which is what arrived"
 	if !v.Server.Agrees {
@@ -83,7 +88,9 @@ func (l *list) processes(v *verdict.Verdict) {
 	if v.Server.Confirms {
 		agrees += ", but only where faults were found"
 	}
-	if v.Server.Known {
+	if v.Plan.Described() {
+		l.add("judged by", "%s", v.Evidence.Rests())
+	} else if v.Server.Known {
 		l.add("server", "says it sent %s, %s", format.Thousands(v.Server.Sent), agrees)
 	} else {
 		l.add("server", "keeps no ledger that we could read; judged by the %s", v.Evidence.Client())

@@ -29,7 +29,7 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 		if v.Layout.Declared {
 			return append(slices.Clone(v.Tables), runnerTable(v))
 		}
-		return v.Tables
+		return tables(v)
 	},
 	"thousands": format.Thousands[uint64], "times": format.Thousands[int64],
 }).Parse(markdown))

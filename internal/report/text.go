@@ -37,8 +37,11 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	}
 	out.printf("\n")
 	criteria(out, v.Criteria)
-	for _, table := range v.Tables {
+	for _, table := range tables(v) {
 		out.table(table)
+	}
+	if v.Plan.Described() && len(tables(v)) > 0 && len(v.Warnings) > 0 {
+		out.printf("\n")
 	}
 	for _, warning := range v.Warnings {
 		out.wrapped("warning: ", warning)

@@ -15,8 +15,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// A verdict is a pure function of the files of a run: what three real ones left (a soak that lost a noop
-// on one stream, a capacity, a ramp-up) gives the same verdict, report and table today.
+// A verdict is a pure function of the files of a run: what four real ones left (a soak that lost a noop
+// on one stream, one of nchan that lost a message and repeated another, a capacity, a ramp-up) gives the same verdict,
+// reports and table today.
 func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
 	t.Parallel()
 	runs, err := filepath.Glob("testdata/golden/*")
@@ -30,7 +31,7 @@ func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
 			v, m, err := d.Judge()
 			require.NoError(t, err)
 			require.NoError(t, d.Report(v, m, ""))
-			for _, name := range []string{VerdictFile, "report.md", "connections.csv"} {
+			for _, name := range []string{VerdictFile, "report.md", "report.txt", "connections.csv"} {
 				got, err := os.ReadFile(d.Path(name))
 				require.NoError(t, err)
 				golden := filepath.Join(run, "want", name)

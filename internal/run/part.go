@@ -73,7 +73,7 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	outcome := verdict.Pass
 	for _, r := range own.Connections {
 		sum.Count(r)
-		if silent := s.Suite.Planned && s.counts() && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
+		if silent := s.Suite.Planned && s.counting() != shard.CountsNothing && r.Received == 0; silent || r.State != ledger.Completed || r.Missed()+r.Faults() > 0 {
 			outcome = verdict.Fail
 		}
 	}
@@ -87,6 +87,10 @@ func (s *session) sayPart(own *shard.Shard) verdict.Outcome {
 	if s.Suite.Streams {
 		fmt.Fprintf(s.Stdout, ": %d streams opened, %d refused, %d dropped; %d %s received, %d missed, %d faulty, %d late",
 			sum.Opened, sum.Refused, sum.Dropped, sum.Received, s.messages(), sum.Missed(), sum.Faults(), sum.Late)
+	}
+	if p := own.Published; p != nil {
+		sums := p.Sums()
+		fmt.Fprintf(s.Stdout, "; published %d of %d, %d confirmed", sums.Sent, p.Planned, sums.Confirmed)
 	}
 	fmt.Fprintln(s.Stdout)
 	return outcome

@@ -13,6 +13,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // completeService fills in what is known of a described service before its description is read.
@@ -97,11 +99,6 @@ func intervalOf(d *service.Service, p *plan.Plan) float64 {
 	return p.NoopInterval
 }
 
-// counts says that the messages of the service are counted, so that one without any has lost some.
-func (s *session) counts() bool {
-	return s.service == nil || s.service.Message.Numbered || s.service.Message.Interval > 0
-}
-
 // messages is what the service sends, for people.
 func (s *session) messages() string {
 	if s.Plan.Described() {
@@ -111,17 +108,17 @@ func (s *session) messages() string {
 }
 
 // rhythm says what comes how often.
-func (s *session) rhythm() string {
-	p := s.Plan
+func (s *session) rhythm() string { return verdict.Rhythm(&s.Plan, s.counting()) }
+
+// counting is by what messages of the service are counted.
+func (s *session) counting() shard.Counts {
 	switch {
-	case p.Published():
-		return fmt.Sprintf("%v messages/s to %d topics, one on each stream every %.4g s", p.PublishRate, p.Topics, p.NoopInterval)
-	case !p.Described():
-		return fmt.Sprintf("a noop every %v s", p.NoopInterval)
-	case s.service != nil && !s.counts():
-		return "no message counted"
+	case s.service == nil || s.service.Message.Interval > 0:
+		return shard.CountsInterval
+	case s.service.Message.Numbered:
+		return shard.CountsNumbers
 	}
-	return fmt.Sprintf("a message every %v s", p.NoopInterval)
+	return shard.CountsNothing
 }
 
 // tokens are the secrets that pods get, by variable. Processes of this machine inherit theirs.

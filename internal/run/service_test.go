@@ -53,7 +53,7 @@ func TestTheDescriptionCompletesThePlan(t *testing.T) {
 		{"messages by the clock", clocked, func(*plan.Plan) {}, 2, false, "a message every 2 s"},
 		{"heartbeats alone", heartbeat, func(*plan.Plan) {}, 4, false, "no message counted"},
 		{"nothing is said", bare, func(p *plan.Plan) { p.NoopInterval = 3 }, 3, false, "no message counted"},
-		{"a publisher", publishes, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "2 messages/s to 3 topics, one on each stream every 1.5 s"},
+		{"a publisher", publishes, func(p *plan.Plan) { p.Topics, p.PublishRate = 3, 2 }, 1.5, false, "a message every 1.5 s on each stream, published at 2/s to 3 topics"},
 		{"streams that end by themselves", ending, func(*plan.Plan) {}, 2, true, "a message every 2 s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

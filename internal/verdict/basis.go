@@ -32,6 +32,19 @@ func (e Basis) Client() string {
 	return "numbers and clock"
 }
 
+// Rests says what the counts of messages rest on, where they are not those of noops.
+func (e Basis) Rests() string {
+	switch e.By {
+	case ByPublisher:
+		return "the publisher: what it sent and the service confirmed is owed"
+	case ByNothing:
+		return "nothing: no message is counted"
+	case ByNumbers:
+		return "the numbers of the messages"
+	}
+	return "the " + e.Client()
+}
+
 // hidden is how many noops of a connection may be lost without a trace. It is 0 if the server's ledger has the number of
 // the last noop sent. If it has only how many were sent, and as many arrived, a copy may still stand in for a lost noop.
 func (s *Streams) hidden(r *shard.Connection) uint64 {

@@ -17,11 +17,13 @@ type Messages struct {
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
 	Announced  uint64 `json:"announced_gaps,omitempty"`
+	// Counting is by what messages are counted, as the description of the service says; "" of noops.
+	Counting shard.Counts `json:"counting,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`
 	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
 	LastSubscriberMS *Quantiles `json:"last_subscriber_ms,omitempty"`
-	Topics           []*Topic   `json:"topics,omitempty"` // the first mostTopics
+	Topics           []*Topic   `json:"topics,omitempty"` // the first mostTopics of Published.Topics, in their order
 }
 
 // Publication is what the publisher of the run sent, and what the service said to it.
@@ -52,19 +54,21 @@ type Topic struct {
 // mostTopics is how many topics are listed one by one.
 const mostTopics = 50
 
-func (s *Streams) topic(name string) *Topic {
-	t := s.topics[name]
-	if t == nil {
-		t = &Topic{Name: name}
-		if s.topics == nil {
-			s.topics = map[string]*Topic{}
-		}
-		s.topics[name] = t
-		if len(s.Messages.Topics) < mostTopics {
-			s.Messages.Topics = append(s.Messages.Topics, t)
+// listTopics makes a record of each topic, in the order of the publisher: a topic that no stream saw is one of them.
+func (s *Streams) listTopics() {
+	s.topics = map[string]*Topic{}
+	for _, p := range s.m.Publishers() {
+		for i, name := range p.Topics {
+			if s.topics[name] != nil {
+				continue
+			}
+			t := &Topic{Name: name, Published: uint64(p.Sent(i))}
+			s.topics[name] = t
+			if len(s.Messages.Topics) < mostTopics {
+				s.Messages.Topics = append(s.Messages.Topics, t)
+			}
 		}
 	}
-	return t
 }
 
 func (t *Topic) add(r *shard.Connection) {
@@ -78,6 +82,9 @@ func (s *Streams) messages(all ledger.Counts) {
 	m := &s.Messages
 	m.Totals = all.Totals()
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
+	if s.m.Service != nil {
+		m.Counting = s.m.Service.Counts
+	}
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
 		if h := s.m.Reach.Histogram(); h.Count() > 0 {

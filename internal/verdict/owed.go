@@ -23,8 +23,7 @@ func (s *Streams) owed(i int) *shard.Connection {
 		return r
 	}
 	a := s.accountOf(r, messages)
-	sum := s.topic(topic)
-	sum.Published = uint64(len(messages))
+	sum := s.topics[topic]
 	if lost := a.lost(); len(lost) > 0 || a.unknown > 0 || a.undecided > 0 {
 		r = s.concludeOwed(i, &a, lost)
 	}

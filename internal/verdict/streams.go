@@ -62,6 +62,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	}
 	s.Connections.Planned = m.Plan.Connections
 	s.Server.Known = server != nil
+	s.listTopics()
 	for i := range m.Connections {
 		s.count(i)
 	}
