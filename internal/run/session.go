@@ -71,7 +71,11 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", err
 	}
 	defer s.driver.close(force)
-	if err := s.driver.prepare(graceful); err != nil {
+	err = s.driver.prepare(graceful)
+	if err == nil {
+		err = s.tryService(graceful)
+	}
+	if err != nil {
 		if graceful.Err() != nil {
 			err = errors.Join(errStopped, err)
 		}

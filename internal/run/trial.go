@@ -1,0 +1,29 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/sse-soak/sse-soak/internal/trial"
+)
+
+// tryService tries the description out on its service, so that one that does not fit it is found before the load. Pods
+// may reach a service that this machine does not: there it is left out.
+func (s *session) tryService(ctx context.Context) error {
+	if s.service == nil || s.On != "local" {
+		return nil
+	}
+	described := *s.service
+	if !s.Plan.Published() {
+		described.Publish = nil
+	}
+	err := trial.Run(ctx, trial.Config{
+		Service: &described, Base: s.Plan.BackendOf(max(s.part, 1)), Topic: s.Plan.TopicName(0), ID: s.Plan.Prefix + "trial", Marker: s.Plan.Marker,
+		SubscribeToken: os.Getenv("SUBSCRIBE_TOKEN"), PublishToken: os.Getenv("PUBLISH_TOKEN"), Note: s.warn,
+	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the description of %s does not fit what is at %s: %w", s.Plan.ServiceName(), s.Plan.BackendURL, err)
+	}
+	return err
+}
