@@ -68,6 +68,13 @@ func TestEachModuleCompiles(t *testing.T) {
 	}
 }
 
+// tools/bench has messages of 100 bytes published.
+func TestTheServiceOfTheBenchCompiles(t *testing.T) {
+	s, err := Parse(evaluate(t, "../../tools/bench/service.js", map[string]string{}))
+	require.NoError(t, err)
+	require.Len(t, s.Publish.Body.Append(nil, &Values{Run: "bench-12345678", Seq: 17, SentAt: 1732250000000000}), 100)
+}
+
 var values = Values{
 	Base: "http://localhost:8080", Topic: "t 1/é", ID: "a-7", Run: `r"1`, Token: "secret", Client: "c\n1", N: 6, Seq: 17, SentAt: 1732250000000000,
 }

@@ -94,13 +94,20 @@ type runner struct {
 
 // startRunner starts k6 as a soak does, so that what a soak sets counts here too.
 func (s service) startRunner(script string, connections, perVU int) *runner {
+	return s.startSoak(script, connections, perVU, func(*plan.Plan) {})
+}
+
+func (s service) startSoak(script string, connections, perVU int, change func(*plan.Plan)) *runner {
 	dir := s.folder("runner")
 	shards := filepath.Join(dir, "shards")
 	check(os.MkdirAll(shards, 0o755))
 	p := plan.Default()
 	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners = "bench", connections, perVU, 1
 	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, s.prefix()
-	group := must(runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir}))
+	change(&p)
+	group := must(runners.Start(runners.Config{
+		K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: map[string]string{"PUBLISH_TOKEN": s.Token},
+	}))
 	ctx, stop := context.WithCancel(context.Background())
 	r := &runner{s.bench, group, shards, make(chan struct{}), stop}
 	go func() {

@@ -58,6 +58,7 @@ var sections = []struct {
 	measure func(*bench) []Metric
 }{
 	{"runner", (*bench).measureRunner},
+	{"messages", (*bench).measureMessages},
 	{"backend", (*bench).measureBackend},
 	{"nginx", (*bench).measureNginx},
 	{"growth", (*bench).measureGrowth},
@@ -122,7 +123,7 @@ func command(b *bench) *cobra.Command {
 	cmd.AddCommand(rawCommand(b.ctx))
 	f := cmd.Flags()
 	f.BoolVar(&b.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
-	f.StringSliceVar(&b.only, "only", nil, "sections to run: runner, backend, nginx, growth, merge")
+	f.StringSliceVar(&b.only, "only", nil, "sections to run: runner, messages, backend, nginx, growth, merge")
 	f.DurationVar(&b.growth, "growth", 10*time.Minute, "how long to watch a runner's memory, once it has settled for as long, 10m at most; 0 leaves it out, as --quick does")
 	f.BoolVar(&b.update, "update", false, "keep the figures of --json's file for the sections that are not run")
 	f.StringVar(&b.json, "json", "", "also write the figures to this file as JSON")
@@ -134,8 +135,8 @@ func command(b *bench) *cobra.Command {
 
 func (b *bench) check() error {
 	for _, name := range b.only {
-		if !slices.Contains([]string{"runner", "backend", "nginx", "growth", "merge"}, name) {
-			return usage("--only %s: the sections are runner, backend, nginx, growth and merge", name)
+		if !slices.Contains([]string{"runner", "messages", "backend", "nginx", "growth", "merge"}, name) {
+			return usage("--only %s: the sections are runner, messages, backend, nginx, growth and merge", name)
 		}
 	}
 	switch {
@@ -146,7 +147,7 @@ func (b *bench) check() error {
 	case b.update && (b.json == "" || b.quick):
 		return usage("--update adds to the full run in the file that --json names")
 	}
-	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript} {
+	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, described} {
 		if _, err := os.Stat(name); err != nil {
 			return fmt.Errorf("%w; `make build` makes the programs, and bench runs at the root of the repository", err)
 		}

@@ -32,7 +32,7 @@ func (s service) stop() { s.Local.Stop(s.ctx) }
 // counts are the figures of the backend's metrics page that bench needs.
 type counts struct {
 	open   int
-	noops  uint64
+	noops  uint64         // and messages
 	rounds *dto.Histogram // of noops: how many, and how long each took
 }
 
@@ -52,7 +52,7 @@ func (s service) counts() counts {
 	}
 	return counts{
 		open:   int(first("backend_streams_open").GetGauge().GetValue()),
-		noops:  uint64(first("backend_noops_sent_total").GetCounter().GetValue()),
+		noops:  uint64(first("backend_noops_sent_total").GetCounter().GetValue() + first("backend_messages_sent_total").GetCounter().GetValue()),
 		rounds: first("backend_broadcast_duration_seconds").GetHistogram(),
 	}
 }
