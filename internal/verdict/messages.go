@@ -139,7 +139,7 @@ func (s *Streams) Published() (out []Criterion) {
 		}
 	}
 	if unsent := p.Planned - min(p.Sent, p.Planned); unsent > 0 {
-		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%s of %d not sent before the end", format.Plural(int(unsent), "message was", "messages were"), p.Planned))
+		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(int(p.Planned), "message was", "messages were")))
 	}
 	behind := Criterion{
 		Name: "messages published on time", Limit: "none over 1 s behind the schedule", Actual: fmt.Sprintf("at most %.1f ms behind", p.MaxLagMS), Pass: p.Late == 0,

@@ -10,7 +10,10 @@ export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 /** A stream that is silent for this many intervals is over, whatever TCP says of it. */
 const SILENT_INTERVALS = 2.5;
 
-/** The same in ms for suites, whose intervals are short: a machine that is busy for a moment cuts nobody off. */
+/**
+ * The same in ms for suites, whose intervals are short: a machine that is busy for a moment cuts nobody off. And where the
+ * run publishes: nothing does for some seconds at both ends (k6/soak/publishing.go).
+ */
 const LEAST_SILENCE = 10000;
 
 /** How long the answer to a DELETE may take, in ms. */
@@ -77,7 +80,7 @@ function describedConfig(service) {
   const silence = Math.max(ofMessages, service.heartbeatEvery) || noopInterval;
   const given = { topics, publishRate, noopInterval };
   // A server that ends each stream after some time wants its clients to come back.
-  return configOf(service.endBy === 'server' ? { ...given, reconnect: true } : given, 0, service, silence);
+  return configOf(service.endBy === 'server' ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, service, silence);
 }
 
 /**

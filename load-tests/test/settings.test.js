@@ -99,7 +99,8 @@ export default runInInit({
   'the interval is that of what is owed, and a silence that of the rarest': () => {
     const rate = { TOPICS: '5', PUBLISH_RATE: '2' };
     for (const [changed, env, interval, idle] of /** @type {[object, Record<string, string>, number, number][]} */ ([
-      [{}, rate, 2.5, 6250],
+      [{}, rate, 2.5, 10000], // nothing is published at first and at last
+      [{}, { ...rate, TOPICS: '10' }, 5, 12500],
       [{ heartbeatEvery: 30 }, rate, 2.5, 75000],
       [{ every: 20 }, {}, 20, 50000],
       [{ every: 20, heartbeatEvery: 4 }, rate, 2.5, 10000],
