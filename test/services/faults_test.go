@@ -27,6 +27,8 @@ func TestTheProxyKnowsTheMessagesOfEachService(t *testing.T) {
 		{faulty.Swap, []int64{1, 3, 2, 4}, nil},
 		{faulty.NoNumber, []int64{1, -1, 3, 4}, nil},
 		{faulty.OtherDigit, []int64{1, -1, 3, 4}, nil},
+		{faulty.OtherMarker, []int64{1, -1, 3, 4}, nil},
+		{faulty.OtherTime, []int64{1, -1, 3, 4}, nil},
 		{faulty.Garble, []int64{1, -1, 3, 4}, nil},
 		{faulty.Close, []int64{1}, io.ErrUnexpectedEOF},
 		{faulty.Reset, []int64{1}, syscall.ECONNRESET},

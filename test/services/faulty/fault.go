@@ -19,6 +19,10 @@ const (
 	NoNumber
 	// OtherDigit adds two to the last digit of its number, modulo ten.
 	OtherDigit
+	// OtherMarker changes the last letter of the run's marker.
+	OtherMarker
+	// OtherTime adds two to the last digit of the time at which it was sent, modulo ten.
+	OtherTime
 	// Garble makes the JSON around the number malformed.
 	Garble
 	// Reset ends the stream by a TCP reset, in place of the message.
@@ -30,7 +34,7 @@ const (
 )
 
 func (k Kind) String() string {
-	names := []string{"", "lose", "repeat", "swap", "no number", "other digit", "garble", "reset", "close", "end"}
+	names := []string{"", "lose", "repeat", "swap", "no number", "other digit", "other marker", "other time", "garble", "reset", "close", "end"}
 	if k < 1 || int(k) >= len(names) {
 		return fmt.Sprintf("fault %d", int(k))
 	}
@@ -92,6 +96,7 @@ type Deed struct {
 	// Fault is what was done to a stream, Publish what was done to a request that publishes.
 	Fault   Kind
 	Publish PublishKind
+	Status  int // that Refuse answered
 	// Topic and Number are those of the message that was concerned. Of Swap, Next is the number of the other one.
 	Topic        string
 	Number, Next int64

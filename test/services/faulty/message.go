@@ -8,8 +8,12 @@ import (
 	"strconv"
 )
 
-// numberField is where a message of our descriptions has its number.
-var numberField = regexp.MustCompile(`"seq":\s*([0-9]+)`)
+// Where a message of our descriptions has its number, the run's marker and the time at which it was sent.
+var (
+	numberField = regexp.MustCompile(`"seq":\s*([0-9]+)`)
+	markerField = regexp.MustCompile(`"run":\s*"([^"]+)"`)
+	timeField   = regexp.MustCompile(`"t":\s*([0-9]+)`)
+)
 
 // topicName is how a run names its topics: PREFIXtopic-K.
 var topicName = regexp.MustCompile(`[A-Za-z0-9._-]*topic-[0-9]+`)
@@ -35,23 +39,36 @@ func topicOf(text string) string {
 	return topicName.FindString(text)
 }
 
-// changed is a message with another number, or none.
+// changed is a message with another number, marker or time, or without a number.
 func changed(kind Kind, message []byte) []byte {
-	at := numberField.FindSubmatchIndex(message)
+	field := numberField
+	switch kind {
+	case OtherMarker:
+		field = markerField
+	case OtherTime:
+		field = timeField
+	}
+	at := field.FindSubmatchIndex(message)
 	if at == nil {
 		return message
 	}
-	digits := string(message[at[2]:at[3]])
+	value := string(message[at[2]:at[3]])
+	last := len(value) - 1
 	switch kind {
 	case NoNumber:
-		digits = `"x` + digits + `"`
-	case OtherDigit:
-		last := len(digits) - 1
-		digits = digits[:last] + string('0'+(digits[last]-'0'+2)%10)
+		value = `"x` + value + `"`
+	case OtherDigit, OtherTime:
+		value = value[:last] + string('0'+(value[last]-'0'+2)%10)
+	case OtherMarker:
+		other := "x"
+		if value[last] == 'x' {
+			other = "y"
+		}
+		value = value[:last] + other
 	case Garble:
-		digits = "x" + digits
+		value = "x" + value
 	}
-	return bytes.Join([][]byte{message[:at[2]], []byte(digits), message[at[3]:]}, nil)
+	return bytes.Join([][]byte{message[:at[2]], []byte(value), message[at[3]:]}, nil)
 }
 
 // publishes says whether a request publishes a message of the run: others, such as the second request of a stream, have

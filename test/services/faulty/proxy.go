@@ -161,7 +161,7 @@ func (p *Proxy) publish(r *http.Request, body []byte) PublishFault {
 	for _, f := range p.options.Publish {
 		from := max(1, f.From)
 		if p.published >= from && (f.Count == 0 || p.published < from+f.Count) {
-			p.deeds = append(p.deeds, Deed{At: time.Now(), Publish: f.Kind, Topic: topic, Number: number(plain(body)), Path: r.URL.RequestURI()})
+			p.deeds = append(p.deeds, Deed{At: time.Now(), Publish: f.Kind, Status: f.Status, Topic: topic, Number: number(plain(body)), Path: r.URL.RequestURI()})
 			return f
 		}
 	}

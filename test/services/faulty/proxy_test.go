@@ -97,7 +97,7 @@ func (f *feed) came() int {
 }
 
 func message(n int) string {
-	return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d}\r\n\r\n", n, n)
+	return fmt.Sprintf("id: a:%d\r\ndata: {\"run\":\"r1\",\"seq\":%d,\"t\":8}\r\n\r\n", n, n)
 }
 
 func proxy(t *testing.T, f *feed, o Options) *Proxy {
@@ -176,6 +176,8 @@ func TestFaultsOfAStream(t *testing.T) {
 		{Swap, one + beat + three + two + four, 3},
 		{NoNumber, one + strings.Replace(two, `"seq":2`, `"seq":"x2"`, 1) + beat + three + four, 0},
 		{OtherDigit, one + strings.Replace(two, `"seq":2`, `"seq":4`, 1) + beat + three + four, 0},
+		{OtherMarker, one + strings.Replace(two, `"r1"`, `"rx"`, 1) + beat + three + four, 0},
+		{OtherTime, one + strings.Replace(two, `"t":8`, `"t":0`, 1) + beat + three + four, 0},
 		{Garble, one + strings.Replace(two, `"seq":2`, `"seq":x2`, 1) + beat + three + four, 0},
 	} {
 		t.Run(c.kind.String(), func(t *testing.T) {

@@ -84,7 +84,7 @@ func (s *stream) part(part []byte) {
 	case Swap:
 		s.held, s.swapped = slices.Clone(part), deed
 		return // told when it is done
-	case NoNumber, OtherDigit, Garble:
+	case NoNumber, OtherDigit, OtherMarker, OtherTime, Garble:
 		s.ready = append(s.ready, changed(kind, part)...)
 	case Reset:
 		if tcp, ok := s.conn.(*net.TCPConn); ok {

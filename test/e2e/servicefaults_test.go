@@ -1,0 +1,152 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+// Each fault hits one message on one stream of a topic of its own, and is found once, by stream, topic and number.
+func TestEachFaultBetweenAServiceAndItsStreamsIsFound(t *testing.T) {
+	eachService(t, func(t *testing.T, name string) {
+		const prefix = "faults-"
+		r := startService(t, name, services.Options{})
+		faults := map[int]faulty.Fault{ // by topic
+			1: {Kind: faulty.Lose, Number: 3}, 2: {Kind: faulty.Repeat, Number: 3}, 3: {Kind: faulty.Swap, Number: 2},
+			4: {Kind: faulty.NoNumber, Number: 3}, 5: {Kind: faulty.OtherDigit, Number: 3}, 6: {Kind: faulty.OtherMarker, Number: 3},
+			7: {Kind: faulty.OtherTime, Number: 3}, 8: {Kind: faulty.Garble, Number: 3},
+			// The last message, so that nothing is on its way to a stream that comes back.
+			9: {Kind: faulty.Reset, Number: perTopic}, 10: {Kind: faulty.Close, Number: perTopic}, 11: {Kind: faulty.End, Number: perTopic},
+		}
+		o := faulty.Options{}
+		for k, f := range faults {
+			f.Topic, f.Stream = fmt.Sprintf("%stopic-%d", prefix, k), 1
+			o.Faults = append(o.Faults, f)
+		}
+		s := soakService(t, r, prefix, o)
+		v := s.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+		require.Len(t, s.proxy.Deeds(), len(faults), "what the proxy did")
+
+		m, cut := v.Messages, uint64(3)
+		const corrupted = 5
+		require.Equal(t, [...]uint64{1, 1, 1, corrupted}, [...]uint64{m.Missed, m.Duplicated, m.Reordered, m.Corrupted}, s.out.String())
+		unseen := cut // messages that the cut streams do not get
+		if name == "mercure" {
+			unseen = 0 // it sends them to the next stream
+		}
+		require.EqualValues(t, serviceStreams*perTopic-1-corrupted-unseen, m.Received)
+		require.Equal(t, m.Received+m.Missed+m.Corrupted, m.Expected)
+		require.Zero(t, m.Foreign)
+		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
+		require.Equal(t, "publisher", v.Evidence.By)
+		require.Zero(t, v.Evidence.CouldHide)
+
+		s.says(v, ledger.KindLost, 1, "missed message 3 of topic TOPIC: sent at ")
+		s.says(v, ledger.KindDuplicated, 2, "received message 3 of topic TOPIC twice, ")
+		s.says(v, ledger.KindReordered, 3, "received message 2 of topic TOPIC out of order, ")
+		for k := 4; k <= 8; k++ {
+			s.says(v, ledger.KindCorrupted, k, "received message 3 of topic TOPIC corrupted at ")
+			require.EqualValues(t, 1, s.counts(v, k).Corrupted)
+		}
+		require.Len(t, findings(v, ledger.KindCorrupted), corrupted)
+		gone, back := ledger.KindDropped, 0
+		if endsStreams(name) {
+			gone, back = ledger.KindCut, int(cut)
+		}
+		require.Len(t, findings(v, gone), int(cut))
+		for k := 9; k <= 11; k++ {
+			s.says(v, gone, k, "was "+string(gone)+" at ")
+		}
+		require.Equal(t, back, v.Connections.Reconnected)
+		require.Equal(t, int(cut)-back, v.Connections.Dropped)
+		require.Equal(t, serviceStreams-int(cut)+back, v.Connections.Completed)
+		for _, kind := range []ledger.Kind{ledger.KindLost, ledger.KindDuplicated, ledger.KindReordered} {
+			require.Len(t, findings(v, kind), 1)
+		}
+	})
+}
+
+// says asserts that one finding of a kind is of a stream of topic k, and what it says behind the name of the stream; TOPIC is that of the topic.
+func (s *serviceSoak) says(v *verdict.Verdict, kind ledger.Kind, k int, text string) {
+	s.t.Helper()
+	var streams []string
+	for n := k; n < serviceStreams; n += serviceTopics {
+		streams = append(streams, fmt.Sprintf("%s%d", s.prefix, n))
+	}
+	ours := slices.DeleteFunc(slices.Clone(v.Findings), func(f verdict.Finding) bool {
+		return f.Kind != string(kind) || !slices.Contains(streams, f.ID)
+	})
+	require.Len(s.t, ours, 1, s.out.String())
+	require.Regexp(s.t, "^"+ours[0].ID+" "+regexp.QuoteMeta(strings.ReplaceAll(text, "TOPIC", s.topic(k))), ours[0].Text)
+	require.Contains(s.t, v.Reasons, ours[0].Text)
+}
+
+// What the service did not take is owed to nobody; what it may have taken may come. Neither is a pass.
+func TestAPublisherThatIsCutOffIsNoPass(t *testing.T) {
+	eachService(t, func(t *testing.T, name string) {
+		r := startService(t, name, services.Options{})
+		s := soakService(t, r, "publisher-", faulty.Options{Publish: []faulty.PublishFault{
+			{Kind: faulty.Refuse, Status: 401, From: 15, Count: 2}, {Kind: faulty.Refuse, Status: 503, From: 20, Count: 3},
+			{Kind: faulty.CutBefore, From: 30, Count: 2}, {Kind: faulty.CutAfter, From: 40, Count: 2},
+		}})
+		v := s.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+		m := v.Messages
+		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted, s.out.String())
+		p := m.Published
+		require.Equal(t, [...]uint64{publishedInAll, publishedInAll - 9, 5, 4}, [...]uint64{p.Sent, p.Confirmed, p.Refused, p.Open})
+		received, first := serviceStreams*perTopic, map[string]faulty.Deed{}
+		for _, d := range s.proxy.Deeds() {
+			kind := fmt.Sprint(d.Publish, d.Status)
+			if _, known := first[kind]; !known {
+				first[kind] = d
+			}
+			if d.Publish != faulty.CutAfter {
+				received -= streamsOf(s.numberOf(d.Topic))
+			}
+		}
+		require.EqualValues(t, received, m.Received)
+		require.Equal(t, m.Received, m.Expected)
+		require.Equal(t, serviceStreams, v.Connections.Completed)
+		for kind, says := range map[string]string{
+			fmt.Sprint(faulty.Refuse, 401):  "2 messages were refused, the first was number %d of topic %s: 401 Unauthorized",
+			fmt.Sprint(faulty.Refuse, 503):  "3 messages were refused, the first was number %d of topic %s: 503 Service Unavailable",
+			fmt.Sprint(faulty.CutBefore, 0): "4 messages were not answered, the first was number %d of topic %s: the connection was closed before the answer",
+		} {
+			require.Contains(t, reasons(v), fmt.Sprintf(says, first[kind].Number, first[kind].Topic))
+		}
+	})
+}
+
+// A service that is restarted cuts its streams off. Those that want clients to come back see them again.
+func TestAServiceThatIsRestartedIsNoPass(t *testing.T) {
+	eachService(t, func(t *testing.T, name string) {
+		r := startService(t, name, services.Options{})
+		s := soakService(t, r, "restart-", faulty.Options{})
+		await(t, "half is published", func() bool { return s.proxy.Published() > publishedInAll/2 })
+		require.NoError(t, r.Restart(t.Context()))
+		v := s.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+		require.Zero(t, v.Messages.Missed+v.Messages.Duplicated+v.Messages.Reordered+v.Messages.Corrupted, s.out.String())
+		if endsStreams(name) {
+			require.Len(t, findings(v, ledger.KindCut), serviceStreams)
+			require.Equal(t, serviceStreams, v.Connections.Completed)
+			require.Equal(t, serviceStreams, v.Connections.Reconnected)
+		} else {
+			require.Len(t, findings(v, ledger.KindDropped), serviceStreams)
+			require.Equal(t, serviceStreams, v.Connections.Dropped)
+		}
+	})
+}

@@ -1,0 +1,127 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// The load of these soaks. Topics 0 to 3 have two streams, the others one: stream n is of topic n mod 12. Messages are
+// due for 5 s (k6/soak/publishing.go), one a second on each topic.
+const (
+	serviceStreams = 16
+	serviceTopics  = 12
+	perTopic       = 5
+	publishedInAll = serviceTopics * perTopic
+)
+
+// startService starts a service for a test and those in it.
+func startService(t *testing.T, name string, o services.Options) *services.Running {
+	t.Helper()
+	o.Dir = t.TempDir()
+	r, err := services.Start(t.Context(), name, o)
+	if missing := (*services.Missing)(nil); errors.As(err, &missing) {
+		untested.Missing(t, err.Error())
+	}
+	require.NoError(t, err)
+	t.Cleanup(r.Stop)
+	t.Log(r.Name, r.Version)
+	return r
+}
+
+// A serviceSoak is a soak of a service through a proxy that has faults.
+type serviceSoak struct {
+	*soakRun
+	proxy  *faulty.Proxy
+	prefix string
+}
+
+// soakService begins it. Several may be on one service at a time if their prefixes differ.
+func soakService(t *testing.T, r *services.Running, prefix string, o faulty.Options, more ...string) *serviceSoak {
+	t.Helper()
+	proxy, err := faulty.Start(r.URL, o)
+	require.NoError(t, err)
+	t.Cleanup(proxy.Stop)
+	args := append([]string{
+		"--service", r.Service, "--backend-url", proxy.URL, "--prefix", prefix, "--connections", fmt.Sprint(serviceStreams), "--seconds", "14",
+		"--topics", fmt.Sprint(serviceTopics), "--publish-rate", fmt.Sprint(serviceTopics), "--runners", "1",
+	}, more...)
+	return &serviceSoak{begin(t, r.Env, args...), proxy, prefix}
+}
+
+func (s *serviceSoak) topic(k int) string { return fmt.Sprintf("%stopic-%d", s.prefix, k) }
+
+// numberOf is that of a topic by its name.
+func (s *serviceSoak) numberOf(topic string) (k int) {
+	_, err := fmt.Sscanf(topic, s.prefix+"topic-%d", &k)
+	require.NoError(s.t, err)
+	return k
+}
+
+// streamsOf is how many streams topic k has.
+func streamsOf(k int) int { return (serviceStreams + serviceTopics - 1 - k) / serviceTopics }
+
+// counts are those of topic k.
+func (s *serviceSoak) counts(v *verdict.Verdict, k int) *verdict.Topic {
+	i := slices.IndexFunc(v.Messages.Topics, func(topic *verdict.Topic) bool { return topic.Name == s.topic(k) })
+	require.GreaterOrEqual(s.t, i, 0, s.topic(k))
+	return v.Messages.Topics[i]
+}
+
+// findings are the sentences of a kind.
+func findings(v *verdict.Verdict, kind ledger.Kind) []string {
+	out := []string{}
+	for _, f := range v.Findings {
+		if f.Kind == string(kind) {
+			out = append(out, f.Text)
+		}
+	}
+	return out
+}
+
+// eachService runs a test for each of the services, side by side.
+func eachService(t *testing.T, test func(t *testing.T, name string)) {
+	t.Parallel()
+	for _, name := range services.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, name)
+		})
+	}
+}
+
+// endsStreams are the services that end streams by themselves, so that clients come back.
+func endsStreams(name string) bool { return name == "mercure" || name == "pocketbase" }
+
+func TestACleanSoakOfEachServicePasses(t *testing.T) {
+	eachService(t, func(t *testing.T, name string) {
+		r := startService(t, name, services.Options{})
+		s := soakService(t, r, "clean-", faulty.Options{})
+		v := s.judged()
+		require.Equal(t, verdict.Pass, v.Verdict, s.out.String())
+		m := v.Messages
+		require.EqualValues(t, serviceStreams*perTopic, m.Received)
+		require.Equal(t, m.Received, m.Expected)
+		require.Zero(t, m.Missed+m.Duplicated+m.Reordered+m.Corrupted+m.Foreign)
+		require.Equal(t, "publisher", v.Evidence.By)
+		require.Zero(t, v.Evidence.CouldHide)
+		require.EqualValues(t, publishedInAll, m.Published.Confirmed)
+		require.Equal(t, verdict.Connections{Planned: serviceStreams, Opened: serviceStreams, Completed: serviceStreams}, v.Connections)
+		for k := range serviceTopics {
+			topic := s.counts(v, k)
+			require.Equal(t, streamsOf(k), topic.Streams)
+			require.EqualValues(t, perTopic*streamsOf(k), topic.Received)
+		}
+	})
+}
