@@ -393,7 +393,7 @@ func (f *findings) findPer(m *message, all []series) {
 func (f *findings) findEvery(m *message, all []series) {
 	var apart []time.Duration
 	for _, one := range all {
-		for i := 1; i < len(one.units); i++ {
+		for i := 1; one.t.role == plain && i < len(one.units); i++ {
 			apart = append(apart, one.units[i].at.Sub(one.units[i-1].at))
 		}
 	}

@@ -88,26 +88,30 @@ func (f *findings) refusal(of role) string {
 	return ""
 }
 
-// missed are the messages that came on the other streams while one was cut, or that were published then.
-func (f *findings) missed() map[string]bool {
-	out := map[string]bool{}
+// missed are the messages that came while one stream was cut, on that of the others that got the most.
+func (f *findings) missed() (out map[string]bool) {
 	for _, t := range f.of(plain, packed) {
+		came := map[string]bool{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]
 			if t != f.s.cut && f.isMessage(u) && u.at.After(f.s.cutAt) && u.at.Before(f.s.reopened) {
-				out[f.key(u)] = true
+				came[f.key(u)] = true
 			}
+		}
+		if len(came) > len(out) {
+			out = came
 		}
 	}
 	return out
 }
 
-// among counts those of some messages that came on a stream.
+// among counts those of some messages that came at the start of a stream: later ones are new, though they may look
+// like those, where each stream has its own numbers.
 func (f *findings) among(t *track, messages map[string]bool) int {
 	came := map[string]bool{}
 	if t != nil {
 		for i := range f.units[t] {
-			if u := &f.units[t][i]; messages[f.key(u)] {
+			if u := &f.units[t][i]; messages[f.key(u)] && f.early(t, u) {
 				came[f.key(u)] = true
 			}
 		}

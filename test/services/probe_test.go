@@ -13,42 +13,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/trial"
 )
 
-// probed is what a user gives the probe for each service.
-var probed = map[string]struct {
-	stream          string
-	publish, second probe.Request
-	options         Options
-	length          time.Duration
+// lookedAt is how long the probe looks at each service, and what that is set to, so that there is much to see.
+var lookedAt = map[string]struct {
+	options Options
+	length  time.Duration
 }{
-	"nchan": {
-		stream: "/sub/{topic}", publish: probe.Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`},
-		options: Options{Heartbeat: 2 * time.Second}, length: 12 * time.Second,
-	},
-	"mercure": {
-		stream: "/.well-known/mercure?topic={topic}",
-		publish: probe.Request{
-			URL: "{base}/.well-known/mercure", Body: `topic={topic}&data={"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`,
-			Headers: []string{"Authorization: Bearer {token}", "Content-Type: application/x-www-form-urlencoded"},
-		},
-		options: Options{Heartbeat: 2 * time.Second}, length: 12 * time.Second,
-	},
-	"django-eventstream": {
-		stream: "/events/{topic}/", publish: probe.Request{URL: "{base}/publish/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`},
-		length: 32 * time.Second, // its heartbeat comes after 20 s without a message
-	},
-	"pocketbase": {
-		stream: "/api/realtime",
-		second: probe.Request{
-			URL:  "{base}/api/realtime",
-			Body: `{"clientId":"{client}","subscriptions":["soak/*?options=%7B%22query%22%3A%7B%22filter%22%3A%22topic%3D'{topic}'%22%7D%7D"]}`,
-		},
-		publish: probe.Request{URL: "{base}/api/collections/soak/records", Body: `{"topic":"{topic}","run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`},
-		options: Options{Lifetime: 5 * time.Second}, length: 12 * time.Second,
-	},
-	"sse-starlette": {
-		stream: "/events/{topic}", publish: probe.Request{URL: "{base}/publish/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`},
-		options: Options{Heartbeat: 2 * time.Second}, length: 12 * time.Second,
-	},
+	"nchan":              {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
+	"mercure":            {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
+	"django-eventstream": {Options{}, 32 * time.Second}, // its heartbeat comes after 20 s without a message
+	"pocketbase":         {Options{Lifetime: 5 * time.Second}, 12 * time.Second},
+	"sse-starlette":      {Options{Heartbeat: 2 * time.Second}, 12 * time.Second},
 }
 
 // What the probe writes, unedited, is a description of the service: a message of it is found as by the one that was
@@ -57,10 +31,11 @@ func TestTheProbeDescribesEachService(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := probed[name]
+			c := lookedAt[name]
 			r, byHand := up(t, name, c.options)
+			give := r.Probing()
 			module, err := probe.Run(t.Context(), probe.Config{
-				URL: r.URL + c.stream, Publish: c.publish, Then: c.second, Name: name + "-probed", PublishToken: r.PublishToken,
+				URL: r.URL + give.Stream, Publish: give.Publish, Then: give.Then, Name: name + "-probed", PublishToken: r.PublishToken,
 				Streams: 3, Length: c.length, Pace: 300 * time.Millisecond,
 			})
 			require.NoError(t, err)
