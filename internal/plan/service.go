@@ -57,6 +57,10 @@ func (p *Plan) checkRate() error {
 	return nil
 }
 
+// MarkerOf is what {run} stands for in the messages of the kth topic: a message that comes on a stream of another topic is
+// none of that stream's.
+func (p *Plan) MarkerOf(k int) string { return p.Marker + "." + strconv.Itoa(k) }
+
 // checkService is what the settings of a described service have to be to each other.
 func (p *Plan) checkService() error {
 	held := float64(p.Seconds - DisconnectLead)

@@ -32,8 +32,8 @@ func (c *Config) check() (planned uint64, err error) {
 		return 0, fmt.Errorf("%g messages per second for %s are %.0f messages, and a run can have 1 to %d: set a lower PUBLISH_RATE or a shorter run",
 			c.Rate, c.For, messages, shard.MostPublished)
 	}
-	for _, topic := range c.Topics {
-		if err := c.checkURL(topic); err != nil {
+	for k, topic := range c.Topics {
+		if err := c.checkURL(topic, c.Run(k)); err != nil {
 			return 0, err
 		}
 	}
@@ -41,8 +41,8 @@ func (c *Config) check() (planned uint64, err error) {
 }
 
 // checkURL refuses a URL that no request can be sent to.
-func (c *Config) checkURL(topic string) error {
-	text := string(c.Service.Publish.URL.Append(nil, &service.Values{Base: c.Base, Topic: topic, Run: c.Run, Token: c.Token, Seq: 1}))
+func (c *Config) checkURL(topic, run string) error {
+	text := string(c.Service.Publish.URL.Append(nil, &service.Values{Base: c.Base, Topic: topic, Run: run, Token: c.Token, Seq: 1}))
 	shown := text
 	if c.Token != "" {
 		shown = strings.ReplaceAll(text, c.Token, "…")

@@ -95,7 +95,7 @@ func upTo(n int) (out []int) {
 func configured(t testing.TB, base string) Config {
 	t.Helper()
 	return Config{
-		Service: described(t, "", ""), Base: base, Run: "r1", Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
+		Service: described(t, "", ""), Base: base, Run: marked("r1"), Topics: []string{"a", "b"}, Rate: 200, Start: time.Now(), For: time.Second / 2,
 	}
 }
 
@@ -170,3 +170,6 @@ func sorted(numbers []int) []int {
 
 // quiet is a log that nobody reads.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// marked is a run that marks the messages of all topics alike.
+func marked(run string) func(int) string { return func(int) string { return run } }

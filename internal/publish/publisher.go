@@ -25,12 +25,12 @@ type Config struct {
 	Service *service.Service
 	Base    string // URL of the service
 	Token   string // PUBLISH_TOKEN
-	Run     string // the run's marker
 	Topics  []string
-	Rate    float64       // messages per second, all topics together
-	Start   time.Time     // when the first is due
-	For     time.Duration // for how long they are due
-	Timeout time.Duration // of an answer, 10 s if 0
+	Run     func(topic int) string // what marks the messages of a topic as those of this run
+	Rate    float64                // messages per second, all topics together
+	Start   time.Time              // when the first is due
+	For     time.Duration          // for how long they are due
+	Timeout time.Duration          // of an answer, 10 s if 0
 
 	InsecureSkipVerify bool
 	// Say is told in a sentence when something goes wrong for the first time, by any goroutine; nil for nobody.

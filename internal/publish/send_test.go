@@ -203,7 +203,7 @@ func TestTheRequestIsWhatTheDescriptionSays(t *testing.T) {
 				}
 			})
 			config := configured(t, base+c.path)
-			config.Service, config.Token, config.Topics, config.Run = described(t, c.publish, ""), c.token, []string{"a b/c"}, `r"1`
+			config.Service, config.Token, config.Topics, config.Run = described(t, c.publish, ""), c.token, []string{"a b/c"}, marked(`r"1`)
 			config.Rate, config.For = 1, time.Second
 			p := finished(t, config)
 			require.EqualValues(t, 1, p.Sums().Confirmed)

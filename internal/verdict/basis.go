@@ -111,7 +111,7 @@ func (s *Streams) basisOfNumbers() {
 		e.By = ByPublisher
 		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", joinWindow)}
 		if e.CouldHide > 0 {
-			e.Why = append(e.Why, "streams connected again so often that nobody knows which messages were owed to them")
+			e.Why = append(e.Why, "messages were confirmed only after a stream had ended, or streams connected again so often that nobody knows which were owed to them")
 		}
 	default:
 		e.By = ByNumbers

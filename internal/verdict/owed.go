@@ -106,7 +106,12 @@ func (a *account) owes(number uint64) bool {
 		return false
 	}
 	for _, open := range a.spans {
-		if m.SentUS >= open.from && m.AnsweredUS <= open.to {
+		switch {
+		case m.SentUS < open.from || m.SentUS > open.to:
+		case m.AnsweredUS > open.to: // it was confirmed only when the stream had ended
+			a.undecided++
+			return false
+		default:
 			return true
 		}
 	}

@@ -20,6 +20,7 @@ type publishedRun struct {
 	log  *shard.PublishLog
 	plan plan.Plan
 
+	answer  func(number uint64) time.Duration
 	outcome func(topic int, number uint64) shard.MessageState
 	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing.
 	deliver func(stream int, number uint64) []uint64
@@ -39,6 +40,7 @@ func newPublishedRun() *publishedRun {
 		at:      [2]time.Time{start, start},
 		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
 		plan:    p,
+		answer:  func(uint64) time.Duration { return 3 * time.Millisecond },
 		outcome: func(int, uint64) shard.MessageState { return shard.Confirmed },
 		deliver: func(_ int, number uint64) []uint64 { return []uint64{number} },
 		shape:   func(int, *ledger.Ledger) {},
@@ -57,7 +59,7 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 			p.log.Begin(topic, sent(topic, number).UnixMicro())
 			state := p.outcome(topic, number)
 			status := map[shard.MessageState]uint16{shard.Confirmed: 200, shard.Refused: 503}[state]
-			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(3 * time.Millisecond).UnixMicro()})
+			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(p.answer(number)).UnixMicro()})
 		}
 	}
 	shards := make([]*shard.Shard, 2)
@@ -268,6 +270,32 @@ func TestClocksThatDifferWidenTheWindow(t *testing.T) {
 		}
 		require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 	}
+}
+
+// A message that was confirmed only after a stream had ended may have been on its way, or lost: it is not decided.
+func TestALateConfirmationDecidesNothing(t *testing.T) {
+	t.Parallel()
+	late := func(number uint64) time.Duration {
+		if number == perTopic {
+			return 6 * time.Second
+		}
+		return 3 * time.Millisecond
+	}
+	p := newPublishedRun()
+	p.answer = late
+	v := p.judge(t)
+	require.Equal(t, Pass, v.Verdict, "all came: %v", v.Reasons)
+	p = newPublishedRun()
+	p.answer = late
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 2 && number == perTopic {
+			return nil
+		}
+		return []uint64{number}
+	}
+	v = p.judge(t)
+	require.Equal(t, Invalid, v.Verdict)
+	require.EqualValues(t, 1, v.Evidence.CouldHide)
 }
 
 func TestAPublisherHasToBeThereOnce(t *testing.T) {

@@ -71,6 +71,10 @@ func (d *described) Event(time.Time, *eventstream.Event) {}
 func (d *described) Block(at time.Time, b *eventstream.Block) {
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := d.reader.Read(&block)
+	d.count(at, b, &block, &reading)
+}
+
+func (d *described) count(at time.Time, b *eventstream.Block, block *service.Block, reading *service.Reading) {
 	if reading.Kind == service.Heartbeat {
 		if d.comment.IsZero() {
 			d.ledger.Heard(d.recorder.instant(at), ledger.AHeartbeat)
@@ -84,7 +88,7 @@ func (d *described) Block(at time.Time, b *eventstream.Block) {
 	}
 	switch reading.Kind {
 	case service.Delivery:
-		d.deliver(at, &block, &reading)
+		d.deliver(at, block, reading)
 	case service.Gap:
 		d.ledger.Heard(d.recorder.instant(at), ledger.ASign)
 		d.ledger.Announced(d.recorder.instant(at))
@@ -169,10 +173,11 @@ type describedWithID struct {
 // Block remembers the id.
 func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
-	if reading := d.reader.Read(&block); len(reading.ID) > 0 {
+	reading := d.reader.Read(&block)
+	if len(reading.ID) > 0 {
 		d.last = append(d.last[:0], reading.ID...)
 	}
-	d.described.Block(at, b)
+	d.count(at, b, &block, &reading)
 }
 
 // LastEventID is the id of the last message.

@@ -82,17 +82,17 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	o.Connecting(second(0))
 	o.Head(http.Header{})
 	o.Opened(second(1))
-	feed(t, o, second(2), ": hello\n\n")                                                                 // a heartbeat
-	feed(t, o, second(3), r.message(t, "run-1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
-	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1", 5, second(4)))                              // its comment is none
-	feed(t, o, second(5), "event: other\ndata: x\n\n")                                                   // of which the description says nothing
-	feed(t, o, second(6), r.message(t, "run-2", 5, second(6)))                                           // of another run
-	feed(t, o, second(7), "event: reset\ndata:\n\n")                                                     // the service's word
-	feed(t, o, second(8), strings.Replace(r.message(t, "run-1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
-	feed(t, o, second(9), r.message(t, "run-1", 7, second(9)))
-	feed(t, o, second(10), r.message(t, "run-1", 7, second(9)))
+	feed(t, o, second(2), ": hello\n\n")                                                                   // a heartbeat
+	feed(t, o, second(3), r.message(t, "run-1.1", 4, second(3).Add(-20*time.Millisecond)))                 // a message
+	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
+	feed(t, o, second(5), "event: other\ndata: x\n\n")                                                     // of which the description says nothing
+	feed(t, o, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
+	feed(t, o, second(7), "event: reset\ndata:\n\n")                                                       // the service's word
+	feed(t, o, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
+	feed(t, o, second(9), r.message(t, "run-1.1", 7, second(9)))
+	feed(t, o, second(10), r.message(t, "run-1.1", 7, second(9)))
 	feed(t, o, second(11), ":\n") // Mercure's heartbeat: no blank line
-	feed(t, o, second(12), r.message(t, "run-1", 9, second(12)))
+	feed(t, o, second(12), r.message(t, "run-1.1", 9, second(12)))
 	o.ledger.CloseRequested(r.instant(second(13)))
 	o.Closed(second(13), sse.Close{Reason: sse.ReasonClient, Retry: -1})
 	got := filled(r).Connections[0]

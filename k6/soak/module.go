@@ -136,10 +136,11 @@ func (r *recorder) observe(l jsLedger) sobek.DynamicObject {
 	if r.service == nil {
 		return &l
 	}
-	d := described{jsLedger: l, service: r.service, reader: r.reader}
+	d := described{jsLedger: l, service: r.service}
 	if n, ok := r.plan.Number(l.ledger.ID()); ok {
 		d.topic = r.plan.Topic(n)
 	}
+	d.reader = r.readers[d.topic]
 	if r.service.Resume.TakesID {
 		return &describedWithID{described: d}
 	}

@@ -29,14 +29,14 @@ func (r *recorder) startPublishing(vu modules.VU, token string, runner string) e
 	if index, err := runnerIndex(runner, options); err != nil || index != 1 {
 		return err
 	}
-	p := &r.plan
+	p := r.plan // does not change any more
 	topics := make([]string, p.Topics)
 	for k := range topics {
 		topics[k] = p.TopicName(k)
 	}
 	log := vu.State().Logger
 	publisher, err := publish.Start(context.Background(), publish.Config{
-		Service: r.service, Base: p.BackendURL, Token: token, Run: p.Marker, Topics: topics, Rate: p.PublishRate,
+		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
 		Start: time.Now().Add(publishAfter), For: publishFor(p.Hold()), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
 		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
 	})

@@ -25,9 +25,9 @@ type recorder struct {
 	mu               sync.Mutex
 	plan             plan.Plan
 	planned          bool
-	suite            *shard.Suite     // nil of a soak
-	service          *service.Service // nil: the service is noop
-	reader           *service.Reader
+	suite            *shard.Suite      // nil of a soak
+	service          *service.Service  // nil: the service is noop
+	readers          []*service.Reader // by topic
 	config           ledger.Config
 	ledgers          []*ledger.Ledger
 	open             int
@@ -103,7 +103,10 @@ func (r *recorder) configure() {
 	if s == nil || !r.planned {
 		return
 	}
-	r.reader = s.Reader(p.Marker)
+	r.readers = make([]*service.Reader, max(p.Topics, 1))
+	for k := range r.readers {
+		r.readers[k] = s.Reader(p.MarkerOf(k))
+	}
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.ClientEnds, c.Lifetime = s.End.By != service.ByRequest, s.End.Shortest
 	switch {

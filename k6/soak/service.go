@@ -99,7 +99,8 @@ func (r *recorder) setService(s *service.Service) error {
 // values fill the requests of a connection.
 func (s *jsService) values(n int, id string) *service.Values {
 	p := s.m.recorder.thePlan()
-	v := &service.Values{Base: p.BackendURL, Topic: p.TopicName(p.Topic(n)), ID: id, Run: p.Marker, N: int64(n)}
+	topic := p.Topic(n)
+	v := &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
 	if s.token != nil {
 		v.Token = s.call(s.token, "token")
 	}
