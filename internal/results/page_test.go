@@ -103,3 +103,46 @@ func TestABaselineThatDoesNotFitIsRefused(t *testing.T) {
 	require.ErrorContains(t, one.Report(v, m, one), "is the run itself")
 	require.ErrorContains(t, one.Report(v, m, Dir(t.TempDir())), "holds no verdict.json")
 }
+
+// The page of a described service speaks of its messages: of what was published, and from when to when they took how long.
+func TestThePageOfADescribedService(t *testing.T) {
+	t.Parallel()
+	d := Dir(filepath.Join(t.TempDir(), "described"))
+	restore(t, "testdata/golden/described", d)
+	v, m, err := d.Judge()
+	require.NoError(t, err)
+	require.NoError(t, d.Report(v, m, ""))
+	f, err := os.Open(d.Path(PageFile))
+	require.NoError(t, err)
+	defer f.Close()
+	doc, err := goquery.NewDocumentFromReader(f)
+	require.NoError(t, err)
+	data := doc.Find("#page-data").Text()
+	require.Contains(t, data, `"what":"messages"`)
+	doc.Find("script, style").Remove()
+	text := doc.Find("body").Text()
+	for _, word := range []string{"noop", "Noop", "interval"} {
+		require.NotContains(t, text, word)
+	}
+	row := func(section, name string) []string {
+		return doc.Find("#" + section + " tr").FilterFunction(func(_ int, tr *goquery.Selection) bool {
+			return tr.Children().First().Text() == name
+		}).Children().Slice(1, goquery.ToEnd).Map(func(_ int, td *goquery.Selection) string { return td.Text() })
+	}
+	require.Equal(t, []string{"12", "12", "12", "0", "0", "0"}, row("published", "2/s to 2 topics")[:6])
+	require.Equal(t, []string{"4", "6", "24", "24", "0", "0", "0", "0", "0"}, row("published", "gold-topic-0"))
+	require.Equal(t, []string{"4", "6", "24", "23", "1", "1", "0", "0", "0"}, row("published", "gold-topic-1"))
+	require.Equal(t, []string{"8"}, row("account", "heartbeats"))
+	require.Equal(t, []string{"8 connections for 15s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
+	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the one that came twice is one of them")
+	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
+	require.Equal(t, "1", row("ends", "lost: published, and it never came")[0])
+	require.Equal(t, "8", row("ends", "held to the wanted end")[0])
+	require.Zero(t, doc.Find("#arithmetic").Length())
+	for chart, about := range map[string]string{
+		"noops": "in each 5 s, against what was published × the streams of its topic", "published": "messages in each 5 s",
+		"lateness": "publish → receive, in each 5 s", "heat": "publish → receive of messages in each 5 s; the darker, the more of them",
+	} {
+		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), about)
+	}
+}

@@ -10,24 +10,35 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// account is the ledger of noops, per runner and in total, beside what the server says.
+// account is the ledger of messages, per runner and in total, beside what the server says.
 func (s *subject) account() Section {
 	t := Table{Columns: columns("runner", "host", "state", "#connections")}
 	for _, n := range s.v.Noops.Each() {
-		t.Columns = append(t.Columns, columns("#"+n.Name)...)
+		if s.counted() {
+			t.Columns = append(t.Columns, columns("#"+n.Name)...)
+		}
 	}
-	t.Columns = append(t.Columns, columns("#server sent")...)
+	if !s.described() {
+		t.Columns = append(t.Columns, columns("#server sent")...)
+	}
 	add := func(name, host, state string, connections int, n ledger.Totals, sent uint64) {
 		row := cells(name, host, state, format.Thousands(connections))
 		if state != "" && state != "finished" {
 			row[2].Tone = Doubt
 		}
 		for _, total := range n.Each() {
+			if !s.counted() {
+				break
+			}
 			cell := Cell{Text: format.Thousands(total.Count)}
 			if total.Fault {
 				cell.Tone = zero(total.Count)
 			}
 			row = append(row, cell)
+		}
+		if s.described() {
+			t.Rows = append(t.Rows, row)
+			return
 		}
 		server := Cell{Text: "–"}
 		if s.v.Server.Known {
@@ -39,9 +50,12 @@ func (s *subject) account() Section {
 		add(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, r.Totals, r.ServerSent)
 	}
 	add("all", "", "", len(s.Merged.Connections), s.v.Noops.Totals, s.v.Server.Sent)
-	out := Section{ID: "account", Title: "Every noop accounted for", Short: "Noops", Tables: []Table{t}}
+	out := Section{ID: "account", Title: "Every " + s.v.Plan.Noun() + " accounted for", Short: s.nouns(true), Tables: []Table{t}}
 	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
-	if !s.v.Server.Known {
+	switch {
+	case s.described():
+		s.accountOfMessages(&out)
+	case !s.v.Server.Known:
 		out.Notes = append(out.Notes, "The server shows no ledger: what is missed follows from the "+s.v.Evidence.Client()+" alone.")
 	}
 	if n := len(s.v.Findings); n > 0 {
@@ -59,8 +73,11 @@ func (s *subject) account() Section {
 	return out
 }
 
-// arithmetic is docs/math.md with this run's numbers.
+// arithmetic is docs/math.md with this run's numbers, which is about noops.
 func (s *subject) arithmetic() Section {
+	if s.described() {
+		return Section{}
+	}
 	p, n := s.v.Plan, s.v.Noops
 	per := p.NoopsPerConnection()
 	product := uint64(max(per*p.Connections, 0))

@@ -36,7 +36,7 @@ func (s *subject) banner() Banner {
 	return b
 }
 
-// countTiles are what became of connections and noops.
+// countTiles are what became of connections and messages.
 func (s *subject) countTiles() []Tile {
 	v, c, n := s.v, s.v.Connections, s.v.Noops
 	whole := func(part, all uint64) Tone {
@@ -49,8 +49,12 @@ func (s *subject) countTiles() []Tile {
 	if v.Held != nil {
 		open = ", open for " + v.Held.Percent() + " of the time"
 	}
+	held := Tile{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))}
+	if s.described() {
+		return append([]Tile{held}, s.messageTiles()...)
+	}
 	tiles := []Tile{
-		{Name: "connections held", Value: format.Thousands(c.Completed), Note: "of " + format.Thousands(c.Planned) + " planned" + open, Tone: whole(uint64(c.Completed), uint64(c.Planned))},
+		held,
 		{Name: "noops received", Value: format.Thousands(n.Received), Note: "of " + format.Thousands(n.Expected) + " expected", Tone: whole(n.Received, n.Expected)},
 		{Name: "noops missed", Value: format.Thousands(n.Missed), Note: share(float64(n.Missed), float64(n.Expected)) + " of the expected", Tone: whole(n.Missed, 0)},
 		{Name: "lateness p99", Value: duration(v.LatenessMS.P99), Note: "at most " + duration(v.LatenessMS.Max)},

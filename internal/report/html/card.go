@@ -7,6 +7,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // card says what was run, on what, and when.
@@ -23,11 +24,16 @@ func (s *subject) card() Section {
 			reconnect = fmt.Sprintf("yes, by Last-Event-ID, and may be away for %s", limit)
 		}
 	}
+	ids := "device ids"
+	if s.described() {
+		ids, reconnect = "streams", strings.Replace(reconnect, "by Last-Event-ID", "as the description of the service says", 1)
+	}
 	plan := facts(
-		"plan", fmt.Sprintf("%s for %s, a noop every %v s", format.Count(p.Connections, "connection"), hms(float64(p.Seconds)), p.NoopInterval),
+		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), hms(float64(p.Seconds)), verdict.Rhythm(&p, s.v.Messages.Counting)),
+		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target,
-		"device ids", fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
+		ids, fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),
 		"started", format.Moment(s.v.StartedUnix),

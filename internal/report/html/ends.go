@@ -74,7 +74,7 @@ func (s *subject) ends() Section {
 		case ledger.Refused:
 			refused.add("refused: "+reason, Bad, 1, at(c.ClosedAt), c.Connect)
 		case ledger.Completed:
-			held.add("ended by the server when asked to", Good, 1, at(c.ClosedAt), c.Held)
+			held.add(s.endedWell(), Good, 1, at(c.ClosedAt), c.Held)
 		default:
 			held.add(string(c.State)+": "+reason, Bad, 1, at(max(c.ClosedAt, c.OpenedAt)), c.Held)
 		}
@@ -89,7 +89,7 @@ func (s *subject) ends() Section {
 			if f.Kind == ledger.KindLate {
 				tone = Doubt
 			}
-			faults.add(cmp.Or(kinds[f.Kind], string(f.Kind)), tone, int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
+			faults.add(s.kind(f.Kind), tone, int(max(f.Count, 1)), at(f.At), max(f.Lateness, 0))
 		}
 	}
 	planned := s.v.Connections.Planned
@@ -97,9 +97,9 @@ func (s *subject) ends() Section {
 	out.addGroups(held, "Streams", "how they ended", "held", planned)
 	out.addGroups(refused, "Connections that never opened", "cause", "tried for", planned)
 	out.addGroups(outages, "Outages", "", "out for", planned)
-	out.addGroups(faults, "Noops that were not as they should be", "what", "late by", int(s.v.Noops.Expected))
+	out.addGroups(faults, s.nouns(true)+" that were not as they should be", "what", "late by", int(s.v.Noops.Expected))
 	if len(faults) > 0 {
-		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of noops in the ledger above are whole.")
+		out.Notes = append(out.Notes, "Of each connection the first findings are listed; counts of "+s.nouns(false)+" in the ledger above are whole.")
 	}
 	return out
 }
@@ -109,6 +109,7 @@ var kinds = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",
 	ledger.KindTail: "owed at the end", ledger.KindDuplicated: "came twice", ledger.KindReordered: "came out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbered anew from 1",
+	ledger.KindCut: "a stream cut before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
 }
 
 // attempts counts the attempts to connect that failed, those of connections that got in later among them.

@@ -10,26 +10,38 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// lateness is how late noops were, over all of them and over time.
+// A distribution is a row of a table, and a line of a chart by percentile.
+type distribution struct {
+	name string
+	h    *shard.Histogram
+}
+
+// lateness is how late messages were, over all of them and over time.
 func (s *subject) lateness() Section {
+	if s.sinceSent() {
+		return s.latency()
+	}
 	out := Section{ID: "lateness-all", Title: "How late", Short: "Lateness"}
 	if s.Merged.Lateness.Count() == 0 {
 		return out
 	}
-	type distribution struct {
-		name string
-		h    *shard.Histogram
-	}
 	all := []distribution{{"lateness (gap − interval)", s.Merged.Lateness}}
 	if l := s.Merged.Latency; l != nil && l.Histogram.Count() > 0 {
-		h, name := l.Histogram, "latency (above the fastest noop)"
+		h, name := l.Histogram, "latency (above the fastest "+s.v.Plan.Noun()+")"
 		if s.v.LatencyMS != nil && s.v.LatencyMS.Above == verdict.AboveSend {
 			h, name = shard.NewHistogram(), "latency (receive − send)"
 			h.MergeShifted(l.Histogram, microseconds(l.MinUS))
 		}
 		all = append(all, distribution{name, h})
 	}
-	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first noop (after headers)", s.Merged.FirstNoop})
+	s.distributions(&out, all, "lateness")
+	out.Notes = []string{"Lateness needs no common clock; a " + s.v.Plan.Noun() + " that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
+	return out
+}
+
+// distributions adds a table and a chart of these and of what every run has, and the heat map of what is called so.
+func (s *subject) distributions(out *Section, all []distribution, heated string) {
+	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Plan.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
 	t := Table{Columns: columns("", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
 	for _, d := range all {
@@ -44,11 +56,9 @@ func (s *subject) lateness() Section {
 	if heat := s.heat(); heat != nil {
 		out.Charts = append(out.Charts, &Chart{
 			ID: "heat", Kind: Heatmap, Title: "Over time", Wide: true, Heat: heat,
-			Note: fmt.Sprintf("lateness of noops in each %d s; the darker, the more of them", heat.Width*int(step)),
+			Note: fmt.Sprintf("%s of %s in each %d s; the darker, the more of them", heated, s.nouns(false), heat.Width*int(step)),
 		})
 	}
-	out.Notes = []string{"Lateness needs no common clock; a noop that comes early makes the next one late by as much. Percentiles are of merged histograms, 0.8 % wide."}
-	return out
 }
 
 // quantiles are x = 1 / (1 − q), y = milliseconds, as far to the right as there are counts.
@@ -80,11 +90,11 @@ const heatColumns = 240
 
 func (s *subject) heat() *Heat {
 	t := s.series
-	if t.n < 2 {
+	if t.n < 2 || t.rows == nil {
 		return nil
 	}
 	width := max((t.n+heatColumns-1)/heatColumns, window(s.v.Plan.NoopInterval))
-	heat := &Heat{Width: width, Counts: make([][]int, (t.n-2)/width+1)}
+	heat := &Heat{What: s.nouns(false), Width: width, Counts: make([][]int, (t.n-2)/width+1)}
 	for i := range heat.Counts {
 		heat.Counts[i] = make([]int, len(heatRows)+1)
 	}

@@ -40,7 +40,7 @@ func (s *subject) signals() []*signal {
 	t := s.series
 	number := func(v float64) string { return fmt.Sprintf("%.0f", v) }
 	return []*signal{
-		{chart: "lateness", name: "lateness, max", values: t.max, floor: 20, text: duration},
+		{chart: "lateness", name: s.latenessName() + ", max", values: t.max, floor: 20, text: duration},
 		{chart: "target-cpu", name: "CPU of the backend", values: t.backendCPU, floor: 5, text: percent},
 		{chart: "target-cpu", name: "CPU of nginx", values: t.nginxCPU, floor: 5, text: percent},
 		{chart: "runner-cpu", name: "CPU of the runners", values: t.runnerCPU, floor: 10, text: percent},

@@ -31,7 +31,7 @@ func newSubject(r *Run) *subject {
 var sections = map[string]func(*subject) Section{
 	"criteria": (*subject).criteria, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
 	// what was planned, and what was counted
-	"plan": (*subject).card, "account": (*subject).account, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
+	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
 	"ends": (*subject).ends, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
 	// what the script declared, and what it found
 	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,

@@ -19,12 +19,20 @@ func (s *subject) timelines() Section {
 	}
 	width := window(s.v.Plan.NoopInterval)
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
-	expected, received := s.noopsPer(width)
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
 		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
-	out.add(&Chart{ID: "noops", Title: "Noops", Note: fmt.Sprintf("in each %d s, against open connections × %d / %v", width*int(step), width*int(step), s.v.Plan.NoopInterval), Wide: true},
-		over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
-	out.add(&Chart{ID: "lateness", Title: "Lateness", Note: "gap − interval, in each 5 s", Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
+	if s.described() {
+		s.messagesOverTime(&out, width)
+	} else {
+		expected, received := s.noopsPer(width)
+		out.add(&Chart{ID: "noops", Title: "Noops", Note: fmt.Sprintf("in each %d s, against open connections × %d / %v", width*int(step), width*int(step), s.v.Plan.NoopInterval), Wide: true},
+			over("received", "bars", received, 2*width), over("expected", "dashed", expected, 2*width))
+	}
+	title, note := "Lateness", "gap − interval, in each 5 s"
+	if s.sinceSent() {
+		title, note = "Latency", s.latencyName()+", in each 5 s"
+	}
+	out.add(&Chart{ID: "lateness", Title: title, Note: note, Unit: "ms", Log: true, Wide: true, Marks: s.marks("lateness")},
 		over("max", "", t.max, lateGap), over("p99", "", t.p99, lateGap), over("p50", "", t.p50, lateGap))
 	s.processes(&out)
 	return out

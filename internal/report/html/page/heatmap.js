@@ -22,7 +22,7 @@ export function drawHeatmap(chart, time, container) {
       ...overTime(container, 90 + 15 * heat.rows.length),
       series: [
         { label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) },
-        { label: 'noops', points: { show: false }, value: (_u, _v, _s, i) => (i === null ? '–' : summary(heat, i)) },
+        { label: heat.what, points: { show: false }, value: (_u, _v, _s, i) => (i === null ? '–' : summary(heat, i)) },
       ],
       axes: [
         timeAxis(container),

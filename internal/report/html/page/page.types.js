@@ -15,6 +15,7 @@
  * @property {(number | null)[]} values null breaks the line
  *
  * @typedef {object} Heat
+ * @property {string} what what is counted
  * @property {string[]} rows names, from below
  * @property {number} width of a column, in points
  * @property {number[][]} counts by column, then row
