@@ -21,9 +21,13 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 	for _, n := range (ledger.Totals{}).Each() {
 		head = append(head, n.Name)
 	}
-	row(out, append(head,
+	head = append(head,
 		"max_gap_ms", "max_lateness_ms", "reconnects", "findings", "open_s", "away_s", "longest_outage_s", "attempts", "refused_attempts",
-	)...)
+	)
+	if m.Plan.Described() {
+		head = append(head, describedHead...)
+	}
+	row(out, head...)
 	words := verdict.WordsOf(m)
 	for c := range v.Records() {
 		runner := m.Runners[c.Runner]
@@ -42,12 +46,16 @@ func Connections(w io.Writer, m *shard.Merged, v *verdict.Verdict) error {
 		for _, n := range c.Totals().Each() {
 			values = append(values, n.Count)
 		}
-		row(out, append(values,
+		values = append(values,
 			decimals(c.MaxGap, time.Millisecond), decimals(c.MaxLateness, time.Millisecond),
 			outages(c, runner), cell(strings.Join(findings, "; ")),
 			decimals(c.OpenFor(), time.Second), decimals(c.Away, time.Second), decimals(c.Longest.To-c.Longest.From, time.Second),
 			c.Attempts, cell(refusals(c)),
-		)...)
+		)
+		if m.Plan.Described() {
+			values = append(values, describedCells(m, c)...)
+		}
+		row(out, values...)
 	}
 	out.Flush()
 	return out.Error()
@@ -86,12 +94,21 @@ func refusals(c *shard.Connection) string {
 // processes took at that time.
 func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 	out := csv.NewWriter(w)
-	row(out,
-		"unix_s", "open", "opened", "closed", "noops", "late", "faults", "lateness_p50_ms", "lateness_p99_ms", "lateness_max_ms",
+	late := "lateness"
+	if s := m.Service; s != nil && s.Counts != shard.CountsInterval {
+		late = "latency"
+	}
+	sent := sending(m)
+	head := []any{
+		"unix_s", "open", "opened", "closed", m.Plan.Noun() + "s", "late", "faults", late + "_p50_ms", late + "_p99_ms", late + "_max_ms",
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
-	)
+	}
+	if sent != nil {
+		head = append(head, "published", "confirmed")
+	}
+	row(out, head...)
 	next := 0
 	for _, b := range m.Series {
 		var now, before resources.Sample
@@ -105,12 +122,16 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 			before = samples[next-2]
 		}
 		p50, p99, most := lateness(b)
-		row(out,
+		values := []any{
 			b.Unix, b.Open, b.Opened, b.Closed, b.Noops, b.Late, b.Faults, p50, p99, most,
 			b.RSS, b.HeapLive, percent(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
 			now.BackendRSS, rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), now.Streams, now.Goroutines, now.Files,
 			now.NginxRSS, rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
-		)
+		}
+		if sent != nil {
+			values = append(values, sent[b.Unix].sent, sent[b.Unix].confirmed)
+		}
+		row(out, values...)
 	}
 	out.Flush()
 	return out.Error()

@@ -31,7 +31,7 @@ func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
 			v, m, err := d.Judge()
 			require.NoError(t, err)
 			require.NoError(t, d.Report(v, m, ""))
-			for _, name := range []string{VerdictFile, "report.md", "report.txt", "connections.csv"} {
+			for _, name := range []string{VerdictFile, "report.md", "report.txt", "connections.csv", "series.csv"} {
 				got, err := os.ReadFile(d.Path(name))
 				require.NoError(t, err)
 				golden := filepath.Join(run, "want", name)
