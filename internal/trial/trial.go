@@ -4,6 +4,8 @@ package trial
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,7 +31,7 @@ type Config struct {
 	Base    string // URL of the service
 	Topic   string // of the first stream of the run
 	ID      string // of the trial's stream; none of the run's
-	Marker  string // of the run: the trial's own is this and "-trial"
+	Marker  string // of the run: the trial's own is this, "-trial-" and what no other machine of the run has drawn
 
 	SubscribeToken string // what token() returns, where the description has it
 	PublishToken   string
@@ -46,7 +48,7 @@ func Run(ctx context.Context, c Config) error {
 	if c.Note == nil {
 		c.Note = func(string) {}
 	}
-	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial"}
+	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
 	t.reader = t.s.Reader(t.marker)
 	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Seq: 1}
 	err := t.run(ctx)
@@ -55,6 +57,13 @@ func Run(ctx context.Context, c Config) error {
 		return ctx.Err() //nolint:wrapcheck // the caller's own
 	}
 	return err
+}
+
+// random tells the trials of machines apart that begin one run together: they publish to the same topic.
+func random() string {
+	b := make([]byte, 3)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
 }
 
 type trial struct {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,13 +93,13 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 			"number",
 			&hub.Hub{},
 			[]string{"json:$.seq", "json:$.number"},
-			`message.seq is "json:$.number", but the message that came has no such value: data: {"run":"run-1-trial","seq":1,"t":…`,
+			`message.seq is "json:$.number", but the message that came has no such value: data: {"run":"run-1-trial-…`,
 		},
 		{
 			"text as number",
 			&hub.Hub{ID: func(int) string { return "x1" }},
 			[]string{"json:$.seq", "id"},
-			`message.seq is "id", but what the message that came has there is no whole number from 0 on: id: x1, data: {"run":"run-1-trial","seq":1,"t":…`,
+			`message.seq is "id", but what the message that came has there is no whole number from 0 on: id: x1, data: {"run":"run-1-trial-…`,
 		},
 		{
 			"another number",
@@ -106,8 +107,8 @@ func TestADescriptionThatDoesNotFitNamesTheField(t *testing.T) {
 			[]string{"json:$.seq", "id"},
 			`message.seq is "id", and finds 7 in the message that was published with the number 1: id: 7, data: …`,
 		},
-		{"marker", &hub.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the message that came has no such value: data: {"run":"run-1-trial",…`},
-		{"another marker", &hub.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but in the message that came something else than the run's marker is there: data: {"run":"run-1-trial",…`},
+		{"marker", &hub.Hub{}, []string{"json:$.run", "json:$.marker"}, `message.run is "json:$.marker", but the message that came has no such value: data: {"run":"run-1-trial-…`},
+		{"another marker", &hub.Hub{}, []string{"json:$.run", "json:$.seq"}, `message.run is "json:$.seq", but in the message that came something else than the run's marker is there: data: {"run":"run-1-trial-…`},
 		{"time", &hub.Hub{}, []string{"json:$.t", "json:$.time"}, `message.sentAt is "json:$.time", but the message that came has no time there: data: …`},
 		{"number as time", &hub.Hub{}, []string{"json:$.t", "json:$.seq"}, `message.sentAt is "json:$.seq", but the message that came has no time there: data: …`},
 		{
@@ -221,6 +222,19 @@ func TestMessagesThatAreDueAreAwaited(t *testing.T) {
 	require.ErrorContains(t, try(t, base, Config{}, replace(`{"data":"1","seq":"id","every":0.1}`)...), `message.data is "1", but the message that came has other data: id: 1, data: 0`)
 	quiet := &hub.Hub{}
 	require.EqualError(t, try(t, quiet.Start(t).URL, Config{}, replace(`{"data":"0","seq":"id","every":0.1}`)...), "message.every is 0.1, but no message came within 2.1 s: nothing came")
+}
+
+// Machines of one run try at the same time, with the same marker.
+func TestTrialsOfSeveralMachinesDoNotMixUp(t *testing.T) {
+	h := hub.Hub{Newcomers: true}
+	base := h.Start(t).URL
+	var failed [4]error
+	var all sync.WaitGroup
+	for i := range failed {
+		all.Go(func() { failed[i] = try(t, base, Config{}) })
+	}
+	all.Wait()
+	require.Equal(t, [4]error{}, failed)
 }
 
 func TestAURLThatAFunctionGivesIsNotTried(t *testing.T) {
