@@ -120,6 +120,14 @@ func TestRequestsOfADescription(t *testing.T) {
 	require.ErrorContains(t, err, "ends no stream by a request")
 }
 
+// k6 alone finds out only later how many streams there are: that is no reason to refuse topics.
+func TestTopicsOfARunWhoseStreamsAreNotKnownYet(t *testing.T) {
+	t.Parallel()
+	p := thePlan()
+	p.Connections, p.Service, p.Topics, p.PublishRate = 0, "mine", 5, 2
+	require.NoError(t, newRecorder().setPlan(p))
+}
+
 func TestADescriptionIsTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	rt, r := newVU(t)

@@ -72,7 +72,7 @@ func bucketOf(t time.Time) int64 {
 func (r *recorder) setPlan(p plan.Plan) error {
 	checked := p
 	if p.Connections == 0 { // as many as the options of the run say; see planIterations
-		checked.Connections = p.ConnectionsPerVU * max(p.Runners, 1)
+		checked.Connections = max(p.ConnectionsPerVU*max(p.Runners, 1), p.Topics)
 	}
 	if err := checked.Check(); err != nil {
 		return err
