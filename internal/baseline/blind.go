@@ -14,6 +14,9 @@ const (
 	latenessP99 = "lateness p99"
 )
 
+// sinceSending are the metrics that count from the time of sending, as far as clocks tell it.
+var sinceSending = []string{latencyP50, latencyP99, "last subscriber p50", "last subscriber p99"}
+
 // blind says what may have changed between the runs without a metric that shows it: "nothing got worse"
 // is said of what was compared.
 func (c *Comparison) blind() (out []string) {
@@ -26,6 +29,8 @@ func (c *Comparison) blind() (out []string) {
 		out = append(out, alike+"service and runners have no clock in common, so latency counts from the fastest message")
 	case !compared(latencyP50) && compared(latenessP99):
 		out = append(out, alike+"no time of sending is compared, and lateness is how much longer a gap was than the interval")
+	case !compared(latencyP50) && c.New[0].Verdict.Plan.Described():
+		out = append(out, "how long a message takes: no time of sending is compared")
 	}
 	unknown := func(m verdict.Metric) bool { return m.Name == "backend memory" && m.Value == 0 }
 	if slices.ContainsFunc(append(slices.Clone(c.Old), c.New...), func(r Run) bool { return slices.ContainsFunc(suite.Metrics(r.Verdict), unknown) }) {

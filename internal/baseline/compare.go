@@ -75,7 +75,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	c.warn(all)
 	was, is := columns(old), columns(now)
 	for _, f := range suite.Metrics(now[0].Verdict) {
-		if (f.Name == latencyP50 || f.Name == latencyP99) && !oneClock(all) {
+		if slices.Contains(sinceSending, f.Name) && !oneClock(all) {
 			c.Warnings = append(c.Warnings, f.Name+" counts from the time of sending in some runs and not in others, so it is left out")
 			continue
 		}

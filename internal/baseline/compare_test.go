@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -128,6 +129,55 @@ func TestCompareListsWhatItCannotSee(t *testing.T) {
 		if name == "one clock" {
 			require.NotContains(t, out, "not seen")
 		}
+	}
+}
+
+// described makes a run of a service that is published to. Its marker is drawn anew for each run.
+func described(v *verdict.Verdict) {
+	v.Plan.Service, v.Plan.Topics, v.Plan.PublishRate, v.Plan.NoopInterval, v.Plan.Marker = "/home/a/mine.js", 12, 12, 1, v.TestID+"-abcdef"
+	v.Service = &shard.Service{Name: "mine", SHA256: "of the description", Counts: shard.CountsNumbers}
+	v.LatencyMS.Above = verdict.AboveSend
+	v.Messages.Published = &verdict.Publication{Planned: 100, Confirmed: 100, AnswerMS: v.LatencyMS.Quantiles}
+	v.Messages.LastSubscriberMS = &verdict.Quantiles{P50: 4, P99: 40}
+}
+
+func TestCompareRunsOfADescribedService(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit    func(*verdict.Verdict)
+		want    verdict.Outcome
+		says    string
+		refuses string
+	}{
+		"another marker and folder": {edit: func(v *verdict.Verdict) { v.Plan.Service = "/srv/mine.js" }, want: verdict.Pass, says: "publish answer p99"},
+		"a message missed":          {edit: func(v *verdict.Verdict) { v.Messages.Missed = 1 }, want: verdict.Fail, says: "messages missed: up to 1, where no old run had any"},
+		"a message not confirmed":   {edit: func(v *verdict.Verdict) { v.Messages.Published.Confirmed-- }, want: verdict.Fail, says: "messages not confirmed: up to 1"},
+		"slow to the last":          {edit: func(v *verdict.Verdict) { v.Messages.LastSubscriberMS.P99 = 400 }, want: verdict.Fail, says: "last subscriber p99: 400.0 ms instead of 40.0 ms"},
+		"clocks that differ": {
+			edit: func(v *verdict.Verdict) {
+				v.LatencyMS.Above, v.Messages.LastSubscriberMS.P99 = verdict.AboveFastest, 400
+			}, want: verdict.Pass, says: "last subscriber p99 counts from the time of sending in some runs and not in others",
+		},
+		"another service":     {edit: func(v *verdict.Verdict) { v.Plan.Service = "nchan" }, refuses: "service is mine in the one and nchan in the other"},
+		"another description": {edit: func(v *verdict.Verdict) { v.Service.SHA256 = "of another" }, refuses: "description is of the description in the one and of another in the other"},
+		"more topics":         {edit: func(v *verdict.Verdict) { v.Plan.Topics = 24 }, refuses: "topics is 12 in the one and 24 in the other"},
+		"a higher rate":       {edit: func(v *verdict.Verdict) { v.Plan.PublishRate = 24 }, refuses: "publish_rate is 12 in the one and 24 in the other"},
+		"noop":                {edit: func(v *verdict.Verdict) { v.Plan.Service, v.Service = "", nil }, refuses: "description is of the description in the one and not there in the other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result, err := Compare(readAll(t, 1, 4, described), readAll(t, 50, 4, func(v *verdict.Verdict) { described(v); c.edit(v) }), .1)
+			if c.refuses != "" {
+				require.ErrorContains(t, err, c.refuses)
+				return
+			}
+			require.NoError(t, err)
+			out := text(t, result)
+			require.Equal(t, c.want, result.Verdict(), out)
+			require.Contains(t, out, c.says)
+			require.NotContains(t, out, "noop")
+			require.NotContains(t, out, "lateness")
+		})
 	}
 }
 

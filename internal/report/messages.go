@@ -22,7 +22,7 @@ func target(v *verdict.Verdict) string {
 // messages are what came of a described service, and what was published to it.
 func (l *list) messages(v *verdict.Verdict) {
 	m := v.Messages
-	if m.Counting == shard.CountsNothing {
+	if v.Counting() == shard.CountsNothing {
 		l.add("messages", "not counted: the description does not say where their number is")
 	} else {
 		faults := faultsOf(m.Totals)
@@ -37,14 +37,14 @@ func (l *list) messages(v *verdict.Verdict) {
 			format.Thousands(p.Confirmed), format.Thousands(p.Refused), format.Thousands(p.Open))
 		l.add("", "answered after p50 %s  p99 %s, sent at most %s late", ms(p.AnswerMS.P50), ms(p.AnswerMS.P99), ms(p.MaxLagMS))
 	}
-	if m.Counting == shard.CountsInterval {
+	if v.Counting() == shard.CountsInterval {
 		l.add("lateness", "%s", quantiles(v.LatenessMS))
 	}
 	switch {
 	case v.LatencyMS != nil:
 		l.add("latency", "%s", quantiles(v.LatencyMS.Quantiles))
 		l.add("", "%s", LatencyBasis(v))
-	case m.Counting == shard.CountsNumbers:
+	case v.Counting() == shard.CountsNumbers:
 		l.add("latency", "not known: no message had the time of its sending in it")
 	}
 	if q := m.LastSubscriberMS; q != nil {
@@ -55,7 +55,7 @@ func (l *list) messages(v *verdict.Verdict) {
 
 // late says how many messages were late, where that can be known.
 func late(v *verdict.Verdict) string {
-	if v.Messages.Counting == shard.CountsNumbers && v.LatencyMS == nil {
+	if v.Counting() == shard.CountsNumbers && v.LatencyMS == nil {
 		return ""
 	}
 	return fmt.Sprintf(", %d over %d ms late", v.Messages.Late, v.Plan.LateMS)

@@ -125,7 +125,7 @@ func TestThePageOfADescribedService(t *testing.T) {
 		require.NotContains(t, text, word)
 	}
 	row := func(section, name string) []string {
-		return doc.Find("#" + section + " tr").FilterFunction(func(_ int, tr *goquery.Selection) bool {
+		return doc.Find("#"+section+" tr").FilterFunction(func(_ int, tr *goquery.Selection) bool {
 			return tr.Children().First().Text() == name
 		}).Children().Slice(1, goquery.ToEnd).Map(func(_ int, td *goquery.Selection) string { return td.Text() })
 	}

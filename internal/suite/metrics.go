@@ -3,6 +3,7 @@ package suite
 import (
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -19,9 +20,12 @@ func Metrics(v *verdict.Verdict) []verdict.Metric {
 	if err == nil && kind.Planned || slices.ContainsFunc(v.Criteria, func(c verdict.Criterion) bool { return c.Name == "noops missed" }) {
 		out = append(out, fault("connections refused", uint64(v.Connections.Refused)), fault("connections dropped", uint64(v.Connections.Dropped)))
 		for _, n := range v.Noops.Each() {
-			if n.Fault {
-				out = append(out, fault("noops "+n.Name, n.Count))
+			if n.Fault && v.Counting() != shard.CountsNothing {
+				out = append(out, fault(v.Plan.Noun()+"s "+n.Name, n.Count))
 			}
+		}
+		if p := v.Messages.Published; p != nil {
+			out = append(out, fault("messages not confirmed", p.Planned-min(p.Confirmed, p.Planned)))
 		}
 	}
 	out = append(out, v.Metrics...)

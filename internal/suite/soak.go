@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -29,15 +30,26 @@ func assessSoak(r *Run) verdict.Assessment {
 	}
 }
 
-// soakMetrics leaves latency out where no time of sending was known.
-func soakMetrics(v *verdict.Verdict) []verdict.Metric {
-	out := []verdict.Metric{
-		{Name: "lateness p99", Unit: "ms", Value: v.LatenessMS.P99},
-		{Name: "connect p50", Unit: "ms", Value: v.ConnectMS.P50},
-		{Name: "connect p99", Unit: "ms", Value: v.ConnectMS.P99},
+// soakMetrics leaves latency out where no time of sending was known, and lateness where there is no interval to be late by.
+func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
+	ms := func(name string, value float64) {
+		out = append(out, verdict.Metric{Name: name, Unit: "ms", Value: value})
 	}
+	if by := v.Counting(); by == "" || by == shard.CountsInterval {
+		ms("lateness p99", v.LatenessMS.P99)
+	}
+	ms("connect p50", v.ConnectMS.P50)
+	ms("connect p99", v.ConnectMS.P99)
 	if l := v.LatencyMS; l != nil {
-		out = append(out, verdict.Metric{Name: "latency p50", Unit: "ms", Value: l.P50}, verdict.Metric{Name: "latency p99", Unit: "ms", Value: l.P99})
+		ms("latency p50", l.P50)
+		ms("latency p99", l.P99)
+	}
+	if last := v.Messages.LastSubscriberMS; last != nil {
+		ms("last subscriber p50", last.P50)
+		ms("last subscriber p99", last.P99)
+	}
+	if p := v.Messages.Published; p != nil {
+		ms("publish answer p99", p.AnswerMS.P99)
 	}
 	r := v.Resources
 	return append(out,

@@ -17,8 +17,6 @@ type Messages struct {
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
 	Announced  uint64 `json:"announced_gaps,omitempty"`
-	// Counting is by what messages are counted, as the description of the service says; "" of noops.
-	Counting shard.Counts `json:"counting,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`
 	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
@@ -82,9 +80,6 @@ func (s *Streams) messages(all ledger.Counts) {
 	m := &s.Messages
 	m.Totals = all.Totals()
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
-	if s.m.Service != nil {
-		m.Counting = s.m.Service.Counts
-	}
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
 		if h := s.m.Reach.Histogram(); h.Count() > 0 {

@@ -16,12 +16,23 @@ type Counts struct {
 	Noops       Noops       `json:"noops"`
 	Messages    Messages    `json:"messages"`
 	Evidence    Basis       `json:"evidence"`
-	Interval    Interval    `json:"interval_s"`
-	LatenessMS  Quantiles   `json:"lateness_ms"`
-	ConnectMS   Quantiles   `json:"connect_ms"`
-	LatencyMS   *Latency    `json:"latency_ms,omitempty"`
-	Reconnect   *Reconnects `json:"reconnect_ms,omitempty"`
-	Server      Server      `json:"server"`
+	// Service is what was soaked, where it is described.
+	Service *shard.Service `json:"service,omitempty"`
+
+	Interval   Interval    `json:"interval_s"`
+	LatenessMS Quantiles   `json:"lateness_ms"`
+	ConnectMS  Quantiles   `json:"connect_ms"`
+	LatencyMS  *Latency    `json:"latency_ms,omitempty"`
+	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
+	Server     Server      `json:"server"`
+}
+
+// Counting is by what messages are counted; "" of noops.
+func (c *Counts) Counting() shard.Counts {
+	if c.Service == nil {
+		return ""
+	}
+	return c.Service.Counts
 }
 
 // Streams are the counts of the event streams of a run, and the criteria that rest on them. A suite takes the criteria
@@ -60,7 +71,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
-	s.Connections.Planned = m.Plan.Connections
+	s.Connections.Planned, s.Service = m.Plan.Connections, m.Service
 	s.Server.Known = server != nil
 	s.listTopics()
 	for i := range m.Connections {

@@ -29,7 +29,7 @@ func (s *subject) card() Section {
 		ids, reconnect = "streams", strings.Replace(reconnect, "by Last-Event-ID", "as the description of the service says", 1)
 	}
 	plan := facts(
-		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), hms(float64(p.Seconds)), verdict.Rhythm(&p, s.v.Messages.Counting)),
+		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), hms(float64(p.Seconds)), verdict.Rhythm(&p, s.v.Counting())),
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target,

@@ -18,11 +18,11 @@ import (
 func (s *subject) described() bool { return s.v.Plan.Described() }
 
 // counted says that messages are counted.
-func (s *subject) counted() bool { return s.v.Messages.Counting != shard.CountsNothing }
+func (s *subject) counted() bool { return s.v.Counting() != shard.CountsNothing }
 
 // sinceSent says that how late a message is counts from its sending, and not from the interval.
 func (s *subject) sinceSent() bool {
-	return s.described() && s.v.Messages.Counting != shard.CountsInterval
+	return s.described() && s.v.Counting() != shard.CountsInterval
 }
 
 // nouns is what the messages of the service are called, as the first word of a sentence or not.
@@ -97,7 +97,7 @@ func (s *subject) messageTiles() (tiles []Tile) {
 		tiles = append(tiles, Tile{Name: "heartbeats", Value: format.Thousands(m.Heartbeats), Note: "no message is counted"})
 	}
 	switch l := s.v.LatencyMS; {
-	case m.Counting == shard.CountsInterval:
+	case s.v.Counting() == shard.CountsInterval:
 		tiles = append(tiles, Tile{Name: "lateness p99", Value: duration(s.v.LatenessMS.P99), Note: "at most " + duration(s.v.LatenessMS.Max)})
 	case l != nil:
 		tiles = append(tiles, Tile{Name: "latency p99", Value: duration(l.P99), Note: s.latencyName() + "; at most " + duration(l.Max)})
@@ -217,7 +217,7 @@ func (s *subject) messagesOverTime(out *Section, width int) {
 	switch {
 	case sent != nil:
 		expected, note = perWindow(sent.owed, width), fmt.Sprintf("in each %d s, against what was published × the streams of its topic", width*int(step))
-	case s.v.Messages.Counting == shard.CountsNumbers:
+	case s.v.Counting() == shard.CountsNumbers:
 		expected, note = nil, fmt.Sprintf("in each %d s", width*int(step))
 	}
 	out.add(&Chart{ID: "noops", Title: "Messages", Note: note, Wide: true},
