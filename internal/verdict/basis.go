@@ -138,8 +138,12 @@ func (s *Streams) Unnoticed() Criterion {
 	case most < 0:
 		most, limit = 0, "0"
 	}
+	actual := fmt.Sprintf("%d, by the %s", e.CouldHide, e.By)
+	if e.By == ByNothing {
+		actual = "none is counted"
+	}
 	return Criterion{
-		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: fmt.Sprintf("%d, by the %s", e.CouldHide, e.By),
+		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
 		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, weight: doubt, Why: "a pass has to rest on what was seen",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, noun, limit, first(e.Why, ""))},
 	}

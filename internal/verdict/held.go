@@ -137,7 +137,9 @@ func (s *Streams) Passed() (out []string) {
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
 	if !s.counted() {
-		received = fmt.Sprintf("%s came; no message was counted, as the description says", format.Plural(int(s.Messages.Heartbeats), "heartbeat", "heartbeats"))
+		m := s.Messages
+		received = fmt.Sprintf("%s came and %s; none is counted, since the description does not say how",
+			format.Plural(int(m.Heartbeats), "heartbeat", "heartbeats"), format.Plural(int(m.Uncounted+m.Foreign), "other block", "other blocks"))
 	}
 	return append(out, fmt.Sprintf("%s held to the end, %s%s",
 		format.Plural(s.Connections.Completed, "connection", "connections"), s.interruptions(), received))

@@ -49,9 +49,9 @@ func off(planned time.Duration, c *shard.Connection) bool {
 // keptInterval makes the run invalid if most streams keep another interval than planned: the plan is wrong then, and
 // only faults that do not depend on the interval still fail it. If only some streams are off, the service is at fault.
 func (s *Streams) keptInterval() Criterion {
-	i := s.Interval
+	i, noun := s.Interval, s.m.Plan.Noun()
 	c := Criterion{
-		Name: "interval between two noops", Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: "too few noops to tell", Pass: i.Off == 0,
+		Name: fmt.Sprintf("interval between two %ss", noun), Limit: fmt.Sprintf("%g s, within %g %%", i.Planned, 100*mostOff), Actual: fmt.Sprintf("too few %ss to tell", noun), Pass: i.Off == 0,
 		Why: "every count rests on the planned interval", loaded: true,
 	}
 	if s.measured > 0 {
@@ -63,12 +63,16 @@ func (s *Streams) keptInterval() Criterion {
 	c.Actual += fmt.Sprintf(", %s off", format.Plural(i.Off, "stream", "streams"))
 	if 2*i.Off > s.measured {
 		c.Invalid, c.weight = true, noInterval
-		c.Reasons = []string{fmt.Sprintf("the service sends a noop every %.3g s, the plan says every %g s: set NOOP_INTERVAL=%.3g", i.Kept, i.Planned, i.Kept)}
+		remedy := fmt.Sprintf("set NOOP_INTERVAL=%.3g", i.Kept)
+		if s.m.Plan.Described() {
+			remedy = "correct message.every of the description"
+		}
+		c.Reasons = []string{fmt.Sprintf("the service sends a %s every %.3g s, the plan says every %g s: %s", noun, i.Kept, i.Planned, remedy)}
 		return c
 	}
 	for r := range s.Records() {
 		if r.Interval > 0 && off(s.m.Plan.Interval(), r) {
-			c.Reasons = append(c.Reasons, fmt.Sprintf("%s was sent a noop every %.3g s, not every %g s", r.ID, r.Interval.Seconds(), i.Planned))
+			c.Reasons = append(c.Reasons, fmt.Sprintf("%s was sent a %s every %.3g s, not every %g s", r.ID, noun, r.Interval.Seconds(), i.Planned))
 		}
 	}
 	return c
