@@ -21,13 +21,16 @@ type Delivery struct {
 type Span struct {
 	From Instant `json:"from_ns"`
 	To   Instant `json:"to_ns"` // 0: it is open
+	// Resumed: the client asked to go on behind the last message that it had, so what was published since then is owed.
+	Resumed bool `json:"resumed,omitempty"`
 }
 
 // A Range is a run of numbers.
 type Range [2]uint64
 
-// maxSpans limits how many spans a connection remembers. What it was owed in others cannot be told.
-const maxSpans = 64
+// maxSpans limits how many spans a connection remembers. What it was owed in others cannot be told. A service that ends
+// each stream after 5 minutes makes 288 in a day. Each may leave a hole.
+const maxSpans = 1000
 
 // deliveries count the messages of a stream by the numbers that they carry, where no message is due at a certain time:
 // somebody publishes them. The numbers begin anywhere, since a stream may join late. The record has what came, as the
@@ -38,6 +41,7 @@ type deliveries struct {
 	known    bool // a number was seen
 	first    uint64
 	unplaced uint64 // corrupted messages of which not even the place in the order is known
+	between  uint64 // numbers that were skipped between two streams, of which the second did not go on behind the first
 	spans    []Span
 	unlisted uint64 // spans beyond maxSpans
 }
@@ -95,9 +99,21 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 		}
 		c.first = number
 		return filled
+	case number > c.numbers.highest+1 && c.begunAnew():
+		if !c.cfg.Published { // nobody knows whether they were owed
+			c.numbers.highest = number
+			return inOrder
+		}
+		c.between += number - c.numbers.highest - 1
 	}
 	sight, _ := c.numbers.see(number, at)
 	return sight
+}
+
+// begunAnew says that the next message is the first of a stream that does not go on behind the one before.
+func (c *deliveries) begunAnew() bool {
+	span := c.present()
+	return c.streams > 1 && !c.sawNoop && (span == nil || !span.Resumed)
 }
 
 // broken counts a message that is not what it should be. Where messages come in order it is the next one.
@@ -106,7 +122,7 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 func (c *deliveries) broken(d *Delivery) {
 	c.Corrupted++
 	var number uint64
-	if c.known && !c.cfg.AnyOrder {
+	if c.known && !c.cfg.AnyOrder && !c.begunAnew() {
 		number = c.numbers.highest + 1
 		c.see(number, d.At)
 	} else {
@@ -142,7 +158,8 @@ func (c *deliveries) left(at Instant) {
 // fill writes the counts into a record. Where a publisher knows what was owed, holes are no losses yet.
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
-	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.numbers.lost()
+	lost := c.numbers.lost()
+	r.First, r.Last, r.Lost = c.first, c.numbers.highest, lost-min(lost, c.between)
 	r.Unplaced, r.UnlistedSpans = c.unplaced, c.unlisted
 }
 
@@ -171,6 +188,18 @@ func (l *Ledger) Joined(at Instant) {
 	}
 	if span := l.messages.present(); span != nil {
 		span.From = at
+	}
+}
+
+// Resumed notes that the present stream is to go on behind the last message of the one before.
+func (l *Ledger) Resumed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.messages == nil {
+		return
+	}
+	if span := l.messages.present(); span != nil {
+		span.Resumed = true
 	}
 }
 

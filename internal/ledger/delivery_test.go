@@ -83,16 +83,117 @@ func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
 	l.Closed(75*time.Second, "reset", true, true) // a second time, and far too early
 	l.Connecting(76 * time.Second)
 	l.Opened(77 * time.Second)
+	l.Resumed()
 	delivered(l, 78*time.Second, 1)
 	l.CloseRequested(90 * time.Second)
 	l.Closed(91*time.Second, ReasonClient, false, false)
 	r := l.Record()
-	want := []Span{{3 * time.Second, 70 * time.Second}, {72 * time.Second, 75 * time.Second}, {77 * time.Second, 90 * time.Second}}
+	want := []Span{{3 * time.Second, 70 * time.Second, false}, {72 * time.Second, 75 * time.Second, false}, {77 * time.Second, 90 * time.Second, true}}
 	if !reflect.DeepEqual(r.Spans, want) {
 		t.Errorf("spans %v, want %v", r.Spans, want)
 	}
 	if r.Cut != 1 || r.Findings[0].Kind != KindCut || r.State != Completed || !r.Faultless() {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Whether numbers between two streams were owed nobody can say who does not know what was published, unless the second
+// stream was to go on behind the first.
+func TestNumbersBetweenTwoStreams(t *testing.T) {
+	for _, c := range []struct {
+		name               string
+		published, resumed bool
+		lost, inRecord     uint64
+		holes              []Range
+	}{
+		{"by numbers", false, false, 0, 0, nil},
+		{"by numbers, resumed", false, true, 2, 2, nil},
+		{"published", true, false, 0, 0, []Range{{3, 4}}},
+		{"published, resumed", true, true, 2, 0, []Range{{3, 4}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := opened(&Config{Counting: Numbered, Published: c.published, ClientEnds: true, Lifetime: time.Second})
+			delivered(l, time.Second, 1, 2)
+			l.Closed(2*time.Second, "server", true, true)
+			l.Connecting(3 * time.Second)
+			l.Opened(4 * time.Second)
+			if c.resumed {
+				l.Resumed()
+			}
+			delivered(l, 5*time.Second, 5, 6)
+			l.CloseRequested(6 * time.Second)
+			l.Closed(6*time.Second, ReasonClient, false, false)
+			if sums := l.Sums(); sums.Lost != c.lost || sums.Received != 4 || sums.Faultless() != (c.lost == 0) {
+				t.Errorf("so far %+v", sums)
+			}
+			if r := l.Record(); r.Lost != c.inRecord || !reflect.DeepEqual(r.Holes, c.holes) || r.State != Completed {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// The first message after streams of which nobody knows the numbers between is anywhere.
+func TestACorruptedMessageOfAStreamThatBeginsAnewHasNoNumber(t *testing.T) {
+	l := opened(&Config{Counting: Numbered, Published: true})
+	delivered(l, 10, 1)
+	l.Closed(20, "server", true, true)
+	l.Connecting(30)
+	l.Opened(40)
+	l.Delivered(&Delivery{At: 50, Broken: "no JSON"})
+	delivered(l, 60, 7)
+	if r := l.Record(); r.Unplaced != 1 || !reflect.DeepEqual(r.Holes, []Range{{2, 6}}) {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A service that ends each stream after its lifetime leaves some connections without one at the end of a run: those that
+// are about to come back were held to the end.
+func TestAConnectionThatIsAboutToComeBackAtTheEnd(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ends func(l *Ledger)
+		want State
+		cut  uint64
+	}{
+		{"waits", func(l *Ledger) {
+			l.Closed(70*time.Second, "server", true, true)
+			l.CloseRequested(71 * time.Second)
+		}, Completed, 0},
+		{"dials", func(l *Ledger) {
+			l.Closed(70*time.Second, "server", true, true)
+			l.Connecting(71 * time.Second)
+			l.CloseRequested(71 * time.Second)
+			l.Closed(71*time.Second, ReasonClient, false, false)
+		}, Completed, 0},
+		{"was told not to a moment before", func(l *Ledger) {
+			l.Closed(70*time.Second, "server", true, false)
+			l.CloseRequested(70 * time.Second)
+		}, Completed, 0},
+		{"was refused", func(l *Ledger) {
+			l.Closed(70*time.Second, "server", true, true)
+			l.Connecting(71 * time.Second)
+			l.Closed(71*time.Second, "status 503", false, true)
+			l.CloseRequested(72 * time.Second)
+		}, Waiting, 0}, // which a verdict takes for dropped
+		{"was cut", func(l *Ledger) {
+			l.Closed(7*time.Second, "server", true, true)
+			l.CloseRequested(8 * time.Second)
+		}, Waiting, 1},
+		{"was silent", func(l *Ledger) {
+			l.Closed(70*time.Second, "idle", false, true)
+			l.CloseRequested(71 * time.Second)
+		}, Waiting, 0},
+		{"was interrupted", func(l *Ledger) { l.Closed(70*time.Second, ReasonInterrupted, false, false) }, Unfinished, 0},
+		{"was interrupted early", func(l *Ledger) { l.Closed(7*time.Second, ReasonInterrupted, false, false) }, Unfinished, 0},
+	} {
+		for _, counting := range []Counting{Noops, Numbered, Nothing} {
+			l := opened(&Config{Counting: counting, Interval: time.Second, ClientEnds: true, Lifetime: time.Minute})
+			c.ends(l)
+			if r := l.Record(); r.State != c.want || r.Cut != c.cut {
+				t.Errorf("%s: %s, %d cut", c.name, r.State, r.Cut)
+			}
+		}
 	}
 }
 

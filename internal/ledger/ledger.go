@@ -107,6 +107,7 @@ type Ledger struct {
 	says       opinion        // how this stream is counted in Config.sequences and Config.others
 
 	streamOpen bool    // a stream is open now
+	served     bool    // the server ended the last stream after its lifetime, and no attempt to open another has failed since
 	dialing    bool    // an attempt is under way
 	connecting bool    // a dial was made since the last stream
 	connectAt  Instant // the first of these
@@ -123,7 +124,7 @@ func New(id string, cfg *Config) *Ledger {
 	case Noops:
 		l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
 	case Numbered:
-		l.messages = &deliveries{counter: counter{connection: &l.connection}}
+		l.messages = &deliveries{counter: counter{connection: &l.connection}, numbers: numbers{limit: maxSpans}}
 	case Nothing:
 	}
 	return l

@@ -36,7 +36,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	}
 	l.rec.State = Open
 	l.dialing, l.connecting = false, false
-	l.streamOpen = true
+	l.streamOpen, l.served = true, false
 	l.streams, l.openedAt = l.rec.Streams, at
 	l.heardAt = at
 	l.clock.opened(at)
@@ -59,8 +59,13 @@ func (l *Ledger) CloseRequested(at Instant) {
 	}
 	l.closeRequestedAt = max(at, 1)
 	l.comeBack(at)
-	if l.rec.State == Connecting && !l.dialing { // between two attempts, and none follows
+	switch {
+	case l.dialing:
+	case l.rec.State == Connecting: // between two attempts, and none follows
 		l.refuse(at, l.rec.Reason)
+	case l.rec.State == Waiting && l.served:
+		l.rec.State = Completed
+		l.closeCounters(at)
 	}
 }
 
@@ -74,6 +79,9 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	if l.streamOpen {
 		l.streamOpen = false
 		l.ended(at)
+		if l.cfg.Lifetime > 0 && !asked && reason != ReasonClient && reason != ReasonInterrupted {
+			l.lived(at, clean)
+		}
 		l.rec.Held += at - l.openedAt
 		l.rec.Open += max(l.end(at)-l.openedAt, 0)
 		l.rec.ClosedAt = at
@@ -94,6 +102,9 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		}
 	case l.rec.Streams == 0:
 		l.refuse(at, reason)
+	case l.served && asked && l.rec.State == Waiting, l.served && l.rec.State == Open: // nobody wants another stream
+		l.rec.State = Completed
+		l.closeCounters(l.end(at))
 	case asked && (clean || l.cfg.ClientEnds && reason == ReasonClient) && l.rec.State == Open:
 		l.rec.State = Completed
 		l.closeCounters(l.end(at))
@@ -116,10 +127,17 @@ func (l *Ledger) ended(at Instant) {
 	if l.messages != nil {
 		l.messages.left(l.end(at))
 	}
-	if lived := at - l.openedAt; l.closeRequestedAt == 0 && lived < l.cfg.Lifetime {
+}
+
+// lived compares the life of a stream that nobody asked to end with what the service gives it.
+func (l *Ledger) lived(at Instant, clean bool) {
+	lived := at - l.openedAt
+	if lived < l.cfg.Lifetime {
 		l.rec.Cut++
 		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: lived})
+		return
 	}
+	l.served = clean
 }
 
 // Explain adds a text to the finding of Closed: that of an error, or of the answer that refused the

@@ -1,5 +1,7 @@
 package ledger
 
+import "cmp"
+
 // maxRanges limits how many holes one connection remembers. Beyond it a hole counts as lost at once, and
 // a late arrival from it as duplicated: still a fault, though of the wrong kind.
 const maxRanges = 64
@@ -22,7 +24,8 @@ type numbers struct {
 	highest   uint64
 	holes     []hole
 	skippedAt Instant // of the hole that was filled last
-	forgotten uint64  // numbers in holes beyond maxRanges, and in earlier numberings
+	forgotten uint64  // numbers in holes beyond the limit, and in earlier numberings
+	limit     int     // of holes; 0: maxRanges
 }
 
 type sighting int
@@ -51,7 +54,7 @@ func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
 }
 
 func (n *numbers) open(h hole) {
-	if len(n.holes) >= maxRanges {
+	if len(n.holes) >= cmp.Or(n.limit, maxRanges) {
 		n.forgotten += h.size()
 		return
 	}

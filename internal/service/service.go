@@ -112,5 +112,8 @@ type Resume struct {
 	TakesID bool
 }
 
+// Resumes says whether a stream goes on behind the last message of the one before.
+func (r *Resume) Resumes() bool { return r.Header || r.Query != "" }
+
 // Hash is the SHA-256 of the description in hex: the same for any order of fields and any white space.
 func (s *Service) Hash() string { return s.hash }

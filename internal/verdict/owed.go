@@ -14,8 +14,9 @@ import (
 const joinWindow = time.Second
 
 // owed compares what came on the ith connection with what was published to its topic. What the service confirmed is owed
-// to each stream that was open then; what it refused, or left without an answer, may come. Numbers that did not come and
-// were owed are lost.
+// to each stream that was open then, and to one that went on behind the last message of the stream before also what was
+// confirmed in between; what it refused, or left without an answer, may come. Numbers that did not come and were owed are
+// lost.
 func (s *Streams) owed(i int) *shard.Connection {
 	r := &s.m.Connections[i]
 	topic, messages, ok := s.m.Topic(r)
@@ -57,7 +58,12 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 			to = r.LastAt
 		}
 		at := span{runner.At(open.From + window).UnixMicro(), runner.At(to - window).UnixMicro()}
-		a.spans, a.last = append(a.spans, at), at.to
+		if last := len(a.spans) - 1; open.Resumed && last >= 0 {
+			a.spans[last].to = at.to
+		} else {
+			a.spans = append(a.spans, at)
+		}
+		a.last = at.to
 	}
 	if known := max(uint64(len(messages)), max(r.First, 1)-1); r.Last > known && r.First > 0 {
 		a.unknown = r.Last - known

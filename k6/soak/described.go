@@ -19,6 +19,7 @@ type described struct {
 	reader  *service.Reader
 	topic   int
 	streams int
+	goesOn  bool      // there is an id to go on behind
 	comment time.Time // of a comment line of which no block has told yet whether it is a heartbeat
 }
 
@@ -40,6 +41,14 @@ func (d *described) Head(header http.Header) {
 		d.ledger.Announced(d.now())
 	}
 	d.streams++
+}
+
+// Opened begins a stream, and says whether the client asked to go on where the last one ended.
+func (d *described) Opened(at time.Time) {
+	d.jsLedger.Opened(at)
+	if d.goesOn {
+		d.ledger.Resumed()
+	}
 }
 
 // Answered begins the time in which messages are owed, where the headers of the stream do not.
@@ -69,6 +78,9 @@ func (d *described) Event(time.Time, *eventstream.Event) {}
 
 // Block counts a block as what it is.
 func (d *described) Block(at time.Time, b *eventstream.Block) {
+	if b.HasID && d.service.Resume.Resumes() {
+		d.goesOn = len(b.ID) > 0
+	}
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := d.reader.Read(&block)
 	d.count(at, b, &block, &reading)
@@ -177,6 +189,7 @@ func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
 	if len(reading.ID) > 0 {
 		d.last = append(d.last[:0], reading.ID...)
 	}
+	d.goesOn = len(d.last) > 0
 	d.count(at, b, &block, &reading)
 }
 

@@ -110,6 +110,42 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	require.Equal(t, 20*time.Millisecond, s.Lateness.Max())
 }
 
+// A stream that asks to go on behind a message is owed what was published since then.
+func TestAStreamThatHasAnIDGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		resume, seen string
+		want         bool
+	}{
+		{`{ by: "header" }`, "id: 5\ndata: x\n\n", true},
+		{`{ by: { query: "since" } }`, "id: 5\ndata: x\n\n", true},
+		{`{ by: "header" }`, "data: x\n\n", false},
+		{`{ by: "header" }`, "id: 5\ndata: x\n\nid\ndata: x\n\n", false}, // it was taken back
+		{`{ by: "none" }`, "id: 5\ndata: x\n\n", false},
+		{`{ by: { query: "since" }, id: "json:$.id" }`, "data: {\"id\":\"a\"}\n\n", true},
+		{`{ by: { query: "since" }, id: "json:$.id" }`, "id: 5\ndata: {}\n\n", false},
+	} {
+		rt, r := ofService(t, `service({name: "any", connect: {url: "{base}"}, message: { seq: "json:$.n" }, resume: `+c.resume+`})`)
+		js(t, rt, `var l = new Ledger("d-0")`)
+		o, ok := rt.VU.Runtime().Get("l").Export().(interface {
+			sse.BlockObserver
+			sse.HeadObserver
+		})
+		require.True(t, ok)
+		for n := range 2 {
+			second := func(k int) time.Time { return r.start.Add(time.Duration(10*n+k) * time.Second) }
+			o.Connecting(second(0))
+			o.Head(http.Header{})
+			o.Opened(second(1))
+			feed(t, o, second(2), c.seen)
+			o.Closed(second(3), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+		}
+		spans := filled(r).Connections[0].Spans
+		require.False(t, spans[0].Resumed)
+		require.Equal(t, c.want, spans[1].Resumed, c.resume+c.seen)
+	}
+}
+
 func TestRequestsOfADescription(t *testing.T) {
 	t.Parallel()
 	rt, _ := ofService(t, descriptionJS)
