@@ -20,8 +20,9 @@ func setMercure(s setup) (command, error) {
 	if err != nil {
 		return command{}, err
 	}
-	args := []string{"-listen", s.address}
+	args, settings := []string{"-listen", s.address}, "transport local, no history"
 	if s.History >= 0 {
+		settings = "transport bolt, history without a limit"
 		args = append(args, "-history", filepath.Join(s.dir, "history.db"))
 	}
 	if s.Heartbeat > 0 {
@@ -32,7 +33,7 @@ func setMercure(s setup) (command, error) {
 	}
 	return command{
 		path: hub, args: args, env: []string{"PUBLISHER_JWT_KEY=" + mercureKey}, token: mercureToken(),
-		version: moduleVersion(hub, "github.com/dunglas/mercure"),
+		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; anybody may subscribe",
 	}, nil
 }
 

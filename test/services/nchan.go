@@ -51,9 +51,10 @@ func setNchan(s setup) (command, error) {
 	case buffer < 0:
 		buffer = 0
 	}
+	const workers = 1
 	var config bytes.Buffer
 	if err := nchanTemplate.Execute(&config, map[string]any{
-		"Module": module, "Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Workers": 1,
+		"Module": module, "Dir": s.dir, "Address": s.address, "Root": os.Geteuid() == 0, "Workers": workers,
 		// What is not a stream: publishers, and nchan's own.
 		"Connections": streams + 512, "Files": streams + 1024,
 		"Ping": seconds(s.Heartbeat, 30*time.Second), "Buffer": buffer,
@@ -66,6 +67,7 @@ func setNchan(s setup) (command, error) {
 	}
 	return command{
 		path: nginx, args: []string{"-e", filepath.Join(s.dir, "error.log"), "-c", path}, version: nchanVersion(nginx),
+		settings: fmt.Sprintf("%d worker, no access log, buffer of %d messages per topic", workers, buffer),
 	}, nil
 }
 

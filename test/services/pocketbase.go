@@ -14,5 +14,8 @@ func setPocketbase(s setup) (command, error) {
 	if s.Lifetime > 0 {
 		args = append(args, "-lifetime", s.Lifetime.String())
 	}
-	return command{path: program, args: args, version: moduleVersion(program, "github.com/pocketbase/pocketbase")}, nil
+	return command{
+		path: program, args: args, version: moduleVersion(program, "github.com/pocketbase/pocketbase"),
+		settings: "one collection without access rules, each stream with a filter on the topic",
+	}, nil
 }

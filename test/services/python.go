@@ -12,11 +12,11 @@ import (
 var djangoEventstream = definition{
 	name: "django-eventstream", service: "django-eventstream",
 	set: func(s setup) (command, error) {
-		history := "yes"
+		history, settings := "yes", "storage in SQLite (WAL)"
 		if s.History < 0 {
-			history = "no"
+			history, settings = "no", "no storage"
 		}
-		return python(s, "django-eventstream", "django_events.py", "--data", s.dir, "--history", history)
+		return python(s, "django-eventstream", "django_events.py", settings, "--data", s.dir, "--history", history)
 	},
 }
 
@@ -25,11 +25,11 @@ var sseStarlette = definition{
 	name: "sse-starlette", service: "test/services/sse-starlette.js",
 	set: func(s setup) (command, error) {
 		ping := strconv.Itoa(seconds(s.Heartbeat, 15*time.Second))
-		return python(s, "sse-starlette", "starlette_events.py", "--ping", ping)
+		return python(s, "sse-starlette", "starlette_events.py", "a queue in memory per stream", "--ping", ping)
 	},
 }
 
-func python(s setup, name, script string, args ...string) (command, error) {
+func python(s setup, name, script, settings string, args ...string) (command, error) {
 	ready, err := built(s, name, "python", "ready") // the last thing that is made
 	if err != nil {
 		return command{}, err
@@ -39,7 +39,7 @@ func python(s setup, name, script string, args ...string) (command, error) {
 		path:    interpreter,
 		args:    append([]string{filepath.Join(s.root, "test", "services", "python", script), "--listen", s.address}, args...),
 		env:     []string{"PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"},
-		version: pythonVersion(interpreter, name),
+		version: pythonVersion(interpreter, name), settings: "1 process of uvicorn, " + settings,
 	}, nil
 }
 

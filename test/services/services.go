@@ -50,6 +50,8 @@ type Running struct {
 	Env []string
 	// Version is of the service, and of what it runs in.
 	Version string
+	// Settings are what it is set to, in words, where that decides what it does and costs.
+	Settings string
 	// Log is the file with what it says.
 	Log string
 
@@ -80,6 +82,8 @@ type command struct {
 	env     []string // added to PATH and HOME
 	token   string
 	version string
+	// settings are in words.
+	settings string
 }
 
 var definitions = []definition{nchan, mercure, djangoEventstream, pocketbase, sseStarlette}
@@ -135,7 +139,7 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 	if r.PublishToken = r.command.token; r.PublishToken != "" {
 		r.Env = []string{"PUBLISH_TOKEN=" + r.PublishToken}
 	}
-	r.Version = r.command.version
+	r.Version, r.Settings = r.command.version, r.command.settings
 	if err := r.Up(ctx); err != nil {
 		r.Stop()
 		return nil, err

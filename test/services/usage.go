@@ -34,26 +34,31 @@ func (r *Running) PIDs() ([]int, error) {
 }
 
 // Usage reads it now.
-func (r *Running) Usage() (out Usage, err error) {
+func (r *Running) Usage() (Usage, error) {
 	pids, err := r.PIDs()
 	if err != nil {
-		return out, err
+		return Usage{}, err
 	}
+	return UsageOf(r.Name, pids)
+}
+
+// UsageOf reads what the processes of another service take, such as our backend.
+func UsageOf(name string, pids []int) (out Usage, err error) {
 	if len(pids) == 0 {
-		return out, fmt.Errorf("read what %s takes: it does not run", r.Name)
+		return out, fmt.Errorf("read what %s takes: it does not run", name)
 	}
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)
 		if err != nil {
-			return out, fmt.Errorf("read what %s takes: %w", r.Name, err)
+			return out, fmt.Errorf("read what %s takes: %w", name, err)
 		}
 		memory, err := p.ProcSMapsRollup()
 		if err != nil {
-			return out, fmt.Errorf("read the memory of %s: %w", r.Name, err)
+			return out, fmt.Errorf("read the memory of %s: %w", name, err)
 		}
 		stat, err := p.Stat()
 		if err != nil {
-			return out, fmt.Errorf("read the CPU time of %s: %w", r.Name, err)
+			return out, fmt.Errorf("read the CPU time of %s: %w", name, err)
 		}
 		out.Memory += memory.Pss
 		out.CPU += stat.CPUTime()

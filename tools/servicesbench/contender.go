@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/test/services"
+)
+
+// own is our backend, which is soaked beside those of others.
+const own = "backend"
+
+func names() []string { return append(services.Names(), own) }
+
+// A contender is a service that runs.
+type contender struct {
+	url, service      string
+	env               []string
+	version, settings string
+	usage             func() (services.Usage, error)
+	stop              func()
+}
+
+func (b *bench) start(ctx context.Context, name string) (*contender, error) {
+	if name == own {
+		return b.startOwn(ctx)
+	}
+	r, err := services.Start(ctx, name, services.Options{Streams: b.Connections + 1000})
+	if err != nil {
+		return nil, err
+	}
+	return &contender{r.URL, r.Service, r.Env, r.Version, r.Settings, r.Usage, r.Stop}, nil
+}
+
+// startOwn starts the backend without nginx: the others are asked directly, too.
+func (b *bench) startOwn(ctx context.Context) (*contender, error) {
+	logs := filepath.Join(b.out, own+"-log")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return nil, err
+	}
+	t, err := target.StartLocal(ctx, target.LocalConfig{
+		Backend: filepath.Join(b.root, "bin", "backend"), Connections: b.Connections, LogDir: logs, NoNginx: true,
+		NoopInterval: time.Duration(b.interval() * float64(time.Second)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &contender{
+		url: t.URL, service: "noop", env: []string{"BACKEND_TOKEN=" + t.Token},
+		version: "of this commit, " + runtime.Version(), settings: fmt.Sprintf("a noop every %g s on every stream, without topics and publisher", b.interval()),
+		usage: usageOfOwn, stop: func() { t.Local.Stop(context.WithoutCancel(ctx)) },
+	}, nil
+}
+
+// usageOfOwn is what the backends take that we started: the package target does not tell their processes.
+func usageOfOwn() (services.Usage, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return services.Usage{}, fmt.Errorf("find the process of the backend: %w", err)
+	}
+	var pids []int
+	for _, p := range all {
+		if s, err := p.Stat(); err == nil && s.PPID == os.Getpid() && s.Comm == "backend" && s.State != "Z" {
+			pids = append(pids, p.PID)
+		}
+	}
+	return services.UsageOf(own, pids)
+}

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/resources"
+)
+
+// A report is all that one run of servicesbench found.
+type report struct {
+	Schema  int     `json:"schema"`
+	Machine machine `json:"machine"`
+	Load    load    `json:"load"`
+	Rows    []row   `json:"services"`
+}
+
+// machine names what it was measured on. No name of a host: results are published.
+type machine struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	System string `json:"system"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+	Commit string `json:"commit,omitempty"`
+	Date   string `json:"date"`
+}
+
+func thisMachine(root string) machine {
+	m := resources.ThisMachine()
+	out := machine{m.CPU, m.Cores, m.System, m.Kernel, runtime.Version(), "", time.Now().UTC().Format("2006-01-02 15:04 UTC")}
+	if commit, err := exec.Command("git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil {
+		out.Commit = strings.TrimSpace(string(commit))
+	}
+	return out
+}
+
+// save writes the figures and the table.
+func (r *report) save(dir string) error {
+	figures := func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	return errors.Join(
+		atomicfile.Write(filepath.Join(dir, "services.json"), figures), atomicfile.Write(filepath.Join(dir, "services.md"), r.write),
+	)
+}

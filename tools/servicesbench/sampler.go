@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/sse-soak/sse-soak/test/services"
+)
+
+// every is short against a run, and long against the milliseconds that reading the memory of a large process takes.
+const every = time.Second
+
+// A sample is what a service took until then.
+type sample struct {
+	at time.Time
+	services.Usage
+	load float64 // of the machine: processes that ran or wanted to, over the last minute
+}
+
+// A sampler watches a service from start to stop.
+type sampler struct {
+	usage   func() (services.Usage, error)
+	quit    chan struct{}
+	done    chan struct{}
+	samples []sample
+	failed  error // the last sample that could not be taken: a service that crashed is told by it
+}
+
+func watch(usage func() (services.Usage, error)) *sampler {
+	s := &sampler{usage: usage, quit: make(chan struct{}), done: make(chan struct{})}
+	go s.run()
+	return s
+}
+
+func (s *sampler) run() {
+	defer close(s.done)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if u, err := s.usage(); err != nil {
+			s.failed = err
+		} else {
+			s.samples = append(s.samples, sample{time.Now(), u, loadAverage()})
+		}
+		select {
+		case <-s.quit:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// stop ends it; its samples are ours from then on.
+func (s *sampler) stop() {
+	close(s.quit)
+	<-s.done
+}
+
+// Cost is what a service took while its streams were open.
+type Cost struct {
+	IdleBytes  uint64  `json:"idle_bytes"`  // before the first stream
+	HeldBytes  uint64  `json:"held_bytes"`  // the median of the samples
+	MostBytes  uint64  `json:"most_bytes"`  // the largest
+	CPUSeconds float64 `json:"cpu_seconds"` // of the window
+	WindowS    float64 `json:"window_s"`
+	Load       float64 `json:"load"` // of the machine, mean
+}
+
+// between is the cost of a window of time.
+func (s *sampler) between(from, to time.Time) (c Cost, err error) {
+	var in []sample
+	for _, one := range s.samples {
+		if !one.at.Before(from) && !one.at.After(to) {
+			in = append(in, one)
+		}
+	}
+	if len(in) < 2 {
+		return c, fmt.Errorf("%d samples of its memory and CPU in %.0f s: %w", len(in), to.Sub(from).Seconds(), s.failed)
+	}
+	var memory []uint64
+	for _, one := range in {
+		memory = append(memory, one.Memory)
+		c.Load += one.load
+	}
+	c.Load /= float64(len(in))
+	slices.Sort(memory)
+	first, last := in[0], in[len(in)-1]
+	c.HeldBytes, c.MostBytes = memory[len(memory)/2], memory[len(memory)-1]
+	c.CPUSeconds, c.WindowS = last.CPU-first.CPU, last.at.Sub(first.at).Seconds()
+	return c, nil
+}
+
+func loadAverage() float64 {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return 0
+	}
+	load, err := fs.LoadAvg()
+	if err != nil {
+		return 0
+	}
+	return load.Load1
+}
