@@ -133,7 +133,11 @@ func (r *runnerAPI) count(ctx context.Context) (n shard.Progress, err error) {
 	return shard.Progress{
 		Opened: int(counts["sse_connection_opened"]), Open: int(counts["sse_connection_opened"] - counts["sse_connection_closed"]),
 		// Which of the missed noops were lost it does not tell apart.
-		Counts:   ledger.Counts{Received: uint64(counts["soak_noops"]), Lost: uint64(counts["soak_noops_missed"]), Late: uint64(counts["soak_noops_late"])},
+		Counts: ledger.Counts{
+			Received: uint64(counts["soak_noops"] + counts["soak_messages"]), Lost: uint64(counts["soak_noops_missed"] + counts["soak_messages_missed"]),
+			Late: uint64(counts["soak_noops_late"] + counts["soak_messages_late"]),
+		},
+		Published: uint64(counts["soak_published"]), Confirmed: uint64(counts["soak_confirmed"]),
 		Requests: int64(counts["http_reqs"]),
 	}, nil
 }

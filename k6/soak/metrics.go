@@ -1,6 +1,8 @@
 package soak
 
 import (
+	"slices"
+
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -11,7 +13,7 @@ import (
 type snapshot struct {
 	shard.Progress
 	planned int              // streams of the whole run, over all its runners
-	recent  *shard.Histogram // lateness since the snapshot before; nil: no noop came
+	recent  *shard.Histogram // lateness since the snapshot before; nil: none came
 	self    shard.Process
 }
 
@@ -22,8 +24,17 @@ type metric struct {
 	of   func(*snapshot) float64
 }
 
-// published are the metrics of every snapshot.
-var published = append(noopMetrics(), []metric{
+// published are the metrics of every snapshot of noop, publishedOfService those of a described service.
+var (
+	published          = slices.Concat(countMetrics("noops"), everyRun)
+	publishedOfService = slices.Concat(countMetrics("messages"), everyRun, []metric{
+		{"soak_published", metrics.Counter, func(s *snapshot) float64 { return float64(s.Published) }},
+		{"soak_confirmed", metrics.Counter, func(s *snapshot) float64 { return float64(s.Confirmed) }},
+		{"soak_heartbeats", metrics.Counter, func(s *snapshot) float64 { return float64(s.Heartbeats) }},
+	})
+)
+
+var everyRun = []metric{
 	{"soak_streams_planned", metrics.Gauge, func(s *snapshot) float64 { return float64(s.planned) }},
 	{"soak_streams_completed", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Completed) }},
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
@@ -31,16 +42,16 @@ var published = append(noopMetrics(), []metric{
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
 	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.RSS) }},
 	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},
-}...)
+}
 
-// noopMetrics are those of the counts of noops. A count that may go down again is a gauge: a late noop fills a
-// hole, or a noop turns out to be a copy.
-func noopMetrics() (out []metric) {
+// countMetrics are those of the counts of noops or messages. A count that may go down again is a gauge: a late noop fills
+// a hole, or a noop turns out to be a copy.
+func countMetrics(nouns string) (out []metric) {
 	for i, n := range (ledger.Totals{}).Each() {
-		m := metric{"soak_noops_" + n.Name, metrics.Gauge, func(s *snapshot) float64 { return float64(s.Totals().Each()[i].Count) }}
+		m := metric{"soak_" + nouns + "_" + n.Name, metrics.Gauge, func(s *snapshot) float64 { return float64(s.Totals().Each()[i].Count) }}
 		switch n.Name {
 		case "received":
-			m.name, m.kind = "soak_noops", metrics.Counter
+			m.name, m.kind = "soak_"+nouns, metrics.Counter
 		case "late":
 			m.kind = metrics.Counter
 		}
@@ -49,7 +60,7 @@ func noopMetrics() (out []metric) {
 	return out
 }
 
-// publishedLateness are the metrics that exist only if noops came.
+// publishedLateness are the metrics that exist only if messages came.
 var publishedLateness = []metric{
 	{"soak_lateness_p50_seconds", metrics.Gauge, quantile(.5)},
 	{"soak_lateness_p99_seconds", metrics.Gauge, quantile(.99)},

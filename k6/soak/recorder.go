@@ -172,6 +172,13 @@ func (r *recorder) connections() int {
 	return r.plan.Connections
 }
 
+// described says that the service is not noop.
+func (r *recorder) described() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.service != nil
+}
+
 // testID is the name that the script gave to the run.
 func (r *recorder) testID() string {
 	r.mu.Lock()

@@ -50,8 +50,10 @@ func newTelemetry(r *recorder) *telemetry {
 func (p *telemetry) register(registry *metrics.Registry) {
 	p.once.Do(func() {
 		p.root, p.metrics = registry.RootTagSet(), map[string]*metrics.Metric{}
-		for _, m := range slices.Concat(published, publishedLateness) {
-			p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
+		for _, m := range slices.Concat(published, publishedOfService, publishedLateness) {
+			if p.metrics[m.name] == nil {
+				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
+			}
 		}
 	})
 }
@@ -118,8 +120,11 @@ func (p *telemetry) publish() {
 	sums, all := p.recorder.progress()
 	s := snapshot{Progress: sums, planned: p.recorder.connections(), self: p.sampler.take()}
 	list := published
+	if p.recorder.described() {
+		list = publishedOfService
+	}
 	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {
-		s.recent, list = all.Since(p.before), slices.Concat(published, publishedLateness)
+		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
 	}
 	p.before = all
 	for o := range p.live {

@@ -94,6 +94,39 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 	}, got)
 }
 
+// What a described service brings are messages, and no metric calls them noops.
+func TestADescribedServiceTellsOfMessages(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, descriptionJS)
+	r.telemetry.every = time.Hour
+	samples := make(chan metrics.SampleContainer, 100)
+	rt.VU.StateField.Samples, rt.VU.StateField.Options.RunTags = samples, map[string]string{"testid": "t", "runner": "2"}
+	js(t, rt, `var l = new Ledger("d-1")`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	o.Connecting(r.start)
+	o.Opened(r.start)
+	feed(t, o, r.start.Add(time.Second), ": hello\n\n")
+	for _, n := range []int64{1, 2, 4, 4} {
+		at := r.start.Add(time.Duration(1+n) * time.Second)
+		feed(t, o, at, r.message(t, "run-1.1", n, at.Add(-20*time.Millisecond)))
+	}
+	o.ledger.CloseRequested(6 * time.Second)
+	o.Closed(r.start.Add(6*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	got := told(t, samples)
+	require.InDelta(t, .02, got["soak_lateness_p50_seconds"], .001, "from sending to receiving")
+	for name := range got {
+		require.NotContains(t, name, "noop")
+	}
+	for name, want := range map[string]float64{
+		"soak_messages": 3, "soak_messages_expected": 4, "soak_messages_missed": 1, "soak_messages_duplicated": 1, "soak_messages_late": 0,
+		"soak_heartbeats": 1, "soak_published": 0, "soak_confirmed": 0, "soak_streams_completed": 1,
+	} {
+		require.Contains(t, got, name)
+		require.InDelta(t, want, got[name], 0, name)
+	}
+}
+
 // A counter of k6 only grows, whatever a ledger takes back.
 func TestCountersNeverFall(t *testing.T) {
 	t.Parallel()
@@ -193,9 +226,11 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../load-tests/types/soak.d.ts")
 	require.NoError(t, err)
 	documented := string(text)
-	for _, f := range slices.Concat(published, publishedLateness) {
+	names := map[string]bool{}
+	for _, f := range slices.Concat(published, publishedOfService, publishedLateness) {
 		kind := strings.ToLower(f.kind.String())
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
+		names[f.name] = true
 	}
-	require.Equal(t, len(published)+len(publishedLateness), strings.Count(documented, "| `soak_"))
+	require.Equal(t, len(names), strings.Count(documented, "| `soak_"))
 }

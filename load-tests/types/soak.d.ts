@@ -28,7 +28,17 @@
  * | `soak_noops_duplicated` | gauge | come again |
  * | `soak_noops_reordered` | gauge | overtaken by a later one |
  * | `soak_noops_corrupted` | gauge | come as something else |
- * | `soak_lateness_p50_seconds` | gauge | lateness of the noops since the last time; p99 and max likewise |
+ * | `soak_messages` | counter | of a described service, in place of those of noops: messages received |
+ * | `soak_messages_late` | counter | that came more than `lateMs` late |
+ * | `soak_messages_expected` | gauge | received, missed and corrupted |
+ * | `soak_messages_missed` | gauge | skipped so far; what was published and never followed by another only the verdict knows |
+ * | `soak_messages_duplicated` | gauge | come again |
+ * | `soak_messages_reordered` | gauge | overtaken by a later one |
+ * | `soak_messages_corrupted` | gauge | come as something else |
+ * | `soak_published` | counter | messages that its publisher sent; 0 from the runners that do not publish |
+ * | `soak_confirmed` | counter | of these, what the service confirmed |
+ * | `soak_heartbeats` | counter | what came as its description says of heartbeats |
+ * | `soak_lateness_p50_seconds` | gauge | lateness of the noops since the last time, or from the sending of messages to their receipt; p99 and max likewise |
  * | `soak_lateness_p99_seconds` | gauge | |
  * | `soak_lateness_max_seconds` | gauge | |
  * | `soak_streams_planned` | gauge | of the whole run, the same from each runner |

@@ -74,13 +74,13 @@ func TestFaultyNoopsShowOneByOne(t *testing.T) {
 	t.Parallel()
 	s := startStack(t, "BACKEND_FAULT=drop:id=live-7,noop=2;duplicate:id=live-8,noop=2;reorder:id=live-9,noop=2;corrupt:id=live-60,noop=2")
 	a := s.watch(func() { s.soak(30)(99) })
-	for _, q := range find(t, "Missed and faulty noops").Queries {
+	for _, q := range find(t, "Missed and faulty messages").Queries {
 		got := a.series(t, q.Expr)
 		if assert.Len(t, got, 1, q.Legend) {
 			assert.InDelta(t, 1, got[0].Last(), 0, q.Legend)
 		}
 	}
-	for title, want := range map[string]float64{"Noops missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
+	for title, want := range map[string]float64{"Missed": 1, "Doubled, overtaken, corrupted": 3, "Lost": 0} {
 		assert.InDelta(t, want, a.series(t, find(t, title).Queries[0].Expr)[0].Last(), 0, title)
 	}
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
@@ -152,7 +152,7 @@ func (a asker) query(t *testing.T, name, expr string) {
 func (a asker) figures(t *testing.T) {
 	for title, want := range map[string]float64{
 		"Streams held": 0, "Opened, of planned": 1, "Refused": 0, "Lost": 0, "Ended when asked, of planned": 1, "Sent, not received": 0,
-		"Checks passed": 1, "Restarts of the backend": 0, "Noops missed": 0, "Doubled, overtaken, corrupted": 0,
+		"Checks passed": 1, "Restarts of the backend": 0, "Missed": 0, "Doubled, overtaken, corrupted": 0,
 	} {
 		p := find(t, title)
 		got := a.series(t, p.Queries[0].Expr)
@@ -165,7 +165,7 @@ func (a asker) figures(t *testing.T) {
 	held := a.series(t, find(t, "Streams held").Queries[0].Expr)
 	assert.InDelta(t, streams, highest(held[0]), 0, "streams held at most")
 
-	all := find(t, "Noops in all")
+	all := find(t, "Messages in all")
 	expected, received, sent := a.series(t, all.Queries[0].Expr), a.series(t, all.Queries[1].Expr), a.series(t, all.Queries[2].Expr)
 	if assert.Len(t, expected, 1) && assert.Len(t, received, 1) && assert.Len(t, sent, 1) {
 		assert.InDelta(t, expected[0].Last(), received[0].Last(), 0)

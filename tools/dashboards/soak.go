@@ -29,7 +29,12 @@ var (
 
 const onlyThisRun = "It is right while one run loads this backend, and starts anew when the backend does."
 
-const faultyNoops = `k6_soak_noops_duplicated{testid="$testid"} + k6_soak_noops_reordered{testid="$testid"} + k6_soak_noops_corrupted{testid="$testid"}`
+// counted is a count of the ledgers: of noops, or of the messages of a described service. A run has one of them.
+func counted(what string) string {
+	return `(k6_soak_noops` + what + `{testid="$testid"} or k6_soak_messages` + what + `{testid="$testid"})`
+}
+
+var faulty = counted("_duplicated") + ` + ` + counted("_reordered") + ` + ` + counted("_corrupted")
 
 func soak() Board {
 	return Board{
@@ -62,18 +67,20 @@ func soak() Board {
 						`min(k6_checks_rate{testid="$testid"})`, "passed").badBelow(1),
 				},
 				{
-					number("Noops missed", units.Short,
-						"Noops owed, by number or by clock, that did not come, from the ledgers: exact to the single noop. What a silent stream owes is known when it "+
-							"speaks again or ends.",
+					number("Missed", units.Short,
+						"Noops owed, by number or by clock, that did not come, or messages that were skipped, from the ledgers: exact to the single one. What a silent "+
+							"stream owes is known when it speaks again or ends; what was published to it last, in verdict.json.",
 						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed").badFrom(1),
 					number("Doubled, overtaken, corrupted", units.Short,
-						"Noops that came again, after a later one, or as something else, from the ledgers. Each fails the run.",
-						`sum(`+faultyNoops+`)`, "faulty").badFrom(1),
-					number("Noops late", units.Short,
-						"Noops that came more than LATE_MS (1 s by default) after their interval, from the ledgers, in all. They fail the run only where MAX_LATE says so.",
+						"Noops or messages that came again, after a later one, or as something else, from the ledgers. Each fails the run.",
+						`sum(`+faulty+`)`, "faulty").badFrom(1),
+					number("Late", units.Short,
+						"Noops that came more than LATE_MS (1 s by default) after their interval, messages that came so long after they were sent, from the ledgers, in "+
+							"all. They fail the run only where MAX_LATE says so.",
 						`sum(k6_soak_noops_late_total{testid="$testid"})`, "late"),
 					number("Lateness now, p99", units.Seconds,
-						"By how much the latest noops came after their interval, from the ledgers: the p99 of the last seconds in which any came, of the worst runner.",
+						"By how much the latest noops came after their interval, or messages after they were sent, from the ledgers: the p99 of the last seconds in "+
+							"which any came, of the worst runner.",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99").badFrom(1),
 					number("Sent, not received", units.Short,
 						"Noops and messages that the backend says it sent minus events that k6 received, since the left edge of the dashboard. While noops flow it swings "+
@@ -111,32 +118,32 @@ func soak() Board {
 						`sum by (reason) (backend_streams_closed_total{instance=~"$instance"}`+` - (backend_streams_closed_total{instance=~"$instance"} @ start() or backend_streams_closed_total{instance=~"$instance"} * 0))`, "{{reason}}"),
 				},
 			}},
-			{"Noops", []line{
+			{"Messages: noops, or those of a described service", []line{
 				{
-					graph("Noops per second", units.EventsPerSecond,
+					graph("Messages per second", units.EventsPerSecond,
 						"Over one minute. Expected is the streams that the backend holds, divided by its noop interval; sent is the backend's counter, received the "+
-							"ledgers'. The three lie on each other while streams are held.",
+							"ledgers'; of a described service there is only this. The three lie on each other while streams are held.",
 						`sum(avg_over_time(backend_streams_open{instance=~"$instance"}`+noopsWindow+`)) / max(backend_noop_interval_seconds{instance=~"$instance"})`, "expected",
 						`sum(instance:backend_noops:rate1m{instance=~"$instance"})`, "sent",
 						`sum(testid:soak_noops:rate1m{testid="$testid"})`, "received"),
-					graph("Noops in all", units.Short,
+					graph("Messages in all", units.Short,
 						"Expected and received are counts of the ledgers, and differ by what was missed or corrupted. Sent is what the backend handed to the kernel since "+
 							"the left edge of the dashboard, messages included. "+onlyThisRun,
-						`sum(k6_soak_noops_expected{testid="$testid"})`, "expected",
-						`sum(k6_soak_noops_total{testid="$testid"})`, "received",
+						`sum(`+counted("_expected")+`)`, "expected",
+						`sum(`+counted("_total")+`)`, "received",
 						sentSince, "sent"),
-					graph("Missed and faulty noops", units.Short,
-						"From the ledgers, in all: where a line rises is when the first of them was noticed. Which stream missed which noop is in connections.csv. A hole "+
+					graph("Missed and faulty messages", units.Short,
+						"From the ledgers, in all: where a line rises is when the first of them was noticed. Which stream missed which is in connections.csv. A hole "+
 							"that a noop which was overtaken fills again goes from missed to overtaken.",
 						`sum(testid:soak_noops:missed{testid="$testid"})`, "missed",
-						`sum(k6_soak_noops_duplicated{testid="$testid"})`, "came again",
-						`sum(k6_soak_noops_reordered{testid="$testid"})`, "overtaken",
-						`sum(k6_soak_noops_corrupted{testid="$testid"})`, "corrupted").badFrom(1),
+						`sum(`+counted("_duplicated")+`)`, "came again",
+						`sum(`+counted("_reordered")+`)`, "overtaken",
+						`sum(`+counted("_corrupted")+`)`, "corrupted").badFrom(1),
 				},
 				{
 					graph("Lateness", units.Seconds,
-						"By how much noops came after their interval, as the clients measured it: of the noops of the last seconds, by the worst runner. The line is "+
-							"LATE_MS by default.",
+						"By how much noops came after their interval, or messages after they were sent, as the clients measured it: of those of the last seconds, by the "+
+							"worst runner. The line is LATE_MS by default.",
 						`max(k6_soak_lateness_p50_seconds{testid="$testid"})`, "p50",
 						`max(k6_soak_lateness_p99_seconds{testid="$testid"})`, "p99",
 						`max(k6_soak_lateness_max_seconds{testid="$testid"})`, "max").badFrom(1),
@@ -149,6 +156,21 @@ func soak() Board {
 						"The backend's count minus k6's. A comb of one noop per stream is the different times at which the counters are read; a level that stays up is "+
 							"loss that the server does not know of. "+onlyThisRun,
 						sentSince+` - `+receivedSince, "missing").badFrom(1),
+				},
+			}},
+			{"The publisher, where a described service is published to", []line{
+				{
+					graph("Published and confirmed", units.Short,
+						"From the runner that publishes, in all: messages it sent, and what of these the service confirmed. A gap that stays is refused, or without an "+
+							"answer: report.md says which and why. Each confirmed message is owed to every stream of its topic.",
+						`sum(k6_soak_published_total{testid="$testid"})`, "sent",
+						`sum(k6_soak_confirmed_total{testid="$testid"})`, "confirmed"),
+					graph("Published per second", units.EventsPerSecond,
+						"From the runner that publishes, over one minute: PUBLISH_RATE, while it keeps up.",
+						`sum(rate(k6_soak_published_total{testid="$testid"}`+noopsWindow+`))`, "sent"),
+					graph("Heartbeats per second", units.EventsPerSecond,
+						"From the ledgers, over one minute: what keeps streams of a described service alive, and is no message.",
+						`sum(rate(k6_soak_heartbeats_total{testid="$testid"}`+noopsWindow+`))`, "heartbeats"),
 				},
 			}},
 			{"The backend in this run", []line{
