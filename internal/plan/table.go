@@ -55,7 +55,7 @@ func (p *Plan) Settings() []Setting {
 			Help: "topics to publish messages to, dealt round to the streams; 0: nothing is published", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published",
 			Help: "messages to publish per second, to all topics together", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
-		{Name: "MARKER", Value: &p.Marker},
+		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
 		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},
 	}

@@ -12,7 +12,7 @@ import (
 // laptop is what the runners of one laptop leave that ran k6 alone.
 func laptop(prefix string, runners, connections int) []*Shard {
 	p := planFor(runners, connections)
-	p.Prefix = prefix
+	p.Prefix, p.Marker = prefix, prefix // which k6 alone takes for a marker
 	parts, _ := run(rand.New(rand.NewPCG(7, 8)), p)
 	for i := range parts {
 		parts[i].Plan.Runners = 1 // k6 alone does not know
