@@ -50,9 +50,20 @@ type serviceSoak struct {
 // soakService begins it. Several may be on one service at a time if their prefixes differ.
 func soakService(t *testing.T, r *services.Running, prefix string, o faulty.Options, more ...string) *serviceSoak {
 	t.Helper()
+	return soakThrough(t, r, startProxy(t, r, o), prefix, more...)
+}
+
+func startProxy(t *testing.T, r *services.Running, o faulty.Options) *faulty.Proxy {
+	t.Helper()
 	proxy, err := faulty.Start(r.URL, o)
 	require.NoError(t, err)
 	t.Cleanup(proxy.Stop)
+	return proxy
+}
+
+// soakThrough begins a soak through a proxy that others may use, too.
+func soakThrough(t *testing.T, r *services.Running, proxy *faulty.Proxy, prefix string, more ...string) *serviceSoak {
+	t.Helper()
 	args := append([]string{
 		"--service", r.Service, "--backend-url", proxy.URL, "--prefix", prefix, "--connections", fmt.Sprint(serviceStreams), "--seconds", "14",
 		"--topics", fmt.Sprint(serviceTopics), "--publish-rate", fmt.Sprint(serviceTopics), "--runners", "1",

@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+// loses is the loss of one message on the only stream of a topic.
+func loses(topic string, number int64) faulty.Options {
+	return faulty.Options{Faults: []faulty.Fault{{Kind: faulty.Lose, Topic: topic, Number: number}}}
+}
+
+// oneLost asserts that one message in all was missed, on the stream of topic 10.
+func oneLost(t *testing.T, v *verdict.Verdict, prefix, text string) {
+	t.Helper()
+	require.Equal(t, verdict.Fail, v.Verdict, text)
+	require.EqualValues(t, 1, v.Messages.Missed, text)
+	require.EqualValues(t, serviceStreams*perTopic-1, v.Messages.Received)
+	require.EqualValues(t, publishedInAll, v.Messages.Published.Confirmed)
+	require.Equal(t, serviceStreams, v.Connections.Completed)
+	require.Len(t, v.Runners, 2)
+	require.Zero(t, v.Evidence.CouldHide)
+	require.Len(t, findings(v, ledger.KindLost), 1)
+	require.Regexp(t, fmt.Sprintf("^%s10 missed message 4 of topic %stopic-10: ", prefix, prefix), findings(v, ledger.KindLost)[0])
+}
+
+// Runner 1 publishes for the streams of both.
+func TestRunnersShareAPublisher(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "nchan", services.Options{})
+	t.Run("on one machine", func(t *testing.T) {
+		t.Parallel()
+		s := soakService(t, r, "two-", loses("two-topic-10", 4), "--runners", "2")
+		oneLost(t, s.judged(), "two-", s.out.String())
+	})
+	t.Run("on two machines", func(t *testing.T) {
+		t.Parallel()
+		shared := t.TempDir()
+		start := time.Now().Add(3 * time.Second).UTC().Format(time.RFC3339)
+		proxy := startProxy(t, r, loses("parts-topic-10", 4))
+		var parts []*serviceSoak
+		for _, runner := range []string{"1/2", "2/2"} {
+			parts = append(parts, soakThrough(t, r, proxy, "parts-", "--runner", runner, "--shards", shared, "--start-at", start))
+		}
+		for _, p := range parts {
+			require.Equal(t, 0, p.end(), p.out.String())
+		}
+		code, text := merge(t, filepath.Join(shared, "t"), "unused", nil)
+		require.Equal(t, 1, code, text)
+		oneLost(t, readVerdict(t, results.Dir(filepath.Join(shared, "t"))), "parts-", text)
+	})
+}
+
+// k6 alone publishes too, and its shards make a verdict.
+func TestK6AloneSoaksAService(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "nchan", services.Options{})
+	shards := t.TempDir()
+	laptops := map[string]*laptop{}
+	proxy := startProxy(t, r, loses("loss-topic-10", 4))
+	for _, prefix := range []string{"clean-", "loss-"} {
+		l := &laptop{cmd: exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
+			"--vus", fmt.Sprint(serviceStreams), "--iterations", fmt.Sprint(serviceStreams), "--duration", "60m", "--env", "SERVICE=nchan",
+			"--env", "TOPICS="+fmt.Sprint(serviceTopics), "--env", "PUBLISH_RATE="+fmt.Sprint(serviceTopics), "--env", "BACKEND_URL="+proxy.URL,
+			"--env", "SECONDS=14", "--env", "PREFIX="+prefix, "--out", "soak="+shards)}
+		l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.out
+		require.NoError(t, l.cmd.Start())
+		t.Cleanup(func() { _ = l.cmd.Process.Kill() })
+		laptops[prefix] = l
+	}
+	for prefix, exit := range map[string]int{"clean-": 0, "loss-": 99} { // a check failed
+		l := laptops[prefix]
+		_ = l.cmd.Wait()
+		require.Equal(t, exit, l.cmd.ProcessState.ExitCode(), l.out.String())
+	}
+	v, text := mergeLaptops(t, shards)
+	require.Equal(t, verdict.Fail, v.Verdict, text)
+	require.EqualValues(t, 1, v.Messages.Missed, text)
+	require.EqualValues(t, 2*serviceStreams*perTopic-1, v.Messages.Received)
+	require.EqualValues(t, 2*publishedInAll, v.Messages.Published.Confirmed)
+	require.Zero(t, v.Evidence.CouldHide)
+	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
+}

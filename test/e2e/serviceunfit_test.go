@@ -1,0 +1,81 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+// A description that does not fit its service ends the run before the load, with the field that is wrong.
+func TestADescriptionThatDoesNotFitEndsBeforeTheLoad(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "nchan", services.Options{})
+	for i, c := range []struct {
+		name    string
+		oldNew  []string
+		publish []faulty.PublishFault
+		exit    int
+		says    string
+	}{
+		{"publish is refused", nil, []faulty.PublishFault{{Kind: faulty.Refuse, Status: 401}}, 2, "/pub/TOPIC answered 401 Unauthorized (Unauthorized): it sends no token: add a header with {token}, and set PUBLISH_TOKEN"},
+		{"publish is not answered", nil, []faulty.PublishFault{{Kind: faulty.CutBefore}}, 2, "publish.url: POST http"},
+		{"another path", []string{"'json:$.seq'", "'json:$.number'"}, nil, 2, `message.seq is "json:$.number", but the message that came has no such value: `},
+		{"another marker", []string{"'json:$.run'", "'json:$.marker'"}, nil, 2, `message.run is "json:$.marker", but in the message that came the run's marker is not there: `},
+		{"no topic", []string{"/sub/{topic}", "/sub/news"}, nil, 64, "connect names no {topic}, and publish sends to topics: a stream must say which one it wants"},
+		{"another topic", []string{"/sub/{topic}", "/sub/{topic}x"}, nil, 2, "publish.url: POST http"},
+		{"no heartbeat", []string{"every: 30", "every: 1"}, nil, 2, `heartbeat is { "event": "ping", "every": 1 }, but none came within 3 s: `},
+		{"another status", []string{"ok: [201, 202]", "ok: [204]"}, nil, 2, "publish.ok: POST http"},
+		{"no stream", []string{"/sub/{topic}", "/pub/{topic}"}, nil, 2, "connect.url: GET http"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			prefix := fmt.Sprintf("unfit-%d-", i)
+			described := *r
+			described.Service = changed(t, "nchan", c.oldNew...)
+			s := soakService(t, &described, prefix, faulty.Options{Publish: c.publish})
+			require.Equal(t, c.exit, s.end(), s.out.String())
+			require.Contains(t, s.out.String(), strings.ReplaceAll(c.says, "TOPIC", prefix+"topic-0"))
+			require.LessOrEqual(t, s.proxy.Streams(), 1, "there was a load")
+			require.NoFileExists(t, s.dir.Path(results.VerdictFile))
+		})
+	}
+}
+
+// The hub itself refuses a publisher without its token.
+func TestAPublisherWithoutItsTokenEndsBeforeTheLoad(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "mercure", services.Options{})
+	r.Env = nil
+	s := soakService(t, r, "token-", faulty.Options{})
+	require.Equal(t, 2, s.end(), s.out.String())
+	require.Regexp(t, `publish: POST http.*/.well-known/mercure answered 401 Unauthorized.*: set PUBLISH_TOKEN`, s.out.String())
+	require.LessOrEqual(t, s.proxy.Streams(), 1, "there was a load")
+}
+
+// A service that fits no more in the middle of a run fails, and the first message that did not fit is named.
+func TestAServiceThatFitsNoMoreFails(t *testing.T) {
+	t.Parallel()
+	r := startService(t, "nchan", services.Options{})
+	o := faulty.Options{}
+	for number := int64(3); number <= perTopic; number++ {
+		o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Garble, Number: number})
+	}
+	s := soakService(t, r, "fits-", o)
+	v := s.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, s.out.String())
+	require.EqualValues(t, serviceStreams*(perTopic-2), v.Messages.Corrupted)
+	require.EqualValues(t, serviceStreams*2, v.Messages.Received)
+	require.Zero(t, v.Messages.Missed)
+	require.Regexp(t, `^fits-[0-9]+ received message 3 of topic fits-topic-[0-9]+ corrupted at `, findings(v, ledger.KindCorrupted)[0])
+	require.Contains(t, v.Reasons, findings(v, ledger.KindCorrupted)[0])
+}
