@@ -1,0 +1,55 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The table of make services-bench has a row for each service: what it delivered and what it took, whether or not it
+// can be had on this machine.
+func TestServicesSideBySide(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "go", "run", "./tools/servicesbench", "-only", "nchan,pocketbase,backend",
+		"-connections", "40", "-topics", "4", "-publish-rate", "4", "-seconds", "15", "-runners", "1", "-out", out)
+	cmd.Dir = filepath.Join("..", "..")
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	text, err := os.ReadFile(filepath.Join(out, "services.json"))
+	require.NoError(t, err)
+	var report struct {
+		Services []struct {
+			Service, Verdict, Settings, Version string
+			Findings                            []string
+			Received, Expected                  int
+			Cost                                struct {
+				Held uint64 `json:"held_bytes"`
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &report))
+	require.Len(t, report.Services, 3)
+	for _, s := range report.Services {
+		t.Logf("%+v", s)
+		if s.Verdict == "" && len(s.Findings) == 1 && s.Version == "" { // it is not on this machine
+			require.Contains(t, s.Findings[0], "cannot be started")
+			continue
+		}
+		require.Equal(t, "pass", s.Verdict, s.Findings)
+		require.Positive(t, s.Received)
+		require.Equal(t, s.Expected, s.Received)
+		require.NotEmpty(t, s.Version)
+		require.NotEmpty(t, s.Settings)
+		require.Greater(t, s.Cost.Held, uint64(1<<20))
+	}
+	table, err := os.ReadFile(filepath.Join(out, "services.md"))
+	require.NoError(t, err)
+	require.Contains(t, string(table), "| backend | pass |")
+}
