@@ -228,10 +228,19 @@ stack-test: build ## start the stack, soak through it, restart the backend, take
 # k8s-soak needs a cluster with the k6-operator, and the images in it: docs/kubernetes.md.
 OVERLAY ?= local
 
+# The architecture of images: that of this machine, or amd64, arm64.
+ARCH ?= $(shell $(GO) env GOARCH)
+
 .PHONY: images
-images: build ## build the images that run on Kubernetes: sse-soak/k6 and sse-soak/backend
-	docker build --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
-	docker build --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
+images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6 and sse-soak/backend
+	docker build --platform 'linux/$(ARCH)' --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
+
+# Its programs are built for Linux and ARCH, whatever this machine is: those in bin/ are this machine's own.
+.PHONY: image-k6
+image-k6: internal/report/html/bundle/page.js
+	@mkdir -p 'bin/linux-$(ARCH)'
+	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o 'bin/linux-$(ARCH)/' ./cmd/soak ./cmd/k6
+	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
 
 .PHONY: k8s-soak
 k8s-soak: build ## the soak on Kubernetes, under the k6-operator (docs/kubernetes.md)
@@ -249,12 +258,15 @@ bin/soak-aws: FORCE
 .PHONY: FORCE
 FORCE:
 
+# arm64 for Graviton: the hosts of the runners and their image.
+RUNNER_ARCH ?= amd64
+
 .PHONY: aws-up
 aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
 	@bin/soak-aws check
-	@$(MAKE) --no-print-directory images
+	@$(MAKE) --no-print-directory image-k6 ARCH='$(RUNNER_ARCH)'
 	@docker save sse-soak/k6:local | gzip -n >bin/runner-image.tar.gz
-	@bin/soak-aws up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)'
+	@bin/soak-aws up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)' --runner-arch '$(RUNNER_ARCH)'
 
 .PHONY: aws-soak
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/

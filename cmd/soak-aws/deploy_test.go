@@ -24,8 +24,7 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
 	settings := "operator_cidrs = [\"203.0.113.7/32\"]\nalert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(settings), 0o600))
-	image := filepath.Join(dir, "runner-image.tar.gz")
-	require.NoError(t, os.WriteFile(image, []byte("an image"), 0o600))
+	image := savedImage(t, "amd64", "usr/local/bin/k6", elfAMD64)
 	t.Setenv("TF_VAR_repository_url", "https://example.com/sse-soak.git")
 	ctx := context.Background()
 	f := startAWS(t)

@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string) int {
 	upCommand.Flags().StringVar(&u.image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
 	upCommand.Flags().IntVar(&u.connections, "connections", 1200, "streams that the stack is to hold")
 	upCommand.Flags().Float64Var(&u.interval, "noop-interval", 15, "seconds between two noops of one stream")
+	upCommand.Flags().StringVar(&u.runnerArch, "runner-arch", "amd64", "architecture of the runners' hosts and image: amd64, or arm64 for Graviton")
 	var soak string
 	soakCommand := &cobra.Command{
 		Use: "soak -- [FLAG of `soak run`]...", Short: "Run a soak from the runners' hosts against the stack, and judge it",

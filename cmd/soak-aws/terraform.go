@@ -15,9 +15,10 @@ import (
 
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
-	dir string
-	yes bool // terraform does not ask
-	env []string
+	dir   string
+	yes   bool // terraform does not ask
+	env   []string
+	image string // file with the runners' image, if there is one
 }
 
 // outputs are those of infra/terraform that the commands here need.

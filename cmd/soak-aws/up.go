@@ -20,6 +20,7 @@ type up struct {
 	image       string
 	connections int
 	interval    float64 // seconds
+	runnerArch  string
 }
 
 // takeRepository makes the stack run the commit that is checked out here, after looking that its
@@ -65,7 +66,24 @@ func (d *deployment) takeImage(image string) error {
 		return err
 	}
 	if _, err := os.Stat(path); err == nil {
+		d.image = path
 		d.set("runner_image_file", path)
+	}
+	return nil
+}
+
+// imageFits looks into the image before anything is made for it: a pod that cannot start its program says so after
+// minutes, and on a cluster that costs money.
+func (d *deployment) imageFits(ctx context.Context) error {
+	if d.image == "" {
+		return nil
+	}
+	images, err := readImages(d.image)
+	if err != nil {
+		return err
+	}
+	if err := images.fits(d.variable(ctx, "runner_architecture")); err != nil {
+		return fmt.Errorf("%w: `make aws-up RUNNER_ARCH=amd64` (or arm64) builds it for them", err)
 	}
 	return nil
 }
@@ -77,6 +95,7 @@ func (d *deployment) up(ctx context.Context, u up) error {
 	}
 	d.set("connections", strconv.Itoa(u.connections))
 	d.set("noop_interval_seconds", strconv.FormatFloat(u.interval, 'g', -1, 64))
+	d.set("runner_architecture", u.runnerArch)
 	if err := d.takeImage(u.image); err != nil {
 		return err
 	}
@@ -86,6 +105,9 @@ func (d *deployment) up(ctx context.Context, u up) error {
 // apply makes what the settings say, and waits until the hosts are set up.
 func (d *deployment) apply(ctx context.Context) error {
 	if err := d.talk(ctx, "init", "-input=false"); err != nil {
+		return err
+	}
+	if err := d.imageFits(ctx); err != nil {
 		return err
 	}
 	region := d.variable(ctx, "region")

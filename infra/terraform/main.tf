@@ -54,6 +54,7 @@ module "runners" {
   stack_security_group_id             = module.stack.security_group_id
   node_count                          = var.runner_node_count
   instance_type                       = var.runner_instance_type
+  architecture                        = var.runner_architecture
   disk_gib                            = var.runner_disk_gib
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
   ttl_minutes                         = var.ttl_minutes

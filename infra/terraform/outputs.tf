@@ -68,6 +68,11 @@ output "runner_node_count" {
   value       = var.runner_node_count
 }
 
+output "runner_architecture" {
+  description = "Architecture of the runners' hosts, which their image has to have."
+  value       = var.runner_architecture
+}
+
 output "connections" {
   description = "Streams that the stack is set up for."
   value       = var.connections

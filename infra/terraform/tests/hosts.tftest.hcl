@@ -130,6 +130,23 @@ run "connection_tracking" {
   }
 }
 
+run "graviton" {
+  command = plan
+
+  module {
+    source = "./modules/host"
+  }
+
+  variables {
+    architecture = "arm64"
+  }
+
+  assert {
+    condition     = strcontains(data.aws_ssm_parameter.ubuntu.name, "/24.04/stable/current/arm64/")
+    error_message = "A host of Graviton needs Ubuntu for it."
+  }
+}
+
 run "metadata_hops" {
   command = plan
 

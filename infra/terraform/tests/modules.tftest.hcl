@@ -139,6 +139,7 @@ run "runners" {
 
   variables {
     node_count              = 3
+    architecture            = "amd64"
     stack_security_group_id = "sg-0fedcba9876543210"
     bucket                  = "sse-soak-mock"
     bucket_arn              = "arn:aws:s3:::sse-soak-mock"

@@ -179,7 +179,48 @@ run "connections_forgotten_too_soon" {
   ]
 }
 
+run "an_architecture_by_another_name" {
+  command = plan
+
+  variables {
+    runner_architecture = "x86_64"
+  }
+
+  expect_failures = [
+    var.runner_architecture,
+  ]
+}
+
+run "an_image_for_graviton_on_other_hosts" {
+  command = plan
+
+  variables {
+    runner_architecture = "arm64"
+  }
+
+  expect_failures = [
+    var.runner_instance_type,
+  ]
+}
+
 # And what has to pass, though it is near.
+run "graviton" {
+  command = plan
+
+  variables {
+    runner_architecture  = "arm64"
+    runner_instance_type = "c7gn.large"
+  }
+}
+
+run "letters_that_are_not_gravitons" {
+  command = plan
+
+  variables {
+    runner_instance_type = "g4dn.xlarge"
+  }
+}
+
 run "network_cards_with_a_timeout" {
   command = plan
 

@@ -3,7 +3,7 @@
 # Ubuntu has both the compose plugin and the SSM agent; Debian 12 lacks the one, Amazon Linux 2023
 # the other.
 data "aws_ssm_parameter" "ubuntu" {
-  name = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
+  name = "/aws/service/canonical/ubuntu/server/24.04/stable/current/${var.architecture}/hvm/ebs-gp3/ami-id"
 }
 
 locals {

@@ -37,6 +37,12 @@ variable "instance_type" {
   type        = string
 }
 
+variable "architecture" {
+  description = "Architecture of the instance type: amd64 or arm64."
+  type        = string
+  default     = "amd64"
+}
+
 variable "disk_gib" {
   description = "GiB of the disk."
   type        = number

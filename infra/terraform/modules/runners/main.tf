@@ -65,6 +65,7 @@ module "server" {
   security_group_id                   = aws_security_group.this.id
   guard                               = var.guard
   instance_type                       = var.instance_type
+  architecture                        = var.architecture
   disk_gib                            = var.disk_gib
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
   metadata_hops                       = 2 # pods write shards in the host's role
@@ -103,6 +104,7 @@ module "agents" {
   security_group_id                   = aws_security_group.this.id
   guard                               = var.guard
   instance_type                       = var.instance_type
+  architecture                        = var.architecture
   disk_gib                            = var.disk_gib
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
   metadata_hops                       = 2 # pods write shards in the host's role

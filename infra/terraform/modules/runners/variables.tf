@@ -34,6 +34,11 @@ variable "instance_type" {
   type        = string
 }
 
+variable "architecture" {
+  description = "Architecture of the instance type and of the image: amd64 or arm64."
+  type        = string
+}
+
 variable "disk_gib" {
   description = "GiB of each disk."
   type        = number
