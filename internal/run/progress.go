@@ -11,6 +11,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // plainEvery is how often a line appears where there is no terminal to draw on.
@@ -68,6 +70,8 @@ func (s *session) progress(group running, m *meter) string {
 	sum, lateness := group.Progress()
 	var parts []string
 	switch p := s.here(); {
+	case s.Suite.Planned && s.counting() == shard.CountsNothing:
+		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections), fmt.Sprintf("%d heartbeats", sum.Heartbeats))
 	case s.Suite.Planned:
 		parts = append(parts, fmt.Sprintf("%d/%d open", sum.Open, p.Connections),
 			s.received(sum.Received, p.Connections*p.NoopsPerConnection()), fmt.Sprintf("%d missed", sum.Missed()))

@@ -46,16 +46,26 @@ func (s *Streams) Faults() (out []Criterion) {
 		out = append(out, s.floor(), s.keptInterval())
 	}
 	out = append(out, slices.Concat(s.Published(), s.Kept(), s.Silent())...)
+	return append(out, s.late())
+}
+
+// late limits how many messages came late, where anybody knows.
+func (s *Streams) late() Criterion {
+	p, n, noops := s.m.Plan, s.Noops, s.m.Plan.Noun()+"s "
 	late, stalled := "any", stallsNoops(s.m)
 	if p.MaxLate >= 0 {
 		late = fmt.Sprint(p.MaxLate)
 	}
-	add(Criterion{
+	c := Criterion{
 		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
 		Pass: p.MaxLate < 0 || n.Late <= uint64(p.MaxLate), Invalid: stalled,
-		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true,
-	}, s.Sentences(ledger.KindLate))
-	return out
+		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true, Reasons: s.Sentences(ledger.KindLate),
+	}
+	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {
+		c.Actual, c.Pass, c.Invalid, c.weight = "not known", p.MaxLate < 0, true, doubt
+		c.Reasons = []string{fmt.Sprintf("how late messages came is not known: none had the time of its sending in it (message.sentAt), and the limit is %s (MAX_LATE)", late)}
+	}
+	return c
 }
 
 // unheld says what became of the connections that were not held to the end.

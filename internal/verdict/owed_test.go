@@ -348,3 +348,22 @@ func TestAPublisherThatFallsBehindIsNoPass(t *testing.T) {
 	require.Equal(t, Invalid, v.Verdict)
 	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
 }
+
+// Messages without a time in them may all have been late: a limit on that cannot be met.
+func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
+		p := newPublishedRun()
+		p.plan.MaxLate = limit
+		p.change = func(shards []*shard.Shard) {
+			for _, s := range shards {
+				s.Latency = nil
+			}
+		}
+		v := p.judge(t)
+		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
+		if want == Invalid {
+			require.Contains(t, v.Reasons[0], "how late messages came is not known: none had the time of its sending in it (message.sentAt), and the limit is 0 (MAX_LATE)")
+		}
+	}
+}

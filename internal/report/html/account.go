@@ -30,11 +30,7 @@ func (s *subject) account() Section {
 			if !s.counted() {
 				break
 			}
-			cell := Cell{Text: format.Thousands(total.Count)}
-			if total.Fault {
-				cell.Tone = zero(total.Count)
-			}
-			row = append(row, cell)
+			row = append(row, s.total(total))
 		}
 		if s.described() {
 			t.Rows = append(t.Rows, row)

@@ -93,7 +93,7 @@ func (s *subject) heat() *Heat {
 	if t.n < 2 || t.rows == nil {
 		return nil
 	}
-	width := max((t.n+heatColumns-1)/heatColumns, window(s.v.Plan.NoopInterval))
+	width := max((t.n+heatColumns-1)/heatColumns, s.window())
 	heat := &Heat{What: s.nouns(false), Width: width, Counts: make([][]int, (t.n-2)/width+1)}
 	for i := range heat.Counts {
 		heat.Counts[i] = make([]int, len(heatRows)+1)

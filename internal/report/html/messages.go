@@ -111,12 +111,15 @@ func (s *subject) messageTiles() (tiles []Tile) {
 // accountOfMessages adds what came beside messages, and what the counts rest on.
 func (s *subject) accountOfMessages(out *Section) {
 	if !s.counted() {
-		out.Title, out.Notes = "What came", nil
+		out.Title, out.Short, out.Notes = "What came", "", nil
 	} else {
 		out.Notes = []string{"expected = received + missed + corrupted, summed over what was owed to each single stream while it was open."}
 	}
 	if also := report.Beside(s.v.Messages); len(also) > 0 {
 		t := Table{Columns: columns("what else came", "#how often")}
+		if !s.counted() {
+			t.Columns[0].Name = "what"
+		}
 		for _, what := range also {
 			n, name, _ := strings.Cut(what, " ")
 			t.Rows = append(t.Rows, cells(name, n))
@@ -124,7 +127,9 @@ func (s *subject) accountOfMessages(out *Section) {
 		out.Tables = append(out.Tables, t)
 	}
 	e := s.v.Evidence
-	out.Notes = append(out.Notes, "What is missed follows from "+e.Rests()+".")
+	if s.counted() {
+		out.Notes = append(out.Notes, "What is missed follows from "+e.Rests()+".")
+	}
 	for _, why := range e.Why {
 		out.Notes = append(out.Notes, strings.ToUpper(why[:1])+why[1:]+".")
 	}
@@ -149,7 +154,7 @@ func (s *subject) published() Section {
 	if topics := s.v.Messages.Topics; len(topics) < p.Topics {
 		out.Notes = append(out.Notes, fmt.Sprintf("Topics are listed where there are at most %d; connections.csv has the topic of each stream.", len(topics)))
 	} else if len(topics) > 0 {
-		out.Tables = append(out.Tables, topicTable(topics))
+		out.Tables = append(out.Tables, s.topicTable(topics))
 	}
 	if q := s.v.Messages.LastSubscriberMS; q != nil {
 		out.Notes = append(out.Notes, fmt.Sprintf("A message had reached the last of its streams after %s (p50), %s (p99), %s at most.", duration(q.P50), duration(q.P99), duration(q.Max)))
@@ -157,7 +162,7 @@ func (s *subject) published() Section {
 	return out
 }
 
-func topicTable(topics []*verdict.Topic) Table {
+func (s *subject) topicTable(topics []*verdict.Topic) Table {
 	t := Table{Caption: "Topics", Note: "expected: what its streams were owed", Columns: columns("topic", "#streams", "#published")}
 	for _, total := range (ledger.Totals{}).Each() {
 		t.Columns = append(t.Columns, columns("#"+total.Name)...)
@@ -165,15 +170,23 @@ func topicTable(topics []*verdict.Topic) Table {
 	for _, topic := range topics {
 		row := cells(topic.Name, format.Thousands(topic.Streams), format.Thousands(topic.Published))
 		for _, total := range topic.Each() {
-			cell := Cell{Text: format.Thousands(total.Count)}
-			if total.Fault {
-				cell.Tone = zero(total.Count)
-			}
-			row = append(row, cell)
+			row = append(row, s.total(total))
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return t
+}
+
+// total is a count of messages, coloured if it should be 0.
+func (s *subject) total(t ledger.Total) (c Cell) {
+	c.Text = format.Thousands(t.Count)
+	switch {
+	case t.Fault:
+		c.Tone = zero(t.Count)
+	case t.Name == "late" && s.sinceSent() && s.v.LatencyMS == nil: // no message has a time in it
+		c.Text = "–"
+	}
+	return c
 }
 
 // latency is how long messages took from their sending, over all of them and over time.

@@ -17,7 +17,7 @@ func (s *subject) timelines() Section {
 	if t.n == 0 {
 		return out
 	}
-	width := window(s.v.Plan.NoopInterval)
+	width := s.window()
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
 		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
@@ -91,6 +91,14 @@ func (s *subject) planned() []float64 {
 		}
 	}
 	return out
+}
+
+// window is how many steps messages are counted over: one where they come when somebody publishes them.
+func (s *subject) window() int {
+	if s.sinceSent() && s.v.Messages.Published == nil {
+		return 1
+	}
+	return window(s.v.Plan.NoopInterval)
 }
 
 // window is how many steps noops are counted over: the fewest that are a whole number of
