@@ -48,7 +48,7 @@ func (d *deployment) check() error {
 	if _, err := exec.LookPath("terraform"); err != nil {
 		return errors.New("terraform is not installed: https://developer.hashicorp.com/terraform/install")
 	}
-	if os.Getenv("TF_VAR_operator_cidrs") != "" && os.Getenv("TF_VAR_alert_emails") != "" {
+	if os.Getenv("TF_VAR_operator_cidrs") != "" && (os.Getenv("TF_VAR_alert_emails") != "" || os.Getenv("TF_VAR_budget_usd") == "0") {
 		return nil
 	}
 	file := filepath.Join(d.dir, settingsFile)

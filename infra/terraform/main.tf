@@ -20,6 +20,7 @@ module "guard" {
   source = "./modules/guard"
 
   name         = var.name
+  region       = var.region
   budget_usd   = var.budget_usd
   alert_emails = var.alert_emails
 }

@@ -16,12 +16,18 @@ variable "operator_cidrs" {
 }
 
 variable "alert_emails" {
-  description = "Addresses that AWS Budgets writes to when the run costs more than planned."
+  description = "Addresses that AWS Budgets writes to when the run costs more than planned. Empty only where budget_usd is 0."
   type        = list(string)
+  default     = []
 
   validation {
-    condition     = length(var.alert_emails) > 0 && alltrue([for e in var.alert_emails : can(regex("^[^@ ]+@[^@ ]+[.][^@ ]+$", e))])
-    error_message = "alert_emails needs at least one e-mail address: without one a budget warns nobody."
+    condition     = alltrue([for e in var.alert_emails : can(regex("^[^@ ]+@[^@ ]+[.][^@ ]+$", e))])
+    error_message = "alert_emails holds something that is no e-mail address."
+  }
+
+  validation {
+    condition     = length(var.alert_emails) > 0 || var.budget_usd == 0
+    error_message = "alert_emails needs at least one e-mail address: without one a budget warns nobody. budget_usd = 0 makes no budget."
   }
 }
 
@@ -216,13 +222,13 @@ variable "ttl_minutes" {
 }
 
 variable "budget_usd" {
-  description = "US dollars a month above which AWS Budgets writes to alert_emails; also at half of it, and when the forecast is above."
+  description = "US dollars a month above which AWS Budgets writes to alert_emails; also at half of it, and when the forecast is above. 0: no budget, where you may not make one or the account has its own."
   type        = number
   default     = 20
 
   validation {
-    condition     = var.budget_usd >= 1
-    error_message = "budget_usd has to be at least 1."
+    condition     = var.budget_usd == 0 || var.budget_usd >= 1
+    error_message = "budget_usd has to be at least 1, or 0 for no budget."
   }
 }
 

@@ -90,18 +90,54 @@ run "guard" {
   }
 
   assert {
-    condition     = aws_budgets_budget.this.limit_amount == "20" && length(aws_budgets_budget.this.notification) == 3 && alltrue([for n in aws_budgets_budget.this.notification : contains(n.subscriber_email_addresses, "me@example.com")])
+    condition     = aws_budgets_budget.this[0].limit_amount == "20" && length(aws_budgets_budget.this[0].notification) == 3 && alltrue([for n in aws_budgets_budget.this[0].notification : contains(n.subscriber_email_addresses, "me@example.com")])
     error_message = "The budget has a limit, and warns somebody."
   }
 
   assert {
-    condition     = one(one(aws_budgets_budget.this.cost_filter).values) == "user:Run$sse-soak"
+    condition     = one(one(aws_budgets_budget.this[0].cost_filter).values) == "user:Run$sse-soak"
     error_message = "The budget counts what carries the tag."
   }
 
   assert {
     condition     = jsondecode(aws_iam_role_policy.terminator.policy).Statement[0].Action == "ec2:TerminateInstances" && jsondecode(aws_iam_role_policy.terminator.policy).Statement[0].Condition.StringEquals["aws:ResourceTag/Run"] == "sse-soak"
     error_message = "The schedules may terminate hosts of this run only."
+  }
+}
+
+run "budgets_of_two_regions" {
+  command = plan
+
+  module {
+    source = "./modules/guard"
+  }
+
+  variables {
+    budget_usd   = 20
+    alert_emails = ["me@example.com"]
+  }
+
+  assert {
+    condition     = aws_budgets_budget.this[0].name == "sse-soak-eu-central-1"
+    error_message = "A budget belongs to the account: two regions need two names."
+  }
+}
+
+run "no_budget" {
+  command = plan
+
+  module {
+    source = "./modules/guard"
+  }
+
+  variables {
+    budget_usd   = 0
+    alert_emails = []
+  }
+
+  assert {
+    condition     = length(aws_budgets_budget.this) == 0
+    error_message = "A budget of 0 is none."
   }
 }
 

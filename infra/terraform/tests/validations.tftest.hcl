@@ -18,7 +18,7 @@ run "too_little_or_none" {
 
   variables {
     operator_cidrs        = []
-    alert_emails          = []
+    alert_emails          = ["nobody"]
     repository_commit     = "main"
     repository_url        = "git@github.com:sse-soak/sse-soak.git"
     region                = "frankfurt"
@@ -31,7 +31,6 @@ run "too_little_or_none" {
     stack_disk_gib        = 8
     runner_disk_gib       = 8
     ttl_minutes           = 10
-    budget_usd            = 0
     retention_days        = 0
   }
 
@@ -50,7 +49,6 @@ run "too_little_or_none" {
     var.stack_disk_gib,
     var.runner_disk_gib,
     var.ttl_minutes,
-    var.budget_usd,
     var.retention_days,
   ]
 }
@@ -143,6 +141,30 @@ run "half_of_everybody" {
   ]
 }
 
+run "a_budget_below_nothing" {
+  command = plan
+
+  variables {
+    budget_usd = -1
+  }
+
+  expect_failures = [
+    var.budget_usd,
+  ]
+}
+
+run "a_budget_that_warns_nobody" {
+  command = plan
+
+  variables {
+    alert_emails = []
+  }
+
+  expect_failures = [
+    var.alert_emails,
+  ]
+}
+
 run "no_image" {
   command = plan
 
@@ -204,6 +226,15 @@ run "an_image_for_graviton_on_other_hosts" {
 }
 
 # And what has to pass, though it is near.
+run "no_budget" {
+  command = plan
+
+  variables {
+    alert_emails = []
+    budget_usd   = 0
+  }
+}
+
 run "graviton" {
   command = plan
 

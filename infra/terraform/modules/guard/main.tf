@@ -41,7 +41,9 @@ resource "aws_iam_role_policy" "terminator" {
 
 # Counts what carries the tag, once Run is activated as a cost allocation tag (docs/aws.md).
 resource "aws_budgets_budget" "this" {
-  name         = var.name
+  count = var.budget_usd > 0 ? 1 : 0
+
+  name         = "${var.name}-${var.region}" # a budget belongs to the account, not to a region
   budget_type  = "COST"
   limit_amount = tostring(var.budget_usd)
   limit_unit   = "USD"

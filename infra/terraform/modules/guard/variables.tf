@@ -3,8 +3,13 @@ variable "name" {
   type        = string
 }
 
+variable "region" {
+  description = "AWS region."
+  type        = string
+}
+
 variable "budget_usd" {
-  description = "US dollars a month."
+  description = "US dollars a month; 0: no budget."
   type        = number
 }
 
