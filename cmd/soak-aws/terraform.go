@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,8 +83,13 @@ func (d *deployment) talk(ctx context.Context, verb string, args ...string) erro
 		args = append(args, "-auto-approve")
 	}
 	cmd := d.command(ctx, append([]string{verb}, args...)...)
-	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
-	if err := cmd.Run(); err != nil {
+	var said bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, io.MultiWriter(os.Stderr, &said)
+	err := cmd.Run()
+	if remedy := explain(said.String()); err != nil && remedy != "" {
+		return fmt.Errorf("terraform %s: %s (%w)", verb, remedy, err)
+	}
+	if err != nil {
 		return fmt.Errorf("terraform %s: %w", verb, err)
 	}
 	return nil

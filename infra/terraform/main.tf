@@ -4,8 +4,10 @@
 module "network" {
   source = "./modules/network"
 
-  name   = var.name
-  region = var.region
+  name           = var.name
+  region         = var.region
+  zone           = var.zone
+  instance_types = distinct(concat([var.stack_instance_type], var.runner_node_count > 0 ? [var.runner_instance_type] : []))
 }
 
 module "storage" {

@@ -58,6 +58,11 @@ output "region" {
   value       = var.region
 }
 
+output "zone" {
+  description = "The availability zone that all hosts are in."
+  value       = module.network.zone
+}
+
 output "name" {
   description = "The value of the tag Run of all of this."
   value       = var.name

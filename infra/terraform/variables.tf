@@ -65,6 +65,17 @@ variable "region" {
   }
 }
 
+variable "zone" {
+  description = "Availability zone, such as eu-central-1b; null: the first that offers the instance types. For a zone that has no host left to give."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = var.zone == null || try(startswith(var.zone, var.region) && can(regex("^[a-z]$", trimprefix(var.zone, var.region))), false)
+    error_message = "zone has to be one of the region, such as eu-central-1b of eu-central-1."
+  }
+}
+
 variable "name" {
   description = "Name of this deployment: the tag Run of all that it makes, and the prefix of names. Two names can stand side by side."
   type        = string

@@ -23,6 +23,10 @@ run "network" {
     source = "./modules/network"
   }
 
+  variables {
+    instance_types = ["c5.large", "m5.large"]
+  }
+
   assert {
     condition     = aws_subnet.public.availability_zone == "eu-central-1a" && aws_vpc_endpoint.s3.vpc_endpoint_type == "Gateway" && aws_vpc_endpoint.s3.service_name == "com.amazonaws.eu-central-1.s3"
     error_message = "One zone, and S3 by a gateway endpoint, which costs nothing."
@@ -32,6 +36,62 @@ run "network" {
     condition     = length(aws_default_security_group.this.ingress) == 0 && length(aws_default_security_group.this.egress) == 0
     error_message = "The default security group lets nothing through."
   }
+}
+
+run "a_first_zone_without_the_type" {
+  command = plan
+
+  module {
+    source = "./modules/network"
+  }
+
+  variables {
+    instance_types = ["c5.large", "m5.large"]
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type_offerings.this["m5.large"]
+    values = { locations = ["eu-central-1b"] }
+  }
+
+  assert {
+    condition     = aws_subnet.public.availability_zone == "eu-central-1b"
+    error_message = "The zone has to offer all types."
+  }
+}
+
+run "a_zone_without_the_type" {
+  command = plan
+
+  module {
+    source = "./modules/network"
+  }
+
+  variables {
+    instance_types = ["c5.large"]
+    zone           = "eu-central-1c"
+  }
+
+  expect_failures = [aws_subnet.public]
+}
+
+run "no_zone_with_the_type" {
+  command = plan
+
+  module {
+    source = "./modules/network"
+  }
+
+  variables {
+    instance_types = ["c5.large"]
+  }
+
+  override_data {
+    target = data.aws_ec2_instance_type_offerings.this
+    values = { locations = [] }
+  }
+
+  expect_failures = [aws_subnet.public]
 }
 
 run "storage" {

@@ -165,6 +165,18 @@ run "a_budget_that_warns_nobody" {
   ]
 }
 
+run "a_zone_of_another_region" {
+  command = plan
+
+  variables {
+    zone = "us-west-2a"
+  }
+
+  expect_failures = [
+    var.zone,
+  ]
+}
+
 run "no_image" {
   command = plan
 

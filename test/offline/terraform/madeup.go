@@ -20,7 +20,7 @@ var idPrefixes = map[string]string{
 func madeUp(typeName, name string, kind tftypes.Type, seed string) tftypes.Value {
 	switch k := kind.(type) {
 	case tftypes.List:
-		if name == "names" { // of availability zones
+		if name == "names" || name == "locations" { // availability zones, and those that offer a type of instance
 			zone := func(letter string) tftypes.Value { return tftypes.NewValue(tftypes.String, "us-east-1"+letter) }
 			return tftypes.NewValue(k, []tftypes.Value{zone("a"), zone("b")})
 		}

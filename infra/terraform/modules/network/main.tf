@@ -1,8 +1,8 @@
-# One public subnet in one zone. No NAT gateway and no load balancer: each has an idle timer of
+# One public subnet in one zone, of those that offer the hosts' types. No NAT gateway and no load balancer: each has an idle timer of
 # 350 s or less, costs money while nobody looks, and stands between the runners and what they test.
 
 data "aws_availability_zones" "available" {
-  #checkov:skip=CKV_AWS_394:the first zone of any region will do; the subnet is made anew with each deployment
+  #checkov:skip=CKV_AWS_394:any zone of the region will do; the subnet is made anew with each deployment
   state = "available"
 
   # Local zones and Wavelength need opting in, and lack instance types.
@@ -10,6 +10,26 @@ data "aws_availability_zones" "available" {
     name   = "opt-in-status"
     values = ["opt-in-not-required"]
   }
+}
+
+# Not every zone has every type: us-east-1e, for one, lacks c5 and all that came later.
+data "aws_ec2_instance_type_offerings" "this" {
+  for_each = toset(var.instance_types)
+
+  location_type = "availability-zone"
+
+  filter {
+    name   = "instance-type"
+    values = [each.value]
+  }
+}
+
+locals {
+  offering = [
+    for zone in data.aws_availability_zones.available.names : zone
+    if alltrue([for o in data.aws_ec2_instance_type_offerings.this : contains(o.locations, zone)])
+  ]
+  zone = var.zone == null ? try(local.offering[0], "none") : var.zone
 }
 
 resource "aws_vpc" "this" {
@@ -33,10 +53,17 @@ resource "aws_internet_gateway" "this" {
 
 resource "aws_subnet" "public" {
   vpc_id            = aws_vpc.this.id
-  availability_zone = data.aws_availability_zones.available.names[0]
+  availability_zone = local.zone
   cidr_block        = "10.20.0.0/20"
 
   tags = { Name = "${var.name}-public" }
+
+  lifecycle {
+    precondition {
+      condition     = contains(local.offering, local.zone)
+      error_message = "${var.zone == null ? "No zone of ${var.region}" : "The zone ${var.zone}"} offers ${join(" and ", var.instance_types)}${length(local.offering) > 0 ? "; these do: ${join(", ", local.offering)}" : ": choose another type or region"}."
+    }
+  }
 }
 
 resource "aws_route_table" "public" {

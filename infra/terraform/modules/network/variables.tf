@@ -7,3 +7,14 @@ variable "region" {
   description = "AWS region."
   type        = string
 }
+
+variable "zone" {
+  description = "Availability zone; null: the first that offers the instance types."
+  type        = string
+  default     = null
+}
+
+variable "instance_types" {
+  description = "Types that the zone has to offer."
+  type        = list(string)
+}

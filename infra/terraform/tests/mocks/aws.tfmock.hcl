@@ -4,6 +4,10 @@ mock_data "aws_availability_zones" {
   defaults = { names = ["eu-central-1a", "eu-central-1b"] }
 }
 
+mock_data "aws_ec2_instance_type_offerings" {
+  defaults = { locations = ["eu-central-1b", "eu-central-1a"] }
+}
+
 mock_data "aws_partition" {
   defaults = { partition = "aws" }
 }

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// failing is a deployment whose terraform says that, and fails.
+func failing(t *testing.T, said string) *deployment {
+	t.Helper()
+	bin := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "said"), []byte(said), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "terraform"), []byte("#!/bin/sh\ncat '"+bin+"/said' >&2\nexit 1\n"), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return &deployment{dir: t.TempDir()}
+}
+
+func TestAWSsErrorsHaveARemedy(t *testing.T) {
+	for said, remedy := range map[string]string{
+		"Error: creating EC2 Instance: operation error EC2: RunInstances, https response error StatusCode: 500, RequestID: 1, api error InsufficientInstanceCapacity: We currently do not have sufficient c5.large capacity in the Availability Zone you requested (us-east-1e).": "set zone (or another instance type)",
+		"api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 1 allows":                                                                                                                                                             "Service Quotas (EC2, L-1216C47A)",
+		"Error: creating Budget: operation error Budgets: CreateBudget, api error AccessDeniedException: User is not authorized to perform: budgets:ModifyBudget":                                                                                                                 "budget_usd = 0 makes none",
+		"api error Unsupported: Your requested instance type (c5.large) is not supported in your requested Availability Zone (us-east-1e). Please retry your request by not specifying a zone":                                                                                    "the zone does not offer that",
+	} {
+		require.ErrorContains(t, failing(t, said).talk(context.Background(), "apply"), remedy)
+	}
+	require.EqualError(t, failing(t, "Error: Invalid value for variable").talk(context.Background(), "apply"), "terraform apply: exit status 1")
+}
