@@ -86,6 +86,14 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 
 // PublishedTo is what was published to the streams of a runner, nil where nothing was.
 func (m *Merged) PublishedTo(runner int) *Published {
+	if p := m.PublisherOf(runner); p != nil {
+		return p.published
+	}
+	return nil
+}
+
+// PublisherOf is the runner that published to the streams of a runner, nil where none did.
+func (m *Merged) PublisherOf(runner int) *Runner {
 	for i := range m.groups {
 		g := &m.groups[i]
 		if runner < g.first || runner >= g.first+g.runners {
@@ -93,7 +101,7 @@ func (m *Merged) PublishedTo(runner int) *Published {
 		}
 		runners := m.runnersOf(g)
 		if at := slices.IndexFunc(runners, func(r Runner) bool { return r.published != nil }); at >= 0 {
-			return runners[at].published
+			return &runners[at]
 		}
 	}
 	return nil

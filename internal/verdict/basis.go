@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -111,7 +112,7 @@ func (s *Streams) basisOfNumbers() {
 		e.By = ByPublisher
 		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", joinWindow)}
 		if e.CouldHide > 0 {
-			e.Why = append(e.Why, "messages were confirmed only after a stream had ended, or streams connected again so often that nobody knows which were owed to them")
+			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams connected again so often that nobody knows which were owed to them, or the clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 	default:
 		e.By = ByNumbers

@@ -9,8 +9,8 @@ import (
 )
 
 // joinWindow is for how long before and after a stream's beginning and end nothing is owed to it: what is published at
-// that moment may or may not find it. Where clocks differ by more, the fastest message shows by how much, and the window
-// is longer.
+// that moment may or may not find it. Where the publisher was on another machine, whose clock may differ, the fastest message
+// shows by how much, and the window is longer.
 const joinWindow = time.Second
 
 // owed compares what came on the ith connection with what was published to its topic. What the service confirmed is owed
@@ -37,6 +37,7 @@ type account struct {
 	r         *shard.Connection
 	messages  []shard.Message
 	spans     []span // in which messages were owed, microseconds since 1970
+	unsure    bool   // clocks differ by so much that hardly anything is left of a span
 	began     int64  // of the runner
 	last      int64  // end of the last span that is known
 	undecided uint64 // did not come, and nobody knows whether a stream was open
@@ -48,7 +49,7 @@ type span struct{ from, to int64 }
 func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) account {
 	runner := &s.m.Runners[r.Runner]
 	window := joinWindow
-	if fastest, ok := runner.Fastest(); ok {
+	if fastest, ok := runner.Fastest(); ok && s.m.PublisherOf(r.Runner).Host != runner.Host {
 		window += fastest.Abs()
 	}
 	a := account{r: r, messages: messages, began: runner.StartedUS}
@@ -64,6 +65,9 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 			a.spans = append(a.spans, at)
 		}
 		a.last = at.to
+		if widened := window - joinWindow; to-open.From > 2*joinWindow && 4*widened > to-open.From {
+			a.unsure = true
+		}
 	}
 	if known := max(uint64(len(messages)), max(r.First, 1)-1); r.Last > known && r.First > 0 {
 		a.unknown = r.Last - known
@@ -121,7 +125,7 @@ func (a *account) owes(number uint64) bool {
 			return true
 		}
 	}
-	if a.r.UnlistedSpans > 0 && m.SentUS > a.last {
+	if a.r.UnlistedSpans > 0 && m.SentUS > a.last || a.unsure {
 		a.undecided++
 	}
 	return false
