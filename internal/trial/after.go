@@ -16,7 +16,9 @@ func (t *trial) replay(ctx context.Context) error {
 	if t.s.Publish == nil || t.s.Message.Marked || t.s.Then != nil {
 		return nil
 	}
-	again, err := openWithin(ctx, t.Patience, stream.Fill(&t.s.Connect, &t.values))
+	other := t.values
+	other.ID += "-again" // a service may refuse a second stream of one id, or end the first for it
+	again, err := openWithin(ctx, t.Patience, stream.Fill(&t.s.Connect, &other))
 	if err != nil {
 		return fmt.Errorf("connect.url: %w", err)
 	}

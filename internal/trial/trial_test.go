@@ -284,3 +284,56 @@ func TestTheRequestThatEndsAStreamIsTried(t *testing.T) {
 	status = http.StatusNotFound
 	require.EqualError(t, try(t, server.URL, Config{}, replace("x")...), "end: DELETE "+server.URL+"/x answered 404 Not Found")
 }
+
+// A service may know no more than one stream of an id: the last.
+func TestATrialHasNoTwoStreamsOfOneID(t *testing.T) {
+	var mu sync.Mutex
+	open := map[string]chan string{} // by id
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.URL.Query().Get("id")
+		mu.Lock()
+		if r.Method == http.MethodPost {
+			for _, stream := range open {
+				stream <- r.URL.Query().Get("seq")
+			}
+			mu.Unlock()
+			return
+		}
+		if r.Method == http.MethodDelete {
+			if open[id] == nil {
+				w.WriteHeader(http.StatusNotFound)
+			} else {
+				close(open[id])
+			}
+			mu.Unlock()
+			return
+		}
+		stream := make(chan string, 10)
+		open[id] = stream
+		mu.Unlock()
+		defer func() {
+			mu.Lock()
+			defer mu.Unlock()
+			delete(open, id)
+		}()
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		for {
+			select {
+			case seq, ok := <-stream:
+				if !ok {
+					return
+				}
+				_, _ = w.Write([]byte("data: " + seq + "\n\n"))
+				w.(http.Flusher).Flush()
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	defer server.Close()
+	s, err := service.Parse([]byte(`{"name":"mine","connect":{"url":"{base}/{topic}?id={id}"},"message":{"seq":"data"},
+		"end":{"by":"request","url":"{base}/?id={id}"},"publish":{"url":"{base}/{topic}?seq={seq}"}}`))
+	require.NoError(t, err)
+	require.NoError(t, Run(t.Context(), Config{Service: s, Base: server.URL, Topic: "t", ID: "trial", Marker: "m", Patience: time.Second}))
+}
