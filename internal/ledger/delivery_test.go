@@ -166,6 +166,19 @@ func TestAConnectionThatIsAboutToComeBackAtTheEnd(t *testing.T) {
 			l.CloseRequested(71 * time.Second)
 			l.Closed(71*time.Second, ReasonClient, false, false)
 		}, Completed, 0},
+		{"is refused when nobody cares any more", func(l *Ledger) {
+			l.Closed(70*time.Second, "server", true, true)
+			l.Connecting(71 * time.Second)
+			l.CloseRequested(71 * time.Second)
+			l.Closed(72*time.Second, "status 503", false, false)
+		}, Completed, 0},
+		{"opens when nobody cares any more", func(l *Ledger) {
+			l.Closed(70*time.Second, "server", true, true)
+			l.Connecting(71 * time.Second)
+			l.CloseRequested(71 * time.Second)
+			l.Opened(72 * time.Second)
+			l.Closed(73*time.Second, ReasonClient, false, false)
+		}, Completed, 0},
 		{"was told not to a moment before", func(l *Ledger) {
 			l.Closed(70*time.Second, "server", true, false)
 			l.CloseRequested(70 * time.Second)

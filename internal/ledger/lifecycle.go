@@ -60,12 +60,11 @@ func (l *Ledger) CloseRequested(at Instant) {
 	l.closeRequestedAt = max(at, 1)
 	l.comeBack(at)
 	switch {
-	case l.dialing:
-	case l.rec.State == Connecting: // between two attempts, and none follows
-		l.refuse(at, l.rec.Reason)
-	case l.rec.State == Waiting && l.served:
+	case l.rec.State == Waiting && l.served: // nobody wants another stream
 		l.rec.State = Completed
 		l.closeCounters(at)
+	case l.rec.State == Connecting && !l.dialing: // between two attempts, and none follows
+		l.refuse(at, l.rec.Reason)
 	}
 }
 
@@ -102,7 +101,8 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		}
 	case l.rec.Streams == 0:
 		l.refuse(at, reason)
-	case l.served && asked && l.rec.State == Waiting, l.served && l.rec.State == Open: // nobody wants another stream
+	case l.served && asked && l.rec.State == Completed: // the last attempt
+	case l.served && l.rec.State == Open: // the client was told a moment ago that it shall not come back
 		l.rec.State = Completed
 		l.closeCounters(l.end(at))
 	case asked && (clean || l.cfg.ClientEnds && reason == ReasonClient) && l.rec.State == Open:

@@ -67,7 +67,7 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 	if reason == ReasonClient || reason == ReasonInterrupted {
 		return
 	}
-	l.served = false
+	l.served = l.served && l.closeRequestedAt != 0
 	l.rec.Refusals = countRefusal(l.rec.Refusals, reason, at)
 	if l.without {
 		l.outage.Refusals = countRefusal(l.outage.Refusals, reason, at)
