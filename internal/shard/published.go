@@ -119,6 +119,16 @@ func (p *Published) Count() (n uint64) {
 // Sent is how many messages of a topic were sent: they have the numbers from 1 to that.
 func (p *Published) Sent(topic int) int { return p.sent[topic].count }
 
+// Confirmed is how many messages of a topic the service confirmed.
+func (p *Published) Confirmed(topic int) (n uint64) {
+	for c := p.sent[topic]; c.count > 0; {
+		if c.next().state == Confirmed {
+			n++
+		}
+	}
+	return n
+}
+
 // Sums counts all messages. It goes over all of them.
 func (p *Published) Sums() (sums PublishSums) {
 	for i := range p.sent {

@@ -111,6 +111,9 @@ func (s *Streams) basisOfNumbers() {
 	case s.Messages.Published != nil:
 		e.By = ByPublisher
 		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", joinWindow)}
+		if n := s.Messages.NotOwed; n > 0 {
+			e.Why = append(e.Why, fmt.Sprintf("%s not come and %s not owed: %s", format.Plural(int(n), "message did", "messages did"), format.Form(int(n), "was", "were"), notOwed))
+		}
 		if e.CouldHide > 0 {
 			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams connected again so often that nobody knows which were owed to them, or the clocks of two machines differ by over a quarter of the time that a stream was open")
 		}

@@ -45,7 +45,7 @@ func (s *Streams) Faults() (out []Criterion) {
 	if s.byInterval() {
 		out = append(out, s.floor(), s.keptInterval())
 	}
-	out = append(out, slices.Concat(s.Published(), s.Kept(), s.Silent())...)
+	out = append(out, slices.Concat(s.Published(), s.Owed(), s.Kept(), s.Silent())...)
 	return append(out, s.late())
 }
 

@@ -136,6 +136,9 @@ func (s *Streams) Passed() (out []string) {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could have gone missing unnoticed", noun, hidden, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)
+	if unowed := s.Messages.NotOwed; unowed > 0 {
+		received += fmt.Sprintf("; %d more did not come, and were not owed", unowed)
+	}
 	if !s.counted() {
 		m := s.Messages
 		received = fmt.Sprintf("%s came and %s; none is counted, since the description does not say how",

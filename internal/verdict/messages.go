@@ -17,6 +17,8 @@ type Messages struct {
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
 	Announced  uint64 `json:"announced_gaps,omitempty"`
+	// NotOwed were confirmed and did not come, while streams began or ended, or there was none.
+	NotOwed uint64 `json:"not_owed,omitempty"`
 
 	Published *Publication `json:"published,omitempty"`
 	// LastSubscriberMS is from the sending of a message until its last subscriber had it.
@@ -46,7 +48,8 @@ type Topic struct {
 	Published uint64 `json:"published"`
 	ledger.Totals
 
-	counts ledger.Counts
+	counts    ledger.Counts
+	confirmed uint64
 }
 
 // mostTopics is how many topics are listed one by one.
@@ -60,7 +63,7 @@ func (s *Streams) listTopics() {
 			if s.topics[name] != nil {
 				continue
 			}
-			t := &Topic{Name: name, Published: uint64(p.Sent(i))}
+			t := &Topic{Name: name, Published: uint64(p.Sent(i)), confirmed: p.Confirmed(i)}
 			s.topics[name] = t
 			if len(s.Messages.Topics) < mostTopics {
 				s.Messages.Topics = append(s.Messages.Topics, t)

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"fmt"
 	"sort"
 	"time"
 
@@ -12,6 +13,9 @@ import (
 // that moment may or may not find it. Where the publisher was on another machine, whose clock may differ, the fastest message
 // shows by how much, and the window is longer.
 const joinWindow = time.Second
+
+// leastOwed is the share of what was confirmed to its topic that a stream has to have got or to be owed.
+const leastOwed = .5
 
 // owed compares what came on the ith connection with what was published to its topic. What the service confirmed is owed
 // to each stream that was open then, and to one that went on behind the last message of the stream before also what was
@@ -25,7 +29,12 @@ func (s *Streams) owed(i int) *shard.Connection {
 	}
 	a := s.accountOf(r, messages)
 	sum := s.topics[topic]
-	if lost := a.lost(); len(lost) > 0 || a.unknown > 0 || a.undecided > 0 {
+	lost := a.lost()
+	s.Messages.NotOwed += a.unowed
+	if share := float64(a.unowed); share > (1-leastOwed)*float64(sum.confirmed) {
+		s.unclaimed = append(s.unclaimed, fmt.Sprintf("%s did not get %d of the %d messages of topic %s, and was not owed them: %s", r.ID, a.unowed, sum.confirmed, topic, notOwed))
+	}
+	if len(lost) > 0 || a.unknown > 0 || a.undecided > 0 {
 		r = s.concludeOwed(i, &a, lost)
 	}
 	sum.add(r)
@@ -41,6 +50,7 @@ type account struct {
 	began     int64  // of the runner
 	last      int64  // end of the last span that is known
 	undecided uint64 // did not come, and nobody knows whether a stream was open
+	unowed    uint64 // were confirmed, did not come, and were not owed
 	unknown   uint64 // came, and nobody published them
 }
 
@@ -127,6 +137,8 @@ func (a *account) owes(number uint64) bool {
 	}
 	if a.r.UnlistedSpans > 0 && m.SentUS > a.last || a.unsure {
 		a.undecided++
+	} else {
+		a.unowed++
 	}
 	return false
 }
@@ -161,6 +173,22 @@ const (
 	published = "published, and confirmed by the service"
 	nobody    = "nobody published it"
 )
+
+// notOwed says why a message that was published and did not come is owed to nobody.
+var notOwed = fmt.Sprintf("they were published within %s of the beginning or the end of a stream, or while there was none", joinWindow)
+
+// Owed is the criterion that streams were owed most of what was published: a run in which what did not come was never owed
+// proves nothing.
+func (s *Streams) Owed() []Criterion {
+	if s.Messages.Published == nil {
+		return nil
+	}
+	return []Criterion{{
+		Name: "messages that were owed", Limit: fmt.Sprintf("each stream %g %% of those of its topic", 100*leastOwed),
+		Actual: fmt.Sprintf("%d did not come and were not owed", s.Messages.NotOwed), Pass: len(s.unclaimed) == 0,
+		Invalid: true, weight: doubt, Why: "what nobody is owed can be lost unnoticed", Reasons: s.unclaimed,
+	}}
+}
 
 // instant is when a message was sent, as an instant of the runner.
 func (a *account) instant(number uint64) ledger.Instant {

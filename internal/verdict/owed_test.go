@@ -413,3 +413,40 @@ func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
 		}
 	}
 }
+
+// Where nothing is owed, all can be lost, and a pass would prove nothing.
+func TestARunInWhichMostWasNotOwedIsInvalid(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 1 && number > 3 {
+			return nil
+		}
+		return []uint64{number}
+	}
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream != 1 {
+			return
+		}
+		for at := 2 * time.Second; at < 25*time.Second; at += 2 * time.Second { // streams of 1.9 s
+			l.Closed(at, "server", true, true)
+			l.Connecting(at)
+			l.Opened(at + 100*time.Millisecond)
+		}
+	}
+	v := p.judge(t)
+	require.Equal(t, Invalid, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"s-1 did not get 17 of the 20 messages of topic s-topic-1, and was not owed them: they were published within 1s of the beginning or the end of a stream, or while there was none"}, v.Reasons)
+	require.EqualValues(t, 17, v.Messages.NotOwed)
+
+	p = newPublishedRun()
+	p.deliver = func(_ int, number uint64) []uint64 {
+		if number == 1 { // 0.5 s after the headers
+			return nil
+		}
+		return []uint64{number}
+	}
+	v = p.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Contains(t, v.Reasons[0], "; 4 more did not come, and were not owed")
+}
