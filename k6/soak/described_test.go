@@ -239,3 +239,32 @@ func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 	require.False(t, got.Finished)
 	require.Zero(t, got.Sums().Sent)
 }
+
+// "[object Promise]" was sent as the token.
+func TestFunctionsOfADescriptionReturnText(t *testing.T) {
+	t.Parallel()
+	for returns, want := range map[string]string{
+		`undefined`:            "it returned nothing: it must return a text",
+		`({a: 1})`:             "it returned [object Object]: it must return a text",
+		`Promise.resolve("x")`: "it returned a promise: it must return a text, so it cannot be async",
+		`5`:                    "it returned 5: it must return a text",
+	} {
+		rt, _ := ofService(t, `var described = service({name: "any", token: () => `+returns+`, connect: {url: "{base}?t={token}"}, message: {}})`)
+		_, err := rt.VU.Runtime().RunString(`described.connect(0, "d-0")`)
+		require.ErrorContains(t, err, "token() of the service any: "+want)
+	}
+}
+
+func TestADescriptionThatIsNoDataSaysSo(t *testing.T) {
+	t.Parallel()
+	rt, _ := newVU(t)
+	for script, want := range map[string]string{
+		`var a = {}; a.a = a; service(a)`:                          "TypeError: Converting circular structure to JSON",
+		`service({name: 1n})`:                                      "TypeError: Do not know how to serialize a BigInt",
+		`service({get name() { throw new Error("not this one")}})`: "Error: not this one",
+	} {
+		_, err := rt.VU.Runtime().RunString(script)
+		require.ErrorContains(t, err, "a description is data, and this one cannot be read as such: "+want)
+		require.NotContains(t, err.Error(), "service-fm (native) at")
+	}
+}

@@ -74,12 +74,21 @@ func jsonOf(rt *sobek.Runtime, description *sobek.Object) []byte {
 	}
 	text, err := stringify(sobek.Undefined(), description, rt.ToValue(plain))
 	if err != nil {
-		common.Throw(rt, fmt.Errorf("soak.service: %w", err))
+		common.Throw(rt, fmt.Errorf("a description is data, and this one cannot be read as such: %w", thrown(err)))
 	}
 	if sobek.IsUndefined(text) {
 		return nil
 	}
 	return []byte(text.String())
+}
+
+// thrown is what a script threw, without where.
+func thrown(err error) error {
+	var e *sobek.Exception
+	if !errors.As(err, &e) {
+		return err
+	}
+	return errors.New(e.Value().String())
 }
 
 // setService stores the description. Each virtual user loads the script anew and has to give the same.
@@ -111,13 +120,29 @@ func (s *jsService) values(n int, id string) *service.Values {
 func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) string {
 	rt := s.m.vu.Runtime()
 	value, err := f(sobek.Undefined(), args...)
-	if err == nil && common.IsNullish(value) {
-		err = errors.New("it returned nothing: it must return a text")
+	if err == nil {
+		err = mustBeText(value)
 	}
 	if err != nil {
 		common.Throw(rt, fmt.Errorf("%s() of the service %s: %w", name, s.Name, err))
 	}
 	return value.String()
+}
+
+// mustBeText says what else a function has returned: "[object Promise]" is no token.
+func mustBeText(value sobek.Value) error {
+	switch {
+	case common.IsNullish(value):
+		return errors.New("it returned nothing: it must return a text")
+	case sobek.IsString(value):
+		return nil
+	}
+	if o, is := value.(*sobek.Object); is {
+		if _, is := o.Export().(*sobek.Promise); is {
+			return errors.New("it returned a promise: it must return a text, so it cannot be async")
+		}
+	}
+	return fmt.Errorf("it returned %s: it must return a text", value)
 }
 
 // connect is the URL of the stream and the options of its EventSource.

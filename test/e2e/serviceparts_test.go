@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -93,4 +94,22 @@ func TestK6AloneSoaksAService(t *testing.T) {
 	require.EqualValues(t, 2*publishedInAll, v.Messages.Published.Confirmed)
 	require.Zero(t, v.Evidence.CouldHide)
 	require.Contains(t, reasons(v), "loss-10 missed message 4 of topic loss-topic-10: ")
+}
+
+// k6 only logs what a script throws: without a stream there was no check, so it passed.
+func TestADescriptionWhoseTokenCannotBeHadFailsK6(t *testing.T) {
+	t.Parallel()
+	for token, says := range map[string]string{
+		"() => { throw new Error('no login') }": "token() of the service mine: Error: no login",
+		"async () => 'x'":                       "token() of the service mine: it returned a promise: it must return a text, so it cannot be async",
+	} {
+		file := filepath.Join(t.TempDir(), "mine.js")
+		require.NoError(t, os.WriteFile(file, []byte("export default { name: 'mine', token: "+token+", connect: { url: '{base}?t={token}' }, message: {} };"), 0o600))
+		cmd := exec.Command(filepath.Join(root, "bin", "k6"), "run", filepath.Join(root, "load-tests", "sse", "connectionTest.js"),
+			"--env", "SERVICE="+file, "--env", "CONNECTIONS=2", "--env", "SECONDS=40", "--env", "BACKEND_URL=http://127.0.0.1:1")
+		out, err := cmd.CombinedOutput()
+		require.Error(t, err, string(out))
+		require.Equal(t, 108, cmd.ProcessState.ExitCode(), string(out))
+		require.Contains(t, string(out), "test aborted: "+says)
+	}
 }
