@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
@@ -70,6 +71,46 @@ func TestStreamsThatAServiceEndsComeBack(t *testing.T) {
 				require.EqualValues(t, serviceStreams*perTopic, m.Received)
 			} else {
 				require.Greater(t, m.Received, uint64(serviceStreams*perTopic/2))
+			}
+		})
+	}
+}
+
+// With RECONNECT a stream that is cut may come back. Then the service has to send what it missed, if it resumes streams.
+func TestACutStreamIsOwedWhatItMissedWhereTheServiceResumes(t *testing.T) {
+	t.Parallel()
+	const all = serviceStreams * perTopic
+	for _, c := range []struct {
+		name        string
+		options     services.Options
+		want        verdict.Outcome
+		least, most uint64 // received
+	}{
+		{"nchan", services.Options{}, verdict.Pass, all, all},
+		{"nchan", services.Options{History: -1}, verdict.Fail, all - 3*serviceStreams, all - serviceStreams}, // and it says nothing
+		{"sse-starlette", services.Options{}, verdict.Pass, all - 3*serviceStreams, all - serviceStreams},    // it does not resume
+	} {
+		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
+			t.Parallel()
+			r := startService(t, c.name, c.options)
+			o := faulty.Options{}
+			for n := range serviceStreams { // 1 is that of the trial
+				o.Faults = append(o.Faults, faulty.Fault{Kind: faulty.Reset, Stream: n + 2, Message: 3})
+			}
+			s := soakService(t, r, "cut-", o, "--reconnect")
+			v := s.judged()
+			require.Equal(t, c.want, v.Verdict, s.out.String())
+			require.Len(t, s.proxy.Deeds(), serviceStreams)
+			require.Equal(t, serviceStreams, v.Connections.Reconnected)
+			require.Equal(t, serviceStreams, v.Connections.Completed)
+			m := v.Messages
+			require.GreaterOrEqual(t, m.Received, c.least, s.out.String())
+			require.LessOrEqual(t, m.Received, c.most, s.out.String())
+			require.Zero(t, m.Duplicated+m.Reordered+m.Corrupted)
+			require.Zero(t, v.Evidence.CouldHide)
+			if c.want == verdict.Fail {
+				require.Equal(t, all-m.Received, m.Missed)
+				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+: `, findings(v, ledger.KindLost)[0])
 			}
 		})
 	}
