@@ -56,8 +56,11 @@ type Record struct {
 // Faultless says that the stream was held to its wanted end and every noop came once, in
 // order and intact. Lateness is no fault here.
 func (r Record) Faultless() bool {
-	return r.State == Completed && r.Missed()+r.Faults() == 0 && r.Received > 0
+	return r.Sound() && r.Received > 0
 }
+
+// Sound is Faultless for a stream to which nobody may have published anything.
+func (r Record) Sound() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
 // Unbroken is Faultless for a stream of which nothing is counted: it was held to its wanted end, and something came.
 func (r Record) Unbroken() bool { return r.State == Completed && r.Received+r.Heard() > 0 }

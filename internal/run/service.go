@@ -96,7 +96,7 @@ func intervalOf(d *service.Service, p *plan.Plan) float64 {
 	case !d.Message.Numbered && d.Every > 0:
 		return d.Every.Seconds()
 	}
-	return p.NoopInterval
+	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2) // nobody knows; no run is too short for that
 }
 
 // messages is what the service sends, for people.

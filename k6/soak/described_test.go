@@ -194,6 +194,20 @@ func TestNothingIsCountedWhereNothingSaysHow(t *testing.T) {
 	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
 }
 
+// Whether a stream that got nothing was owed something the publisher's account says, and not the check of a script.
+func TestAStreamThatGotNothingIsNoFailedCheck(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, descriptionJS)
+	js(t, rt, `var l = new Ledger("d-1")`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	o.Connecting(r.start)
+	o.Opened(r.start.Add(time.Second))
+	o.ledger.CloseRequested(r.instant(r.start.Add(2 * time.Second)))
+	o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonClient, Retry: -1})
+	require.Equal(t, "true", js(t, rt, `String(l.faultless)`))
+}
+
 // The second request has what the first event says, and messages are owed from its answer on.
 func TestASecondRequest(t *testing.T) {
 	t.Parallel()

@@ -52,8 +52,12 @@ func valuesOfLedger() map[string]func(*jsLedger, *ledger.Record) any {
 // faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks
 // whether it was held and brought anything.
 func (l *jsLedger) faultless(r *ledger.Record) bool {
-	if l.ledger.Counting() == ledger.Nothing {
+	switch l.ledger.Counting() {
+	case ledger.Nothing:
 		return r.Unbroken()
+	case ledger.Numbered: // only the publisher's account says what was owed
+		return r.Sound()
+	case ledger.Noops:
 	}
 	return r.Faultless()
 }

@@ -76,11 +76,16 @@ function describedConfig(service) {
   }
   const ofMessages = topics && publishRate ? topics / publishRate : service.every;
   const counted = service.numbered || ofMessages > 0;
-  const noopInterval = ofMessages || (!counted && service.heartbeatEvery) || setting(SETTINGS.noopInterval);
+  const noopInterval = ofMessages || (!counted && service.heartbeatEvery) || anyInterval();
   const silence = Math.max(ofMessages, service.heartbeatEvery) || noopInterval;
   const given = { topics, publishRate, noopInterval };
   // A server that ends each stream after some time wants its clients to come back.
   return configOf(service.endBy === 'server' ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, service, silence);
+}
+
+/** The interval, in s, where nobody knows how often something comes. No run is too short for it. */
+function anyInterval() {
+  return Math.min(setting(SETTINGS.noopInterval), (setting(SETTINGS.seconds) - DISCONNECT_LEAD) / 2);
 }
 
 /**
