@@ -91,6 +91,7 @@ func (m *machine) isSetUp(c *cloud, commit string) {
 	assert.Contains(t, m.sh("cloud-init schema --config-file /var/lib/cloud/instance/user-data.txt 2>&1"), "Valid cloud-config")
 	assert.Equal(t, commit, m.sh("git -C /opt/sse-soak rev-parse HEAD"))
 	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
+	m.installsNothingElse()
 	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
 	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
 	require.Len(t, stored, 3)
@@ -99,6 +100,18 @@ func (m *machine) isSetUp(c *cloud, commit string) {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
 	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
+}
+
+// installsNothingElse: packages wait for each other, are asked for again, and nothing updates them in the middle of a soak.
+func (m *machine) installsNothingElse() {
+	m.t.Helper()
+	options := m.sh("apt-config dump")
+	for _, want := range []string{`APT::Periodic::Enable "0"`, `DPkg::Lock::Timeout "600"`, `Acquire::Retries "5"`} {
+		assert.Contains(m.t, options, want)
+	}
+	for _, unit := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "apt-daily-upgrade.service"} {
+		assert.Equal(m.t, "masked inactive", m.sh("echo $(systemctl is-enabled "+unit+"; systemctl is-active "+unit+")"), unit)
+	}
 }
 
 // answers: the stack does, on the port that is open to the outside, and gives events.

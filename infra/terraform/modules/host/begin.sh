@@ -38,3 +38,20 @@ if [[ ! -e $units/soak-end.timer ]]; then
   systemctl daemon-reload
   systemctl enable --now soak-end.timer
 fi
+
+# Nothing else installs packages: neither while this does, nor in the middle of a soak.
+printf '%s\n' 'APT::Periodic::Enable "0";' 'DPkg::Lock::Timeout "600";' 'Acquire::Retries "5";' >/etc/apt/apt.conf.d/99-soak
+systemctl stop apt-daily.timer apt-daily-upgrade.timer || true # a host may lack them
+systemctl mask -q apt-daily.timer apt-daily.service apt-daily-upgrade.timer apt-daily-upgrade.service
+! command -v snap >/dev/null || timeout 60 snap refresh --hold || true
+
+# retried COMMAND...: up to 5 times. The lock of apt's lists has no timeout, mirrors and registries have bad minutes.
+retried() {
+  local pause
+  for pause in 5 15 30 60; do
+    if "$@"; then return; fi
+    echo "SOAK-SETUP: $* failed, again in $pause s"
+    sleep "$pause"
+  done
+  "$@" || { where="${BASH_SOURCE[1]##*/} line ${BASH_LINENO[0]}" command="$*"; exit 1; }
+}

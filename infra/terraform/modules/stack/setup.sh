@@ -11,8 +11,8 @@ net.ipv4.tcp_retries2 = 8
 -net.netfilter.nf_conntrack_max = 1048576
 EOF
 
-apt-get -qq update
-apt-get -qq install -y --no-install-recommends ca-certificates curl docker.io docker-buildx docker-compose-v2 git
+retried apt-get -qq update
+retried apt-get -qq install -y --no-install-recommends ca-certificates curl docker.io docker-buildx docker-compose-v2 git
 systemctl enable --now docker
 sysctl -q --system
 
