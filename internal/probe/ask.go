@@ -31,7 +31,7 @@ type asked struct {
 }
 
 // headersWithSecrets are names of headers and parameters whose values are not written down.
-var headersWithSecrets = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|password|api-?_?key|jwt|credential|signature`)
+var headersWithSecrets = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
 // schemeBefore is what stands before a token in Authorization.
 var schemeBefore = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+)(.+)$`)

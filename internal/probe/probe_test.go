@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
@@ -393,4 +394,22 @@ func TestIntervalsAreRounded(t *testing.T) {
 	} {
 		require.InDelta(t, want, rounded(d), 1e-9, d)
 	}
+}
+
+// A service may say back what it was sent.
+func TestATokenThatTheServiceSaysBackIsNotWritten(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for r.Context().Err() == nil {
+			_, _ = fmt.Fprintf(w, "data: {\"path\":%q}\n\n", r.URL)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(50 * time.Millisecond)
+		}
+	}))
+	t.Cleanup(server.Close)
+	module, json := probe(t, server, Config{URL: server.URL + "/sub?access_key=s3cr%2Ft"})
+	require.NotContains(t, module, "s3cr")
+	require.Contains(t, json, `"url":"{base}/sub?access_key={token}"`)
+	require.NotContains(t, json, `"data"`)
 }

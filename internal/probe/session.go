@@ -177,7 +177,7 @@ func (s *session) answer(life context.Context, t *track) {
 		return
 	}
 	t.open = open
-	go t.read(s.secondOf(life, t))
+	go t.read([]string{s.asked.subscribe, s.asked.publishing}, s.secondOf(life, t))
 }
 
 // refused says why the first stream is none.

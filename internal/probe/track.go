@@ -50,8 +50,9 @@ type track struct {
 // most bounds what is kept of one stream.
 const most = 5000
 
-// read reads a stream to its end. first is told of each block, for the second request.
-func (t *track) read(first func(stream.Part)) {
+// read reads a stream to its end. first is told of each block, for the second request. Of a secret that the service
+// says back nothing is kept.
+func (t *track) read(secrets []string, first func(stream.Part)) {
 	defer close(t.done)
 	for {
 		p, err := t.open.Next()
@@ -63,7 +64,7 @@ func (t *track) read(first func(stream.Part)) {
 			return
 		}
 		if len(t.parts) < most {
-			t.parts = append(t.parts, p)
+			t.parts = append(t.parts, without(p, secrets))
 		} else {
 			t.dropped++
 		}
@@ -73,6 +74,16 @@ func (t *track) read(first func(stream.Part)) {
 			first(p)
 		}
 	}
+}
+
+// without is a part with {token} in the place of secrets.
+func without(p stream.Part, secrets []string) stream.Part {
+	for _, text := range []*[]byte{&p.Event, &p.ID, &p.Data, &p.Comment} {
+		if len(*text) > 0 {
+			*text = []byte(service.Hide(string(*text), secrets...))
+		}
+	}
+	return p
 }
 
 // close ends the stream from here.

@@ -156,7 +156,7 @@ func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
 	if !accepted {
 		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999))
 		body, _ = bufio.NewReader(resp.Body).Peek(mostSaid) // what there is of it
-		o.Text = describe(resp, body)
+		o.Text = p.describe(resp, body)
 	}
 	_, err := io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
@@ -170,8 +170,9 @@ func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
 
 const mostSaid = 1 << 10
 
-// describe says why a message was refused: the status, where a redirect leads to, and the first line of the body.
-func describe(resp *http.Response, body []byte) string {
+// describe says why a message was refused: the status, where a redirect leads to, and the first line of the body. A
+// service may say the token back.
+func (p *Publisher) describe(resp *http.Response, body []byte) string {
 	text := resp.Status
 	if location := resp.Header.Get("Location"); location != "" {
 		text += ", to " + location + ", which is not followed"
@@ -180,7 +181,7 @@ func describe(resp *http.Response, body []byte) string {
 	if line = clean(line); line != "" {
 		text += ": " + line
 	}
-	return clean(text)
+	return clean(service.Hide(text, p.c.Token))
 }
 
 // clean takes control characters out of what a service said.

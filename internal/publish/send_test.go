@@ -291,3 +291,15 @@ func TestWritingARequestAllocatesNothing(t *testing.T) {
 		s.write(&v)
 	}))
 }
+
+func TestARefusalDoesNotShowTheToken(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "who is "+r.URL.Query().Get("k")+"?", http.StatusForbidden)
+	}))
+	t.Cleanup(server.Close)
+	c := configured(t, server.URL)
+	c.Token, c.For = "a publisher", time.Second/20
+	c.Service = described(t, `{"url":"{base}/pub/{topic}?k={token}","body":"{\"run\":\"{run}\",\"seq\":{seq},\"t\":{sentAt}}"}`, "")
+	require.Equal(t, "403 Forbidden: who is {token}?", finished(t, c).Refusals()[0].Text)
+}

@@ -22,11 +22,13 @@ import (
 type Request struct {
 	Method, URL, Body string
 	Header            http.Header
+
+	secret string // that is in it: what is quoted of the answer does not show it
 }
 
 // Fill fills a request of a description in.
 func Fill(r *service.Request, v *service.Values) Request {
-	out := Request{Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{}}
+	out := Request{Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{}, secret: v.Token}
 	for _, h := range r.Headers {
 		if !h.Omitted(v) {
 			out.Header.Set(h.Name, string(h.Value.Append(nil, v)))
@@ -107,14 +109,14 @@ func Do(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	return Answer{response.StatusCode, response.Header, beginning(response.Body)}, nil
+	return Answer{response.StatusCode, response.Header, r.beginning(response.Body)}, nil
 }
 
 // beginning is what a refusal says, in one line.
-func beginning(body io.Reader) string {
+func (r Request) beginning(body io.Reader) string {
 	const enough = 300
 	text, _ := io.ReadAll(io.LimitReader(body, 4*enough))
-	return Shorten(string(text), enough)
+	return Shorten(service.Hide(string(text), r.secret), enough)
 }
 
 // Shorten is text in one line of at most n bytes.

@@ -28,6 +28,7 @@ type Stream struct {
 	Asked     time.Time     // when the request was made
 	ToHeaders time.Duration // from then to the head of the answer
 
+	request  Request
 	response *http.Response
 	ctx      context.Context //nolint:containedctx // of the stream's lifetime
 	cancel   context.CancelFunc
@@ -63,7 +64,7 @@ func Open(ctx context.Context, r Request) (*Stream, error) {
 		return nil, err
 	}
 	s.ToHeaders = time.Since(s.Asked)
-	s.Status, s.Header, s.response = response.StatusCode, response.Header, response
+	s.Status, s.Header, s.request, s.response = response.StatusCode, response.Header, r, response
 	s.raw.Reader = response.Body
 	return s, nil
 }
@@ -78,7 +79,7 @@ func (s *Stream) IsEventStream() bool {
 func (s *Stream) Refusal() string {
 	stop := time.AfterFunc(2*time.Second, s.Close) // it may be a stream after all
 	defer stop.Stop()
-	return beginning(s.response.Body)
+	return s.request.beginning(s.response.Body)
 }
 
 // Bytes is how many have come of the body, as sent: compressed, where it is.

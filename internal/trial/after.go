@@ -22,7 +22,7 @@ func (t *trial) replay(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect.url: %w", err)
 	}
-	f := follow(again)
+	f := follow(again, t.quote)
 	defer f.close()
 	err = f.await(ctx, t.Patience/10, func(p stream.Part) bool {
 		r := t.reader.Read(&p.Block)

@@ -99,17 +99,17 @@ func (t *trial) judge(p stream.Part, sent []int64) (ours bool, wrong error) {
 func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 	switch {
 	case kind == service.Heartbeat:
-		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("heartbeat"), quote(p))
+		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("heartbeat"), t.quote(p))
 	case kind == service.Gap:
-		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("resume.gap"), quote(p))
+		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("resume.gap"), t.quote(p))
 	case !t.named(p):
-		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), eventName(p), quote(p))
+		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), eventName(p), t.quote(p))
 	case t.s.Then != nil && t.s.Then.Event == eventName(p):
-		return fmt.Errorf("%s, but the message that came has that event too: %s", t.field("connect.then.event"), quote(p))
+		return fmt.Errorf("%s, but the message that came has that event too: %s", t.field("connect.then.event"), t.quote(p))
 	case kind == service.Foreign:
-		return fmt.Errorf("%s, but in the message that came something else than the run's marker is there: %s", t.field("message.run"), quote(p))
+		return fmt.Errorf("%s, but in the message that came something else than the run's marker is there: %s", t.field("message.run"), t.quote(p))
 	}
-	return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.run"), quote(p))
+	return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.run"), t.quote(p))
 }
 
 // named says whether a message may have that event.
@@ -129,25 +129,25 @@ func (t *trial) named(p stream.Part) bool {
 func (t *trial) misread(p stream.Part, r service.Reading, sent []int64) error {
 	switch {
 	case errors.Is(r.Err, service.ErrData):
-		return fmt.Errorf("%s, but the message that came has other data: %s", t.field("message.data"), quote(p))
+		return fmt.Errorf("%s, but the message that came has other data: %s", t.field("message.data"), t.quote(p))
 	case errors.Is(r.Err, service.ErrJSON):
-		return fmt.Errorf("%s, but the data of the message that came is no JSON: %s", t.field(t.inJSON()), quote(p))
+		return fmt.Errorf("%s, but the data of the message that came is no JSON: %s", t.field(t.inJSON()), t.quote(p))
 	case errors.Is(r.Err, service.ErrMarker):
-		return fmt.Errorf("%s, but in the message that came the run's marker is not there: %s", t.field("message.run"), quote(p))
+		return fmt.Errorf("%s, but in the message that came the run's marker is not there: %s", t.field("message.run"), t.quote(p))
 	case errors.Is(r.Err, service.ErrMissing), errors.Is(r.Err, service.ErrSum) && !r.HasSeq:
-		return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.seq"), quote(p))
+		return fmt.Errorf("%s, but the message that came has no such value: %s", t.field("message.seq"), t.quote(p))
 	case errors.Is(r.Err, service.ErrNumber):
-		return fmt.Errorf("%s, but what the message that came has there is no whole number from 0 on: %s", t.field("message.seq"), quote(p))
+		return fmt.Errorf("%s, but what the message that came has there is no whole number from 0 on: %s", t.field("message.seq"), t.quote(p))
 	case r.Err != nil && !errors.Is(r.Err, service.ErrSum):
-		return fmt.Errorf("message: %w: %s", r.Err, quote(p))
+		return fmt.Errorf("message: %w: %s", r.Err, t.quote(p))
 	case t.s.Publish != nil && r.HasSeq && r.Seq != 1:
-		return fmt.Errorf("%s, and finds %d in the message that was published with the number 1: %s", t.field("message.seq"), r.Seq, quote(p))
+		return fmt.Errorf("%s, and finds %d in the message that was published with the number 1: %s", t.field("message.seq"), r.Seq, t.quote(p))
 	case t.s.Message.Timed && !r.HasSentAt:
-		return fmt.Errorf("%s, but the message that came has no time there: %s", t.field("message.sentAt"), quote(p))
+		return fmt.Errorf("%s, but the message that came has no time there: %s", t.field("message.sentAt"), t.quote(p))
 	case t.sendsTime() && !slices.ContainsFunc(sent, func(at int64) bool { return max(at-r.SentAt, r.SentAt-at) < 1e6 }):
-		return fmt.Errorf("%s, and finds another time in the message than the one that was published with it: %s", t.field("message.sentAt"), quote(p))
+		return fmt.Errorf("%s, and finds another time in the message than the one that was published with it: %s", t.field("message.sentAt"), t.quote(p))
 	case r.Err != nil: // and number and time are there
-		return fmt.Errorf("%s, but in the message that came the checksum is not there, or it is of another number or time than came with it: %s", t.field("message.sum"), quote(p))
+		return fmt.Errorf("%s, but in the message that came the checksum is not there, or it is of another number or time than came with it: %s", t.field("message.sum"), t.quote(p))
 	}
 	return nil
 }

@@ -18,13 +18,14 @@ type subscription struct {
 	parts  chan stream.Part
 	ended  error // how, when parts is closed
 	came   []stream.Part
+	quote  func(stream.Part) string
 }
 
 // enough is how many parts wait to be looked at, and how many are kept: a topic may have other traffic.
 const enough = 1000
 
-func follow(s *stream.Stream) *subscription {
-	f := &subscription{stream: s, parts: make(chan stream.Part, enough)}
+func follow(s *stream.Stream, quote func(stream.Part) string) *subscription {
+	f := &subscription{stream: s, quote: quote, parts: make(chan stream.Part, enough)}
 	go func() {
 		defer close(f.parts)
 		for {
@@ -78,7 +79,7 @@ func (f *subscription) await(ctx context.Context, patience time.Duration, wanted
 func (f *subscription) last(kind func(stream.Part) bool) string {
 	for i := len(f.came) - 1; i >= 0; i-- {
 		if kind(f.came[i]) {
-			return quote(f.came[i])
+			return f.quote(f.came[i])
 		}
 	}
 	return ""

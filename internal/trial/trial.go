@@ -119,7 +119,7 @@ func (t *trial) connect(ctx context.Context) error {
 		return fmt.Errorf("connect.url: %w", err)
 	}
 	if answer.IsEventStream() {
-		t.open = follow(answer)
+		t.open = follow(answer, t.quote)
 		t.began = time.Now()
 		return nil
 	}

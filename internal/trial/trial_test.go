@@ -337,3 +337,28 @@ func TestATrialHasNoTwoStreamsOfOneID(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, Run(t.Context(), Config{Service: s, Base: server.URL, Topic: "t", ID: "trial", Marker: "m", Patience: time.Second}))
 }
+
+// A service may say back what it was sent.
+func TestTheTrialDoesNotShowATokenThatTheServiceSaysBack(t *testing.T) {
+	for name, handler := range map[string]http.HandlerFunc{
+		"refused": func(w http.ResponseWriter, r *http.Request) {
+			http.Error(w, "who is "+r.Header.Get("Authorization")+"?", http.StatusUnauthorized)
+		},
+		"in a message": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte("data: " + strings.Repeat("x", 140) + r.Header.Get("Authorization") + "\n\n"))
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // of net/http
+			if r.Method == http.MethodGet {
+				<-r.Context().Done()
+			}
+		},
+	} {
+		server := httptest.NewServer(handler)
+		err := try(t, server.URL, Config{SubscribeToken: "a-subscriber", PublishToken: "a-publisher"})
+		require.ErrorContains(t, err, "{token}", name)
+		require.NotContains(t, err.Error(), "a-sub", name)
+		require.NotContains(t, err.Error(), "a-pub", name)
+		server.CloseClientConnections()
+		server.Close()
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
 )
 
@@ -38,14 +39,14 @@ func eventName(p stream.Part) string {
 }
 
 // quote is a block as a sentence shows it.
-func quote(p stream.Part) string {
+func (t *trial) quote(p stream.Part) string {
 	var parts []string
 	add := func(name string, has bool, value []byte) {
 		switch {
 		case has && len(value) == 0:
 			parts = append(parts, "an empty "+name)
 		case has:
-			parts = append(parts, name+": "+stream.Shorten(string(value), 160))
+			parts = append(parts, name+": "+stream.Shorten(service.Hide(string(value), t.SubscribeToken, t.PublishToken), 160))
 		}
 	}
 	add("event", len(p.Event) > 0, p.Event)
