@@ -2,6 +2,7 @@ package target
 
 import (
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -109,4 +110,15 @@ func TestVersionOf(t *testing.T) {
 	require.Equal(t, "nginx/1.22.1", versionOf("nginx version: nginx/1.22.1\n"))
 	require.Equal(t, "nginx/1.22.1", versionOf("nginx version: nginx/1.22.1 (Ubuntu)"))
 	require.Equal(t, "nginx", versionOf("hello"))
+}
+
+// A certificate that runners do not look at is no reason not to start them.
+func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	require.ErrorContains(t, Remote(s.URL, "").Probe(t.Context(), 0), "tls: failed to verify certificate")
+	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
+	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }
