@@ -21,6 +21,7 @@ type Counts struct {
 	// Of a described service:
 	Repeated   uint64 `json:"repeated,omitempty"`   // seen again, where the service may do that
 	Foreign    uint64 `json:"foreign,omitempty"`    // messages of other publishers, or of another run
+	Strayed    uint64 `json:"strayed,omitempty"`    // messages of this run that are of another topic
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // never a message
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
 	Gaps       uint64 `json:"gaps,omitempty"`       // times that the service said that messages are missing
@@ -28,12 +29,12 @@ type Counts struct {
 }
 
 // Heard is how many blocks and comments came of which none is a message.
-func (c *Counts) Heard() uint64 { return c.Heartbeats + c.Uncounted + c.Foreign + c.Gaps }
+func (c *Counts) Heard() uint64 { return c.Heartbeats + c.Uncounted + c.Foreign + c.Strayed + c.Gaps }
 
-func (c *Counts) list() [17]*uint64 {
+func (c *Counts) list() [18]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled,
-		&c.Repeated, &c.Foreign, &c.Heartbeats, &c.Uncounted, &c.Gaps, &c.Cut,
+		&c.Repeated, &c.Foreign, &c.Strayed, &c.Heartbeats, &c.Uncounted, &c.Gaps, &c.Cut,
 	}
 }
 
@@ -63,7 +64,7 @@ func (c Counts) Missed() uint64 { return c.Lost + c.Unsent + c.Tail }
 func (c Counts) Expected() uint64 { return c.Arrived() + c.Missed() }
 
 // Faults is how many noops came that were not as they should be. Lateness is no fault here.
-func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted }
+func (c Counts) Faults() uint64 { return c.Duplicated + c.Reordered + c.Corrupted + c.Strayed }
 
 // Totals are the counts as reports show them.
 func (c Counts) Totals() Totals {

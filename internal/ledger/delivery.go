@@ -211,6 +211,15 @@ func (l *Ledger) Announced(at Instant) {
 	l.rec.find(Finding{Kind: KindAnnounced, At: at})
 }
 
+// Strayed notes that a message of another topic of this run came, for which the stream did not ask.
+func (l *Ledger) Strayed(at Instant, data string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.silentUntil(at)
+	l.rec.Strayed++
+	l.rec.find(Finding{Kind: KindStrayed, At: at, Note: data})
+}
+
 // Heard is a sign of life on a stream that is no message.
 type Heard int
 

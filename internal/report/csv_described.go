@@ -7,13 +7,13 @@ import (
 )
 
 // describedHead names the columns of connections.csv that only described services have.
-var describedHead = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s"}
+var describedHead = []any{"topic", "first", "last", "heartbeats", "foreign", "repeated", "announced_gaps", "uncounted", "max_silence_s", "strayed"}
 
 // describedCells are what these columns hold. The numbers of the first and the last message are empty where none came.
 func describedCells(m *shard.Merged, c *shard.Connection) []any {
 	topic, _, _ := m.Topic(c)
 	return []any{
-		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, decimals(c.MaxSilence, time.Second),
+		cell(topic), number(c.First), number(c.Last), c.Heartbeats, c.Foreign, c.Repeated, c.Gaps, c.Uncounted, decimals(c.MaxSilence, time.Second), c.Strayed,
 	}
 }
 

@@ -78,6 +78,7 @@ func Beside(m verdict.Messages) (out []string) {
 	}{
 		{m.Heartbeats, "heartbeat", "heartbeats"},
 		{m.Foreign, "message of other publishers", "messages of other publishers"},
+		{m.Strayed, "message of another topic", "messages of other topics"},
 		{m.Repeated, "message again, which the service may send twice", "messages again, which the service may send twice"},
 		{m.Announced, "gap that the service announced", "gaps that the service announced"},
 		{m.Uncounted, "block that the description does not name", "blocks that the description does not name"},

@@ -69,10 +69,11 @@ const (
 	Delivery
 	Gap
 	Foreign
+	Stray // a message of this run on a stream of another topic
 )
 
 func (k Kind) String() string {
-	return [...]string{"other", "heartbeat", "message", "gap", "foreign"}[k]
+	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "stray"}[k]
 }
 
 // Reading is what a block says.
@@ -100,11 +101,21 @@ type Reader struct {
 	marker  []byte
 	odd     bool   // the marker has U+FFFD in it
 	sum     uint32 // of the marker
+	family  []byte // what the markers of all topics of the run begin with, nil where streams may bring other topics
 }
 
 // Reader returns a reader for a run with that marker. With an empty one messages of every run count.
 func (s *Service) Reader(run string) *Reader {
-	return &Reader{s, run, []byte(run), strings.ContainsRune(run, utf8.RuneError), markerSum(run)}
+	return &Reader{s, run, []byte(run), strings.ContainsRune(run, utf8.RuneError), markerSum(run), nil}
+}
+
+// Among has the reader tell messages of other topics of the run, whose markers begin with family, from those of others,
+// where a stream asks for one topic.
+func (r *Reader) Among(family string) *Reader {
+	if s := r.service; s.Publish != nil && s.Publish.uses(Topic) && !s.HasURL {
+		r.family = []byte(family)
+	}
+	return r
 }
 
 // Read says what a block is. It allocates nothing, and goes over the data once.
@@ -131,6 +142,9 @@ func (r *Reader) Read(b *Block) (out Reading) {
 		if sums {
 			kind = r.verify(kind, marker, &m, &out)
 		}
+	}
+	if kind == Foreign && len(r.family) > 0 && bytes.HasPrefix(marker.raw, r.family) {
+		kind = Stray
 	}
 	if kind != Delivery {
 		return Reading{Kind: kind}

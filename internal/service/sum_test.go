@@ -137,3 +137,26 @@ func FuzzSum(f *testing.F) {
 		}
 	})
 }
+
+// Where a stream asks for one topic, a message of the run that is of another is none of somebody else's.
+func TestAMessageOfAnotherTopicIsAStray(t *testing.T) {
+	const message = `"message":{"seq":"json:$.seq","run":"json:$.run"}`
+	for _, c := range []struct {
+		name, description string
+		want              Kind
+	}{
+		{"asked for by topic", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Stray},
+		{"one stream of everything", `{"name":"x","connect":{"url":"{base}"},` + message + `,"publish":{"url":"{base}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
+		{"a URL of its own", `{"name":"x","url":true,"connect":{},` + message + `,"publish":{"url":"{base}/{topic}","body":"{\"seq\":{seq},\"run\":\"{run}\"}"}}`, Foreign},
+		{"nothing is published", `{"name":"x","connect":{"url":"{base}/{topic}"},` + message + `}`, Foreign},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := Parse([]byte(c.description))
+			require.NoError(t, err)
+			r := s.Reader("r1.0").Among("r1.")
+			for run, want := range map[string]Kind{"r1.0": Delivery, "r1.1": c.want, "r1.10": c.want, "r2.0": Foreign, "r1": Foreign} {
+				require.Equal(t, want, r.Read(&Block{Data: []byte(`{"seq":1,"run":"` + run + `"}`), HasData: true}).Kind, run)
+			}
+		})
+	}
+}

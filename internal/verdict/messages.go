@@ -14,6 +14,7 @@ type Messages struct {
 	ledger.Totals
 	Repeated   uint64 `json:"repeated,omitempty"`   // came again, where the service may bring a message again
 	Foreign    uint64 `json:"foreign,omitempty"`    // of other publishers, or of another run
+	Strayed    uint64 `json:"strayed,omitempty"`    // of this run, on streams of other topics
 	Heartbeats uint64 `json:"heartbeats,omitempty"` // which are no messages
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
 	Announced  uint64 `json:"announced_gaps,omitempty"`
@@ -82,6 +83,7 @@ func (t *Topic) add(r *shard.Connection) {
 func (s *Streams) messages(all ledger.Counts) {
 	m := &s.Messages
 	m.Totals = all.Totals()
+	m.Strayed = all.Strayed
 	m.Repeated, m.Foreign, m.Heartbeats, m.Uncounted, m.Announced = all.Repeated, all.Foreign, all.Heartbeats, all.Uncounted, all.Gaps
 	m.Published = publication(s.m.Publishers())
 	if s.m.Reach != nil {
@@ -198,6 +200,12 @@ func (s *Streams) Kept() (out []Criterion) {
 		out = append(out, Criterion{
 			Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
 			Reasons: s.Sentences(ledger.KindCut),
+		})
+	}
+	if n := s.Messages.Strayed; n > 0 {
+		out = append(out, Criterion{
+			Name: "messages on streams of other topics", Limit: "0", Actual: fmt.Sprint(n), Why: "a client got what it did not ask for",
+			Reasons: s.Sentences(ledger.KindStrayed),
 		})
 	}
 	if n := s.Messages.Announced; n > 0 {

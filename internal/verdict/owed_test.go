@@ -450,3 +450,19 @@ func TestARunInWhichMostWasNotOwedIsInvalid(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, v.Reasons[0], "; 4 more did not come, and were not owed")
 }
+
+// A message of another topic proves that somebody gets what is not his, though nothing is missing.
+func TestAMessageOfAnotherTopicFails(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream == 2 {
+			l.Strayed(9*time.Second, "{}")
+		}
+	}
+	v := p.judge(t)
+	require.Equal(t, Fail, v.Verdict)
+	require.Equal(t, []string{"s-2 received a message of another topic at 22:13:29.000 UTC: {}"}, v.Reasons)
+	require.EqualValues(t, 1, v.Messages.Strayed)
+	require.EqualValues(t, 4*perTopic, v.Messages.Received)
+}

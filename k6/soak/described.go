@@ -106,6 +106,8 @@ func (d *described) count(at time.Time, b *eventstream.Block, block *service.Blo
 		d.ledger.Announced(d.recorder.instant(at))
 	case service.Foreign:
 		d.ledger.Heard(d.recorder.instant(at), ledger.AForeigner)
+	case service.Stray:
+		d.ledger.Strayed(d.recorder.instant(at), excerpt(block.Data))
 	case service.Other:
 		d.other(at, b)
 	case service.Heartbeat:

@@ -87,6 +87,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	feed(t, o, second(4), ": inside\n"+r.message(t, "run-1.1", 5, second(4)))                              // its comment is none
 	feed(t, o, second(5), "event: other\ndata: x\n\n")                                                     // of which the description says nothing
 	feed(t, o, second(6), r.message(t, "run-1.0", 5, second(6)))                                           // of another topic
+	feed(t, o, second(6), r.message(t, "run-2.1", 5, second(6)))                                           // of another run
 	feed(t, o, second(7), "event: reset\ndata:\n\n")                                                       // the service's word
 	feed(t, o, second(8), strings.Replace(r.message(t, "run-1.1", 6, second(8)), `"seq":6`, `"seq":8`, 1)) // changed
 	feed(t, o, second(9), r.message(t, "run-1.1", 7, second(9)))
@@ -96,7 +97,7 @@ func TestBlocksAreCountedAsWhatTheyAre(t *testing.T) {
 	o.ledger.CloseRequested(r.instant(second(13)))
 	o.Closed(second(13), sse.Close{Reason: sse.ReasonClient, Retry: -1})
 	got := filled(r).Connections[0]
-	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Gaps: 1}, got.Counts)
+	require.Equal(t, ledger.Counts{Received: 4, Duplicated: 1, Corrupted: 1, Lost: 1, Heartbeats: 2, Uncounted: 1, Foreign: 1, Strayed: 1, Gaps: 1}, got.Counts)
 	require.EqualValues(t, 4, got.First)
 	require.EqualValues(t, 9, got.Last)
 	require.Equal(t, ledger.Completed, got.State)

@@ -105,7 +105,7 @@ func (r *recorder) configure() {
 	}
 	r.readers = make([]*service.Reader, max(p.Topics, 1))
 	for k := range r.readers {
-		r.readers[k] = s.Reader(p.MarkerOf(k))
+		r.readers[k] = s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1])
 	}
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.ClientEnds, c.Lifetime = s.End.By != service.ByRequest, s.End.Shortest

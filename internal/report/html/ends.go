@@ -110,6 +110,7 @@ var kinds = map[ledger.Kind]string{
 	ledger.KindTail: "owed at the end", ledger.KindDuplicated: "came twice", ledger.KindReordered: "came out of order",
 	ledger.KindCorrupted: "corrupted", ledger.KindLate: "late", ledger.KindRestarted: "numbered anew from 1",
 	ledger.KindCut: "a stream cut before its lifetime", ledger.KindAnnounced: "a gap that the service announced",
+	ledger.KindStrayed: "of another topic",
 }
 
 // attempts counts the attempts to connect that failed, those of connections that got in later among them.
