@@ -41,7 +41,6 @@ type deliveries struct {
 	known    bool // a number was seen
 	first    uint64
 	unplaced uint64 // corrupted messages of which not even the place in the order is known
-	between  uint64 // numbers that were skipped between two streams, of which the second did not go on behind the first
 	spans    []Span
 	unlisted uint64 // spans beyond maxSpans
 }
@@ -95,7 +94,7 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 		return inOrder
 	case number < c.first: // the first that came had been overtaken
 		if number+1 < c.first {
-			c.numbers.open(hole{number + 1, c.first - 1, at})
+			c.numbers.open(hole{from: number + 1, to: c.first - 1, at: at, apart: true}) // who knows when the stream began to get them
 		}
 		c.first = number
 		return filled
@@ -104,10 +103,22 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 			c.numbers.highest = number
 			return inOrder
 		}
-		c.between += number - c.numbers.highest - 1
+		c.numbers.open(hole{from: c.numbers.highest + 1, to: number - 1, at: at, apart: true})
+		c.numbers.highest = number
+		return inOrder
 	}
 	sight, _ := c.numbers.see(number, at)
 	return sight
+}
+
+// lost are the numbers that are missing for all that a stream knows: what was published while there was none is not.
+func (c *deliveries) lost() (sum uint64) {
+	for _, h := range c.numbers.holes {
+		if !h.apart || !c.cfg.Published {
+			sum += h.size()
+		}
+	}
+	return sum + c.numbers.forgotten
 }
 
 // begunAnew says that the next message is the first of a stream that does not go on behind the one before.
@@ -158,8 +169,7 @@ func (c *deliveries) left(at Instant) {
 // fill writes the counts into a record. Where a publisher knows what was owed, holes are no losses yet.
 func (c *deliveries) fill(r *Record) {
 	c.counter.fill(r)
-	lost := c.numbers.lost()
-	r.First, r.Last, r.Lost = c.first, c.numbers.highest, lost-min(lost, c.between)
+	r.First, r.Last, r.Lost = c.first, c.numbers.highest, c.lost()
 	r.Unplaced, r.UnlistedSpans = c.unplaced, c.unlisted
 }
 
@@ -170,6 +180,9 @@ func (c *deliveries) fillLists(r *Record) {
 		r.Lost = c.numbers.forgotten
 		for _, h := range c.numbers.holes {
 			r.Holes = append(r.Holes, Range{h.from, h.to})
+			if h.apart {
+				r.Apart = append(r.Apart, Range{h.from, h.to})
+			}
 		}
 		return
 	}

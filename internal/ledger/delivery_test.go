@@ -227,3 +227,20 @@ func TestSilenceIsTimeWithoutAnySignOfLife(t *testing.T) {
 		t.Errorf("something was counted where nothing is: %+v", r)
 	}
 }
+
+// A hole between two streams that was filled later excuses none that is on one stream.
+func TestAHoleBetweenStreamsHidesNoOther(t *testing.T) {
+	const s = time.Second
+	l := opened(&Config{Counting: Numbered, Published: true, ClientEnds: true, AnyOrder: true})
+	delivered(l, 3*s, 1, 2)
+	l.Closed(4*s, "server", true, true)
+	l.Connecting(5 * s)
+	l.Opened(5 * s)
+	delivered(l, 6*s, 6, 3, 4, 5, 7, 9, 10)
+	if r := l.Sums(); r.Lost != 1 {
+		t.Errorf("lost %d instead of 1", r.Lost)
+	}
+	if r := l.Record(); len(r.Apart) > 0 || len(r.Holes) != 1 || r.Holes[0] != (Range{8, 8}) {
+		t.Errorf("holes %v, between streams %v", r.Holes, r.Apart)
+	}
+}

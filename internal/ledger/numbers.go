@@ -10,6 +10,9 @@ const maxRanges = 64
 type hole struct {
 	from, to uint64
 	at       Instant
+	// apart: the numbers before it and behind it came on two streams, of which the second did not go on behind the first.
+	// Only deliveries know.
+	apart bool
 }
 
 func (h hole) size() uint64 { return h.to - h.from + 1 }
@@ -41,7 +44,7 @@ func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
 	switch {
 	case seq > n.highest:
 		if seq > n.highest+1 {
-			n.open(hole{n.highest + 1, seq - 1, at})
+			n.open(hole{from: n.highest + 1, to: seq - 1, at: at})
 		}
 		advance = seq - n.highest
 		n.highest = seq
@@ -76,8 +79,8 @@ func (n *numbers) fillHole(seq uint64) bool {
 		case seq == h.to:
 			h.to--
 		default:
-			rest := hole{seq + 1, h.to, h.at}
-			h.to = seq - 1
+			rest := *h
+			rest.from, h.to = seq+1, seq-1
 			n.open(rest)
 		}
 		return true

@@ -37,6 +37,7 @@ type Record struct {
 	// Of a described service. What came is First to Last without Holes, and Unplaced corrupted messages somewhere.
 	First         uint64        `json:"first,omitempty"`
 	Holes         []Range       `json:"holes,omitempty"`
+	Apart         []Range       `json:"apart,omitempty"` // those of Holes that no single stream has both ends of
 	Unplaced      uint64        `json:"unplaced,omitempty"`
 	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
 	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound

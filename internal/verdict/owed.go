@@ -19,8 +19,8 @@ const leastOwed = .5
 
 // owed compares what came on the ith connection with what was published to its topic. What the service confirmed is owed
 // to each stream that was open then, and to one that went on behind the last message of the stream before also what was
-// confirmed in between; what it refused, or left without an answer, may come. Numbers that did not come and were owed are
-// lost.
+// confirmed in between; what it refused, or left without an answer, may come. So is one between two that came on one
+// stream, in a service that promises the order. Numbers that did not come and were owed are lost.
 func (s *Streams) owed(i int) *shard.Connection {
 	r := &s.m.Connections[i]
 	topic, messages, ok := s.m.Topic(r)
@@ -45,6 +45,7 @@ func (s *Streams) owed(i int) *shard.Connection {
 type account struct {
 	r         *shard.Connection
 	messages  []shard.Message
+	ordered   bool   // a message that came on a stream proves that the stream was owed those behind it
 	spans     []span // in which messages were owed, microseconds since 1970
 	unsure    bool   // clocks differ by so much that hardly anything is left of a span
 	began     int64  // of the runner
@@ -63,6 +64,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		window += fastest.Abs()
 	}
 	a := account{r: r, messages: messages, began: runner.StartedUS}
+	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // else the number of one was changed
 	for _, open := range r.Spans {
 		to := open.To
 		if to == 0 { // a runner that was killed; the run is invalid
@@ -99,10 +101,15 @@ func (a *account) lost() (out []ledger.Range) {
 		missing = append(missing, ledger.Range{a.r.Last + 1, published})
 	}
 	sort.Slice(missing, func(i, j int) bool { return missing[i][0] < missing[j][0] })
+	apart := map[ledger.Range]bool{}
+	for _, hole := range a.r.Apart {
+		apart[hole] = true
+	}
 	unplaced := a.r.Unplaced // each stands for one that seems to be missing
 	for _, run := range missing {
+		enclosed := a.ordered && a.r.First < run[0] && run[1] < a.r.Last && !apart[run]
 		for n := run[0]; n >= 1 && n <= min(run[1], published); n++ {
-			if !a.owes(n) {
+			if !a.owes(n, enclosed) {
 				continue
 			}
 			if unplaced > 0 {
@@ -119,11 +126,15 @@ func (a *account) lost() (out []ledger.Range) {
 	return out
 }
 
-// owes says whether a message that did not come was owed.
-func (a *account) owes(number uint64) bool {
+// owes says whether a message that did not come was owed. It is enclosed if one before it and one behind it came on one
+// stream.
+func (a *account) owes(number uint64, enclosed bool) bool {
 	m := &a.messages[number-1]
 	if m.State != shard.Confirmed {
 		return false
+	}
+	if enclosed {
+		return true
 	}
 	for _, open := range a.spans {
 		switch {
