@@ -45,7 +45,15 @@ func main() {
 	flag.StringVar(&b.root, "root", ".", "the repository, with bin/ built")
 	flag.StringVar(&b.out, "out", "results/services", "folder for the table, the figures and each service's run")
 	flag.StringVar(&only, "only", "", "these services alone, with commas: "+strings.Join(names(), ","))
+	render := flag.Bool("render", false, "measure nothing: write the table of -out again, from its figures and runs")
 	flag.Parse()
+	if *render {
+		if err := again(b.out); err != nil {
+			fmt.Fprintln(os.Stderr, "servicesbench:", err)
+			os.Exit(2)
+		}
+		return
+	}
 	if only != "" {
 		b.only = strings.Split(only, ",")
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -52,4 +54,26 @@ func (r *report) save(dir string) error {
 	return errors.Join(
 		atomicfile.Write(filepath.Join(dir, "services.json"), figures), atomicfile.Write(filepath.Join(dir, "services.md"), r.write),
 	)
+}
+
+// again writes the table of a folder anew, from its figures and the verdicts of its runs.
+func again(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "services.json"))
+	if err != nil {
+		return fmt.Errorf("read the figures: %w", err)
+	}
+	var r report
+	if err := json.Unmarshal(text, &r); err != nil {
+		return fmt.Errorf("read the figures of %s: %w", dir, err)
+	}
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.Cost.WindowS == 0 { // it was not measured to the end: its findings say why
+			continue
+		}
+		row.Findings = nil
+		row.outcomeOf(filepath.Join(dir, "runs", row.Service), nil, nil)
+		row.charge(row.Cost)
+	}
+	return r.save(dir)
 }

@@ -44,9 +44,6 @@ type row struct {
 	verdict verdict
 }
 
-// mostFindings are told of a service: one that loses much is told by its counts.
-const mostFindings = 6
-
 // broke makes the row one of a service that could not be measured.
 func (r row) broke(err error) row {
 	r.Findings = append(r.Findings, err.Error())
@@ -61,12 +58,7 @@ func (r *row) outcomeOf(run string, said []byte, ended error) {
 		return
 	}
 	r.verdict, r.Verdict, r.Opened = v, v.Verdict, v.Connections.Opened
-	if v.Verdict != "pass" {
-		r.Findings = append(r.Findings, v.Reasons[:min(mostFindings, len(v.Reasons))]...)
-		if more := len(v.Reasons) - mostFindings; more > 0 {
-			r.Findings = append(r.Findings, fmt.Sprintf("and %d more", more))
-		}
-	}
+	r.Findings = append(r.Findings, v.findings()...)
 	m := v.Messages
 	r.Received, r.Expected, r.Lost, r.Repeated = m.Received, m.Expected, m.Missed, m.Duplicated+m.Repeated
 	r.Reordered, r.Corrupted, r.Late = m.Reordered, m.Corrupted, m.Late

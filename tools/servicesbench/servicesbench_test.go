@@ -59,16 +59,18 @@ func TestCostOfAWindow(t *testing.T) {
 // A verdict of a run with a publisher becomes a row: its sums, what it cost per stream and message, and why it failed.
 func TestRow(t *testing.T) {
 	dir := t.TempDir()
-	reasons := `"one","two","three","four","five","six","seven","eight"`
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{
-		"verdict": "fail", "reasons": [`+reasons+`], "started_unix_s": 1000, "ended_unix_s": 1100,
+	run := filepath.Join(dir, "runs", "mine")
+	require.NoError(t, os.MkdirAll(run, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{
+		"verdict": "fail", "reasons": ["one", "two"], "criteria": [{"name": "opened", "pass": true},
+			{"name": "messages missed", "limit": "0", "actual": "10"}], "started_unix_s": 1000, "ended_unix_s": 1100,
 		"connections": {"opened": 10}, "latency_ms": {"p50": 1.25, "p99": 20, "max": 1234.5}, "connect_ms": {"p99": 7},
 		"messages": {"received": 950, "expected": 960, "missed": 10, "duplicated": 2, "repeated": 1, "reordered": 3,
 			"last_subscriber_ms": {"p50": 2, "p99": 3, "max": 4}, "published": {"rate": 2, "planned": 190, "confirmed": 189, "answer_ms": {"p99": 5}}},
-		"generator": {"cpu_seconds": 5}}`), 0o600))
+		"generator": {"cpu_seconds": 5, "starved": true}}`), 0o600))
 	r := row{Service: "mine", Version: "1.0"}
-	r.outcomeOf(dir, nil, nil)
-	require.Equal(t, []string{"one", "two", "three", "four", "five", "six", "and 2 more"}, r.Findings)
+	r.outcomeOf(run, nil, nil)
+	require.Equal(t, []string{"one", "messages missed: 10 (limit: 0)"}, r.Findings)
 	require.Equal(t, []uint64{950, 960, 10, 3, 3}, []uint64{r.Received, r.Expected, r.Lost, r.Repeated, r.Reordered})
 	from, to := r.verdict.window()
 	require.Equal(t, []int64{1025, 1097}, []int64{from.Unix(), to.Unix()})
@@ -79,16 +81,24 @@ func TestRow(t *testing.T) {
 	require.InDelta(t, 36, r.PerStreamHour, 1e-9)
 
 	var text strings.Builder
-	require.NoError(t, (&report{Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}).write(&text))
+	whole := report{Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}
+	require.NoError(t, whole.write(&text))
 	for _, line := range []string{
 		"| mine | fail | 950 | 10 | 3 | 3 | 1.2 / 20 / 1,235 | 2.0 / 3.0 / 4.0 | 5.0 |",
 		"| other | not measured | – | – | – | – | – | – | – |",
-		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0 | 1.5 |",
+		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, starved | 1.5 |",
 		"| mine | 1.0 | – | – | – | – |",
-		"- mine: one", "- mine: and 2 more", "- other: it is not there",
+		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
 	} {
 		require.Contains(t, text.String(), line+"\n")
 	}
+
+	// From the figures and the run the same comes again.
+	require.NoError(t, whole.save(dir))
+	require.NoError(t, again(dir))
+	second, err := os.ReadFile(filepath.Join(dir, "services.md"))
+	require.NoError(t, err)
+	require.Equal(t, text.String(), string(second))
 }
 
 // A run that left no verdict is a row that says what soak said last.

@@ -76,6 +76,9 @@ func (r *row) costs() []string {
 	out := []string{r.Service, "", "", "", "", "", r.ConnectMS.p99(), "", ""}
 	if r.Verdict != "" {
 		out[7] = short(r.GeneratorPercent)
+		if r.Starved {
+			out[7] += ", starved"
+		}
 	}
 	if c := r.Cost; c.WindowS > 0 {
 		out[1], out[2], out[3] = short(r.KBPerStream), short(float64(c.IdleBytes)/(1<<20)), short(r.CorePercent)

@@ -10,8 +10,14 @@ import (
 
 // A verdict is what is read of a run's verdict.json.
 type verdict struct {
-	Verdict     string     `json:"verdict"`
-	Reasons     []string   `json:"reasons"`
+	Verdict  string   `json:"verdict"`
+	Reasons  []string `json:"reasons"`
+	Criteria []struct {
+		Name   string `json:"name"`
+		Limit  string `json:"limit"`
+		Actual string `json:"actual"`
+		Pass   bool   `json:"pass"`
+	} `json:"criteria"`
 	Started     float64    `json:"started_unix_s"`
 	Ended       float64    `json:"ended_unix_s"`
 	LatencyMS   *quantiles `json:"latency_ms"`
@@ -65,6 +71,23 @@ func readVerdict(run string) (v verdict, err error) {
 		return v, fmt.Errorf("read the verdict of the run: %w", err)
 	}
 	return v, nil
+}
+
+// findings are the criteria that were not met, after the first of the reasons: there may be thousands of those that
+// say the same of other streams.
+func (v *verdict) findings() (out []string) {
+	if v.Verdict == "pass" {
+		return nil
+	}
+	if len(v.Reasons) > 0 {
+		out = append(out, v.Reasons[0])
+	}
+	for _, c := range v.Criteria {
+		if !c.Pass {
+			out = append(out, fmt.Sprintf("%s: %s (limit: %s)", c.Name, c.Actual, c.Limit))
+		}
+	}
+	return out
 }
 
 // window is the time in which all streams were open and brought messages: connecting takes a service seconds and costs
