@@ -85,6 +85,12 @@ func (f *findings) connectNotes() (out []string) {
 		note += fmt.Sprintf("; headers after %.0f ms at most", math.Ceil(float64(slices.Max(heads))/float64(time.Millisecond)))
 	}
 	out = append(out, note+".")
+	for _, t := range f.of(plain) {
+		if packed := t.open.Packed(); packed != "" {
+			f.s.notes = append(f.s.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Have the service or its proxy send them as they are.", stringShort(packed)))
+			break
+		}
+	}
 	if hello := f.greetings(); hello != "" {
 		out = append(out, "Each stream begins with "+hello+".")
 	}
@@ -101,6 +107,9 @@ func (f *findings) thenNotes() []string {
 	}
 	return []string{fmt.Sprintf("%s. Answered %d.", note, f.s.thenStatus)}
 }
+
+// leastLifetime is how long a stream lives that is one.
+const leastLifetime = 100 * time.Millisecond
 
 // addEnd says who ends a stream.
 func (f *findings) addEnd(o *object) {
@@ -122,6 +131,10 @@ func (f *findings) addEnd(o *object) {
 	}
 	least, most := slices.Min(ended), slices.Max(ended)
 	note := fmt.Sprintf("%s ended that the probe had not closed, after %s.%s", count(len(ended), "stream"), between(least, most), how)
+	if most < leastLifetime {
+		f.missing = append(f.missing, fmt.Sprintf("end: %s That is no lifetime: there is nothing to hold.", note))
+		return
+	}
 	if float64(longest) > 1.5*float64(most) {
 		f.missing = append(f.missing, fmt.Sprintf("end: %s Others were open for %s, so that is no lifetime.", note, inSeconds(longest)))
 		return

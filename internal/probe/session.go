@@ -243,6 +243,8 @@ func (s *session) send(ctx context.Context) error {
 	defer done()
 	answer, err := stream.Do(ctx, r)
 	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		err = fmt.Errorf("%s: no answer within %s", r, inSeconds(time.Since(s.published[len(s.published)-1].at)))
 	case errors.Is(err, context.Canceled):
 		err = nil // the probe was stopped: it may have come all the same
 	case err == nil && answer.Status >= 200 && answer.Status <= 299:

@@ -13,6 +13,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -73,6 +74,14 @@ func Open(ctx context.Context, r Request) (*Stream, error) {
 func (s *Stream) IsEventStream() bool {
 	kind, _, _ := mime.ParseMediaType(s.Header.Get("Content-Type"))
 	return s.Status == http.StatusOK && kind == "text/event-stream"
+}
+
+// Packed is how the body is compressed, "" where it is not.
+func (s *Stream) Packed() string {
+	if encoding := strings.ToLower(strings.TrimSpace(s.Header.Get("Content-Encoding"))); encoding != "identity" {
+		return encoding
+	}
+	return ""
 }
 
 // Refusal is the beginning of the body of an answer that is no stream, in one line.

@@ -118,6 +118,10 @@ func (t *trial) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect.url: %w", err)
 	}
+	if packed := answer.Packed(); answer.IsEventStream() && packed != "" {
+		answer.Close()
+		return fmt.Errorf("connect.url: %s answered with the Content-Encoding %q unasked: a soak reads only streams that are not compressed, so have the service or its proxy send them as they are", r, packed)
+	}
 	if answer.IsEventStream() {
 		t.open = follow(answer, t.quote)
 		t.began = time.Now()
