@@ -237,3 +237,33 @@ func TestProgressSaysMessagesOfADescribedService(t *testing.T) {
 	s.Plan.Topics, s.Plan.PublishRate = 1, 1
 	require.Equal(t, "3 messages", s.received(3, 9), "the publisher begins later than the streams")
 }
+
+// Each attempt at a description left a folder, and latest was the last of them.
+func TestADescriptionThatDoesNotFitLeavesNoFolder(t *testing.T) {
+	t.Parallel()
+	r := described(t, clocked)
+	foreign := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(foreign.Close)
+	r.config.Plan.BackendURL = foreign.URL
+	_, _, err := drivers["local"](t, r)
+	require.ErrorContains(t, err, "answered 404 Not Found")
+	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
+	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
+}
+
+func TestCtrlCWhileADescriptionIsTriedIsOneSentence(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"/healthz", "/soak-topic-0"} {
+		r := described(t, clocked)
+		foreign := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+			if req.URL.Path == path {
+				r.stop()
+				<-req.Context().Done()
+			}
+		}))
+		t.Cleanup(foreign.Close)
+		r.config.Plan.BackendURL = foreign.URL
+		_, _, err := drivers["local"](t, r)
+		require.EqualError(t, err, "stopped before the start: nothing was run")
+	}
+}

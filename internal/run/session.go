@@ -67,18 +67,23 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 			return "", err
 		}
 	}
-	if err := s.driver.check(graceful); err != nil {
+	switch err := s.driver.check(graceful); {
+	case err != nil && errors.Is(err, context.Canceled):
+		return "", errStopped
+	case err != nil:
 		return "", err
 	}
 	defer s.driver.close(force)
-	err = s.driver.prepare(graceful)
+	err = s.tryService(graceful) // what does not fit leaves no folder of a run
 	if err == nil {
-		err = s.tryService(graceful)
+		err = s.driver.prepare(graceful)
 	}
-	if err != nil {
-		if graceful.Err() != nil {
-			err = errors.Join(errStopped, err)
-		}
+	switch {
+	case err != nil && graceful.Err() != nil && s.On == "local" && errors.Is(err, context.Canceled):
+		return "", errStopped
+	case err != nil && graceful.Err() != nil:
+		return "", errors.Join(errStopped, err)
+	case err != nil:
 		return "", err
 	}
 	if err := s.savePlan(); err != nil {

@@ -5,20 +5,28 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/trial"
 )
 
-// tryService tries the description out on its service, so that one that does not fit it is found before the load. Pods
+// tryService tries the description out on its service, so that one that does not fit it is found before the load, and before the run has a folder. Pods
 // may reach a service that this machine does not: there it is left out.
 func (s *session) tryService(ctx context.Context) error {
 	if s.service == nil || s.On != "local" {
 		return nil
 	}
+	at, err := target.Remotes(s.Plan.BackendURLs(), os.Getenv("BACKEND_TOKEN"), s.certificates)
+	if err != nil {
+		return err
+	}
+	if err := at.Probe(ctx, 0); err != nil {
+		return err
+	}
 	described := *s.service
 	if !s.Plan.Published() {
 		described.Publish = nil
 	}
-	err := trial.Run(ctx, trial.Config{
+	err = trial.Run(ctx, trial.Config{
 		Service: &described, Base: s.Plan.BackendOf(max(s.part, 1)), Topic: s.Plan.TopicName(0), ID: s.Plan.Prefix + "trial", Marker: s.Plan.Marker,
 		SubscribeToken: os.Getenv("SUBSCRIBE_TOKEN"), PublishToken: os.Getenv("PUBLISH_TOKEN"), Note: s.warn,
 	})

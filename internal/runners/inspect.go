@@ -32,6 +32,9 @@ func Inspect(ctx context.Context, k6, script string, env []string) (r Requiremen
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return r, ctx.Err() //nolint:wrapcheck // the caller's own
+	}
 	if err != nil {
 		if sentence := refusal(said.Bytes()); sentence != "" {
 			return r, ErrSettings{sentence}
