@@ -11,8 +11,6 @@ type Service struct {
 	SHA256   string  `json:"sha256"`                      // of the description
 	Counts   Counts  `json:"counts"`                      // what is counted
 	AnyOrder bool    `json:"any_order,omitempty"`         // the order of messages is not promised
-	Repeats  bool    `json:"at_least_once,omitempty"`     // a message may come again
-	EndBy    string  `json:"end_by"`                      // client, request or server
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // heartbeats are so many seconds apart at most; 0: not said
 	// LifetimeS is how long a stream lives at least where the service ends streams on purpose, in seconds.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`
