@@ -46,7 +46,7 @@ func (f *findings) isMessage(u *unit) bool {
 	if len(f.s.published) > 0 {
 		return f.ours(u)
 	}
-	return u.HasData && !f.heartbeat.claims(u) && (f.s.event == "" || eventName(u.Event) != f.s.event)
+	return u.HasData && !f.heartbeat.claims(u) && (f.s.event == "" || u.EventName() != f.s.event)
 }
 
 func units(all []series) (out []*unit) {
@@ -104,7 +104,7 @@ func statuses(all []int) string {
 func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 	names := map[string]int{}
 	for _, u := range units(all) {
-		names[eventName(u.Event)]++
+		names[u.EventName()]++
 	}
 	if len(names) == 1 {
 		for name := range names {
@@ -135,7 +135,7 @@ func (f *findings) oneKind(m *message, all []series) ([]series, []*unit) {
 		for i, one := range all {
 			some[i].t = one.t
 			for _, u := range one.units {
-				if eventName(u.Event) == name {
+				if u.EventName() == name {
 					some[i].units = append(some[i].units, u)
 				}
 			}

@@ -202,7 +202,7 @@ func (f *findings) isPublished(u *unit) bool {
 	}
 	for _, one := range f.messages(plain) {
 		for _, o := range one.units {
-			if eventName(o.Event) == eventName(u.Event) {
+			if o.EventName() == u.EventName() {
 				return true
 			}
 		}

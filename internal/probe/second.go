@@ -19,7 +19,7 @@ func (s *session) secondOf(life context.Context, t *track) func(stream.Part) {
 	}
 	var once sync.Once
 	return func(p stream.Part) {
-		if client, ok := s.service.Client(&p.Block); ok || !s.asked.thenClient && eventName(p.Event) == s.event {
+		if client, ok := s.service.Client(&p.Block); ok || !s.asked.thenClient && p.EventName() == s.event {
 			once.Do(func() { _, _ = s.join(life, t, client) })
 		}
 	}
@@ -52,7 +52,7 @@ func (s *session) second(ctx context.Context) error {
 		}
 		first, of = append(first, u), append(of, t)
 	}
-	s.event, s.client = eventName(first[0].Event), ""
+	s.event, s.client = first[0].EventName(), ""
 	if s.asked.thenClient {
 		if s.client = clientOf(first); s.client == "" {
 			return fmt.Errorf("--then-… has {client}, and nothing in the first event of a stream looks like it: %s", stream.Shorten(string(first[0].Data), 200))
@@ -121,12 +121,4 @@ func clientOf(first []unit) string {
 		}
 	}
 	return best
-}
-
-// eventName is the name of an event as a description has it.
-func eventName(name []byte) string {
-	if len(name) == 0 {
-		return "message"
-	}
-	return string(name)
 }

@@ -19,18 +19,18 @@ type Block struct {
 // matcher says which blocks are meant: those that have all that it names.
 type matcher struct {
 	event, data, comment *string
-	bare                 bool // nothing but comments
+	onlyComments         bool // a block of nothing else, whatever they say
 }
 
 func (m *matcher) empty() bool {
-	return m.event == nil && m.data == nil && m.comment == nil && !m.bare
+	return m.event == nil && m.data == nil && m.comment == nil && !m.onlyComments
 }
 
 func (m *matcher) matches(b *Block) bool {
 	switch {
 	case m.empty():
 		return false
-	case m.bare:
+	case m.onlyComments:
 		return b.HasComment && !b.HasData && len(b.Event) == 0
 	case m.event != nil && !isEvent(b.Event, *m.event):
 		return false
@@ -44,16 +44,27 @@ func (m *matcher) matches(b *Block) bool {
 
 func (m *matcher) equals(o *matcher) bool {
 	same := func(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-	return m.bare == o.bare && same(m.event, o.event) && same(m.data, o.data) && same(m.comment, o.comment)
+	return m.onlyComments == o.onlyComments && same(m.event, o.event) && same(m.data, o.data) && same(m.comment, o.comment)
 }
 
 // HeartbeatIsComment says that heartbeats are blocks of nothing but comments, or comment lines by themselves.
-func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.bare }
+func (s *Service) HeartbeatIsComment() bool { return s.heartbeat.onlyComments }
 
-// isEvent compares the name of an event; without a name it is a message, as in browsers.
+// unnamed is what descriptions and browsers call an event without a name.
+const unnamed = "message"
+
+// EventName is the name of the event as a description has it.
+func (b *Block) EventName() string {
+	if len(b.Event) == 0 {
+		return unnamed
+	}
+	return string(b.Event)
+}
+
+// isEvent compares the name of an event without a copy of it.
 func isEvent(name []byte, want string) bool {
 	if len(name) == 0 {
-		return want == "message"
+		return want == unnamed
 	}
 	return string(name) == want
 }
@@ -76,7 +87,7 @@ func (k Kind) String() string {
 	return [...]string{"other", "heartbeat", "message", "gap", "foreign", "stray"}[k]
 }
 
-// Reading is what a block says.
+// Reading is what was read in a block.
 type Reading struct {
 	Kind Kind
 	// Seq is the number of a message, if HasSeq.
@@ -99,7 +110,7 @@ type Reader struct {
 	service *Service
 	run     string
 	marker  []byte
-	odd     bool   // the marker has U+FFFD in it
+	odd     bool   // the marker has U+FFFD in it, which JSON decoders make of any broken byte
 	sum     uint32 // of the marker
 	family  []byte // what the markers of all topics of the run begin with, nil where streams may bring other topics
 }
@@ -112,7 +123,7 @@ func (s *Service) Reader(run string) *Reader {
 // Among has the reader tell messages of other topics of the run, whose markers begin with family, from those of others,
 // where a stream asks for one topic.
 func (r *Reader) Among(family string) *Reader {
-	if s := r.service; s.Publish != nil && s.Publish.uses(Topic) && !s.HasURL {
+	if s := r.service; s.Publish != nil && s.Publish.Uses(Topic) && !s.HasURL {
 		r.family = []byte(family)
 	}
 	return r
@@ -220,7 +231,7 @@ func (s *Service) read(b *Block, found *[maxPaths]span, out *Reading) (m summed)
 	if v, ok := s.Message.sum.find(b, found); ok && v.scalar() {
 		m.sum, m.there = parseSum(v.raw)
 	}
-	if v, ok := s.last.find(b, found); ok && v.scalar() && bytes.IndexByte(v.raw, '\\') < 0 {
+	if v, ok := s.resumeID.find(b, found); ok && v.scalar() && bytes.IndexByte(v.raw, '\\') < 0 {
 		out.ID = v.raw
 	}
 	return m

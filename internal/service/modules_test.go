@@ -82,10 +82,8 @@ var values = Values{
 // sends is a request in one text: method, URL, headers, body.
 func sends(r *Request, v Values) string {
 	out := r.Method + " " + string(r.URL.Append(nil, &v)) + "\n"
-	for _, h := range r.Headers {
-		if !h.Omitted(&v) {
-			out += h.Name + ": " + string(h.Value.Append(nil, &v)) + "\n"
-		}
+	for name, value := range r.FilledHeaders(&v) {
+		out += name + ": " + value + "\n"
 	}
 	return out + string(r.Body.Append(nil, &v))
 }

@@ -61,7 +61,7 @@ func (p *parser) root(n *node) {
 	resumed := len(p.found)
 	p.publish(f)
 	p.unclear = connected > before || len(p.found) > resumed
-	p.together(f)
+	p.contradictions(f)
 }
 
 // connect reads the request of a stream, and the one that follows it.
@@ -107,8 +107,8 @@ func (p *parser) matcher(f *fields, path string) (m matcher) {
 	m.event = p.optional(f.get("event"), path+".event")
 	m.data = p.optional(f.get("data"), path+".data")
 	if c := f.get("comment"); c != nil && c.kind == isBool {
-		m.bare = c.value == true
-		if !m.bare {
+		m.onlyComments = c.value == true
+		if !m.onlyComments {
 			p.found.add(c.at, "%s.comment is false: leave it out", path)
 		} else if m.event != nil || m.data != nil {
 			p.found.add(c.at, "%s.comment: true means a block of nothing but comments, which has no event and no data", path)
@@ -159,13 +159,16 @@ func (p *parser) end(root *fields) {
 		return
 	}
 	e := &p.service.End
-	e.By = Ending(p.choice(f.need(p, "by", "'client', 'request' or 'server'"), "end.by", "client", "request", "server"))
+	by := f.need(p, "by", "'client', 'request' or 'server'")
+	before := len(p.found)
+	e.By = Ending(p.choice(by, "end.by", "client", "request", "server"))
+	understood := by != nil && len(p.found) == before // otherwise what depends on it is not judged
 	if e.By == ByRequest {
 		e.Request = &Request{}
 		p.request(f, e.Request, requestRules{method: "DELETE", fields: []Field{Base, Topic, N, ID, Run, Token}})
 	}
 	for _, name := range []string{"method", "url", "headers", "body", "ok"} {
-		if f.get(name) != nil && e.By != ByRequest && f.valid("by") {
+		if f.get(name) != nil && e.By != ByRequest && understood {
 			p.found.add(f.at(name), "end.%s is of a request, and end.by is not 'request'", name)
 		}
 	}
@@ -174,7 +177,7 @@ func (p *parser) end(root *fields) {
 		p.found.add(f.at("by"), "end.by is 'server': end.lifetime must say after how many seconds, such as 600 or [480, 600]")
 	case lifetime == nil:
 	case e.By != ByServer:
-		if f.valid("by") {
+		if understood {
 			p.found.add(f.at("lifetime"), "end.lifetime is of streams that the server ends, and end.by is not 'server'")
 		}
 	case lifetime.kind == isList && len(lifetime.items) == 2:
@@ -219,7 +222,7 @@ func (p *parser) resume(root *fields) {
 	}
 	none := by != nil && by.value == "none"
 	if id := f.get("id"); id != nil {
-		p.service.last = p.extractor(id, "resume.id", &p.service.paths)
+		p.service.resumeID = p.extractor(id, "resume.id", &p.service.paths)
 		r.TakesID = true
 		if none {
 			p.found.add(id.at, "resume.id is sent by nobody: resume.by is 'none'")

@@ -10,8 +10,7 @@ type fields struct {
 	path   string
 	node   *node
 	byName map[string]member
-	wrong  map[string]bool // missing, which was told
-	meant  map[string]bool // an unknown field is taken for them
+	meant  map[string]bool // what has a mistake already: it is null, or an unknown field was most likely meant to be it
 }
 
 // fields reads an object; nil where there is none, or something else.
@@ -26,7 +25,7 @@ func (p *parser) fields(n *node, path string, known ...string) *fields {
 		p.found.add(n.at, "%s must be an object, with %s, not %s", path, among(known, "or"), n.kind)
 		return nil
 	}
-	f := &fields{path: path, node: n, byName: map[string]member{}, wrong: map[string]bool{}, meant: map[string]bool{}}
+	f := &fields{path: path, node: n, byName: map[string]member{}, meant: map[string]bool{}}
 	for _, m := range n.members {
 		full := f.full(m.name)
 		if !slices.Contains(known, m.name) {
@@ -64,10 +63,8 @@ func (f *fields) get(name string) *node { return f.byName[name].node }
 // need is the value of a field that must be there; what says what it is.
 func (f *fields) need(p *parser, name, what string) *node {
 	n := f.get(name)
-	if n == nil {
-		if f.wrong[name] = true; !f.meant[name] {
-			p.found.add(f.node.at, "%s is missing: %s", f.full(name), what)
-		}
+	if n == nil && !f.meant[name] {
+		p.found.add(f.node.at, "%s is missing: %s", f.full(name), what)
 	}
 	return n
 }
@@ -78,12 +75,6 @@ func (f *fields) at(name string) int64 {
 		return m.node.at
 	}
 	return f.node.at
-}
-
-// valid says that by, the field that others depend on, has a value that was understood.
-func (f *fields) valid(name string) bool {
-	n := f.get(name)
-	return n != nil && n.kind == isText && !f.wrong[name] && slices.Contains([]string{"client", "request", "server"}, fmt.Sprint(n.value))
 }
 
 // text reads a text; false where there is none.

@@ -147,8 +147,3 @@ func (p *parser) template(n *node, name, text string, l language, rules requestR
 	}
 	return t
 }
-
-// uses says that a request has that placeholder anywhere.
-func (r *Request) uses(f Field) bool {
-	return r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) })
-}

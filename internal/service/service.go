@@ -1,6 +1,10 @@
 package service
 
-import "time"
+import (
+	"iter"
+	"slices"
+	"time"
+)
 
 // Service is a description, checked and compiled.
 type Service struct {
@@ -21,7 +25,7 @@ type Service struct {
 
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths
-	last           extractor // Reading.ID
+	resumeID       extractor // Reading.ID
 	paths          paths
 	clientPaths    paths
 	hash           string
@@ -40,12 +44,23 @@ type Request struct {
 
 // Accepts says whether a status confirms the request.
 func (r *Request) Accepts(status int) bool {
-	for _, ok := range r.OK {
-		if status == ok {
-			return true
+	return slices.Contains(r.OK, status)
+}
+
+// Uses says that the request has that placeholder anywhere.
+func (r *Request) Uses(f Field) bool {
+	return r.URL.Uses(f) || r.Body.Uses(f) || slices.ContainsFunc(r.Headers, func(h Header) bool { return h.Value.Uses(f) })
+}
+
+// FilledHeaders yields name and value of each header that is sent.
+func (r *Request) FilledHeaders(v *Values) iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		for _, h := range r.Headers {
+			if !h.Omitted(v) && !yield(h.Name, string(h.Value.Append(nil, v))) {
+				return
+			}
 		}
 	}
-	return false
 }
 
 // Header is a header of a request.
@@ -108,7 +123,7 @@ type Resume struct {
 	Query  string // by the parameter of this name in the URL; "" for none
 	// GapHeader and GapValue are a header of the response that says that messages were missed; "" for none.
 	GapHeader, GapValue string
-	// TakesID: what is sent is no id: field, but Reading.ID of the last message.
+	// TakesID: what is sent is not the id: field, but Reading.ID of the last message.
 	TakesID bool
 }
 

@@ -29,10 +29,8 @@ type Request struct {
 // Fill fills a request of a description in.
 func Fill(r *service.Request, v *service.Values) Request {
 	out := Request{Method: r.Method, URL: string(r.URL.Append(nil, v)), Body: string(r.Body.Append(nil, v)), Header: http.Header{}, secret: v.Token}
-	for _, h := range r.Headers {
-		if !h.Omitted(v) {
-			out.Header.Set(h.Name, string(h.Value.Append(nil, v)))
-		}
+	for name, value := range r.FilledHeaders(v) {
+		out.Header.Set(name, value)
 	}
 	return out
 }

@@ -28,7 +28,7 @@ func (t *trial) publish(ctx context.Context) (sent int64, err error) {
 	v.SentAt = time.Now().UnixMicro()
 	_, err = t.request(ctx, "publish", p, v, func() string {
 		switch {
-		case !slices.ContainsFunc(p.Headers, func(h service.Header) bool { return h.Value.Uses(service.Token) }) && !p.URL.Uses(service.Token) && !p.Body.Uses(service.Token):
+		case !p.Uses(service.Token):
 			return "it sends no token: add a header with {token}, and set PUBLISH_TOKEN, if the service wants one"
 		case t.PublishToken == "":
 			return "set PUBLISH_TOKEN"
@@ -103,8 +103,8 @@ func (t *trial) overlooked(p stream.Part, kind service.Kind) error {
 	case kind == service.Gap:
 		return fmt.Errorf("%s, but the message that came is taken for one: %s", t.field("resume.gap"), t.quote(p))
 	case !t.named(p):
-		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), eventName(p), t.quote(p))
-	case t.s.Then != nil && t.s.Then.Event == eventName(p):
+		return fmt.Errorf("%s, but the message that came has the event %q: %s", t.field("message.event"), p.EventName(), t.quote(p))
+	case t.s.Then != nil && t.s.Then.Event == p.EventName():
 		return fmt.Errorf("%s, but the message that came has that event too: %s", t.field("connect.then.event"), t.quote(p))
 	case kind == service.Foreign:
 		return fmt.Errorf("%s, but in the message that came something else than the run's marker is there: %s", t.field("message.run"), t.quote(p))
@@ -122,7 +122,7 @@ func (t *trial) named(p stream.Part) bool {
 	} else if json.Unmarshal(said, &many) != nil {
 		return true
 	}
-	return slices.Contains(many, eventName(p))
+	return slices.Contains(many, p.EventName())
 }
 
 // misread says what is wrong with our message as it was read.
@@ -165,6 +165,5 @@ func (t *trial) inJSON() string {
 // sendsTime says that the time in a message is the one that we put there.
 func (t *trial) sendsTime() bool {
 	p := t.s.Publish
-	return p != nil && t.s.Message.Timed && (p.Body.Uses(service.SentAt) || p.URL.Uses(service.SentAt) ||
-		slices.ContainsFunc(p.Headers, func(h service.Header) bool { return h.Value.Uses(service.SentAt) }))
+	return p != nil && t.s.Message.Timed && p.Uses(service.SentAt)
 }

@@ -31,7 +31,7 @@ type Config struct {
 	Base    string // URL of the service
 	Topic   string // of the first stream of the run
 	ID      string // of the trial's stream; none of the run's
-	Marker  string // of the run: the trial's own is this, "-trial-" and what no other machine of the run has drawn
+	Marker  string // of the run; the trial adds "-trial-" and a random part, since each machine of a run makes a trial
 
 	SubscribeToken string // what token() returns, where the description has it
 	PublishToken   string
@@ -176,7 +176,7 @@ func (t *trial) then(ctx context.Context) error {
 	var client string
 	named := false
 	err := t.open.await(ctx, t.Patience, func(p stream.Part) bool {
-		if p.Line || !p.HasData || eventName(p) != then.Event {
+		if p.Line || !p.HasData || p.EventName() != then.Event {
 			return false
 		}
 		named = true
@@ -187,7 +187,7 @@ func (t *trial) then(ctx context.Context) error {
 	switch {
 	case err == nil:
 	case errors.Is(err, errLate) && named:
-		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), then.Event, t.open.last(func(p stream.Part) bool { return eventName(p) == then.Event }))
+		return fmt.Errorf("%s, but the event %q that came has no such value: %s", t.field("connect.then.client"), then.Event, t.open.last(func(p stream.Part) bool { return p.EventName() == then.Event }))
 	case errors.Is(err, errLate):
 		return fmt.Errorf("%s, but no such event came within %s: %s", t.field("connect.then.event"), seconds(t.Patience), t.open.seen())
 	default:

@@ -30,14 +30,6 @@ func typeOf(h http.Header) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3g s", d.Seconds()) }
 
-// eventName is the name of an event as a description has it.
-func eventName(p stream.Part) string {
-	if len(p.Event) == 0 {
-		return "message"
-	}
-	return string(p.Event)
-}
-
 // quote is a block as a sentence shows it.
 func (t *trial) quote(p stream.Part) string {
 	var parts []string

@@ -176,10 +176,8 @@ func (s *jsService) end(n int, id string) map[string]any {
 // requestOf fills a request. It has no property for what it does not have.
 func requestOf(r *service.Request, v *service.Values) map[string]any {
 	headers := map[string]any{}
-	for _, h := range r.Headers {
-		if !h.Omitted(v) {
-			headers[h.Name] = string(h.Value.Append(nil, v))
-		}
+	for name, value := range r.FilledHeaders(v) {
+		headers[name] = value
 	}
 	out := map[string]any{"url": string(r.URL.Append(nil, v)), "method": r.Method, "headers": headers}
 	if !r.Body.Empty() {
@@ -212,10 +210,8 @@ func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest,
 	out := &sse.SecondRequest{
 		Method: then.Method, URL: string(then.URL.Append(nil, &v)), Header: http.Header{}, Body: string(then.Body.Append(nil, &v)), OK: then.Accepts,
 	}
-	for _, h := range then.Headers {
-		if !h.Omitted(&v) {
-			out.Header.Set(h.Name, string(h.Value.Append(nil, &v)))
-		}
+	for name, value := range then.FilledHeaders(&v) {
+		out.Header.Set(name, value)
 	}
 	return out, nil
 }

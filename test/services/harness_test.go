@@ -196,10 +196,8 @@ func fill(t *testing.T, ctx context.Context, r *service.Request, v service.Value
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, r.Method, string(r.URL.Append(nil, &v)), strings.NewReader(string(r.Body.Append(nil, &v))))
 	require.NoError(t, err)
-	for _, h := range r.Headers {
-		if !h.Omitted(&v) {
-			request.Header.Set(h.Name, string(h.Value.Append(nil, &v)))
-		}
+	for name, value := range r.FilledHeaders(&v) {
+		request.Header.Set(name, value)
 	}
 	return request
 }

@@ -1,7 +1,7 @@
 package service
 
-// together tells what is right in each part of a description, and wrong as a whole.
-func (p *parser) together(root *fields) {
+// contradictions finds fields that are right by themselves and do not fit each other.
+func (p *parser) contradictions(root *fields) {
 	s := p.service
 	if n := root.get("publish"); n != nil && n.kind == isObject && root.get("message") != nil {
 		p.publisher(root, n)
@@ -35,17 +35,17 @@ func (p *parser) publisher(root *fields, n *node) {
 		return
 	case !s.Message.Numbered:
 		p.found.add(n.at, "publish numbers its messages: message.seq must say where the number is, such as 'json:$.seq'")
-	case !s.Publish.uses(Seq):
+	case !s.Publish.Uses(Seq):
 		p.found.add(n.at, "publish sends no {seq}: the number that message.seq finds must be in its url, headers or body")
 	case !s.Message.PerTopic:
 		p.found.add(root.at("message"), "message.per is 'stream', and publish numbers by topic: leave message.per out")
 	}
-	if s.Message.Marked && !s.Publish.uses(Run) {
+	if s.Message.Marked && !s.Publish.Uses(Run) {
 		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")
 	}
 	p.sum(root, n)
-	asks := s.HasURL || s.Connect.uses(Topic) || s.Then != nil && s.Then.uses(Topic)
-	switch sends := s.Publish.uses(Topic); {
+	asks := s.HasURL || s.Connect.Uses(Topic) || s.Then != nil && s.Then.Uses(Topic)
+	switch sends := s.Publish.Uses(Topic); {
 	case sends && !asks:
 		p.found.add(root.at("connect"), "connect names no {topic}, and publish sends to topics: a stream must say which one it wants")
 	case !sends && asks && !s.HasURL:
@@ -56,7 +56,7 @@ func (p *parser) publisher(root *fields, n *node) {
 // sum tells what a checksum needs: publish sends what it is of, and messages are said to have all of that.
 func (p *parser) sum(root *fields, n *node) {
 	s := p.service
-	sends := s.Publish.uses(Sum)
+	sends := s.Publish.Uses(Sum)
 	switch {
 	case !sends && !s.Message.Summed:
 		return
@@ -70,7 +70,7 @@ func (p *parser) sum(root *fields, n *node) {
 	}
 	if !s.Message.Timed {
 		p.found.add(root.at("message"), "{sum} is of marker, number and time: message.sentAt must say where the time is, such as 'json:$.t'")
-	} else if !s.Publish.uses(SentAt) {
+	} else if !s.Publish.Uses(SentAt) {
 		p.found.add(n.at, "publish sends no {sentAt}: the time that {sum} is of must be in its url, headers or body")
 	}
 }
