@@ -12,18 +12,6 @@ type Mistakes []string
 
 func (m Mistakes) Error() string { return strings.Join(m, "\n") }
 
-// Check says what is wrong with a description; nil if nothing is.
-func Check(description []byte) Mistakes {
-	_, err := Parse(description)
-	if mistakes, ok := err.(Mistakes); ok { //nolint:errorlint // Parse returns it as it is
-		return mistakes
-	}
-	if err != nil {
-		return Mistakes{err.Error()}
-	}
-	return nil
-}
-
 // mistake is a sentence and where in the text it belongs.
 type mistake struct {
 	at       int64

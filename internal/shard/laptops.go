@@ -21,6 +21,16 @@ type group struct {
 // runnersOf are the shards of a group that were found.
 func (m *Merged) runnersOf(g *group) []Runner { return m.Runners[g.first:][:g.runners] }
 
+// groupOf is the group of a runner by its index in Runners, nil for one that is in none.
+func (m *Merged) groupOf(runner int) *group {
+	for i := range m.groups {
+		if g := &m.groups[i]; runner >= g.first && runner < g.first+g.runners {
+			return g
+		}
+	}
+	return nil
+}
+
 // Alone merges the shards of k6 without `soak run`, for which there is no plan.json: each PREFIX is a group,
 // which has to be complete by itself. Groups whose plans differ only in PREFIX and the numbers of connections
 // and runners are one soak. No shard may be added afterwards.
@@ -119,10 +129,8 @@ func (m *Merged) Laptop(runner int) string {
 	if len(m.groups) < 2 {
 		return ""
 	}
-	for _, g := range m.groups {
-		if runner < g.first+g.runners {
-			return cmp.Or(m.Runners[runner].Host, "a host without a name") + ", PREFIX " + g.plan.Prefix
-		}
+	if g := m.groupOf(runner); g != nil {
+		return cmp.Or(m.Runners[runner].Host, "a host without a name") + ", PREFIX " + g.plan.Prefix
 	}
 	return ""
 }

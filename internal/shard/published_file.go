@@ -113,17 +113,7 @@ func (in *bounded) published() (*Published, error) {
 	}
 	var lags, answers []byte
 	rest := bytes.NewBufferString("{")
-	seen := map[string]bool{}
-	for in.json.More() {
-		token, err := in.json.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := token.(string)
-		if seen[key] || len(seen) > mostKeys {
-			return nil, fmt.Errorf("what was published says %.40q twice, or too much", key)
-		}
-		seen[key] = true
+	err = in.members("what was published", func(key string) (err error) {
 		switch key {
 		case "lags":
 			lags, err = in.joined(key)
@@ -132,11 +122,9 @@ func (in *bounded) published() (*Published, error) {
 		default:
 			err = in.keep(key, rest)
 		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if _, err := in.json.Token(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	rest.WriteByte('}')

@@ -67,27 +67,33 @@ func (in *bounded) shard() (*Shard, error) {
 		return nil, errors.New("it is no JSON object")
 	}
 	rest := bytes.NewBufferString("{")
-	seen := map[string]bool{}
-	for in.json.More() {
-		token, err := in.json.Token()
-		if err != nil {
-			return nil, err
-		}
-		key, _ := token.(string)
-		if seen[key] || len(seen) > mostKeys {
-			return nil, fmt.Errorf("it says %.40q twice, or too much", key)
-		}
-		seen[key] = true
-		if err := in.value(&s, key, rest); err != nil {
-			return nil, err
-		}
-	}
-	if _, err := in.json.Token(); err != nil {
+	if err := in.members("it", func(key string) error { return in.value(&s, key, rest) }); err != nil {
 		return nil, err
 	}
 	rest.WriteByte('}')
 	type plain Shard // without the lists, which are there already
 	return &s, json.Unmarshal(rest.Bytes(), (*plain)(&s))
+}
+
+// members reads the rest of an object: read takes the value of each key, which may be there once.
+func (in *bounded) members(object string, read func(key string) error) error {
+	seen := map[string]bool{}
+	for in.json.More() {
+		token, err := in.json.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string)
+		if seen[key] || len(seen) > mostKeys {
+			return fmt.Errorf("%s says %.40q twice, or too much", object, key)
+		}
+		seen[key] = true
+		if err := read(key); err != nil {
+			return err
+		}
+	}
+	_, err := in.json.Token()
+	return err
 }
 
 func (in *bounded) value(s *Shard, key string, rest *bytes.Buffer) error {

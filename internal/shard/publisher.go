@@ -1,0 +1,88 @@
+package shard
+
+import (
+	"slices"
+	"time"
+)
+
+// addPublished keeps with the runner that was just added what it published and how long its fastest message took, and
+// merges the reach of messages.
+func (m *Merged) addPublished(s *Shard) {
+	r := &m.Runners[len(m.Runners)-1]
+	r.published = s.Published
+	if l := s.Latency; l != nil && l.Histogram.Count() > 0 {
+		fastest := time.Duration(l.MinUS) * time.Microsecond
+		r.fastest = &fastest
+	}
+	if s.Reach != nil {
+		if m.Reach == nil {
+			m.Reach = NewReach(0, 0)
+		}
+		m.Reach.Merge(s.Reach)
+	}
+}
+
+// checkPublisher finds out whether exactly one runner of a group published, where the plan says that one does.
+func (m *Merged) checkPublisher(g *group, runners []Runner) {
+	count := 0
+	for i := range runners {
+		if runners[i].published != nil {
+			count++
+		}
+	}
+	switch {
+	case !g.plan.Published() && count > 0:
+		m.problem("%s published, and the plan says that nothing is published", m.who(g, 1))
+	case g.plan.Published() && count == 0:
+		m.problem("nobody left an account of what was published%s: runner 1 does that", m.of(g))
+	case g.plan.Published() && count > 1:
+		m.problem("%d runners%s published, so what they sent cannot be told apart: only runner 1 does that", count, m.of(g))
+	}
+}
+
+// PublishedTo is what was published to the streams of a runner, nil where nobody published.
+func (m *Merged) PublishedTo(runner int) *Published {
+	if p := m.PublisherOf(runner); p != nil {
+		return p.published
+	}
+	return nil
+}
+
+// PublisherOf is the runner that published to the streams of a runner, nil where none did.
+func (m *Merged) PublisherOf(runner int) *Runner {
+	g := m.groupOf(runner)
+	if g == nil {
+		return nil
+	}
+	runners := m.runnersOf(g)
+	if at := slices.IndexFunc(runners, func(r Runner) bool { return r.published != nil }); at >= 0 {
+		return &runners[at]
+	}
+	return nil
+}
+
+// Publishers is what each publisher of the run sent: one, or one for each laptop.
+func (m *Merged) Publishers() (out []*Published) {
+	for i := range m.Runners {
+		if p := m.Runners[i].published; p != nil {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Topic is what was published to the topic of a connection, and the topic's name; ok is false where nothing was. On
+// laptops each group has its own topics.
+func (m *Merged) Topic(c *Connection) (name string, messages []Message, ok bool) {
+	p := m.PublishedTo(c.Runner)
+	if p == nil {
+		return "", nil, false
+	}
+	of := &m.groupOf(c.Runner).plan
+	n, known := of.Number(c.ID)
+	topic := of.Topic(n)
+	if !known || topic >= len(p.Topics) {
+		return "", nil, false
+	}
+	return p.Topics[topic], p.Topic(topic), true
+}
