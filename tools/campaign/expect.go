@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,6 +69,13 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	for _, n := range j.Noops.Each() {
 		counts[n.Name] = int(n.Count)
 	}
+	m := j.Messages
+	counts["could_hide"] = int(j.Evidence.CouldHide)
+	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
+	counts["announced"], counts["strayed"], counts["not owed"] = int(m.Announced), int(m.Strayed), int(m.NotOwed)
+	if p := m.Published; p != nil {
+		counts["messages confirmed"], counts["messages refused"], counts["messages open"] = int(p.Confirmed), int(p.Refused), int(p.Open)
+	}
 	return counts
 }
 
@@ -90,7 +98,13 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 		return differences, false
 	}
 	found := countsOf(j)
-	for _, name := range countNames {
+	names := slices.Clone(countNames)
+	for _, name := range slices.Sorted(maps.Keys(e.Counts)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range names {
 		if want := e.Counts[name]; !want.has(found[name]) {
 			differences = append(differences, fmt.Sprintf("%s is %d instead of %s", name, found[name], want))
 		}

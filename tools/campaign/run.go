@@ -26,6 +26,7 @@ type run struct {
 	root    string // of the repository
 	dir     string // its own
 	service *service
+	hub     *hub
 	stops   []func() // of all that was started, the last first
 	url     string   // of the service; "": soak starts it
 	shards  string   // URL of the bucket; "": a folder
@@ -74,6 +75,8 @@ func (r *run) expected() *expected {
 	switch {
 	case r.want != nil:
 		return r.want
+	case r.hub != nil:
+		return r.expectHub(r.hub)
 	case r.service == nil:
 		return passing()
 	}
@@ -82,6 +85,9 @@ func (r *run) expected() *expected {
 
 // lateness is by how much the service in this process sent a noop later than it was meant to.
 func (r *run) lateness() time.Duration {
+	if r.hub != nil {
+		return time.Duration(r.hub.late.Load())
+	}
 	if r.service == nil || r.tamper != nil {
 		return 0
 	}
@@ -97,7 +103,7 @@ func (r *run) start(ctx context.Context, address string) error {
 		}
 		r.shards, r.stops = url, append(r.stops, stop)
 	}
-	if r.harm == nil && r.Service == nil {
+	if r.harm == nil && r.Service == nil && r.Hub == nil {
 		return nil
 	}
 	l, err := listen()
@@ -110,7 +116,10 @@ func (r *run) start(ctx context.Context, address string) error {
 	}
 	r.stops = append(r.stops, func() { _ = l.Close() })
 	address = l.Addr().String()
-	if r.harm != nil {
+	if r.Hub != nil {
+		r.hub = startHub(r.scenario, l)
+		r.stops = append(r.stops, r.hub.stop)
+	} else if r.harm != nil {
 		r.stops = append(r.stops, startHarmed(r.scenario, l))
 	} else if address, err = r.startStreams(ctx, l); err != nil {
 		return err
@@ -163,6 +172,13 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
 	defer cancel()
 	args := append([]string{"run"}, r.Plan.flags()...)
+	if r.Hub != nil {
+		described, err := r.described()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, described...)
+	}
 	if r.Suite != "" {
 		args = []string{"run", r.Suite, "--profile", "smoke"}
 	}
@@ -175,6 +191,12 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	}
 	text, err := r.exec(ctx, "soak", r.disturb, "soak", append(args, r.Args...)...)
 	return judgedBy(err, filepath.Join(r.dir, "out", testid), text)
+}
+
+// described writes the description of the hub, and returns the flags that soak it.
+func (r *run) described() ([]string, error) {
+	path := filepath.Join(r.dir, "service.js")
+	return []string{"--service", path, "--topics", fmt.Sprint(r.Hub.Topics), "--publish-rate", fmt.Sprint(r.Hub.Rate)}, r.Hub.describe(path)
 }
 
 // exec runs a program of this repository to its end, with beside at its side, and keeps what it says as NAME.txt.

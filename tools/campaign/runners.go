@@ -86,3 +86,22 @@ func runners(soak int) (pids []int) {
 	}
 	return pids
 }
+
+// publisherDisturbed sends a signal to the first runner of a soak, which publishes, while it does. One that was stopped goes
+// on after Strike.Wait.
+func publisherDisturbed(signal syscall.Signal) func(context.Context, *run, int) {
+	return func(ctx context.Context, r *run, soak int) {
+		if !await(ctx, func() bool { return r.hub.published() > 0 }) {
+			return
+		}
+		pids := runners(soak)
+		if len(pids) == 0 {
+			return
+		}
+		_ = syscall.Kill(slices.Min(pids), signal)
+		if signal == syscall.SIGSTOP {
+			time.Sleep(r.Strike.Wait)
+			_ = syscall.Kill(slices.Min(pids), syscall.SIGCONT)
+		}
+	}
+}

@@ -11,20 +11,23 @@ import (
 // A scenario is one run of the campaign. Everything but the timing follows from its seed; what is not in
 // its JSON follows from its kind.
 type scenario struct {
-	Seed    uint64
-	Group   string // of the kind
-	Kind    string // of fault; clean: none
-	Plan    plan
-	Service *serviceSpec `json:",omitempty"` // nil: the project's own backend
-	Strike  strike
-	Wire    wireSpec
-	Fault   string   `json:",omitempty"` // BACKEND_FAULT
-	Suite   string   `json:",omitempty"` // instead of a soak
-	Args    []string `json:",omitempty"` // further ones of soak
-	Fails   bool     `json:",omitempty"` // the run fails though no noop was lost
-	Laptops bool     `json:",omitempty"` // k6 alone on two machines, instead of soak
-	Alike   bool     `json:",omitempty"` // both laptops have one prefix
-	Earlier bool     `json:",omitempty"` // the same run was made once before
+	Seed     uint64
+	Group    string // of the kind
+	Kind     string // of fault; clean: none
+	Plan     plan
+	Service  *serviceSpec `json:",omitempty"` // nil: the project's own backend
+	Hub      *hubSpec     `json:",omitempty"` // one that is published to, in its place
+	HubFault hubFault
+	Strike   strike
+	Wire     wireSpec
+	Fault    string   `json:",omitempty"` // BACKEND_FAULT
+	Suite    string   `json:",omitempty"` // instead of a soak
+	Args     []string `json:",omitempty"` // further ones of soak
+	Fails    bool     `json:",omitempty"` // the run fails though no noop was lost
+	Reason   string   `json:",omitempty"` // a regular expression for one of its reasons
+	Laptops  bool     `json:",omitempty"` // k6 alone on two machines, instead of soak
+	Alike    bool     `json:",omitempty"` // both laptops have one prefix
+	Earlier  bool     `json:",omitempty"` // the same run was made once before
 
 	// Each of these is nil where it is not meant.
 	disturb func(ctx context.Context, r *run, program int) // what happens to a program beside its run, by its process id
@@ -46,6 +49,9 @@ type prepare func(r *rand.Rand, sc *scenario)
 
 // draw makes the scenario of a seed.
 func draw(seed uint64, only string) *scenario {
+	if kinds := rand.New(rand.NewPCG(seed, 0x4ab)); only == "" && kinds.IntN(4) == 0 || only != "" && isPublished(only) {
+		return drawPublished(kinds, seed, only)
+	}
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	sc := &scenario{Seed: seed, Plan: drawPlan(r), Service: drawService(r)}
 	suite, clean := r.IntN(5) == 0, r.IntN(2) == 0
@@ -69,9 +75,31 @@ func draw(seed uint64, only string) *scenario {
 	return sc
 }
 
+// drawPublished makes the scenario of a seed that soaks a hub.
+func drawPublished(r *rand.Rand, seed uint64, only string) *scenario {
+	h := drawHub(r)
+	sc := &scenario{Seed: seed, Hub: h, Plan: drawHubPlan(r, h)}
+	pool := publishedKinds
+	switch clean := r.IntN(2) == 0; {
+	case only != "" && only != publishedGroup:
+		pool = named(only)
+	case clean:
+		pool = cleanPublished
+	}
+	k := oneOf(r, pool...)
+	sc.Group, sc.Kind = k.group, k.name
+	k.prepare(r, sc)
+	return sc
+}
+
+// isPublished says that a kind or a group is of hubs. The group has clean runs in it, too.
+func isPublished(only string) bool {
+	return slices.ContainsFunc(publishedKinds, func(k kind) bool { return k.group == only || k.name == only })
+}
+
 // named are the kinds with that name, or of that group.
 func named(only string) (out []kind) {
-	for _, k := range slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites) {
+	for _, k := range slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, publishedKinds) {
 		if k.name == only || k.group == only {
 			out = append(out, k)
 		}

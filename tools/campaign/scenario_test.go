@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
 		require.True(t, p.Connections >= 5 && p.Connections <= 150, written(t, sc))
 		require.True(t, sc.Service != nil || sc.Wire.Does == "", "a wire goes to a service of ours")
 	}
-	for _, k := range append(append([]kind{}, soakKinds...), suiteKinds...) {
+	for _, k := range slices.Concat(soakKinds, suiteKinds, publishedKinds) {
 		require.NotZero(t, drawn[k.group+"/"+k.name], k.group+"/"+k.name)
 	}
 	clean := drawn["clean/clean"]

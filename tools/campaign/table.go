@@ -52,6 +52,9 @@ func (c *campaign) summary() *summary {
 		all, kind := s.Faulty, r.Scenario.Kind
 		if r.Scenario.clean() {
 			all, kind = s.Clean, cmp.Or(r.Scenario.Suite, "soak")
+			if r.Scenario.Hub != nil {
+				kind = publishedGroup
+			}
 		}
 		for _, sum := range []*row{all, of(r.Scenario.Group, kind)} {
 			sum.PutIn++
@@ -97,6 +100,9 @@ func (s *summary) line(runs int) string {
 func (r *result) sentence() string {
 	sc := r.Scenario
 	service := cmp.Or(sc.Suite, "own backend")
+	if sc.Hub != nil {
+		service = sc.Hub.Form
+	}
 	if sc.Service != nil {
 		service = strings.TrimSpace(sc.Suite + " ids " + sc.Service.IDs)
 	}

@@ -25,7 +25,10 @@ func tampered(reason string, change func(shard string) error) prepare {
 
 // staleShard puts a shard of the same run, made once before, in place of one.
 func staleShard(_ *rand.Rand, sc *scenario) {
-	sc.Earlier, sc.Plan.Runners, sc.Service.Nginx, sc.want = true, 2, false, invalid("")
+	sc.Earlier, sc.Plan.Runners, sc.want = true, 2, invalid("")
+	if sc.Service != nil {
+		sc.Service.Nginx = false
+	}
 	sc.tamper = func(dir, stale string) error {
 		old, err := firstShard(stale)
 		if err != nil {

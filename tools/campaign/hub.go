@@ -1,0 +1,109 @@
+package main
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// A hub is a service that is published to, with its fault. It knows what it did: see listener and letter.
+type hub struct {
+	hubSpec
+	fault  hubFault
+	plan   plan
+	late   atomic.Int64 // the longest time, in ns, by which something left later than it was meant to
+	mu     sync.Mutex
+	marker string
+	topics []*hubTopic
+	byID   map[string]*listener // of the run
+	others map[string]*listener
+	joins  map[string]chan struct{} // by {client}
+	guests int64
+	random *rand.Rand // with mu
+	open   sync.WaitGroup
+	over   chan struct{}
+	server *http.Server
+}
+
+// A hubTopic is what was published to one topic.
+type hubTopic struct {
+	name    string
+	n       int            // of the run's topics
+	letters []*letter      // of the run
+	strange map[string]int // ids of what strangers wrote: how many letters there were then
+	feeds   map[*feed]bool
+}
+
+func startHub(sc *scenario, l net.Listener) *hub {
+	h := &hub{
+		hubSpec: *sc.Hub, fault: sc.HubFault, plan: sc.Plan, byID: map[string]*listener{}, others: map[string]*listener{}, joins: map[string]chan struct{}{},
+		random: rand.New(rand.NewPCG(sc.Seed, 0x4b)), over: make(chan struct{}),
+	}
+	for k := range h.Topics {
+		h.topics = append(h.topics, &hubTopic{name: sc.Plan.topic(k), n: k, strange: map[string]int{}, feeds: map[*feed]bool{}})
+	}
+	h.server = &http.Server{Handler: h}
+	go func() { _ = h.server.Serve(l) }()
+	h.open.Go(h.strangers)
+	return h
+}
+
+// stop ends every stream and waits for it.
+func (h *hub) stop() {
+	close(h.over)
+	_ = h.server.Close()
+	h.open.Wait()
+}
+
+func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch path := r.URL.Path; {
+	case path == "/s" || strings.HasPrefix(path, "/s/"):
+		h.subscribe(w, r)
+	case path == "/p" || strings.HasPrefix(path, "/p/"):
+		h.publish(w, r)
+	case strings.HasPrefix(path, "/join/"):
+		h.join(w, r)
+	case path == "/end":
+		h.end(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// topicOf is the topic that a request names; nil: there is none.
+func (h *hub) topicOf(r *http.Request) *hubTopic {
+	name := r.URL.Query().Get("topic")
+	if h.Path {
+		name = r.URL.Path[3:]
+	}
+	for _, t := range h.topics {
+		if t.name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// number is which stream of the run has that id, -1 for a stranger's, such as a trial's.
+func (h *hub) number(id string) int {
+	rest, ok := strings.CutPrefix(id, h.plan.Prefix)
+	n, err := strconv.Atoi(rest)
+	if !ok || err != nil || n < 0 || n >= h.plan.Connections {
+		return -1
+	}
+	return n
+}
+
+// published is how many messages of the run came.
+func (h *hub) published() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.topics {
+		n += len(t.letters)
+	}
+	return n
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+)
+
+// describe writes the description of a hub as a module.
+func (h *hubSpec) describe(path string) error {
+	text, err := json.MarshalIndent(h.description(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte("export default "+string(text)+";\n"), 0o644)
+}
+
+// An object is one of JSON.
+type object = map[string]any
+
+func (h *hubSpec) description() object {
+	connect := object{"url": h.url("s", map[string]string{"topic": "{topic}", "id": "{id}"})}
+	if h.Header {
+		connect["url"] = h.url("s", map[string]string{"topic": "{topic}"})
+		connect["headers"] = object{"X-Stream": "{id}"}
+	}
+	if h.Then {
+		connect["then"] = object{"event": "hello", "client": "json:$.you.id", "url": "{base}/join/{client}", "body": `{"topic":"{topic}"}`, "ok": []int{202}}
+	}
+	out := object{"name": "campaign", "connect": connect, "message": h.messages(), "publish": h.publishing()}
+	if h.Heartbeat != "" {
+		beat := maps.Clone(heartbeats[h.Heartbeat].described)
+		if h.Every > 0 {
+			beat["every"] = h.Every
+		}
+		out["heartbeat"] = beat
+	}
+	switch h.End {
+	case "request":
+		out["end"] = object{"by": "request", "method": "DELETE", "url": "{base}/end?id={id}"}
+	case "server":
+		out["end"] = object{"by": "server", "lifetime": []float64{h.Lifetime, h.Lifetime * 1.2}}
+	}
+	resume := object{"by": h.Resume}
+	switch h.Resume {
+	case "query":
+		resume["by"] = object{"query": "since"}
+	case "data":
+		resume = object{"by": object{"query": "since"}, "id": "json:$.id"}
+	}
+	switch h.Gap {
+	case "event":
+		resume["gap"] = object{"event": "reset"}
+	case "header":
+		resume["gap"] = object{"header": "X-Gap: yes"}
+	}
+	out["resume"] = resume
+	return out
+}
+
+// url is one of the hub's, with these parameters; the topic may be in its path.
+func (h *hubSpec) url(path string, parameters map[string]string) string {
+	url := "{base}/" + path
+	var query []string
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		if value := parameters[name]; name == "topic" && h.Path {
+			url += "/" + value
+		} else {
+			query = append(query, name+"="+value)
+		}
+	}
+	if len(query) > 0 {
+		url += "?" + strings.Join(query, "&")
+	}
+	return url
+}
+
+// messages is message of the description.
+func (h *hubSpec) messages() object {
+	out := object{"seq": h.source("seq")}
+	if h.Marked {
+		out["run"] = h.source("run")
+	}
+	if h.Timed {
+		out["sentAt"] = h.source("t")
+	}
+	if h.Summed {
+		out["sum"] = h.source("sum")
+	}
+	switch len(h.Events) {
+	case 0:
+	case 1:
+		out["event"] = h.Events[0]
+	default:
+		out["event"] = h.Events
+	}
+	if h.Order != "" {
+		out["order"] = h.Order
+	}
+	if h.Delivery != "" {
+		out["delivery"] = h.Delivery
+	}
+	return out
+}
+
+// source is where a value is in a block: see hub_payload.go.
+func (h *hubSpec) source(name string) string {
+	switch {
+	case h.Form == formID && name == "seq" && h.IDs == hubNumber:
+		return "id"
+	case h.Form == formID && name == "seq":
+		return "id:^[a-z]+-([0-9]+)$"
+	case h.Form == formWords && (name == "seq"):
+		return "data:seq=([0-9]+) "
+	case h.Form == formWords:
+		return "data: " + name + "=([^ ]+) "
+	case h.Form == formTags:
+		return map[string]string{"run": "json:$.tags[0]", "seq": "json:$.tags[1]", "t": "json:$.tags[2]", "sum": "json:$.tags[3]"}[name]
+	case h.Form == formNested:
+		return map[string]string{"run": "json:$.meta['by whom'].run", "seq": "json:$.items[1].n", "t": "json:$.meta.t", "sum": "json:$['check'].sum"}[name]
+	}
+	return "json:$." + name
+}
+
+// publishing is publish of the description.
+func (h *hubSpec) publishing() object {
+	values := map[string]string{"seq": "{seq}"}
+	if h.Marked {
+		values["run"] = "{run}"
+	}
+	if h.Timed && h.Skew == 0 {
+		values["t"] = "{sentAt}"
+	}
+	if h.Summed {
+		values["sum"] = "{sum}"
+	}
+	topic := map[string]string{"topic": "{topic}"}
+	out := object{"method": h.Method, "ok": []int{h.Status, 207}}
+	var parts []string
+	headers := object{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch h.Takes {
+		case "json":
+			value := values[name]
+			if name == "run" || name == "sum" {
+				value = `"` + value + `"`
+			}
+			parts = append(parts, `"`+name+`":`+value)
+		case "form":
+			parts = append(parts, name+"="+values[name])
+		case "headers":
+			headers["X-Soak-"+name] = values[name]
+		case "query":
+			topic[name] = values[name]
+		}
+	}
+	switch h.Takes {
+	case "json":
+		out["body"] = "{" + strings.Join(parts, ",") + "}"
+	case "form":
+		out["body"] = strings.Join(parts, "&")
+		headers["Content-Type"] = "application/x-www-form-urlencoded"
+	case "headers":
+		out["body"] = "soak"
+	}
+	if len(headers) > 0 {
+		out["headers"] = headers
+	}
+	out["url"] = h.url("p", topic)
+	return out
+}

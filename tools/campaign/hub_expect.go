@@ -1,0 +1,248 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// owedAfter is what docs/services.md promises: what is published so shortly behind the beginning of a stream or before
+// its end is not owed to it.
+const owedAfter = time.Second
+
+// hubSlack is how far the times of client and hub may differ.
+const hubSlack = 300 * time.Millisecond
+
+// expectHub is what a verdict has to say of what a hub did.
+func (sc *scenario) expectHub(h *hub) *expected {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := &expected{Counts: counts{"late": anything}, Devices: map[string]bool{}, Reason: sc.Reason}
+	if sc.Plan.MaxLate >= 0 {
+		e.Counts["late"] = span{}
+	}
+	e.Counts["could_hide"] = span{}
+	sure, maybe, hidden, vain := sc.Fails, sc.Fails, false, false
+	for _, t := range h.topics {
+		for _, l := range t.letters {
+			e.Counts.add(answerTo(l, h.Status), exactly(1))
+			sure = sure || l.status != h.Status
+		}
+	}
+	for n := range sc.Plan.Connections {
+		d := h.byID[sc.Plan.id(n)]
+		if d == nil {
+			continue // the counts will show it
+		}
+		sums := sc.expectListener(h, d)
+		named, surely, listed := false, false, false
+		confirmed := 0
+		for _, l := range d.topic.letters {
+			confirmed += btoi(l.status == h.Status)
+		}
+		vain, hidden = vain || 2*sums["not owed"].Min > confirmed, hidden || 2*sums["not owed"].Max > confirmed
+		for _, name := range faults {
+			one := sums[name]
+			if name == "late" && sc.Plan.MaxLate < 0 {
+				continue
+			}
+			named, surely = named || one.Max > 0, surely || one.Min > 0
+			listed = listed || one.Min > 0 && name != "unfinished" && name != "late" // those are only counted
+		}
+		if named || sc.Fails && h.fault.meant(d.id) { // a reason may name it
+			e.Devices[d.id] = listed
+		}
+		sure, maybe, hidden = sure || surely, maybe || named, hidden || sums["could_hide"].Max > 0
+		for name, one := range sums {
+			if name != "late" || sc.Plan.MaxLate >= 0 {
+				e.Counts.add(name, one)
+			}
+		}
+	}
+	switch {
+	case sure:
+		e.Outcomes = fails
+	case maybe:
+		e.Outcomes = []verdict.Outcome{verdict.Pass, verdict.Fail}
+	default:
+		e.Outcomes = passes
+	}
+	switch {
+	case vain && !maybe: // most was owed to nobody
+		e.Outcomes = []verdict.Outcome{verdict.Invalid}
+	case hidden && !sure:
+		e.Outcomes = append(slices.Clone(e.Outcomes), verdict.Invalid)
+	}
+	return e
+}
+
+// faults are the counts that a good run has none of.
+var faults = []string{"missed", "duplicated", "reordered", "corrupted", "late", "dropped", "refused", "unfinished", "announced", "strayed"}
+
+func answerTo(l *letter, ok int) string {
+	switch l.status {
+	case 0:
+		return "messages open"
+	case ok:
+		return "messages confirmed"
+	}
+	return "messages refused"
+}
+
+// expectListener is what a verdict has to find on one stream.
+func (sc *scenario) expectListener(h *hub, d *listener) counts {
+	c := counts{}
+	if len(d.spans) == 0 {
+		if h.fault.Join != 0 && d.unjoin {
+			c.add("dropped", exactly(1))
+		} else {
+			c.add("refused", exactly(1))
+		}
+		return c
+	}
+	c.add("reconnected", exactly(len(d.spans)-1))
+	if h.fault.Never && h.fault.meant(d.id) {
+		c.add("unfinished", exactly(1))
+	}
+	c.add("dropped", sc.expectDropped(d))
+	seen := sc.expectFrames(h, d, c)
+	for _, l := range d.topic.letters {
+		if l.status != h.Status || seen[l.number] {
+			continue
+		}
+		missed, hidden := owed(d, l)
+		if missed.Min == 0 && h.Order == "" {
+			missed = enclosed(d, l, missed)
+		}
+		c.add("missed", missed)
+		c.add("could_hide", hidden)
+		c.add("not owed", span{btoi(missed.Max+hidden.Max == 0), 1 - missed.Min})
+	}
+	return c
+}
+
+// expectDropped tells a stream that its client gave up, or lost, from one that was open to the end.
+func (sc *scenario) expectDropped(d *listener) span {
+	last := d.spans[len(d.spans)-1]
+	before := d.arrived.Add(sc.Plan.hold()).Sub(last.to)
+	switch {
+	case last.how == endInOrder || last.how == endReset:
+		if sc.Plan.Reconnect { // at the end of the run, or its client does not come back
+			return span{0, btoi(before > -2*hubSlack)}
+		}
+		return exactly(1)
+	case last.how == endAsked:
+		return span{}
+	}
+	return span{btoi(before > 2*hubSlack), btoi(before > hubSlack/3)}
+}
+
+// sure says whether the client has surely read what was written at a time of a span.
+func (s openSpan) sure(at time.Time) bool {
+	return s.how == endInOrder || s.to.Sub(at) > hubSlack
+}
+
+// expectFrames counts what was written to a stream, and says which numbers came in it, or would have but for a harm.
+func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
+	seen, came, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
+	highest := 0
+	for _, f := range d.frames {
+		one := exactly(1)
+		sure := d.spans[f.span].sure(f.at)
+		if !sure {
+			one = span{0, 1}
+		}
+		switch f.kind {
+		case frameForeign:
+			c.add("foreign", one)
+		case frameStray:
+			c.add("strayed", one)
+		case frameBeat:
+			if h.Heartbeat == "line" { // it may be part of the block behind it
+				one.Min = 0
+			}
+			c.add("heartbeats", one)
+		case frameGap:
+			c.add("announced", one)
+		case frameMessage:
+			switch {
+			case f.reads <= 0 || f.reads > len(d.topic.letters):
+				c.add("corrupted", one)
+				if f.reads <= 0 {
+					seen[f.number] = true
+				}
+			case came[f.reads]:
+				if doubtful[f.reads] {
+					one.Min = 0
+				}
+				c.add(map[bool]string{true: "duplicated", false: "repeated"}[h.Delivery == ""], one)
+			default:
+				c.add("received", one)
+				if f.reads < highest && h.Order == "" {
+					c.add("reordered", one)
+				}
+				came[f.reads], seen[f.reads], doubtful[f.reads] = true, true, !sure
+				late := f.at.Sub(f.sent)
+				if h.Timed {
+					c.add("late", span{btoi(late > sc.Plan.late()+hubSlack), btoi(late > sc.Plan.late()-hubSlack)})
+				}
+			}
+			highest = max(highest, f.reads)
+		}
+	}
+	return seen
+}
+
+// owed says whether a message that did not come was owed to a stream. If it was confirmed only when that was about to end,
+// a verdict has to say that it cannot tell.
+func owed(d *listener, l *letter) (missed, hidden span) {
+	for _, s := range d.owing() {
+		from, to, answered := l.got.Sub(s.from)-owedAfter, s.to.Sub(l.got)-owedAfter, s.to.Sub(l.answered)-owedAfter
+		missed.Min = max(missed.Min, btoi(from > hubSlack && answered > hubSlack))
+		missed.Max = max(missed.Max, btoi(from > -hubSlack && answered > -hubSlack))
+		hidden.Max = max(hidden.Max, btoi(from > -hubSlack && to > -hubSlack && answered < hubSlack))
+	}
+	return missed, hidden
+}
+
+// enclosed says that a message was owed in any case: one before it and one behind it came on the same stream.
+func enclosed(d *listener, l *letter, by span) span {
+	group, before := -1, false
+	came := map[int]bool{}
+	for _, f := range d.frames {
+		if !d.spans[f.span].resumed && f.span != group {
+			group, before = f.span, false
+		} else if f.span > group {
+			group = f.span
+		}
+		if f.kind != frameMessage || f.reads <= 0 || came[f.reads] {
+			continue
+		}
+		came[f.reads] = true
+		switch {
+		case f.reads > len(d.topic.letters): // the number was changed, and proves nothing
+			return span{0, 1}
+		case f.reads < l.number:
+			before = true
+		case before && d.spans[f.span].sure(f.at):
+			by = exactly(1)
+		case before:
+			by.Max = 1
+		}
+	}
+	return by
+}
+
+// owing are the times in which messages were owed: what came between two streams is owed to the second, if that goes on
+// behind the first.
+func (d *listener) owing() (out []openSpan) {
+	for _, s := range d.spans {
+		if last := len(out) - 1; s.resumed && last >= 0 {
+			out[last].to = s.to
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}

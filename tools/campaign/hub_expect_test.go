@@ -1,0 +1,65 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// listened is a hub of one topic and one stream, open from 0 s to 10 s, to which a message is published every half second.
+// comes says as what each message came, with the number that it had then: no numbers, it was lost; 0, it was corrupted.
+func listened(t *testing.T, comes func(number int) []int) (*scenario, *hub) {
+	t.Helper()
+	began := time.Now()
+	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+	topic := &hubTopic{}
+	d := &listener{id: "h-0", topic: topic, arrived: began, spans: []openSpan{{from: at(0), to: at(10), how: endClient}}}
+	for number := 1; number < 20; number++ {
+		sent := at(float64(number) / 2)
+		topic.letters = append(topic.letters, &letter{topic: topic, index: number - 1, number: number, got: sent, answered: sent.Add(time.Millisecond), status: 200})
+		for _, reads := range comes(number) {
+			d.frames = append(d.frames, frame{kind: frameMessage, number: number, reads: reads, sent: sent, at: sent.Add(time.Millisecond)})
+		}
+	}
+	sc := &scenario{Hub: &hubSpec{Topics: 1, Status: 200}, Plan: plan{Connections: 1, Seconds: 15, LateMS: 1000, MaxLate: -1, Prefix: "h-"}}
+	return sc, &hub{hubSpec: *sc.Hub, plan: sc.Plan, topics: []*hubTopic{topic}, byID: map[string]*listener{"h-0": d}}
+}
+
+func TestWhatIsExpectedOfAHub(t *testing.T) {
+	but := func(one int, numbers ...int) func(int) []int {
+		return func(number int) []int {
+			if number == one {
+				return numbers
+			}
+			return []int{number}
+		}
+	}
+	for name, c := range map[string]struct {
+		comes  func(int) []int
+		counts counts
+		want   []verdict.Outcome
+	}{
+		"nothing is wrong":           {but(0), counts{}, passes},
+		"lost":                       {but(8), counts{"missed": exactly(1)}, fails},
+		"lost in the first second":   {but(1), counts{"not owed": exactly(1)}, passes},
+		"lost there, between others": {but(2), counts{"missed": exactly(1)}, fails},
+		"lost in the last second":    {but(19), counts{"not owed": exactly(1)}, passes},
+		"repeated":                   {but(8, 8, 8), counts{"duplicated": exactly(1)}, fails},
+		"corrupted":                  {but(8, 0), counts{"corrupted": exactly(1)}, fails},
+		"taken for the next":         {but(8, 9), counts{"missed": exactly(1), "duplicated": exactly(1)}, fails},
+		"a number that nobody sent":  {but(8, 1000), counts{"missed": exactly(1), "corrupted": exactly(1), "reordered": {9, 11}}, fails},
+	} {
+		sc, h := listened(t, c.comes)
+		e := sc.expectHub(h)
+		require.Equal(t, c.want, e.Outcomes, name)
+		for _, count := range append(faults, "not owed") {
+			if count != "late" {
+				want := c.counts[count]
+				require.True(t, e.Counts[count].Min >= want.Min && e.Counts[count].Max <= want.Max, "%s: %s is %s instead of %s", name, count, e.Counts[count], want)
+			}
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"slices"
+	"time"
+)
+
+// What a fault does with a message on a stream. The kinds of harm of hub_payload.go are further ones.
+const (
+	hubLose     = "lose"
+	hubRepeat   = "repeat"
+	hubAgain    = "again" // with the next one it comes a second time
+	hubHold     = "hold"  // until the next one is written
+	hubDelay    = "delay"
+	hubMute     = "mute"   // nothing is written any more, not even heartbeats
+	hubCut      = "cut"    // the stream ends instead
+	hubReset    = "reset"  // likewise, with a TCP RST
+	hubTruncate = "middle" // it ends in the middle of the message
+	hubOther    = "other"  // it goes to the streams of the next topic instead
+	hubLeak     = "leak"   // and to them as well
+	hubGap      = "gap"    // the service says that messages are missing; the message comes
+)
+
+// What a fault does with the request that publishes a message.
+const (
+	takeRefuse   = "refuse"    // with its Status
+	takeAnyway   = "anyway"    // refused, and delivered
+	takeHangUp   = "hang up"   // no answer, and not delivered
+	takeSilently = "silently"  // no answer, and delivered
+	takeForever  = "forever"   // no answer, no end, and not delivered
+	takeSwallow  = "swallow"   // confirmed, and not delivered
+	takeStop     = "stop"      // so is everything from then on, of all topics
+	takeLosesOne = "loses one" // delivered to all but one of the streams
+)
+
+// A hubFault is what goes wrong. The zero value is nothing.
+type hubFault struct {
+	Act     string        // of a stream
+	Devices []string      // none: all
+	From    int           // number of the first message of the topic
+	Count   int           // so many of them; 0: all from there on
+	By      int           // what is added to a number
+	Wait    time.Duration // of a delay
+
+	Take   string // of the publisher
+	Topics []int  // none: all
+	Status int
+
+	Overlap int // so many messages that a client has come again when it resumes
+
+	Answer int  // to a stream's connect
+	Join   int  // to its second request
+	Beats  bool // no heartbeat comes
+	Early  bool // streams end before their lifetime
+	Never  bool // streams do not end when they are asked to
+}
+
+// at says whether the fault is meant for that message, on a stream of that device.
+func (f *hubFault) at(id string, l *letter) bool {
+	return f.Act != "" && f.meant(id) && l.number >= f.From && (f.Count == 0 || l.number < f.From+f.Count)
+}
+
+func (f *hubFault) meant(id string) bool {
+	return len(f.Devices) == 0 || slices.Contains(f.Devices, id)
+}
+
+// strays says that a message goes to the streams of another topic.
+func (f *hubFault) strays(l *letter) bool {
+	return (f.Act == hubOther || f.Act == hubLeak) && slices.Contains(f.Topics, l.topic.n) && l.number >= f.From && l.number < f.From+f.Count
+}
+
+// taken is what becomes of the request that publishes a message, "" for nothing special.
+func (f *hubFault) taken(l *letter) string {
+	if f.Take == "" || len(f.Topics) > 0 && !slices.Contains(f.Topics, l.topic.n) || l.number < f.From || f.Count > 0 && l.number >= f.From+f.Count {
+		return ""
+	}
+	return f.Take
+}

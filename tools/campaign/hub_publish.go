@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// publish takes a message.
+func (h *hub) publish(w http.ResponseWriter, r *http.Request) {
+	topic := h.topicOf(r)
+	l, ok := h.read(r)
+	if topic == nil || !ok {
+		http.Error(w, "what is that?", http.StatusBadRequest)
+		return
+	}
+	h.mu.Lock()
+	l.topic, l.got = topic, time.Now()
+	if h.Skew != 0 {
+		l.t = strconv.FormatInt(l.got.UnixMicro(), 10)
+	}
+	if strings.Contains(l.run, "-trial-") || len(h.byID) == 0 { // a trial before the load
+		for f := range topic.feeds {
+			if f.listener.n < 0 {
+				f.put(&item{letter: l, due: l.got})
+			}
+		}
+		h.mu.Unlock()
+		w.WriteHeader(h.Status)
+		return
+	}
+	h.marker = l.run
+	l.index = len(topic.letters)
+	topic.letters = append(topic.letters, l)
+	take := h.fault.taken(l)
+	slow := time.Duration(h.random.Float64() * float64(h.Slow))
+	h.mu.Unlock()
+	delivers := take != takeRefuse && take != takeHangUp && take != takeForever && take != takeSwallow && take != takeStop
+	answer := func() { h.answer(w, r, l, take, slow) }
+	if h.Sooner && take == "" {
+		answer()
+		answer = func() {}
+	}
+	if delivers {
+		h.deliver(l, take)
+	}
+	answer()
+}
+
+// answer answers the request that publishes a message.
+func (h *hub) answer(w http.ResponseWriter, r *http.Request, l *letter, take string, slow time.Duration) {
+	time.Sleep(slow)
+	status := h.Status
+	switch take {
+	case takeRefuse, takeAnyway:
+		status = h.fault.Status
+	case takeHangUp, takeSilently:
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+		return
+	case takeForever:
+		select {
+		case <-r.Context().Done():
+		case <-h.over:
+		}
+		return
+	}
+	h.mu.Lock()
+	l.status, l.answered = status, time.Now()
+	h.mu.Unlock()
+	if h.HangsUp {
+		w.Header().Set("Connection", "close")
+	}
+	w.WriteHeader(status)
+	if status != http.StatusNoContent {
+		_, _ = io.WriteString(w, strings.Repeat("so it is ", 20))
+	}
+	_ = http.NewResponseController(w).Flush()
+}
+
+// read finds the values of a message in its request.
+func (h *hub) read(r *http.Request) (l *letter, ok bool) {
+	value := func(name string) string { return r.URL.Query().Get(name) }
+	switch h.Takes {
+	case "json":
+		var body map[string]any
+		in := json.NewDecoder(r.Body)
+		in.UseNumber()
+		if in.Decode(&body) != nil {
+			return nil, false
+		}
+		value = func(name string) string {
+			switch v := body[name].(type) {
+			case string:
+				return v
+			case json.Number:
+				return v.String()
+			}
+			return ""
+		}
+	case "form":
+		if r.ParseForm() != nil {
+			return nil, false
+		}
+		value = r.PostForm.Get
+	case "headers":
+		value = func(name string) string { return r.Header.Get("X-Soak-" + name) }
+	}
+	l = &letter{run: value("run"), t: value("t"), sum: value("sum")}
+	var err error
+	l.number, err = strconv.Atoi(value("seq"))
+	return l, err == nil
+}
+
+// deliver puts a message on the streams of its topic, or of another one.
+func (h *hub) deliver(l *letter, take string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.delivered = true
+	one := -1
+	if take == takeLosesOne {
+		one = h.random.IntN(max(len(l.topic.feeds), 1))
+	}
+	for f := range l.topic.feeds {
+		if one--; one == -1 {
+			continue
+		}
+		if h.fault.Act != hubOther || !h.fault.strays(l) {
+			h.put(f, l)
+		}
+	}
+	if h.fault.strays(l) {
+		for f := range h.topics[(l.topic.n+1)%len(h.topics)].feeds {
+			h.put(f, l)
+		}
+	}
+}
+
+// put puts a message on a stream, and in a service that delivers at least once maybe twice. With the lock.
+func (h *hub) put(f *feed, l *letter) {
+	if f.listener.n < 0 {
+		return
+	}
+	due := time.Now().Add(time.Duration(h.random.Float64() * float64(h.Delay)))
+	f.put(&item{letter: l, due: due})
+	if h.Delivery != "" && h.random.IntN(4) == 0 {
+		f.put(&item{letter: l, due: due.Add(time.Duration(h.random.IntN(2)) * 100 * time.Millisecond)})
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A hubSpec is a service that is published to: how that is done, what its streams look like, and what its description
+// says of both.
+type hubSpec struct {
+	Topics int
+	Rate   float64 // messages per second, all topics together
+
+	Method  string
+	Takes   string        // where a message is in the request: json, form, headers, query
+	Path    bool          // the topic is in the path of URLs, otherwise in their query
+	Status  int           // of the answer to a message
+	Slow    time.Duration // so long such an answer takes at most
+	Sooner  bool          // it answers before it delivers
+	HangsUp bool          // it ends the connection of a publisher behind each answer
+	Header  bool          // a stream says who it is in a header, otherwise in the query
+
+	Form     string        // of the data
+	Time     string        // how the time is written
+	Marked   bool          // the description says where the marker is; likewise:
+	Timed    bool          //
+	Summed   bool          //
+	Escaped  bool          // a character of the marker is escaped
+	Lined    bool          // JSON has line ends in it
+	Pad      int           // bytes of text beside
+	Events   []string      // names of messages; none: any, and the description names none
+	IDs      string        // of the field id
+	Delay    time.Duration // so long a message is on its way at most
+	Order    string        // what the description says, and the service makes use of: any, or ""
+	Delivery string        // likewise: at-least-once, or ""
+
+	Heartbeat string        // its kind, a key of heartbeats; "": none
+	Beat      time.Duration // how far apart heartbeats are at most
+	Every     float64       // as the description says; 0: it does not
+	Strangers []string      // what else comes
+
+	Start    time.Duration // so late headers come at most
+	Then     bool          // a stream needs a second request
+	End      string        // client, request or server
+	Ends     time.Duration // so long the service takes to end a stream
+	Lifetime float64       // of a stream in seconds at least, with server
+	Resume   string        // how a stream goes on: header, query, data (an id that is in the data), none
+	Gap      string        // how the service says that messages are missing: event, header, or "": it does not
+	Retry    int           // ms
+	Lines    string
+	BOM      bool
+	Framing  string
+	Skew     time.Duration // of the clock that the time in messages is from
+}
+
+// What data looks like.
+const (
+	formFlat   = "flat"   // JSON
+	formNested = "nested" // JSON with objects and lists in it
+	formText   = "text"   // JSON whose numbers are texts
+	formTags   = "tags"   // JSON with a list of texts
+	formID     = "id"     // JSON without the number, which is in the field id
+	formWords  = "words"  // no JSON
+)
+
+// What ids of blocks are.
+const (
+	hubNone     = "none"
+	hubConstant = "constant"
+	hubUUID     = "uuid"
+	hubTime     = "time:n"
+	hubNumber   = "number"   // of the message
+	hubPrefixed = "prefixed" // that number behind a text
+)
+
+// heartbeats are what keeps streams alive, by their kind: the description of them, and what is written.
+var heartbeats = map[string]struct {
+	described map[string]any
+	text      string // with LF
+}{
+	"comment":      {map[string]any{"comment": true}, ": still here\n\n"},
+	"line":         {map[string]any{"comment": true}, ":\n"}, // part of the next block
+	"one comment":  {map[string]any{"comment": "beat"}, ": beat\n\n"},
+	"event":        {map[string]any{"event": "ping"}, "event: ping\n\n"},
+	"with data":    {map[string]any{"event": "ping"}, "event: ping\ndata: 17\n\n"},
+	"data":         {map[string]any{"data": "{}"}, "data: {}\n\n"},
+	"event, data":  {map[string]any{"event": "keep-alive", "data": ""}, "event: keep-alive\ndata:\n\n"},
+	"after a line": {map[string]any{"event": "ping"}, ":\nid\nevent: ping\n\n"},
+}
+
+func drawHub(r *rand.Rand) *hubSpec {
+	h := &hubSpec{
+		Topics: 1 + r.IntN(4), Method: oneOf(r, "POST", "PUT", "PATCH"), Takes: oneOf(r, "json", "form", "headers", "query"), Path: r.IntN(2) == 0,
+		Status: oneOf(r, 200, 201, 202, 204), Sooner: r.IntN(3) == 0, HangsUp: r.IntN(5) == 0, Header: r.IntN(3) == 0,
+		Form: oneOf(r, formFlat, formNested, formText, formTags, formID, formWords), Time: oneOf(r, "whole", "text", "exponent", "date", "seconds"),
+		Marked: true, Timed: r.IntN(5) > 0, Escaped: r.IntN(5) == 0, Lined: r.IntN(4) == 0,
+		Pad:    oneOf(r, 0, 0, 30, 500, 5000, 40_000, 62_000),
+		Events: oneOf(r, nil, []string{"message"}, []string{"news"}, []string{"created", "changed"}),
+		IDs:    oneOf(r, hubNone, hubConstant, hubUUID, hubTime),
+		Start:  oneOf(r, 0, 0, 100*time.Millisecond, time.Second), Then: r.IntN(5) == 0, End: oneOf(r, "client", "client", "request", "server"),
+		Lines: oneOf(r, "\n", "\n", "\r\n", "\r"), BOM: r.IntN(6) == 0, Framing: oneOf(r, "chunks", "chunks", "split", "close"),
+	}
+	interval := oneOf(r, .25, .4, .5, .8)
+	h.Rate = float64(h.Topics) / interval
+	h.Slow = time.Duration(r.Float64() * oneOf(r, 0, .1, .6) * interval * float64(time.Second))
+	h.Delay = oneOf(r, 0, 0, 50*time.Millisecond, 400*time.Millisecond)
+	h.Summed = h.Timed && r.IntN(2) == 0
+	if !h.Summed && h.Time == "whole" && r.IntN(2) == 0 {
+		h.Time = "millis"
+	}
+	if h.Form == formID {
+		h.IDs = oneOf(r, hubNumber, hubPrefixed)
+	}
+	if h.Form == formWords {
+		h.Escaped, h.Lined = false, false
+		h.Time = oneOf(r, "whole", "seconds")
+	}
+	if !h.Summed && r.IntN(6) == 0 {
+		h.Marked = false
+	}
+	h.drawHeartbeat(r)
+	h.drawStrangers(r)
+	h.drawReturn(r)
+	switch r.IntN(6) {
+	case 0:
+		h.Order, h.Delay = "any", 400*time.Millisecond
+	case 1:
+		h.Delivery = "at-least-once"
+	}
+	return h
+}
+
+func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
+	if r.IntN(4) == 0 {
+		return
+	}
+	var kinds []string
+	for kind := range heartbeats {
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	h.Heartbeat = oneOf(r, kinds...)
+	h.Beat = time.Duration(oneOf(r, 200, 400, 900)) * time.Millisecond
+	if r.IntN(3) > 0 {
+		h.Every = oneOf(r, 1., 2, 3)
+	}
+	if h.Heartbeat == "data" && !h.Marked && h.Form == formWords {
+		h.Heartbeat = "comment"
+	}
+}
+
+// drawStrangers draws what is none of the run's. Without a marker only what is no message can be told from it.
+func (h *hubSpec) drawStrangers(r *rand.Rand) {
+	kinds := []string{"comment", "retry"}
+	if h.Events != nil {
+		kinds = append(kinds, "event")
+	}
+	if h.Marked {
+		kinds = append(kinds, "run", "longer marker", "shorter marker", "text", "broken", "large")
+		if h.Summed {
+			kinds = append(kinds, "run with a sum")
+		}
+	}
+	for _, n := range r.Perm(len(kinds))[:min(r.IntN(4), len(kinds))] {
+		h.Strangers = append(h.Strangers, kinds[n])
+	}
+}
+
+// drawReturn draws how a stream goes on after it has ended. A client that says by an id where it was gets what it missed:
+// that is what the description promises, unless no id ever comes.
+func (h *hubSpec) drawReturn(r *rand.Rand) {
+	switch {
+	case h.IDs == hubNone:
+		h.Resume = oneOf(r, "header", "none")
+	case h.IDs != hubConstant:
+		h.Resume = oneOf(r, "header", "query", "none")
+	default:
+		h.Resume = "none"
+	}
+	if (h.Form == formTags || h.Form == formNested) && r.IntN(3) == 0 {
+		h.Resume = "data"
+	}
+	h.Retry = oneOf(r, 0, 50, 300)
+	switch h.End {
+	case "server":
+		h.Lifetime, h.Retry = 2.5+2*r.Float64(), oneOf(r, 50, 300)
+	case "request":
+		h.Ends = oneOf(r, 0, 300*time.Millisecond)
+	}
+}
+
+// interval is how far apart the messages of a topic are.
+func (h *hubSpec) interval() time.Duration {
+	return time.Duration(float64(h.Topics) / h.Rate * float64(time.Second))
+}
+
+// drawHubPlan draws a plan that a hub is soaked by.
+func drawHubPlan(r *rand.Rand, h *hubSpec) plan {
+	p := plan{
+		Connections: h.Topics + 3 + r.IntN(20), Seconds: lead + 7 + r.IntN(3), Interval: h.interval().Seconds(), Runners: 1 + r.IntN(5)/4,
+		LateMS: 1000, MaxLate: -1, Prefix: fmt.Sprintf("h%d-", r.IntN(1000)),
+	}
+	if h.Pad > 10_000 {
+		p.Connections = min(p.Connections, h.Topics+6)
+	}
+	p.Connections = max(p.Connections, 5)
+	if r.IntN(2) == 0 {
+		p.PerVU = oneOf(r, 1, 2) // two runners have to find two virtual users
+	}
+	p.Reconnect = h.End == "server"
+	return p
+}
+
+// published is how many messages each topic will have.
+func (p *plan) published(h *hubSpec, topic int) int {
+	hold := p.hold().Seconds()
+	all := int(max(hold-4, hold/2)*h.Rate - 1e-6)
+	if float64(all) < max(hold-4, hold/2)*h.Rate-1e-6 {
+		all++
+	}
+	return (all - topic + h.Topics - 1) / h.Topics
+}
+
+func (p *plan) topic(k int) string { return fmt.Sprintf("%stopic-%d", p.Prefix, k) }

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// strangers writes what is none of the run's to its streams.
+func (h *hub) strangers() {
+	if len(h.Strangers) == 0 {
+		return
+	}
+	for n := 0; ; n++ {
+		select {
+		case <-h.over:
+			return
+		case <-time.After(time.Duration(60+h.plan.Connections*4) * time.Millisecond):
+		}
+		h.mu.Lock()
+		text, kind := h.stranger(h.Strangers[n%len(h.Strangers)], n)
+		topic := h.topics[n%len(h.topics)]
+		if _, rest, ok := strings.Cut(text, "id: "); ok && !strings.HasPrefix(text, "data") {
+			id, _, _ := strings.Cut(rest, "\n")
+			topic.strange[id] = len(topic.letters)
+		}
+		for f := range topic.feeds {
+			if text != "" && f.listener.n >= 0 {
+				f.put(&item{text: text, kind: kind, due: time.Now()})
+			}
+		}
+		h.mu.Unlock()
+	}
+}
+
+// stranger is one block that is none of the run's, and what it counts as.
+func (h *hub) stranger(what string, n int) (text, kind string) {
+	l := &letter{run: "t-0ther1", number: n + 1, index: 100_000 + n, t: strconv.FormatInt(time.Now().UnixMicro(), 10)}
+	if h.Form == formID { // an id is nobody else's
+		l.number += 100_000
+	}
+	switch what {
+	case "comment":
+		kind = frameOther
+		if k := heartbeats[h.Heartbeat]; k.described["comment"] == true {
+			kind = frameBeat
+		}
+		return ": nothing but a comment\n\n", kind
+	case "retry":
+		return "retry: " + strconv.Itoa(max(h.Retry, 50)) + "\n\n", frameNothing
+	case "event":
+		return h.event("none-of-these", "", h.data(h.marker, "3", l.t, "00000000", l)), frameOther
+	case "text":
+		return h.event(h.eventOf(l), "", "hello, how are you?"), frameOther
+	case "broken":
+		return h.event(h.eventOf(l), "", `{"run":"t-0ther1","seq":4,`), frameOther
+	case "large":
+		return h.event(h.eventOf(l), "", `{"text":"`+strings.Repeat("0123456789", 6000)+`"}`), frameOther
+	}
+	of, _, ok := strings.Cut(h.marker, ".") // the part that all topics have
+	if !ok {
+		return "", ""
+	}
+	switch what {
+	case "longer marker":
+		l.run = of + "-trial-a0b1c2"
+	case "shorter marker":
+		l.run = of
+	}
+	if what != "run" && h.Summed {
+		l.sum = sumOf(l.run, l.number, l.t)
+	}
+	text, _, _ = h.block(l, "", 0)
+	return text, frameForeign
+}

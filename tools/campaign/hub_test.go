@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	compiler "github.com/sse-soak/sse-soak/internal/service"
+)
+
+// parsed are the fields of one block, as a client finds them.
+func parsed(text string) (b compiler.Block) {
+	var data []string
+	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch name {
+		case "":
+			b.HasComment, b.Comment = true, []byte(value)
+		case "event":
+			b.Event = []byte(value)
+		case "id":
+			b.HasID, b.ID = true, []byte(value)
+		case "data":
+			b.HasData = true
+			data = append(data, value)
+		}
+	}
+	b.Data = []byte(strings.Join(data, "\n"))
+	return b
+}
+
+func compiled(t *testing.T, h *hubSpec) *compiler.Service {
+	t.Helper()
+	text, err := json.Marshal(h.description())
+	require.NoError(t, err)
+	s, err := compiler.Parse(text)
+	require.NoError(t, err, string(text))
+	return s
+}
+
+// What a hub says of its own blocks is what its description makes of them.
+func TestADescriptionFitsItsHub(t *testing.T) {
+	for seed := range uint64(1200) {
+		sc := draw(seed, publishedGroup)
+		h := sc.Hub
+		s := compiled(t, h)
+		const run = "t-a0b1c2.0"
+		reader := s.Reader(run).Among("t-a0b1c2.")
+		l := &letter{run: run, number: 17, index: 3, t: "1763000000123456"}
+		if h.Marked {
+			l.sum = sumOf(l.run, l.number, l.t)
+		} else {
+			l.run = ""
+		}
+		harms := []string{""}
+		if sc.HubFault.Act != "" {
+			harms = append(harms, sc.HubFault.Act)
+		}
+		for _, harm := range harms {
+			text, reads, ours := h.block(l, harm, 1000)
+			b := parsed(text)
+			if h.Order == "" {
+				require.LessOrEqual(t, len(b.Data), 66_000)
+			}
+			got := reader.Read(&b)
+			about := fmt.Sprintf("seed %d, %s: %.300s", seed, harm, text)
+			require.Equal(t, ours, got.Kind == compiler.Delivery, about)
+			switch {
+			case !ours:
+			case reads == 0:
+				require.Error(t, got.Err, about)
+			default:
+				require.NoError(t, got.Err, about)
+				require.EqualValues(t, reads, got.Seq, about)
+				require.Equal(t, h.Timed, got.HasSentAt, about)
+				if h.Timed && h.Time != "millis" {
+					require.Equal(t, strconv.FormatInt(got.SentAt-h.Skew.Microseconds(), 10), l.t, about)
+				}
+			}
+		}
+		if h.Heartbeat != "" {
+			b := parsed(strings.TrimPrefix(heartbeats[h.Heartbeat].text, ":\nid\n"))
+			require.Equal(t, compiler.Heartbeat, reader.Read(&b).Kind, "seed %d: %s", seed, h.Heartbeat)
+		}
+		hub := hub{hubSpec: *h, marker: run}
+		for _, what := range h.Strangers {
+			text, kind := hub.stranger(what, 5)
+			b := parsed(text)
+			want := map[string]compiler.Kind{frameForeign: compiler.Foreign, frameOther: compiler.Other, frameBeat: compiler.Heartbeat, frameNothing: compiler.Other}[kind]
+			require.Equal(t, want, reader.Read(&b).Kind, "seed %d, %s: %.300s", seed, what, text)
+		}
+	}
+}

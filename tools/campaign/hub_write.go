@@ -1,0 +1,130 @@
+package main
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// broken is how a stream ended that could not be written to, or that the fault has ended.
+func (f *feed) broken() string {
+	switch f.fault.Act {
+	case hubReset:
+		return endReset
+	case hubCut, hubTruncate:
+		return endInOrder
+	}
+	return endClient
+}
+
+// item writes an item, and does with it what the fault wants.
+func (f *feed) item(i *item) error {
+	switch l := i.letter; {
+	case f.muted:
+		return nil
+	case l == nil:
+		return f.show(i.text, frame{kind: i.kind})
+	case f.listener.n >= 0 && f.fault.at(f.listener.id, l):
+		return f.strike(l)
+	default:
+		return f.letter(l, "")
+	}
+}
+
+// strike does to a message what the fault wants.
+func (f *feed) strike(l *letter) error {
+	switch act := f.fault.Act; act {
+	case hubLose:
+		return nil
+	case hubRepeat:
+		if err := f.letter(l, ""); err != nil {
+			return err
+		}
+	case hubAgain:
+		defer func() { f.again = append(f.again, l) }()
+	case hubHold:
+		f.held = append(f.held, l)
+		return nil
+	case hubDelay:
+		time.Sleep(f.fault.Wait)
+	case hubMute:
+		f.muted = true
+		return nil
+	case hubCut, hubReset:
+		return errOver
+	case hubTruncate:
+		text, _, _ := f.block(l, "", 0)
+		_ = f.write(text[:len(text)/2])
+		return errOver
+	case hubGap:
+		if f.Gap == "event" {
+			if err := f.show("event: reset\ndata: \n\n", frame{kind: frameGap}); err != nil {
+				return err
+			}
+		}
+	case harmNumber, harmShift, harmMarker, harmClock, harmSum, harmCut:
+		return f.letter(l, act)
+	}
+	return f.letter(l, "")
+}
+
+// letter writes a message, and behind it those that waited for it.
+func (f *feed) letter(l *letter, harm string) error {
+	text, reads, ours := f.block(l, harm, f.fault.By)
+	kind := frameMessage
+	switch {
+	case ours && (l.topic == f.listener.topic || !f.Marked): // a marker is of one topic
+	case ours, harm == harmMarker: // it looks like one of another topic, whose markers begin alike
+		kind = frameStray
+	default:
+		kind = frameOther
+	}
+	sent := l.got
+	if err := f.show(text, frame{kind: kind, number: l.number, reads: reads, sent: sent}); err != nil {
+		return err
+	}
+	behind := slices.Concat(f.held, f.again)
+	f.held, f.again = nil, nil
+	for _, one := range behind {
+		if err := f.letter(one, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show writes a block and notes it.
+func (f *feed) show(text string, fr frame) error {
+	fr.at = time.Now()
+	f.note(fr)
+	return f.write(text)
+}
+
+func (f *feed) note(fr frame) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	fr.span = f.span
+	f.listener.frames = append(f.listener.frames, fr)
+}
+
+// write sends text, in one chunk or several.
+func (f *feed) write(text string) error {
+	text = strings.ReplaceAll(text, "\n", f.Lines)
+	size := len(text)
+	if f.Framing == "split" {
+		size = max(3, size/50)
+	}
+	_ = f.conn.SetWriteDeadline(time.Now().Add(30 * time.Second))
+	for len(text) > 0 {
+		n := min(size, len(text))
+		if _, err := io.WriteString(f.w, text[:n]); err != nil {
+			return err
+		}
+		if err := f.conn.Flush(); err != nil {
+			return err
+		}
+		text = text[n:]
+	}
+	return nil
+}
