@@ -238,6 +238,7 @@ func (s *session) send(ctx context.Context) error {
 	v := s.values(0)
 	v.Token, v.Seq, v.SentAt = s.asked.publishing, int64(len(s.published)+1), time.Now().UnixMicro()
 	r := stream.Fill(s.service.Publish, &v)
+	r.NoRedirect = true
 	s.published = append(s.published, sending{seq: v.Seq, sentAt: v.SentAt, at: time.UnixMicro(v.SentAt)})
 	ctx, done := context.WithTimeout(ctx, patience)
 	defer done()
@@ -265,6 +266,9 @@ func (s *session) send(ctx context.Context) error {
 // refusedBy says how a message was refused.
 func refusedBy(r stream.Request, answer stream.Answer) error {
 	what := fmt.Sprintf("%s answered %d %s", r, answer.Status, http.StatusText(answer.Status))
+	if to := answer.Header.Get("Location"); to != "" {
+		return fmt.Errorf("%s, to %s, which is not followed: give the URL that it leads to", what, stream.Shorten(service.Hide(to, r.Secret()), 200))
+	}
 	if answer.Body != "" {
 		what += " (" + answer.Body + ")"
 	}

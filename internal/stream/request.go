@@ -23,6 +23,9 @@ type Request struct {
 	Method, URL, Body string
 	Header            http.Header
 
+	// NoRedirect takes a redirect for the answer, as the publisher of a run does.
+	NoRedirect bool
+
 	secret string // that is in it: what is quoted of the answer does not show it
 }
 
@@ -47,6 +50,9 @@ func (r Request) String() string {
 	}
 	return method + " " + target
 }
+
+// Secret is the token that is in it.
+func (r Request) Secret() string { return r.secret }
 
 // Answer is the answer to a request that is no stream.
 type Answer struct {
@@ -81,7 +87,11 @@ func (r Request) exchange(ctx context.Context, accept string, last bool) (*http.
 	for name, values := range r.Header {
 		req.Header[name] = values
 	}
-	response, err := (&http.Client{Transport: newTransport(last)}).Do(req)
+	client := &http.Client{Transport: newTransport(last)}
+	if r.NoRedirect {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	}
+	response, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", r, inner(err))
 	}

@@ -204,6 +204,7 @@ func (t *trial) request(ctx context.Context, field string, of *service.Request, 
 	ctx, cancel := context.WithTimeout(ctx, t.Patience)
 	defer cancel()
 	r := stream.Fill(of, &v)
+	r.NoRedirect = of == t.s.Publish
 	answer, err := stream.Do(ctx, r)
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -214,6 +215,9 @@ func (t *trial) request(ctx context.Context, field string, of *service.Request, 
 		return answer, nil
 	case answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden:
 		return answer, fmt.Errorf("%s: %s answered %s%s: %s", field, r, inWords(answer.Status), saying(answer.Body), remedy())
+	case r.NoRedirect && answer.Status < 400 && answer.Header.Get("Location") != "":
+		return answer, fmt.Errorf("%s.url: %s answered %s, to %s, which a run does not follow: write the URL that it leads to",
+			field, r, inWords(answer.Status), stream.Shorten(service.Hide(answer.Header.Get("Location"), t.PublishToken), 200))
 	case answer.Status < 400:
 		return answer, fmt.Errorf("%s.ok: %s answered %s, which does not confirm it by the description: %s", field, r, inWords(answer.Status), t.field(field+".ok"))
 	}

@@ -362,3 +362,14 @@ func TestTheTrialDoesNotShowATokenThatTheServiceSaysBack(t *testing.T) {
 		server.Close()
 	}
 }
+
+// The publisher of a run follows no redirect: all of its messages were refused.
+func TestARedirectOfThePublisherDoesNotFit(t *testing.T) {
+	h := (&hub.Hub{}).Start(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, h.URL+r.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(server.Close)
+	require.EqualError(t, try(t, server.URL, Config{}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
+		"/pub/soak-topic-0, which a run does not follow: write the URL that it leads to")
+}
