@@ -74,6 +74,7 @@ func (s *session) describe(ctx context.Context) error {
 	case needs.Service == nil:
 		return UsageError{fmt.Errorf("SERVICE is %q, but %s does not load it: load-tests/sse/connectionTest.js shows how", p.Service, s.script)}
 	}
+	s.ownToken = needs.OwnToken
 	if s.service, err = service.Parse(needs.Service); err != nil {
 		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}
 	}

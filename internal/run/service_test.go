@@ -251,6 +251,19 @@ func TestADescriptionThatDoesNotFitLeavesNoFolder(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(r.config.Out, "latest"))
 }
 
+// token() may log in: what the environment says is not what a stream sends.
+func TestAServiceWithATokenOfItsOwnIsSoaked(t *testing.T) {
+	t.Parallel()
+	r := described(t, `{"name":"mine","token":true,"connect":{"url":"{base}/{topic}?t={token}"},"message":{"every":2}},"ownToken":true`) // beside it
+	foreign := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(foreign.Close)
+	r.config.Plan.BackendURL = foreign.URL
+	r.letGo()
+	_, seen, err := drivers["local"](t, r)
+	require.NoError(t, err)
+	require.Contains(t, seen.Warnings, "token() does not return SUBSCRIBE_TOKEN: no stream of it was tried before the load")
+}
+
 func TestCtrlCWhileADescriptionIsTriedIsOneSentence(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/healthz", "/soak-topic-0"} {

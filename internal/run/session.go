@@ -36,6 +36,7 @@ type session struct {
 	k6, script string
 	needs      runners.Requirements
 	service    *service.Service // that the script loads; nil: noop, and where a run is attached to
+	ownToken   bool             // the service's token() gives another token than SUBSCRIBE_TOKEN
 	dir        results.Dir
 	location   string // of this run's shards
 	targets    target.Several

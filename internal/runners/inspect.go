@@ -17,6 +17,8 @@ type Requirements struct {
 	Duration time.Duration // at most
 	// Service is the description of the service, as internal/service reads it; nil where the script names none.
 	Service []byte
+	// OwnToken says that its token() gives another token than SUBSCRIBE_TOKEN.
+	OwnToken bool
 }
 
 // ErrSettings is a script's own refusal of its settings, in its sentence.
@@ -46,14 +48,15 @@ func Inspect(ctx context.Context, k6, script string, env []string) (r Requiremen
 		MaxVUs        int    `json:"maxVUs"`
 		Ext           struct {
 			Soak struct {
-				Service json.RawMessage `json:"service"`
+				Service  json.RawMessage `json:"service"`
+				OwnToken bool            `json:"ownToken"`
 			} `json:"soak"`
 		} `json:"ext"`
 	}
 	if err := json.Unmarshal(out, &answer); err != nil {
 		return r, fmt.Errorf("load %s: k6 says what cannot be read: %w", script, err)
 	}
-	r.VUs, r.Service = answer.MaxVUs, answer.Ext.Soak.Service
+	r.VUs, r.Service, r.OwnToken = answer.MaxVUs, answer.Ext.Soak.Service, answer.Ext.Soak.OwnToken
 	if r.Duration, err = time.ParseDuration(answer.TotalDuration); err != nil {
 		return r, fmt.Errorf("load %s: %w", script, err)
 	}

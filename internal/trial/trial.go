@@ -34,6 +34,7 @@ type Config struct {
 	Marker  string // of the run; the trial adds "-trial-" and a random part, since each machine of a run makes a trial
 
 	SubscribeToken string // what token() returns, where the description has it
+	OwnToken       bool   // it returns another one, which only a script can tell
 	PublishToken   string
 
 	Patience time.Duration // 0: Patience
@@ -84,8 +85,15 @@ func (t *trial) close() {
 }
 
 func (t *trial) run(ctx context.Context) error {
-	if t.s.HasURL {
-		t.Note("url(n) is a function: no stream of it was tried before the load")
+	untried := ""
+	switch {
+	case t.s.HasURL:
+		untried = "url(n) is a function"
+	case t.OwnToken && t.SubscribeToken == "":
+		untried = "token() does not return SUBSCRIBE_TOKEN"
+	}
+	if untried != "" {
+		t.Note(untried + ": no stream of it was tried before the load")
 		_, err := t.publish(ctx)
 		return err
 	}

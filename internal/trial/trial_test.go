@@ -246,6 +246,15 @@ func TestAURLThatAFunctionGivesIsNotTried(t *testing.T) {
 	require.Zero(t, opened)
 }
 
+func TestATokenThatAFunctionGivesIsNotTried(t *testing.T) {
+	h := &hub.Hub{Token: "of its own"}
+	base := h.Start(t).URL
+	require.ErrorContains(t, try(t, base, Config{}), "set SUBSCRIBE_TOKEN")
+	var notes []string
+	require.NoError(t, try(t, base, Config{OwnToken: true, Note: func(s string) { notes = append(notes, s) }}))
+	require.Equal(t, []string{"token() does not return SUBSCRIBE_TOKEN: no stream of it was tried before the load"}, notes)
+}
+
 func TestATrialEndsWithItsContext(t *testing.T) {
 	h := &hub.Hub{Lose: func(string, string) bool { return true }}
 	s, err := service.Parse([]byte(mine))

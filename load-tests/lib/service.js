@@ -10,19 +10,21 @@ import { NOOP, serviceSetting } from './settings.js';
 /**
  * Loads what SERVICE names. Of noops, which the scripts know by themselves, there is nothing to load.
  *
- * @returns {{service: import('k6/x/soak').Service | null, description: object | null}} compiled, and as data: with
- *   true in the place of each function
+ * @returns {{service: import('k6/x/soak').Service | null, description: object | null, ownToken: boolean}} compiled, and as
+ *   data: with true in the place of each function; and whether token() gives another token than SUBSCRIBE_TOKEN
  */
 export function loadService() {
   const name = serviceSetting();
   if (name === NOOP) {
-    return { service: null, description: null };
+    return { service: null, description: null, ownToken: false };
   }
   const description = load(name).default;
   if (typeof description !== 'object' || description === null) {
     throw new Error(`SERVICE is "${name}": the module has no description, which is its default export: export default { name: …, connect: …, message: … }.`);
   }
-  return { service: soak.service(description), description: dataOf(description) };
+  const { token } = description;
+  const ownToken = typeof token === 'function' && !String(token).includes('SUBSCRIBE_TOKEN');
+  return { service: soak.service(description), description: dataOf(description), ownToken };
 }
 
 /**

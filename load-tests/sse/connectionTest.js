@@ -13,7 +13,7 @@ import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown, USUAL_CONNECTIONS }
 import { loadService } from '../lib/service.js';
 import { checkStream, closeAll, Stream, untilOver } from '../lib/stream.js';
 
-const { service, description } = loadService();
+const { service, description, ownToken } = loadService();
 const config = soakConfig(service);
 plan(config);
 
@@ -37,7 +37,7 @@ export const options = {
   thresholds: { checks: ['rate==1'] },
   batchPerHost: 0,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
-  ...(description && { ext: { soak: { service: description } } }), // for `soak run`, which reads it by `k6 inspect`
+  ...(description && { ext: { soak: { service: description, ownToken } } }), // for `soak run`, which reads it by `k6 inspect`
 };
 
 export function setup() {
