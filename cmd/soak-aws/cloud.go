@@ -4,20 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi"
-	tagging "github.com/aws/aws-sdk-go-v2/service/resourcegroupstaggingapi/types"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
 
 // A cloud is what is asked of AWS apart from terraform.
 type cloud struct {
 	ssm  *ssm.Client
-	ec2  *ec2
+	api  *api
 	tags *resourcegroupstaggingapi.Client
 }
 
@@ -30,7 +28,7 @@ func connect(ctx context.Context, region string) (*cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there are no AWS credentials: log in (aws sso login), or set AWS_PROFILE or AWS_ACCESS_KEY_ID (%w)", err)
 	}
-	return &cloud{ssm: ssm.NewFromConfig(c), ec2: &ec2{config: c}, tags: resourcegroupstaggingapi.NewFromConfig(c)}, nil
+	return &cloud{ssm: ssm.NewFromConfig(c), api: &api{config: c}, tags: resourcegroupstaggingapi.NewFromConfig(c)}, nil
 }
 
 // maxParameters is how many Systems Manager gives at once.
@@ -58,31 +56,6 @@ func (c *cloud) parameters(ctx context.Context, names ...string) (map[string]str
 
 // pending is the value of a parameter before its host has stored one.
 const pending = "pending"
-
-// left lists what still carries the tag Run. Hosts that are terminated keep their tags for an hour and
-// cost nothing, so EC2 itself is asked for those that are not, and for volumes.
-func (c *cloud) left(ctx context.Context, name string) ([]string, error) {
-	left, err := c.ec2.left(ctx, name)
-	if err != nil {
-		return nil, fmt.Errorf("list hosts and volumes: %w", err)
-	}
-	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(c.tags, &resourcegroupstaggingapi.GetResourcesInput{
-		TagFilters: []tagging.TagFilter{{Key: aws.String("Run"), Values: []string{name}}},
-	})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("list what is tagged: %w", err)
-		}
-		for _, r := range page.ResourceTagMappingList {
-			arn := aws.ToString(r.ResourceARN)
-			if !strings.Contains(arn, ":instance/") && !strings.Contains(arn, ":volume/") {
-				left = append(left, arn)
-			}
-		}
-	}
-	return left, nil
-}
 
 var errTooLong = errors.New("it took too long")
 

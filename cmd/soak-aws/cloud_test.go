@@ -37,10 +37,10 @@ func TestHostsAreAwaited(t *testing.T) {
 
 func TestAHostThatFails(t *testing.T) {
 	f := startAWS(t)
-	f.parameters["/a"], f.parameters["/b"] = pending, "failed at setup.sh line 21: git fetch"
+	f.parameters["/a"], f.parameters["/b"] = pending, "failed at setup.sh line 21: docker load"
 	err := awaitHosts(context.Background(), connected(t), []string{"/a", "/b"}, tick)
 	require.ErrorContains(t, err, "/b")
-	require.ErrorContains(t, err, "git fetch")
+	require.ErrorContains(t, err, "docker load")
 }
 
 func TestWaitingCanBeStopped(t *testing.T) {
@@ -60,17 +60,36 @@ func TestAMissingParameterIsNamed(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	f := startAWS(t)
 	// The list lags behind; a host that it still names is asked for at EC2, which knows none.
-	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-1"}, {"arn:aws:ec2:eu-central-1:1:instance/i-1"}}
+	f.tagged, f.there = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {"arn:aws:ec2:eu-central-1:1:instance/i-1"}}, nil
 	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", time.Minute, tick))
 }
 
 func TestSomethingIsLeft(t *testing.T) {
 	f := startAWS(t)
-	f.tagged, f.hosts = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}
+	f.tagged, f.hosts, f.there = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
 	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", 0, tick)
 	require.ErrorContains(t, err, "2 things in eu-central-1 still carry the tag Run=sse-soak")
 	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")
 	require.ErrorContains(t, err, "i-0123456789abcdef0")
+}
+
+// AWS lists for minutes what is gone. The services themselves know better.
+func TestWhatIsGoneButStillListed(t *testing.T) {
+	f := startAWS(t)
+	f.tagged = [][]string{{
+		"arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:ec2:eu-central-1:1:security-group/sg-1",
+		"arn:aws:ec2:eu-central-1:1:vpc-endpoint/vpce-1", "arn:aws:ssm:eu-central-1:1:parameter/sse-soak/stack/status",
+	}}
+	left, listed, err := connected(t).left(context.Background(), "sse-soak")
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	assert.Equal(t, f.tagged[0], listed)
+	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", 0, tick))
+
+	f.there, f.parameters["/sse-soak/stack/status"] = []string{"vpc-1"}, "ready"
+	left, _, err = connected(t).left(context.Background(), "sse-soak")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:ssm:eu-central-1:1:parameter/sse-soak/stack/status"}, left)
 }
 
 // A check that AWS denies must not be reported as "nothing is left".

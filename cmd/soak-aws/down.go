@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
@@ -17,7 +15,7 @@ func (d *deployment) kubeconfig() string { return filepath.Join(d.dir, ".kubecon
 // down destroys, and gives what is left some time to be gone: AWS's list of tags lags behind.
 func (d *deployment) down(ctx context.Context, lag time.Duration) error {
 	// Destroying needs a value for each variable, though none matters any more.
-	d.set("repository_commit", strings.Repeat("0", 40))
+	d.set("stack_archive_file", "versions.tf")
 	d.set("runner_image_file", "versions.tf")
 	if err := d.talk(ctx, "init", "-input=false"); err != nil {
 		return err
@@ -37,22 +35,4 @@ func (d *deployment) down(ctx context.Context, lag time.Duration) error {
 		return err
 	}
 	return aws.verifyGone(ctx, name, region, lag, 5*time.Second)
-}
-
-// verifyGone asks AWS, not the state, whether anything that carries the tag is left.
-func (c *cloud) verifyGone(ctx context.Context, name, region string, lag, every time.Duration) error {
-	var left []string
-	err := poll(ctx, every, lag, func() (gone bool, err error) {
-		left, err = c.left(ctx, name)
-		return len(left) == 0, err
-	})
-	switch {
-	case errors.Is(err, errTooLong):
-		return fmt.Errorf("%d things in %s still carry the tag Run=%s:\n  %s\n  continue:  make aws-down, or delete them in the AWS console",
-			len(left), region, name, strings.Join(left, "\n  "))
-	case err != nil:
-		return fmt.Errorf("all is destroyed as far as terraform knows, but that could not be verified: %w", err)
-	}
-	fmt.Printf("nothing is left in %s that carries the tag Run=%s\n", region, name)
-	return nil
 }

@@ -1,81 +1,98 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/xml"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"os"
-	"slices"
+	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	signer "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// An ec2 asks EC2 two questions by its query API. The SDK's package for it would take minutes and
-// 3 GB of memory to compile.
-type ec2 struct{ config aws.Config }
+// hostsThatCost are the states of hosts that are not terminated.
+var hostsThatCost = []string{"pending", "running", "shutting-down", "stopping", "stopped"}
 
-// ec2Answer is what both questions are answered with, as far as it matters.
-type ec2Answer struct {
-	Instances []string `xml:"reservationSet>item>instancesSet>item>instanceId"`
-	Volumes   []string `xml:"volumeSet>item>volumeId"`
+// An instance is a host, as far as it matters here.
+type instance struct {
+	ID     string    `xml:"instanceId"`
+	Type   string    `xml:"instanceType"`
+	Launch time.Time `xml:"launchTime"`
+	Cores  int       `xml:"cpuOptions>coreCount"`
+	Thread int       `xml:"cpuOptions>threadsPerCore"`
+	Tags   []struct {
+		Key   string `xml:"key"`
+		Value string `xml:"value"`
+	} `xml:"tagSet>item"`
 }
 
-// left is the ids of hosts that are not terminated, and of volumes, that carry the tag Run.
-func (e *ec2) left(ctx context.Context, name string) ([]string, error) {
-	tagged := []string{"Filter.1.Name", "tag:Run", "Filter.1.Value.1", name}
-	hosts, err := e.ask(ctx, "DescribeInstances", append(tagged, "Filter.2.Name", "instance-state-name",
-		"Filter.2.Value.1", "pending", "Filter.2.Value.2", "running", "Filter.2.Value.3", "shutting-down", "Filter.2.Value.4", "stopping", "Filter.2.Value.5", "stopped")...)
-	if err != nil {
-		return nil, err
+// tag is the value of a tag, or nothing.
+func (i instance) tag(key string) string {
+	for _, t := range i.Tags {
+		if t.Key == key {
+			return t.Value
+		}
 	}
-	volumes, err := e.ask(ctx, "DescribeVolumes", tagged...)
-	if err != nil {
-		return nil, err
-	}
-	return append(hosts.Instances, volumes.Volumes...), nil
+	return ""
 }
 
-// ask sends one signed request, with parameters as name, value, name, value. Without MaxResults all comes in one answer.
-func (e *ec2) ask(ctx context.Context, action string, parameters ...string) (answer ec2Answer, err error) {
-	query := url.Values{"Action": {action}, "Version": {"2016-11-15"}}
-	for pair := range slices.Chunk(parameters, 2) {
-		query.Set(pair[0], pair[1])
+// ec2 asks EC2.
+func (c *cloud) ec2(ctx context.Context, action string, answer any, parameters ...string) error {
+	return c.api.ask(ctx, request{service: "ec2"}, action, "2016-11-15", answer, parameters...)
+}
+
+// instances are the hosts of the region that are not terminated; of one deployment, if it is named.
+func (c *cloud) instances(ctx context.Context, name string) ([]instance, error) {
+	parameters := []string{"Filter.1.Name", "instance-state-name"}
+	for i, state := range hostsThatCost {
+		parameters = append(parameters, "Filter.1.Value."+string(rune('1'+i)), state)
 	}
-	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_EC2"), "https://ec2."+e.config.Region+".amazonaws.com") // as the SDK has it
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/?"+query.Encode(), nil)
-	if err != nil {
-		return answer, err
+	if name != "" {
+		parameters = append(parameters, "Filter.2.Name", "tag:Run", "Filter.2.Value.1", name)
 	}
-	credentials, err := e.config.Credentials.Retrieve(ctx)
-	if err != nil {
-		return answer, err
+	var answer struct {
+		Instances []instance `xml:"reservationSet>item>instancesSet>item"`
 	}
-	empty := sha256.Sum256(nil)
-	err = signer.NewSigner().SignHTTP(ctx, credentials, req, hex.EncodeToString(empty[:]), "ec2", e.config.Region, time.Now())
-	if err != nil {
-		return answer, err
+	err := c.ec2(ctx, "DescribeInstances", &answer, parameters...)
+	return answer.Instances, err
+}
+
+// volumes are the disks that carry the tag Run.
+func (c *cloud) volumes(ctx context.Context, name string) ([]string, error) {
+	var answer struct {
+		Volumes []string `xml:"volumeSet>item>volumeId"`
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return answer, err
+	err := c.ec2(ctx, "DescribeVolumes", &answer, "Filter.1.Name", "tag:Run", "Filter.1.Value.1", name)
+	return answer.Volumes, err
+}
+
+// zonesOffering are the zones of the region that have a type of instance.
+func (c *cloud) zonesOffering(ctx context.Context, kind string) ([]string, error) {
+	var answer struct {
+		Zones []string `xml:"instanceTypeOfferingSet>item>location"`
 	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return answer, err
+	err := c.ec2(ctx, "DescribeInstanceTypeOfferings", &answer, "LocationType", "availability-zone", "Filter.1.Name", "instance-type", "Filter.1.Value.1", kind)
+	return answer.Zones, err
+}
+
+// vcpus is how many a type of instance has.
+func (c *cloud) vcpus(ctx context.Context, kind string) (int, error) {
+	var answer struct {
+		Types []struct {
+			VCPUs int `xml:"vCpuInfo>defaultVCpus"`
+		} `xml:"instanceTypeSet>item"`
 	}
-	if resp.StatusCode != http.StatusOK {
-		return answer, fmt.Errorf("EC2 answers %s with %s: %.300s", action, resp.Status, text)
+	if err := c.ec2(ctx, "DescribeInstanceTypes", &answer, "InstanceType.1", kind); err != nil {
+		return 0, err
 	}
-	return answer, xml.Unmarshal(text, &answer)
+	if len(answer.Types) != 1 {
+		return 0, &apiError{Service: "ec2", Code: "InvalidInstanceType", Message: kind, Status: 400}
+	}
+	return answer.Types[0].VCPUs, nil
+}
+
+// isStandard tells whether a type counts for the quota "Running On-Demand Standard instances" (L-1216C47A).
+func isStandard(kind string) bool {
+	letters := kind[:strings.IndexAny(kind+"0", "0123456789")]
+	switch letters {
+	case "a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z":
+		return true
+	}
+	return false
 }

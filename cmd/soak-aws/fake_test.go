@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ type fakeAWS struct {
 	onAsked    func(int, map[string]string) // before each answer
 	tagged     [][]string                   // answers of the tagging API, one after another; the last one stays
 	hosts      []string
+	there      []string // what services still know, by its id
 	denied     bool
 }
 
@@ -66,6 +68,19 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `</reservationSet></DescribeInstancesResponse>`)
 	case r.URL.Query().Get("Action") == "DescribeVolumes":
 		fmt.Fprint(w, `<DescribeVolumesResponse><volumeSet/></DescribeVolumesResponse>`)
+	case strings.HasPrefix(r.URL.Query().Get("Action"), "Describe"): // of EC2, one thing by its id
+		for name, id := range r.URL.Query() {
+			if strings.HasSuffix(name, "Id.1") && !slices.Contains(f.there, id[0]) {
+				w.WriteHeader(http.StatusBadRequest)
+				fmt.Fprintf(w, `<Response><Errors><Error><Code>Invalid%s.NotFound</Code><Message>The ID '%s' does not exist</Message></Error></Errors></Response>`, strings.TrimSuffix(name, ".1"), id[0])
+				return
+			}
+		}
+		fmt.Fprint(w, `<DescribeResponse/>`)
+	case r.Method == http.MethodHead: // a bucket
+		if !slices.Contains(f.there, strings.Trim(r.URL.Path, "/")) {
+			w.WriteHeader(http.StatusNotFound)
+		}
 	case r.URL.Query().Has("list-type"): // of a bucket
 		fmt.Fprint(w, `<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>`)
 	default:
