@@ -235,6 +235,18 @@ ARCH ?= $(shell $(GO) env GOARCH)
 images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6 and sse-soak/backend
 	docker build --platform 'linux/$(ARCH)' --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
 
+# The stack's own images for its host, from programs that are built here: no compiler runs there.
+.PHONY: stack-images
+stack-images:
+	@mkdir -p bin/stack
+	@GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o bin/stack/ \
+		-ldflags="-s -w -X main.version=$$(git describe --tags --always --dirty 2>/dev/null)" ./backend ./nginx/nginxconf
+	@sed -n '/^FROM scratch AS nginxconf/,$$p' backend/Dockerfile | sed 's,--from=build /out/,,' >bin/stack/Dockerfile
+	@for image in backend nginxconf; do \
+		docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack || exit; \
+	done
+	@docker save sse-soak/backend:local sse-soak/nginxconf:local | gzip -n >bin/stack-images.tar.gz
+
 # Its programs are built for Linux and ARCH, whatever this machine is: those in bin/ are this machine's own.
 .PHONY: image-k6
 image-k6: internal/report/html/bundle/page.js
@@ -266,6 +278,8 @@ aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until
 	@bin/soak-aws check
 	@$(MAKE) --no-print-directory image-k6 ARCH='$(RUNNER_ARCH)'
 	@docker save sse-soak/k6:local | gzip -n >bin/runner-image.tar.gz
+	@$(MAKE) --no-print-directory stack-images
+	@bin/soak-aws pack
 	@bin/soak-aws up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)' --runner-arch '$(RUNNER_ARCH)'
 
 .PHONY: aws-soak

@@ -6,7 +6,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -25,16 +24,15 @@ func TestDeployment(t *testing.T) {
 	settings := "operator_cidrs = [\"203.0.113.7/32\"]\nalert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(settings), 0o600))
 	image := savedImage(t, "amd64", "usr/local/bin/k6", elfAMD64)
-	t.Setenv("TF_VAR_repository_url", "https://example.com/sse-soak.git")
 	ctx := context.Background()
 	f := startAWS(t)
 
 	// A host fails: the way on and the way out are named.
 	f.parameters = map[string]string{
-		"/sse-soak/stack/status": "failed at setup.sh line 21: git fetch", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
+		"/sse-soak/stack/status": "failed at setup.sh line 21: docker load", "/sse-soak/runners/status-0": "ready", "/sse-soak/runners/status-1": pending,
 	}
 	err := newUp(t, dir, image).apply(ctx)
-	for _, part := range []string{"git fetch", "make aws-up", "make aws-down", "make aws-logs", "aws ssm start-session --region eu-central-1"} {
+	for _, part := range []string{"docker load", "make aws-up", "make aws-down", "make aws-logs", "aws ssm start-session --region eu-central-1"} {
 		require.ErrorContains(t, err, part)
 	}
 
@@ -55,7 +53,7 @@ func TestDeployment(t *testing.T) {
 
 	// The image is gone by now, as after `make clean`: taking down needs none.
 	require.NoError(t, os.Remove(image))
-	f.tagged = [][]string{{"arn:aws:s3:::slow-to-go"}, {}}
+	f.tagged = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {}}
 	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute))
 	assert.NoFileExists(t, d.kubeconfig())
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
@@ -68,7 +66,6 @@ func newUp(t *testing.T, dir, image string) *deployment {
 	t.Helper()
 	d := &deployment{dir: dir, yes: true}
 	require.NoError(t, d.check())
-	d.set("repository_commit", strings.Repeat("1", 40))
-	require.NoError(t, d.takeImage(image))
+	require.NoError(t, d.takeFiles(filepath.Join(dir, "tests/stack-archive.txt"), image))
 	return d
 }

@@ -104,10 +104,10 @@ func eachFile(r io.Reader, visit func(name string, content *bufio.Reader) error)
 		}
 	}
 	archive := tar.NewReader(r)
-	for {
+	for first := true; ; first = false {
 		header, err := archive.Next()
 		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, tar.ErrHeader):
+		case errors.Is(err, io.EOF), first && (errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF)):
 			return nil
 		case err != nil:
 			return err

@@ -27,6 +27,7 @@ func savedImage(t *testing.T, architecture, program, content string) string {
 	layer := tarred(t, program, content)
 	file := filepath.Join(t.TempDir(), "image.tar.gz")
 	require.NoError(t, os.WriteFile(file, gzipped(t, tarred(t,
+		"aa/VERSION", "1.0", // as Docker up to 24 has it
 		"blobs/sha256/aa", base,
 		"blobs/sha256/bb", string(gzipped(t, layer)), // the containerd store leaves layers compressed
 		"blobs/sha256/cc", fmt.Sprintf(`{"architecture":%q,"os":"linux"}`, architecture),

@@ -49,6 +49,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	var u up
 	upCommand := command("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
+	upCommand.Flags().StringVar(&u.archive, "stack", "bin/stack.tar.gz", "what the stack's host is made from, as `pack` leaves it")
 	upCommand.Flags().StringVar(&u.image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
 	upCommand.Flags().IntVar(&u.connections, "connections", 1200, "streams that the stack is to hold")
 	upCommand.Flags().Float64Var(&u.interval, "noop-interval", 15, "seconds between two noops of one stream")
@@ -64,7 +65,15 @@ func run(ctx context.Context, args []string) int {
 		},
 	}
 	soakCommand.Flags().StringVar(&soak, "soak", "bin/soak", "the program soak")
-	root.AddCommand(upCommand, soakCommand,
+	var repository, images, archive string
+	packCommand := &cobra.Command{
+		Use: "pack", Short: "Pack what the stack's host needs: files of the repository, and images", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return pack(repository, images, archive) },
+	}
+	packCommand.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
+	packCommand.Flags().StringVar(&images, "images", "bin/stack-images.tar.gz", "the stack's own images, made by docker save")
+	packCommand.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
+	root.AddCommand(upCommand, soakCommand, packCommand,
 		// check comes before what takes minutes: building the runners' image.
 		command("check", "Look whether terraform, settings and credentials are there", func(ctx context.Context) error {
 			_, err := connect(ctx, "us-east-1") // any will do

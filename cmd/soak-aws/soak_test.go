@@ -80,14 +80,3 @@ func TestSettingsAreMissing(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(d.dir, settingsFile)))
 	require.ErrorContains(t, d.check(), "terraform.tfvars is missing: cp ")
 }
-
-func TestRepositoryOverHTTPS(t *testing.T) {
-	t.Parallel()
-	for origin, want := range map[string]string{
-		"git@github.com:sse-soak/sse-soak.git":       "https://github.com/sse-soak/sse-soak.git",
-		"ssh://git@github.com/sse-soak/sse-soak.git": "https://github.com/sse-soak/sse-soak.git",
-		"https://example.com/sse-soak.git":           "https://example.com/sse-soak.git",
-	} {
-		assert.Equal(t, want, overHTTPS(origin))
-	}
-}

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -17,57 +15,28 @@ const patience = 25 * time.Minute
 
 // up has what the stack and the runners are made for.
 type up struct {
+	archive     string
 	image       string
 	connections int
 	interval    float64 // seconds
 	runnerArch  string
 }
 
-// takeRepository makes the stack run the commit that is checked out here, after looking that its
-// host will be able to fetch it: that fails for sure if it was not pushed.
-func (d *deployment) takeRepository(ctx context.Context) error {
-	commit, err := git(ctx, "rev-parse", "HEAD")
-	if err != nil {
-		return fmt.Errorf("the stack runs a commit of this repository, but this folder is none: %w", err)
-	}
-	d.set("repository_commit", commit)
-	if os.Getenv("TF_VAR_repository_url") == "" {
-		origin, err := git(ctx, "remote", "get-url", "origin")
-		if err != nil {
-			return errors.New("this repository has no remote `origin`, from which the stack could clone it: add one, or set TF_VAR_repository_url")
-		}
-		d.set("repository_url", overHTTPS(origin))
-	}
-	if changes, err := git(ctx, "status", "--porcelain", "--untracked-files=no"); err == nil && changes != "" {
-		fmt.Fprintf(os.Stderr, "soak-aws: warning: there are changes that are not committed; the stack runs %s without them\n", commit[:12])
-	}
-	return nil
-}
-
-// overHTTPS turns git's address of a repository by SSH into that of the same one by HTTPS.
-func overHTTPS(origin string) string {
-	origin = strings.TrimPrefix(origin, "ssh://")
-	if rest, ok := strings.CutPrefix(origin, "git@"); ok {
-		return "https://" + strings.Replace(rest, ":", "/", 1)
-	}
-	return origin
-}
-
-func git(ctx context.Context, args ...string) (string, error) {
-	text, err := exec.CommandContext(ctx, "git", args...).Output()
-	return strings.TrimSpace(string(text)), err
-}
-
-// takeImage hands the runners' image over. One that is missing is for terraform to refuse, which
+// takeFiles hands the stack's archive and the runners' image over. One that is missing is for terraform to refuse, which
 // knows whether there are runners.
-func (d *deployment) takeImage(image string) error {
-	path, err := filepath.Abs(image)
-	if err != nil {
-		return err
-	}
-	if _, err := os.Stat(path); err == nil {
-		d.image = path
-		d.set("runner_image_file", path)
+func (d *deployment) takeFiles(archive, image string) error {
+	for variable, file := range map[string]string{"stack_archive_file": archive, "runner_image_file": image} {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(path); err != nil {
+			continue
+		}
+		d.set(variable, path)
+		if variable == "runner_image_file" {
+			d.image = path
+		}
 	}
 	return nil
 }
@@ -90,13 +59,10 @@ func (d *deployment) imageFits(ctx context.Context) error {
 
 // up makes all of it.
 func (d *deployment) up(ctx context.Context, u up) error {
-	if err := d.takeRepository(ctx); err != nil {
-		return err
-	}
 	d.set("connections", strconv.Itoa(u.connections))
 	d.set("noop_interval_seconds", strconv.FormatFloat(u.interval, 'g', -1, 64))
 	d.set("runner_architecture", u.runnerArch)
-	if err := d.takeImage(u.image); err != nil {
+	if err := d.takeFiles(u.archive, u.image); err != nil {
 		return err
 	}
 	return d.apply(ctx)

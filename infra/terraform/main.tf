@@ -13,9 +13,10 @@ module "network" {
 module "storage" {
   source = "./modules/storage"
 
-  name              = var.name
-  retention_days    = var.retention_days
-  runner_image_file = var.runner_node_count > 0 ? var.runner_image_file : null
+  name               = var.name
+  retention_days     = var.retention_days
+  stack_archive_file = var.stack_archive_file
+  runner_image_file  = var.runner_node_count > 0 ? var.runner_image_file : null
 }
 
 module "guard" {
@@ -39,8 +40,9 @@ module "stack" {
   disk_gib                            = var.stack_disk_gib
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
   ttl_minutes                         = var.ttl_minutes
-  repository_url                      = var.repository_url
-  repository_commit                   = var.repository_commit
+  bucket                              = module.storage.bucket
+  bucket_arn                          = module.storage.bucket_arn
+  archive                             = module.storage.stack_archive
   connections                         = var.connections
   noop_interval_seconds               = var.noop_interval_seconds
 }

@@ -33,24 +33,13 @@ variable "alert_emails" {
 
 # What is built, and where.
 
-variable "repository_commit" {
-  description = "Full id of the commit that the stack runs. It has to be in the repository at repository_url."
+variable "stack_archive_file" {
+  description = "What the stack's host is made from, files and images, as `soak-aws pack` leaves it; `make aws-up` makes it."
   type        = string
 
   validation {
-    condition     = can(regex("^[0-9a-f]{40}$", var.repository_commit))
-    error_message = "repository_commit has to be a full commit id of 40 hex digits (git rev-parse HEAD); a branch moves, and short ids cannot be fetched."
-  }
-}
-
-variable "repository_url" {
-  description = "Where the stack clones this repository from, without credentials."
-  type        = string
-  default     = "https://github.com/sse-soak/sse-soak.git"
-
-  validation {
-    condition     = can(regex("^https://[A-Za-z0-9._~:/-]+$", var.repository_url))
-    error_message = "repository_url has to be a public https:// address without user or password: it stands in the host's user data."
+    condition     = try(fileexists(var.stack_archive_file), false)
+    error_message = "stack_archive_file has to name the stack's archive, which `make aws-up` makes and hands over."
   }
 }
 

@@ -3,6 +3,8 @@
 package check
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -23,34 +25,32 @@ import (
 const (
 	status  = "/sse-soak/stack/status"
 	secrets = "/sse-soak/stack/secrets"
-	origin  = "https://github.com/sse-soak/sse-soak.git" // what the host is told
 )
 
 // TestBoot boots the stack's host for real, with the user data that Terraform renders: systemd,
-// cloud-init, a Docker of its own, this repository, until the stack answers on its port. Then a reboot, and the end.
+// cloud-init, a Docker of its own, this repository's stack, until the stack answers on its port. Then a reboot, and the end.
 // What is not real: AWS, whose metadata and parameters are played by cloud_test.go, and the images
 // that no registry gives here.
 func TestBoot(t *testing.T) {
 	needsMachines(t)
 	images := pullImages(t)
 	here := newSite(t)
-	repository, commit := snapshot(t)
 	files := func() map[string][]byte {
-		return map[string][]byte{
-			"srv/sse-soak.bundle":                  repository,
-			"etc/gitconfig":                        []byte("[url \"/srv/sse-soak.git\"]\n\tinsteadOf = " + origin + "\n[safe]\n\tdirectory = *\n"),
-			"etc/systemd/system/from-afar.service": []byte(fromAfar),
-		}
+		return map[string][]byte{"etc/systemd/system/from-afar.service": []byte(fromAfar)}
 	}
-	data := regexp.MustCompile(`0123456789abcdef0123456789abcdef01234567`).ReplaceAllString(userData(t)["stack.host"], commit)
+	planned, err := os.ReadFile("../tests/stack-archive.txt") // what Terraform took the sum of
+	require.NoError(t, err)
+	key := fmt.Sprintf("%s/images/stack-%.16s.tar.gz", bucketHost, fmt.Sprintf("%x", sha256.Sum256(planned)))
+	archive := stackArchive(t)
+	data := strings.ReplaceAll(userData(t)["stack.host"], fmt.Sprintf("'%x'", sha256.Sum256(planned)), fmt.Sprintf("'%x'", sha256.Sum256(archive)))
 
-	t.Run("a commit that is not there", func(t *testing.T) {
+	t.Run("an archive that was changed on its way", func(t *testing.T) {
 		c := here.cloud(t, status, secrets)
-		wrong := strings.ReplaceAll(data, commit, strings.Repeat("0", 40))
-		m := here.boot(t, c, wrong, files(), "")
+		c.files = map[string]string{key: "something else"}
+		m := here.boot(t, c, data, files(), "")
 		await(t, 5*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
-		assert.Regexp(t, `^failed at setup.sh line \d+: git fetch`, c.parameter(status))
-		assert.Contains(t, c.parameter(status), strings.Repeat("0", 40), "the end of the log says why")
+		assert.Regexp(t, `^failed at setup.sh line \d+: sha256sum`, c.parameter(status))
+		assert.Contains(t, c.parameter(status), "FAILED", "the end of the log says why")
 		assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP FAILED")
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"), "also a host whose setup failed has to end")
 		assert.Empty(t, c.refused)
@@ -58,12 +58,13 @@ func TestBoot(t *testing.T) {
 
 	t.Run("the stack", func(t *testing.T) {
 		c := here.cloud(t, status, secrets)
+		c.files = map[string]string{key: string(archive)}
 		begun := time.Now()
 		m := here.boot(t, c, data, files(), images)
 		await(t, 20*time.Minute, "the host says nothing", m, func() bool { return c.parameter(status) != "pending" })
 		require.Equal(t, "ready", c.parameter(status))
 		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
-		m.isSetUp(c, commit)
+		m.isSetUp(c)
 		m.outlivesAReboot(begun)
 		m.ends()
 	})
@@ -77,19 +78,19 @@ Before=cloud-final.service
 Type=oneshot
 RemainAfterExit=yes
 TimeoutStartSec=600
-ExecStart=/bin/sh -c 'test -d /srv/sse-soak.git || git clone -q --bare /srv/sse-soak.bundle /srv/sse-soak.git'
 ExecStart=/bin/sh -c 'test ! -s /srv/images.tar || { docker load -qi /srv/images.tar && rm /srv/images.tar; }'
 [Install]
 WantedBy=multi-user.target
 `
 
 // isSetUp looks at what setup.sh is to leave.
-func (m *machine) isSetUp(c *cloud, commit string) {
+func (m *machine) isSetUp(c *cloud) {
 	t := m.t
 	assert.Empty(t, c.refused)
 	assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP DONE")
 	assert.Contains(t, m.sh("cloud-init schema --config-file /var/lib/cloud/instance/user-data.txt 2>&1"), "Valid cloud-config")
-	assert.Equal(t, commit, m.sh("git -C /opt/sse-soak rev-parse HEAD"))
+	built := strings.TrimSpace(run(t, ".", "docker", "image", "inspect", "-f", "{{.Id}}", "sse-soak/backend:local"))
+	assert.Equal(t, built, m.sh("docker image inspect -f '{{.Id}}' sse-soak/backend:local"), "the image is the one that was built here")
 	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
 	m.installsNothingElse()
 	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
@@ -188,24 +189,20 @@ func pullImages(t *testing.T) (archive string) {
 	}
 	names := strings.Fields(run(t, root, "docker", "compose", "--env-file", env, "config", "--images"))
 	names = slices.DeleteFunc(names, func(n string) bool { return strings.HasPrefix(n, "grafana/") || strings.HasPrefix(n, "sse-soak/") })
-	dockerfile, err := os.ReadFile(filepath.Join(root, "backend/Dockerfile"))
-	require.NoError(t, err)
-	names = append(names, string(regexp.MustCompile(`(?m)^ARG GO_IMAGE=(.*)$`).FindSubmatch(dockerfile)[1]))
 	archive = filepath.Join(t.TempDir(), "images.tar")
 	run(t, ".", "docker", append([]string{"save", "-o", archive}, names...)...)
 	return archive
 }
 
-// snapshot is this repository as it lies here, as a bundle with one more commit, and that commit's
-// id. The commit leaves out Grafana where its image cannot be had, and asks for no more files than
-// this machine may open.
-func snapshot(t *testing.T) (bundle []byte, commit string) {
+// stackArchive is what `make aws-up` makes for the stack's host of this repository as it lies here, but without Grafana
+// where its image cannot be had, and with no more files than this machine may open.
+func stackArchive(t *testing.T) []byte {
 	t.Helper()
-	dir := filepath.Join(t.TempDir(), "clone")
+	run(t, root, "make", "--no-print-directory", "stack-images")
 	here, err := filepath.Abs(root)
 	require.NoError(t, err)
-	run(t, ".", "git", "init", "-q", dir)
-	run(t, here, "sh", "-c", "git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'for f; do test ! -e \"$f\" || printf \"%s\\0\" \"$f\"; done' - | tar --null -T - -c | tar -x -C "+dir)
+	dir := t.TempDir()
+	run(t, here, "sh", "-c", "git ls-files -z compose.yaml .env.example infra/compose infra/prometheus grafana | tar --null -T - -c | tar -x -C "+dir)
 	example := filepath.Join(dir, ".env.example")
 	text, err := os.ReadFile(example)
 	require.NoError(t, err)
@@ -215,11 +212,9 @@ func snapshot(t *testing.T) (bundle []byte, commit string) {
 		override := "services: {grafana: {profiles: [no-registry]}}\n"
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "compose.override.yaml"), []byte(override), 0o644))
 	}
-	git := []string{"-c", "user.name=test", "-c", "user.email=test@example.com"}
-	run(t, dir, "git", "add", "-A")
-	run(t, dir, "git", append(git, "commit", "-qm", "as it lies here")...)
-	run(t, dir, "git", "bundle", "create", "-q", "../sse-soak.bundle", "HEAD")
-	bundle, err = os.ReadFile(filepath.Join(dir, "../sse-soak.bundle"))
+	file := filepath.Join(dir, "stack.tar.gz")
+	run(t, root, "go", "run", "./cmd/soak-aws", "pack", "--repository", dir, "--out", file)
+	archive, err := os.ReadFile(file)
 	require.NoError(t, err)
-	return bundle, strings.TrimSpace(run(t, dir, "git", "rev-parse", "HEAD"))
+	return archive
 }

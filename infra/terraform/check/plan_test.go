@@ -20,7 +20,7 @@ func TestPlan(t *testing.T) {
 	dir := initialized(t)
 	plan := run(t, dir, "terraform", "plan", "-no-color", "-input=false",
 		"-var", `operator_cidrs=["203.0.113.7/32"]`, "-var", `alert_emails=["you@example.com"]`,
-		"-var", "repository_commit=0123456789abcdef0123456789abcdef01234567", "-var", "runner_image_file=tests/runner-image.txt")
+		"-var", "stack_archive_file=tests/stack-archive.txt", "-var", "runner_image_file=tests/runner-image.txt")
 	plan = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d`).ReplaceAllString(plan, "2026-01-01T03:15:00") // in ttl_minutes and a quarter of an hour
 	plan = regexp.MustCompile(`(?s)\n─+\n.*$`).ReplaceAllString(plan, "\n")                                   // what to do with it
 	_, plan, _ = strings.Cut(plan, "Terraform used the selected providers")                                   // before it data are read, in any order

@@ -102,8 +102,9 @@ run "storage" {
   }
 
   variables {
-    retention_days    = 30
-    runner_image_file = "tests/runner-image.txt"
+    retention_days     = 30
+    stack_archive_file = "tests/stack-archive.txt"
+    runner_image_file  = "tests/runner-image.txt"
   }
 
   assert {
@@ -129,6 +130,11 @@ run "storage" {
   assert {
     condition     = output.runner_image.sha256 == filesha256("tests/runner-image.txt") && startswith(output.runner_image.key, "images/")
     error_message = "The runners' image is in the bucket, with its sum for the hosts to check."
+  }
+
+  assert {
+    condition     = output.stack_archive.sha256 == filesha256("tests/stack-archive.txt") && startswith(output.stack_archive.key, "images/stack-")
+    error_message = "What the stack's host is made from is in the bucket, with its sum for the host to check."
   }
 
   assert {
@@ -209,8 +215,9 @@ run "stack" {
   }
 
   variables {
-    repository_url        = "https://example.com/sse-soak.git"
-    repository_commit     = "0123456789abcdef0123456789abcdef01234567"
+    bucket                = "sse-soak-mock"
+    bucket_arn            = "arn:aws:s3:::sse-soak-mock"
+    archive               = { key = "images/stack.tar.gz", sha256 = "00" }
     connections           = 1200
     noop_interval_seconds = 15
   }

@@ -5,10 +5,10 @@ mock_provider "aws" {
 }
 
 variables {
-  operator_cidrs    = ["203.0.113.7/32", "198.51.100.0/24"]
-  alert_emails      = ["me@example.com"]
-  repository_commit = "0123456789abcdef0123456789abcdef01234567"
-  runner_image_file = "tests/runner-image.txt"
+  operator_cidrs     = ["203.0.113.7/32", "198.51.100.0/24"]
+  alert_emails       = ["me@example.com"]
+  stack_archive_file = "tests/stack-archive.txt"
+  runner_image_file  = "tests/runner-image.txt"
 }
 
 run "defaults" {

@@ -7,10 +7,10 @@ mock_provider "aws" {
 }
 
 variables {
-  operator_cidrs    = ["203.0.113.7/32"]
-  alert_emails      = ["me@example.com"]
-  repository_commit = "0123456789abcdef0123456789abcdef01234567"
-  runner_image_file = "tests/runner-image.txt"
+  operator_cidrs     = ["203.0.113.7/32"]
+  alert_emails       = ["me@example.com"]
+  stack_archive_file = "tests/stack-archive.txt"
+  runner_image_file  = "tests/runner-image.txt"
 }
 
 run "too_little_or_none" {
@@ -19,8 +19,6 @@ run "too_little_or_none" {
   variables {
     operator_cidrs        = []
     alert_emails          = ["nobody"]
-    repository_commit     = "main"
-    repository_url        = "git@github.com:sse-soak/sse-soak.git"
     region                = "frankfurt"
     name                  = "Soak"
     connections           = 0
@@ -37,8 +35,6 @@ run "too_little_or_none" {
   expect_failures = [
     var.operator_cidrs,
     var.alert_emails,
-    var.repository_commit,
-    var.repository_url,
     var.region,
     var.name,
     var.connections,
@@ -58,7 +54,6 @@ run "too_much" {
 
   variables {
     operator_cidrs                      = ["203.0.113.7/32", "0.0.0.0/0"]
-    repository_commit                   = "0123456789abcdef0123456789abcdef012345678"
     name                                = "a-name-that-is-too-long-for-a-bucket"
     connections                         = 600000
     noop_interval_seconds               = 4000
@@ -72,7 +67,6 @@ run "too_much" {
 
   expect_failures = [
     var.operator_cidrs,
-    var.repository_commit,
     var.name,
     var.connections,
     var.noop_interval_seconds,
@@ -91,8 +85,6 @@ run "of_the_wrong_kind" {
   variables {
     operator_cidrs       = ["203.0.113.7"]
     alert_emails         = ["me"]
-    repository_commit    = "0123456"
-    repository_url       = "https://user:secret@example.com/sse-soak.git"
     connections          = 1.5
     stack_instance_type  = "c7g.large"
     runner_instance_type = "m6gd.large"
@@ -104,8 +96,6 @@ run "of_the_wrong_kind" {
   expect_failures = [
     var.operator_cidrs,
     var.alert_emails,
-    var.repository_commit,
-    var.repository_url,
     var.connections,
     var.stack_instance_type,
     var.runner_instance_type,
@@ -174,6 +164,18 @@ run "a_zone_of_another_region" {
 
   expect_failures = [
     var.zone,
+  ]
+}
+
+run "no_archive" {
+  command = plan
+
+  variables {
+    stack_archive_file = "tests/not-there.tar.gz"
+  }
+
+  expect_failures = [
+    var.stack_archive_file,
   ]
 }
 

@@ -22,7 +22,7 @@ resource "aws_vpc_security_group_ingress_rule" "operators" {
   to_port           = 80
 }
 
-# Packages, images and the repository. Name service and time are the VPC's own, which no rule concerns.
+# Packages, images, AWS. Name service and time are the VPC's own, which no rule concerns.
 resource "aws_vpc_security_group_egress_rule" "web" {
   for_each = toset(["80", "443"])
 

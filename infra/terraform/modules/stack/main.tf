@@ -1,4 +1,4 @@
-# The host with what is tested: the stack of compose.yaml at one commit.
+# The host with what is tested: the stack of compose.yaml, as it lay where terraform ran.
 
 locals {
   # Owned here, so that they go with everything else. The host stores their values, which therefore
@@ -50,12 +50,17 @@ module "host" {
       Action   = ["ssm:PutParameter"]
       Resource = [aws_ssm_parameter.status.arn]
     },
+    {
+      Effect   = "Allow"
+      Action   = ["s3:GetObject"]
+      Resource = ["${var.bucket_arn}/${var.archive.key}"]
+    },
   ]
 
   script = file("${path.module}/setup.sh")
   settings = {
-    REPOSITORY_URL    = var.repository_url
-    REPOSITORY_COMMIT = var.repository_commit
+    ARCHIVE_URL       = "https://${var.bucket}.s3.${var.region}.amazonaws.com/${var.archive.key}"
+    ARCHIVE_SHA256    = var.archive.sha256
     CONNECTIONS       = tostring(var.connections)
     NOOP_INTERVAL     = tostring(var.noop_interval_seconds)
     SECRETS_PARAMETER = aws_ssm_parameter.secrets.name

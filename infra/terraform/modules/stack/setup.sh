@@ -1,5 +1,5 @@
 #!/bin/bash
-# Sets the stack's host up: Docker, the repository at one commit, .env, the stack.
+# Sets the stack's host up: Docker, the stack's files and images, .env, the stack.
 # shellcheck source=../host/begin.sh
 . /opt/soak/begin.sh
 
@@ -12,15 +12,18 @@ net.ipv4.tcp_retries2 = 8
 EOF
 
 retried apt-get -qq update
-retried apt-get -qq install -y --no-install-recommends ca-certificates curl docker.io docker-buildx docker-compose-v2 git
+retried apt-get -qq install -y --no-install-recommends ca-certificates curl docker.io docker-compose-v2
 systemctl enable --now docker
 sysctl -q --system
 
-# By its full id: a branch could have moved since it was planned.
-git init -q /opt/sse-soak
+# What was built where terraform ran: nothing is cloned or compiled here.
+mkdir -p /opt/sse-soak
 cd /opt/sse-soak
-git fetch -q --depth 1 "$REPOSITORY_URL" "$REPOSITORY_COMMIT"
-git checkout -q --detach FETCH_HEAD
+retried signed s3 "$ARCHIVE_URL" -o /opt/soak/stack.tar.gz
+sha256sum --check --quiet <<<"$ARCHIVE_SHA256  /opt/soak/stack.tar.gz"
+tar -xzf /opt/soak/stack.tar.gz --no-same-owner
+docker load -q -i images.tar.gz
+rm images.tar.gz /opt/soak/stack.tar.gz
 
 # set_env NAME VALUE: in .env
 set_env() {
@@ -41,7 +44,17 @@ else
   while IFS='=' read -r name value; do set_env "$name" "$value"; done <<<"$stored"
 fi
 
+# have IMAGE: pulls one that is not here yet. Registries count how many an address pulls.
+have() {
+  local said
+  if docker image inspect "$1" >/dev/null 2>&1 || said=$(docker pull -q "$1" 2>&1); then return; fi
+  case ${said,,} in
+  *toomanyrequests* | *'rate limit'*) said="the registry lets this host's address pull no more for some hours (its rate limit): make aws-down and make aws-up give a host with another address. It said: $said" ;;
+  esac
+  echo "$1 cannot be pulled: $said" >&2
+  return 1
+}
+
 mkdir -p certs/server
-export VERSION=${REPOSITORY_COMMIT:0:12}
-docker compose up -d --build --wait --wait-timeout 600
-docker builder prune -af >/dev/null
+for image in $(docker compose config --images | sort -u); do retried have "$image"; done
+docker compose up -d --no-build --wait --wait-timeout 600

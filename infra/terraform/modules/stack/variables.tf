@@ -49,14 +49,22 @@ variable "ttl_minutes" {
   type        = number
 }
 
-variable "repository_url" {
-  description = "Where the repository is cloned from."
+variable "bucket" {
+  description = "Bucket in which the archive is."
   type        = string
 }
 
-variable "repository_commit" {
-  description = "Full id of the commit to run."
+variable "bucket_arn" {
+  description = "ARN of the bucket."
   type        = string
+}
+
+variable "archive" {
+  description = "What the host is made from: its key in the bucket, and its SHA-256."
+  type = object({
+    key    = string
+    sha256 = string
+  })
 }
 
 variable "connections" {

@@ -1,4 +1,4 @@
-# The bucket for shards and reports, and for the runners' image on its way to their hosts.
+# The bucket for shards and reports, and for what hosts are made from on its way to them.
 
 resource "aws_s3_bucket" "this" {
   #checkov:skip=CKV2_AWS_62:nobody waits for an object; soak asks
@@ -78,7 +78,14 @@ resource "aws_s3_bucket_policy" "this" {
   })
 }
 
-# Hosts load it from here, so that there is no registry to run, to pay or to log in to.
+# Hosts load both from here: there is no registry to run, to pay or to log in to, and no repository to clone.
+resource "aws_s3_object" "stack" {
+  bucket      = aws_s3_bucket_policy.this.bucket
+  key         = "images/stack-${substr(filesha256(var.stack_archive_file), 0, 16)}.tar.gz"
+  source      = var.stack_archive_file
+  source_hash = filesha256(var.stack_archive_file)
+}
+
 resource "aws_s3_object" "runner_image" {
   count = var.runner_image_file == null ? 0 : 1
 

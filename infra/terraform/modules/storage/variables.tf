@@ -8,6 +8,11 @@ variable "retention_days" {
   type        = number
 }
 
+variable "stack_archive_file" {
+  description = "What the stack's host is made from (soak-aws pack)."
+  type        = string
+}
+
 variable "runner_image_file" {
   description = "The runners' image (docker save, gzip), or null."
   type        = string

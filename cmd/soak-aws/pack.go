@@ -1,0 +1,90 @@
+package main
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// stackFiles are what the stack's host needs of this repository, beside its images. An override of compose.yaml goes along.
+var stackFiles = []string{
+	"compose.yaml", "compose.override.yaml", ".env.example", "infra/compose/env",
+	"infra/prometheus/prometheus.yml", "infra/prometheus/rules", "grafana/provisioning", "grafana/dashboards",
+}
+
+// packedImages is the name of the stack's images in the archive.
+const packedImages = "images.tar.gz"
+
+// pack writes the archive for the stack's host: those files of the repository, as they lie there, and the images. The
+// same content makes the same archive, since another one would make another host.
+func pack(repository, images, file string) error {
+	archive, err := readImages(images)
+	if err != nil {
+		return err
+	}
+	if err := archive.fits("amd64"); err != nil {
+		return err
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	compressed := gzip.NewWriter(out)
+	w := tar.NewWriter(compressed)
+	for _, name := range stackFiles {
+		if err := addTree(w, repository, name); err != nil {
+			return fmt.Errorf("pack the stack: %w", err)
+		}
+	}
+	if err := addFile(w, images, packedImages); err != nil {
+		return err
+	}
+	return errors.Join(w.Close(), compressed.Close(), out.Close())
+}
+
+// addTree adds a file, or all of a folder in the order of their names.
+func addTree(w *tar.Writer, repository, name string) error {
+	err := filepath.WalkDir(filepath.Join(repository, name), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		inside, err := filepath.Rel(repository, path)
+		if err != nil {
+			return err
+		}
+		return addFile(w, path, filepath.ToSlash(inside))
+	})
+	if errors.Is(err, fs.ErrNotExist) && strings.Contains(name, "override") {
+		return nil
+	}
+	return err
+}
+
+// addFile adds a file without its owner and time, which would make each archive another one.
+func addFile(w *tar.Writer, path, name string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	mode := int64(0o644)
+	if info.Mode()&0o100 != 0 {
+		mode = 0o755
+	}
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: info.Size()}); err != nil {
+		return err
+	}
+	_, err = io.Copy(w, f)
+	return err
+}
