@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"time"
 )
@@ -40,12 +41,13 @@ type deliveries struct {
 	numbers  numbers
 	known    bool // a number was seen
 	first    uint64
-	unplaced uint64 // corrupted messages of which not even the place in the order is known
+	unplaced uint64   // corrupted messages of which not even the place in the order is known
+	guessed  []uint64 // numbers that corrupted messages were taken for
 	spans    []Span
 	unlisted uint64 // spans beyond maxSpans
 }
 
-// Delivered counts a message of a described service.
+// Delivered counts a message of a described service. One whose number cannot be is Broken then.
 func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,6 +56,9 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 }
 
 func (c *deliveries) add(d *Delivery) (a Arrival) {
+	if d.Broken == "" {
+		d.Broken = c.madeUp(d.Number)
+	}
 	if d.Broken != "" {
 		c.broken(d)
 		a.Counted = true
@@ -69,6 +74,10 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 			c.found(KindReordered, d.Number, d.At)
 		}
 	case repeated:
+		if c.wasGuessed(d.Number) {
+			a.Counted = true
+			break
+		}
 		if c.cfg.Repeats {
 			c.Repeated++
 			return a
@@ -136,10 +145,35 @@ func (c *deliveries) broken(d *Delivery) {
 	if c.known && !c.cfg.AnyOrder && !c.begunAnew() {
 		number = c.numbers.highest + 1
 		c.see(number, d.At)
+		if len(c.guessed) < maxRanges {
+			c.guessed = append(c.guessed, number)
+		}
 	} else {
 		c.unplaced++
 	}
 	c.find(Finding{Kind: KindCorrupted, From: number, At: d.At, Note: d.Broken})
+}
+
+// wasGuessed says that the number was taken for that of a corrupted message, which so was another one.
+func (c *deliveries) wasGuessed(number uint64) bool {
+	at := slices.Index(c.guessed, number)
+	if at < 0 {
+		return false
+	}
+	c.guessed = slices.Delete(c.guessed, at, at+1)
+	c.unplaced++
+	return true
+}
+
+// madeUp says why no message has that number, "" where one may: nobody published it, or it is beyond all bounds.
+func (c *deliveries) madeUp(number uint64) string {
+	switch most := c.cfg.Most; {
+	case c.cfg.Published && most > 0 && (number == 0 || number > most):
+		return fmt.Sprintf("nobody published a message with the number %d", number)
+	case c.known && number > c.numbers.highest && number-c.numbers.highest > maxJump:
+		return fmt.Sprintf("it has the number %d, and the highest before was %d", number, c.numbers.highest)
+	}
+	return ""
 }
 
 func (c *deliveries) opened(at Instant) {

@@ -244,3 +244,40 @@ func TestAHoleBetweenStreamsHidesNoOther(t *testing.T) {
 		t.Errorf("holes %v, between streams %v", r.Holes, r.Apart)
 	}
 }
+
+// A number that nobody can have published is that of no message, and makes no sum meaningless.
+func TestANumberThatCannotBeIsCorrupted(t *testing.T) {
+	for _, number := range []uint64{0, 11, 9e18} {
+		l := opened(&Config{Counting: Numbered, Published: true, Most: 10})
+		d := Delivery{At: 9, Number: number}
+		l.Delivered(&d)
+		delivered(l, 10, 1, 2)
+		l.Delivered(&Delivery{At: 20, Number: number})
+		delivered(l, 30, 3, 4)
+		if r := l.Record(); r.Counts != (Counts{Received: 4, Corrupted: 2}) || r.First != 1 || r.Last != 4 || r.Holes != nil || d.Broken == "" {
+			t.Errorf("%d: %+v", number, r)
+		}
+	}
+	l := opened(&Config{Counting: Numbered})
+	delivered(l, 10, 5e12, 5e12+1, 9e18, 5e12+2)
+	if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Last != 5e12+2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What was corrupted may have been one too many: the message whose place it took did not come twice then.
+func TestTheMessageWhosePlaceACorruptedOneTookIsNoDuplicate(t *testing.T) {
+	for _, repeats := range []bool{false, true} {
+		l := opened(&Config{Counting: Numbered, Published: true, Repeats: repeats})
+		delivered(l, 10, 1)
+		l.Delivered(&Delivery{At: 20, Broken: "no JSON"})
+		delivered(l, 30, 2, 3)
+		if r := l.Record(); r.Counts != (Counts{Received: 3, Corrupted: 1}) || r.Unplaced != 1 {
+			t.Errorf("%+v", r)
+		}
+		delivered(l, 40, 2)
+		if r := l.Record(); r.Duplicated+r.Repeated != 1 {
+			t.Errorf("%+v", r)
+		}
+	}
+}

@@ -37,6 +37,8 @@ type Config struct {
 	AnyOrder, Repeats bool
 	// Published: a publisher knows what is owed, so a hole in the numbers is no loss by itself.
 	Published bool
+	// Most is the highest number that can be published to a topic; 0: not known.
+	Most uint64
 	// ClientEnds: a stream that the client closes at its wanted end is completed.
 	ClientEnds bool
 	// Lifetime is how long a stream lives at least where the service ends streams on purpose; 0: it does not.

@@ -130,7 +130,7 @@ func (s *Shard) checkConnections() error {
 		if len(c.ID)+len(c.State)+len(c.Reason) > mostText {
 			return tooLong(c.ID + string(c.State) + c.Reason)
 		}
-		if max(c.Largest(), c.Last) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
+		if max(c.Largest(), c.Last-min(c.First, c.Last)) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
 			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
 		}
 		if details += len(c.Findings) + len(c.Outages); details > mostFindings {

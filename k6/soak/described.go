@@ -163,11 +163,11 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 		m.Broken = r.Err.Error() + ": " + excerpt(b.Data)
 	}
 	arrival := d.ledger.Delivered(&m)
-	ours := arrival.Counted && r.Err == nil
+	ours := arrival.Counted && m.Broken == ""
 	if ours && m.Timed {
 		d.recorder.reached(d.topic, m.Number, m.Lateness)
 	}
-	d.recorder.noop(arrival, !ours, first, latency, r.HasSentAt && r.Err == nil)
+	d.recorder.noop(arrival, !ours, first, latency, r.HasSentAt && m.Broken == "")
 }
 
 // Closed ends what is open with the stream.

@@ -118,7 +118,8 @@ func (r *recorder) configure() {
 		c.Counting = ledger.Nothing
 	}
 	if p.Published() && r.reach == nil {
-		r.reach = shard.NewReach(p.Topics, int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics)))+1)
+		most := int(math.Ceil(p.PublishRate*p.Hold().Seconds()/float64(p.Topics))) + 1
+		c.Most, r.reach = uint64(most), shard.NewReach(p.Topics, most)
 	}
 }
 
