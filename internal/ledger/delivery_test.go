@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math/rand/v2"
 	"reflect"
 	"testing"
 	"time"
@@ -278,6 +279,46 @@ func TestTheMessageWhosePlaceACorruptedOneTookIsNoDuplicate(t *testing.T) {
 		delivered(l, 40, 2)
 		if r := l.Record(); r.Duplicated+r.Repeated != 1 {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// Whatever comes, a record says the same by its counts and by its numbers: a merge refuses one that does not.
+func TestCountsAndNumbersOfARecordAgree(t *testing.T) {
+	for seed := range uint64(20_000) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		cfg := Config{Counting: Numbered, Published: true, ClientEnds: true, Most: 40, AnyOrder: seed%2 == 0, Repeats: seed%3 == 0}
+		l := opened(&cfg)
+		if seed%5 == 0 {
+			l.messages.numbers.limit = 2
+		}
+		at := Instant(10)
+		for range random.IntN(60) {
+			at += Instant(random.IntN(10))
+			switch random.IntN(12) {
+			case 0:
+				l.Delivered(&Delivery{At: at, Broken: "no JSON"})
+			case 1:
+				l.Closed(at, "server", true, true)
+				l.Connecting(at)
+				l.Opened(at)
+				if random.IntN(2) == 0 {
+					l.Resumed()
+				}
+			default:
+				l.Delivered(&Delivery{At: at, Number: random.Uint64N(45)})
+			}
+		}
+		r := l.Record()
+		came := r.Unplaced - r.Lost
+		if r.Last > 0 {
+			came += r.Last - r.First + 1
+		}
+		for _, hole := range r.Holes {
+			came -= hole[1] - hole[0] + 1
+		}
+		if came != r.Received+r.Corrupted || r.Unplaced > r.Corrupted || len(r.Spans) != r.Streams {
+			t.Fatalf("seed %d: %+v", seed, r)
 		}
 	}
 }

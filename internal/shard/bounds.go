@@ -41,7 +41,7 @@ func (s *Shard) check() error {
 	if s.Latency != nil && s.Latency.Histogram == nil {
 		return errors.New("it lacks the latency's histogram")
 	}
-	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections} {
+	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -133,6 +133,9 @@ func (s *Shard) checkConnections() error {
 		if max(c.Largest(), c.Last-min(c.First, c.Last)) > mostNoops || c.Streams < 0 || c.Streams > mostCount || c.Attempts < 0 || c.Attempts > mostCount || c.Unlisted < 0 {
 			return fmt.Errorf("it holds a connection (%s) with a count that cannot be", c.ID)
 		}
+		if err := s.checkNumbers(c); err != nil {
+			return err
+		}
 		if details += len(c.Findings) + len(c.Outages); details > mostFindings {
 			return fmt.Errorf("it holds over %d findings and outages", mostFindings)
 		}
@@ -144,6 +147,46 @@ func (s *Shard) checkConnections() error {
 				return tooLong(f.Note)
 			}
 		}
+	}
+	return nil
+}
+
+// checkNumbers refuses a connection of a described service whose numbers, counts and spans contradict each other: what was
+// owed to it is found out from these.
+func (s *Shard) checkNumbers(c *ledger.Record) error {
+	if s.Service == nil || s.Service.Counts != CountsNumbers {
+		return nil
+	}
+	if uint64(len(c.Spans))+c.UnlistedSpans != uint64(c.Streams) {
+		return fmt.Errorf("it holds a connection (%s) with %d streams, and the spans of %d", c.ID, c.Streams, uint64(len(c.Spans))+c.UnlistedSpans)
+	}
+	if !s.Plan.Published() {
+		return nil
+	}
+	came := uint64(0)
+	if c.Last > 0 {
+		came = c.Last - min(c.First, c.Last) + 1
+	}
+	for _, hole := range c.Holes {
+		if hole[0] <= c.First || hole[1] >= c.Last || hole[0] > hole[1] {
+			return fmt.Errorf("it holds a connection (%s) with a hole from %d to %d in the numbers from %d to %d", c.ID, hole[0], hole[1], c.First, c.Last)
+		}
+		came -= min(hole[1]-hole[0]+1, came)
+	}
+	if came -= min(c.Lost, came); came+c.Unplaced != c.Received+c.Corrupted || c.Unplaced > c.Corrupted {
+		return fmt.Errorf("it holds a connection (%s) on which %d messages came, and %d by their numbers", c.ID, c.Received+c.Corrupted, came+c.Unplaced)
+	}
+	return nil
+}
+
+// checkPublished refuses a publisher that was not at work while its runner was.
+func (s *Shard) checkPublished() error {
+	p, r := s.Published, s.Runner
+	if p == nil {
+		return nil
+	}
+	if p.StartedUS < r.StartedUS-slack.Microseconds() || p.StartedUS > r.EndedUS+slack.Microseconds() {
+		return fmt.Errorf("it was published from %d µs on, but its runner ran from %d µs to %d µs", p.StartedUS, r.StartedUS, r.EndedUS)
 	}
 	return nil
 }

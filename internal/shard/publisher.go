@@ -3,6 +3,8 @@ package shard
 import (
 	"slices"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
 // addPublished keeps with the runner that was just added what it published and how long its fastest message took, and
@@ -26,8 +28,17 @@ func (m *Merged) addPublished(s *Shard) {
 func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	count := 0
 	for i := range runners {
-		if runners[i].published != nil {
-			count++
+		p := runners[i].published
+		if p == nil {
+			continue
+		}
+		count++
+		switch who := m.who(g, runners[i].Index); {
+		case !g.plan.Published():
+		case !slices.Equal(p.Topics, topicsOf(&g.plan)):
+			m.problem("%s did not publish to the topics of the plan", who)
+		case p.Rate != g.plan.PublishRate:
+			m.problem("%s published %g messages per second, and the plan has %g", who, p.Rate, g.plan.PublishRate)
 		}
 	}
 	switch {
@@ -38,6 +49,14 @@ func (m *Merged) checkPublisher(g *group, runners []Runner) {
 	case g.plan.Published() && count > 1:
 		m.problem("%d runners%s published, so what they sent cannot be told apart: only runner 1 does that", count, m.of(g))
 	}
+}
+
+func topicsOf(p *plan.Plan) []string {
+	topics := make([]string, p.Topics)
+	for k := range topics {
+		topics[k] = p.TopicName(k)
+	}
+	return topics
 }
 
 // PublishedTo is what was published to the streams of a runner, nil where nobody published.

@@ -29,18 +29,21 @@ func (s *Service) Heartbeat() time.Duration { return time.Duration(s.Every * flo
 
 // checkServices compares the descriptions that the runners were given.
 func (m *Merged) checkServices(parts []part) {
-	hash := func(s *Service) string {
-		if s == nil {
-			return ""
+	of := func(s *Service) (described Service) {
+		if s != nil {
+			described = *s
 		}
-		return s.SHA256
+		return described
 	}
 	for i := range parts {
 		if i == 0 {
 			m.Service = parts[0].service
 		}
-		if hash(parts[i].service) != hash(m.Service) {
+		if of(parts[i].service) != of(m.Service) {
 			m.problem("%s had another description of the service than %s: what they counted cannot be added up", m.Runners[i].String(), m.Runners[0].String())
+		}
+		if p := &parts[i].plan; p.Published() && of(parts[i].service).Counts != CountsNumbers {
+			m.problem("%s did not count messages by their numbers, and what was published has some", m.Runners[i].String())
 		}
 	}
 }

@@ -1,0 +1,84 @@
+package shard
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// describedShard is one of a run that publishes, on whose only stream 2 of 3 messages came.
+func describedShard() *Shard {
+	p := planFor(1, 1)
+	p.Service, p.Topics, p.PublishRate = "mine", 1, 1
+	s := empty(p, 1)
+	s.Service = &Service{Name: "mine", SHA256: "x", Counts: CountsNumbers}
+	log := NewPublishLog([]string{p.TopicName(0)}, 1, s.Runner.StartedUS, 3)
+	for range 3 {
+		log.Settle(0, log.Begin(0, s.Runner.StartedUS), Outcome{State: Confirmed, SentUS: s.Runner.StartedUS, AtUS: s.Runner.StartedUS})
+	}
+	s.Published = log.Published(true)
+	s.Connections = []ledger.Record{{
+		ID: "d-0", State: ledger.Completed, Streams: 1, Counts: ledger.Counts{Received: 2}, First: 1, Last: 3, Holes: []ledger.Range{{2, 2}},
+		Spans: []ledger.Span{{From: time.Second, To: 9 * time.Second}},
+	}}
+	return s
+}
+
+// What is owed is found out from numbers, spans and the publisher's account: those that contradict each other are refused.
+func TestWhatContradictsItselfIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(s *Shard, r *ledger.Record)
+		want   string
+	}{
+		"nothing is wrong":         {func(*Shard, *ledger.Record) {}, ""},
+		"nothing came":             {func(_ *Shard, r *ledger.Record) { r.Counts, r.First, r.Last, r.Holes = ledger.Counts{}, 0, 0, nil }, ""},
+		"no span":                  {func(_ *Shard, r *ledger.Record) { r.Spans = nil }, "with 1 streams, and the spans of 0"},
+		"no hole":                  {func(_ *Shard, r *ledger.Record) { r.Holes = nil }, "on which 2 messages came, and 3 by their numbers"},
+		"a hole at the end":        {func(_ *Shard, r *ledger.Record) { r.Holes[0] = ledger.Range{2, 3} }, "with a hole from 2 to 3 in the numbers from 1 to 3"},
+		"a hole turned round":      {func(_ *Shard, r *ledger.Record) { r.Last, r.Holes[0] = 9, ledger.Range{5, 2} }, "with a hole from 5 to 2"},
+		"corrupted ones from air":  {func(_ *Shard, r *ledger.Record) { r.Unplaced = 1 }, "on which 2 messages came, and 3 by their numbers"},
+		"published the day before": {func(s *Shard, _ *ledger.Record) { s.Published.StartedUS -= 86400e6 }, "it was published from"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := describedShard()
+			c.change(s, &s.Connections[0])
+			file, err := new(Encoder).Encode(s)
+			require.NoError(t, err)
+			_, err = Read(bytes.NewReader(file))
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestWhatDoesNotFitThePlanIsAProblem(t *testing.T) {
+	t.Parallel()
+	require.Empty(t, Merge(describedShard().Plan, []*Shard{describedShard()}).Problems)
+	for name, c := range map[string]struct {
+		change func(s *Shard)
+		want   string
+	}{
+		"other topics":       {func(s *Shard) { s.Published.Topics[0] = "x" }, "runner 1 did not publish to the topics of the plan"},
+		"another rate":       {func(s *Shard) { s.Published.Rate = 2 }, "runner 1 published 2 messages per second, and the plan has 1"},
+		"nothing is counted": {func(s *Shard) { s.Service.Counts = CountsNothing }, "runner 1 on h1 did not count messages by their numbers"},
+		"no description":     {func(s *Shard) { s.Service = nil }, "runner 1 on h1 did not count messages by their numbers"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := describedShard()
+			c.change(s)
+			m := Merge(s.Plan, []*Shard{s})
+			require.Len(t, m.Problems, 1)
+			require.Contains(t, m.Problems[0], c.want)
+		})
+	}
+}
