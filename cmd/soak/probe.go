@@ -22,12 +22,13 @@ const probeHelp = `probe looks at a service with a few streams, for one to five 
 writes a description of it: a module as in load-tests/services/, in which a comment says what was seen of each part.
 Ctrl-C ends it early; what was seen until then is written.
 
-URLs, headers and bodies may have placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); what publishes has {seq}
-and {sentAt} as well. Values of headers that look like a secret are written as {token}; SUBSCRIBE_TOKEN and
-PUBLISH_TOKEN fill it in. With --publish-url the probe publishes 13 messages, one per second.
+URLs, headers and bodies may have placeholders ({base}, {topic}, {n}, {id}, {run}, {token}); the request that publishes
+has {seq}, {sentAt} and {sum} in place of {n} and {id}. Values of headers that look like a secret are written as
+{token}; SUBSCRIBE_TOKEN and PUBLISH_TOKEN fill it in. With --publish-url the probe publishes 13 messages, one per
+second.
 
     soak probe http://HOST/sub/news --topic news \
-      --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt}}'`
+      --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config
@@ -72,11 +73,11 @@ func probeCommand() *cobra.Command {
 	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
-	probeRequest(f, &c.Connect, "", "streams")
+	probeRequest(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
-	probeRequest(f, &c.Then, "then-", "that request; what {client} stands for is found out")
-	f.StringVar(&c.Publish.URL, "publish-url", "", "URL that publishes a message")
-	probeRequest(f, &c.Publish, "publish-", "what publishes, with {seq}, {run} and {sentAt}")
+	probeRequest(f, &c.Then, "then-", "the second request, with {client}, which the probe finds")
+	f.StringVar(&c.Publish.URL, "publish-url", "", "URL that a message is published to")
+	probeRequest(f, &c.Publish, "publish-", "the request that publishes")
 	return cmd
 }
 
