@@ -108,6 +108,18 @@ func (t *track) lastEventID() string {
 	return t.id
 }
 
+// since counts the blocks with data since then.
+func (t *track) since(from time.Time) (n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, p := range t.parts {
+		if !p.Line && p.HasData && p.At.After(from) {
+			n++
+		}
+	}
+	return n
+}
+
 // unit is a block, or a comment that came alone.
 type unit struct {
 	service.Block

@@ -1,0 +1,173 @@
+package probe
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// findOwn finds number and time in messages that the probe has not published.
+func (f *findings) findOwn(m *message, all []series, came []*unit) {
+	if len(came) > 2 && !bytes.Contains(came[0].Data, []byte("{token}")) && !slices.ContainsFunc(came, func(u *unit) bool { return string(u.Data) != string(came[0].Data) }) {
+		m.is.add("data", string(came[0].Data), "All messages had this data.")
+	}
+	source, note := f.counter(all)
+	if m.seq = source; source != "" {
+		m.is.add("seq", source, note)
+		f.findPer(m, all)
+	} else {
+		f.missing = append(f.missing, "message.seq: "+note)
+	}
+	f.findTime(m, came, nil)
+	f.findEvery(m, all)
+}
+
+// counter finds a source whose values grow by one on each stream; note says what was seen, or why there is none.
+func (f *findings) counter(all []series) (source, note string) {
+	longest := series{}
+	for _, one := range all {
+		if len(one.units) > len(longest.units) {
+			longest = one
+		}
+	}
+	if len(longest.units) < 3 {
+		return "", fmt.Sprintf("%s on a stream are too few to tell a sequence; a longer probe may (--seconds).", count(len(longest.units), "message"))
+	}
+	holes := ""
+	options := sources(longest.units[0].Block)
+	if at := slices.Index(options, "id"); at > 0 {
+		options = slices.Insert(slices.Delete(options, at, at+1), 0, "id")
+	}
+	for _, option := range options {
+		read := reading(option, readSeq)
+		if read == nil {
+			continue
+		}
+		var example []int64
+		byOne, grows := true, true
+		for _, one := range all {
+			last := int64(math.MinInt64)
+			for _, u := range one.units {
+				v, ok := read(&u.Block)
+				if !ok || last != math.MinInt64 && v.number <= last {
+					byOne, grows = false, false
+					break
+				}
+				if last != math.MinInt64 && v.number != last+1 {
+					byOne = false
+				}
+				last = v.number
+				if one.t == longest.t && len(example) < 4 {
+					example = append(example, v.number)
+				}
+			}
+			if !grows {
+				break
+			}
+		}
+		switch {
+		case byOne:
+			return option, fmt.Sprintf("It grew by one with each message of every stream: %s …", list(example))
+		case grows && holes == "" && !f.isTime(option, longest):
+			holes = fmt.Sprintf("what is at %s grows, but not by one (%s …): a counter of the whole service, or messages for others between. ", quoteJS(option), list(example))
+		}
+	}
+	return "", holes + "Nothing in the messages grew by one with each."
+}
+
+// isTime says that a growing number is one because it is a time.
+func (f *findings) isTime(source string, one series) bool {
+	read := reading(source, readTime)
+	v, ok := read(&one.units[0].Block)
+	return ok && one.units[0].at.Sub(time.UnixMicro(v.number)).Abs() < 24*time.Hour
+}
+
+func list(numbers []int64) string {
+	var out []string
+	for _, n := range numbers {
+		out = append(out, fmt.Sprint(n))
+	}
+	return strings.Join(out, ", ")
+}
+
+// findPer tells numbers of each stream from numbers of the topic, by a stream that was opened later.
+func (f *findings) findPer(m *message, all []series) {
+	read := reading(m.seq, readSeq)
+	var later *unit
+	for _, one := range all {
+		if one.t.role == fresh && len(one.units) > 0 {
+			later = one.units[0]
+		}
+	}
+	if later == nil {
+		f.missing = append(f.missing, "message.per: no message came on a stream that was opened later, so whether numbers are of each stream ('stream') or of all ('topic') is a guess.")
+		return
+	}
+	v, _ := read(&later.Block)
+	const at = time.Second
+	for _, one := range all {
+		if one.t.role != plain {
+			continue
+		}
+		for _, u := range one.units {
+			if o, ok := read(&u.Block); ok && o.number == v.number && u.at.Sub(later.at).Abs() < min(at, 2*f.s.Pace) {
+				m.is.add("per", "topic", fmt.Sprintf("A stream that was opened later began with %d, as the others had it then.", v.number))
+				return
+			}
+		}
+	}
+	m.is.add("per", "stream", fmt.Sprintf("A stream that was opened later began with %d, when the others were further.", v.number))
+}
+
+// findEvery sees whether messages come every so many seconds.
+func (f *findings) findEvery(m *message, all []series) {
+	var apart []time.Duration
+	for _, one := range all {
+		for i := 1; one.t.role == plain && i < len(one.units); i++ {
+			apart = append(apart, one.units[i].at.Sub(one.units[i-1].at))
+		}
+	}
+	if len(apart) < 3 {
+		return
+	}
+	slices.Sort(apart)
+	middle := apart[len(apart)/2]
+	slack := max(middle/5, 50*time.Millisecond)
+	if apart[0] > middle-slack && apart[len(apart)-1] < middle+slack {
+		m.is.add("every", rounded(middle), "They came "+between(apart[0], apart[len(apart)-1])+" apart.")
+	}
+}
+
+// findOrder notes repeated and swapped messages.
+func (f *findings) findOrder(m *message, all []series) {
+	if m.seq == "" {
+		return
+	}
+	read := reading(m.seq, readSeq)
+	twice, swapped := 0, 0
+	for _, one := range all {
+		seen, last := map[int64]bool{}, int64(math.MinInt64)
+		for _, u := range one.units {
+			v, ok := read(&u.Block)
+			if !ok {
+				continue
+			}
+			switch {
+			case seen[v.number]:
+				twice++
+			case v.number < last:
+				swapped++
+			}
+			seen[v.number], last = true, max(last, v.number)
+		}
+	}
+	if twice > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("%s came twice on a stream, which is a finding of a run. If the service promises no better, write delivery: 'at-least-once'.", count(twice, "message")))
+	}
+	if swapped > 0 {
+		m.notes = append(m.notes, fmt.Sprintf("%s came in another order, which is a finding of a run. If the service promises no better, write order: 'any'.", count(swapped, "message")))
+	}
+}
