@@ -19,6 +19,7 @@ type described struct {
 	reader  *service.Reader
 	topic   int
 	streams int
+	secrets []string  // the tokens of the environment
 	goesOn  bool      // there is an id to go on behind
 	comment time.Time // of a comment line of which no block has told yet whether it is a heartbeat
 }
@@ -107,7 +108,7 @@ func (d *described) count(at time.Time, b *eventstream.Block, block *service.Blo
 	case service.Foreign:
 		d.ledger.Heard(d.recorder.instant(at), ledger.AForeigner)
 	case service.Stray:
-		d.ledger.Strayed(d.recorder.instant(at), excerpt(block.Data))
+		d.ledger.Strayed(d.recorder.instant(at), d.excerpt(block.Data))
 	case service.Other:
 		d.other(at, b)
 	case service.Heartbeat:
@@ -147,7 +148,7 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 		d.ledger.Heard(instant, ledger.ASign)
 		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing}
 		if !n.Intact {
-			n.Data = excerpt(b.Data)
+			n.Data = d.excerpt(b.Data)
 		}
 		arrival := d.ledger.Noop(n)
 		d.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
@@ -160,7 +161,7 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 	}
 	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Timed: r.HasSentAt, Lateness: d.recorder.sinceSent(latency)}
 	if r.Err != nil {
-		m.Broken = r.Err.Error() + ": " + excerpt(b.Data)
+		m.Broken = r.Err.Error() + ": " + d.excerpt(b.Data)
 	}
 	arrival := d.ledger.Delivered(&m)
 	ours := arrival.Counted && m.Broken == ""
@@ -168,6 +169,14 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 		d.recorder.reached(d.topic, m.Number, m.Lateness)
 	}
 	d.recorder.noop(arrival, !ours, first, latency, r.HasSentAt && m.Broken == "")
+}
+
+// excerpt is what a finding shows of data. A service may say back what it was sent.
+//
+//go:noinline
+func (d *described) excerpt(data []byte) string {
+	const enough = 1 << 16
+	return excerpt([]byte(service.Hide(string(data[:min(len(data), enough)]), d.secrets...)))
 }
 
 // Closed ends what is open with the stream.

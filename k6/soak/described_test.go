@@ -283,3 +283,18 @@ func TestADescriptionThatIsNoDataSaysSo(t *testing.T) {
 		require.NotContains(t, err.Error(), "service-fm (native) at")
 	}
 }
+
+// A service may say back what it was sent.
+func TestAFindingDoesNotShowAToken(t *testing.T) {
+	t.Parallel()
+	rt, _ := newVU(t)
+	js(t, rt, `var __ENV = { SUBSCRIBE_TOKEN: "a-subscriber", PUBLISH_TOKEN: "a-publisher" }`)
+	js(t, rt, descriptionJS)
+	js(t, rt, planJS)
+	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
+	js(t, rt, `var l = new Ledger("d-1")`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	require.Equal(t, "you are {token}, and "+strings.Repeat("x", 43), o.excerpt([]byte("you are a-subscriber, and "+strings.Repeat("x", 100))))
+	require.Equal(t, strings.Repeat("x", 60)+"{tok", o.excerpt([]byte(strings.Repeat("x", 60)+"a-publisher")))
+}

@@ -40,6 +40,7 @@ type module struct {
 	recorder *recorder
 	sink     *sampleSink // of the running iteration; used on the event loop only
 	again    *metrics.Metric
+	secrets  []string        // see tokens
 	exports  modules.Exports // made once: k6 asks for them whenever a script uses an imported name
 }
 
@@ -126,17 +127,25 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.telemetry.sink(m.vu)
 	}
-	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}))
+	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}, m.tokens()))
+}
+
+// tokens are the secrets of a described service.
+func (m *module) tokens() []string {
+	if m.secrets == nil {
+		m.secrets = []string{m.environment("SUBSCRIBE_TOKEN"), m.environment("PUBLISH_TOKEN")}
+	}
+	return m.secrets
 }
 
 // observe is the observer that fits the service.
-func (r *recorder) observe(l jsLedger) sobek.DynamicObject {
+func (r *recorder) observe(l jsLedger, secrets []string) sobek.DynamicObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.service == nil {
 		return &l
 	}
-	d := described{jsLedger: l, service: r.service}
+	d := described{jsLedger: l, service: r.service, secrets: secrets}
 	if n, ok := r.plan.Number(l.ledger.ID()); ok {
 		d.topic = r.plan.Topic(n)
 	}

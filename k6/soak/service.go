@@ -201,7 +201,7 @@ func (r *secondRequest) SecondRequest(e *eventstream.Event) (*sse.SecondRequest,
 	client, ok := r.service.Client(&block)
 	if !ok {
 		if string(e.Name) == then.Event {
-			return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt(e.Data))
+			return nil, fmt.Errorf("connect.then.client: the event %q has no such value: %s", then.Event, excerpt([]byte(service.Hide(string(e.Data), r.values.Token))))
 		}
 		return nil, nil //nolint:nilnil // as SecondRequester says
 	}
