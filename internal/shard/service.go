@@ -8,6 +8,7 @@ type Service struct {
 	SHA256   string  `json:"sha256"`                      // of the description
 	Counts   Counts  `json:"counts"`                      // what is counted
 	AnyOrder bool    `json:"any_order,omitempty"`         // the order of messages is not promised
+	Unmarked bool    `json:"unmarked,omitempty"`          // messages do not say of which run they are
 	Every    float64 `json:"heartbeat_every_s,omitempty"` // heartbeats are so many seconds apart at most; 0: not said
 	// LifetimeS is how long a stream lives at least where the service ends streams on purpose, in seconds.
 	LifetimeS float64 `json:"lifetime_s,omitempty"`

@@ -117,6 +117,12 @@ func (s *Streams) basisOfNumbers() {
 		if e.CouldHide > 0 {
 			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams connected again so often that nobody knows which were owed to them, or the clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
+		if s.m.Service.Unmarked {
+			for c := range s.Records() {
+				e.CouldHide += c.Received
+			}
+			e.Why = slices.Insert(e.Why, 0, "messages do not say of which run and topic they are (message.run), so another one of the same number may stand in for each")
+		}
 	default:
 		e.By = ByNumbers
 		for c := range s.Records() {

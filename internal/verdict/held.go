@@ -132,7 +132,9 @@ func (s *Streams) HeldThroughout() []Criterion {
 // Passed is what a pass has shown, in sentences.
 func (s *Streams) Passed() (out []string) {
 	noun, n := s.m.Plan.Noun(), s.Noops
-	if hidden := s.Evidence.CouldHide; hidden > 0 {
+	if s.Evidence.By == ByNumbers && !s.byInterval() {
+		out = append(out, fmt.Sprintf("no %s is known to be missing; nobody knows what was sent before the first and after the last one of a stream", noun))
+	} else if hidden := s.Evidence.CouldHide; hidden > 0 {
 		out = append(out, fmt.Sprintf("no %s is known to be missing; up to %d of %d could have gone missing unnoticed", noun, hidden, n.Expected))
 	}
 	received := fmt.Sprintf("%d of %d %ss received", n.Received, n.Expected, noun)

@@ -502,3 +502,29 @@ func TestAMessageOfAnotherTopicFails(t *testing.T) {
 	require.EqualValues(t, 1, v.Messages.Strayed)
 	require.EqualValues(t, 4*perTopic, v.Messages.Received)
 }
+
+// Without a marker in it a message may be of another topic, or be left over from a run before.
+func TestMessagesWithoutAMarkerDecideNothing(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.change = func(shards []*shard.Shard) {
+		for _, s := range shards {
+			s.Service.Unmarked = true
+		}
+	}
+	v := p.judge(t)
+	require.Equal(t, Invalid, v.Verdict)
+	require.EqualValues(t, 4*perTopic, v.Evidence.CouldHide)
+	require.Contains(t, v.Reasons[0], "messages do not say of which run and topic they are (message.run)")
+}
+
+// Where somebody else publishes, a stream on which messages stopped is one to which no more were sent.
+func TestNobodyKnowsHowManyAreMissingAtTheEnds(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.cfg.Published, p.plan.Topics, p.plan.PublishRate = false, 0, 0
+	p.change = func(shards []*shard.Shard) { shards[0].Published = nil }
+	v := p.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "no message is known to be missing; nobody knows what was sent before the first and after the last one of a stream", v.Reasons[0])
+}

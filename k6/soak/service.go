@@ -225,7 +225,7 @@ func (r *recorder) serviceInShard() *shard.Service {
 	if s == nil {
 		return nil
 	}
-	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Every: s.Every.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
+	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.Every.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
 	out.Counts = map[ledger.Counting]shard.Counts{
 		ledger.Noops: shard.CountsInterval, ledger.Numbered: shard.CountsNumbers, ledger.Nothing: shard.CountsNothing,
 	}[r.config.Counting]
