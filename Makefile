@@ -286,6 +286,10 @@ aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
 	@bin/soak-aws soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
+.PHONY: aws-extend
+aws-extend: bin/soak-aws ## let all hosts on AWS live MINUTES (60) longer
+	@bin/soak-aws extend --minutes '$(or $(MINUTES),60)'
+
 .PHONY: aws-down
 aws-down: bin/soak-aws ## destroy all that aws-up made, and look whether something is left
 	@bin/soak-aws down

@@ -54,6 +54,12 @@ func (c *cloud) parameters(ctx context.Context, names ...string) (map[string]str
 	return values, nil
 }
 
+// store gives a parameter another value.
+func (c *cloud) store(ctx context.Context, name, value string) error {
+	_, err := c.ssm.PutParameter(ctx, &ssm.PutParameterInput{Name: aws.String(name), Value: aws.String(value), Overwrite: aws.Bool(true)})
+	return err
+}
+
 // pending is the value of a parameter before its host has stored one.
 const pending = "pending"
 

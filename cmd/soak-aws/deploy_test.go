@@ -43,6 +43,7 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, again.command(ctx, "plan", "-detailed-exitcode").Run(), "what is there stays as it is: nothing puts the end off")
 
 	f.parameters["/sse-soak/stack/secrets"] = "BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=ghi"
+	f.parameters["/sse-soak/end"], f.hosts, f.launched = pending, []string{"i-1"}, time.Now()
 	cluster := startCluster(t)
 	f.parameters["/sse-soak/runners/kubeconfig"] = kubeconfigOf(cluster.URL)
 	d := &deployment{dir: dir, yes: true}
@@ -53,6 +54,7 @@ func TestDeployment(t *testing.T) {
 
 	// The image is gone by now, as after `make clean`: taking down needs none.
 	require.NoError(t, os.Remove(image))
+	f.hosts = nil
 	f.tagged = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {}}
 	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute))
 	assert.NoFileExists(t, d.kubeconfig())

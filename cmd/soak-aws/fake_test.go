@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // A fakeAWS answers what soak-aws asks, in AWS's own formats. The SDK is sent to it by the variables
@@ -20,7 +21,9 @@ type fakeAWS struct {
 	onAsked    func(int, map[string]string) // before each answer
 	tagged     [][]string                   // answers of the tagging API, one after another; the last one stays
 	hosts      []string
-	there      []string // what services still know, by its id
+	launched   time.Time                 // of the hosts
+	schedules  map[string]map[string]any // by name
+	there      []string                  // what services still know, by its id
 	denied     bool
 }
 
@@ -49,6 +52,13 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch target := r.Header.Get("X-Amz-Target"); {
 	case target == "AmazonSSM.GetParameters":
 		f.serveParameters(w, r)
+	case target == "AmazonSSM.PutParameter":
+		var asked struct{ Name, Value string }
+		_ = json.NewDecoder(r.Body).Decode(&asked)
+		f.parameters[asked.Name] = asked.Value
+		fmt.Fprint(w, `{"Version":2}`)
+	case strings.HasPrefix(r.URL.Path, "/schedules"):
+		f.serveSchedules(w, r)
 	case strings.HasPrefix(target, "ResourceGroupsTaggingAPI"):
 		list := []map[string]string{}
 		if len(f.tagged) > 0 {
@@ -63,7 +73,7 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Query().Get("Action") == "DescribeInstances":
 		fmt.Fprint(w, `<DescribeInstancesResponse><reservationSet>`)
 		for _, id := range f.hosts {
-			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId></item></instancesSet></item>`, id)
+			fmt.Fprintf(w, `<item><instancesSet><item><instanceId>%s</instanceId><launchTime>%s</launchTime></item></instancesSet></item>`, id, f.launched.UTC().Format("2006-01-02T15:04:05.000Z"))
 		}
 		fmt.Fprint(w, `</reservationSet></DescribeInstancesResponse>`)
 	case r.URL.Query().Get("Action") == "DescribeVolumes":
@@ -85,6 +95,33 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>`)
 	default:
 		http.Error(w, "unknown question", http.StatusBadRequest)
+	}
+}
+
+// serveSchedules is EventBridge Scheduler, which refuses an update that lacks what it wants or has what only it says.
+func (f *fakeAWS) serveSchedules(w http.ResponseWriter, r *http.Request) {
+	name := strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/schedules"), "/")
+	switch {
+	case name == "":
+		list := []map[string]string{}
+		for name := range f.schedules {
+			list = append(list, map[string]string{"Name": name})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"Schedules": list})
+	case r.Method == http.MethodGet && f.schedules[name] != nil:
+		_ = json.NewEncoder(w).Encode(f.schedules[name])
+	case r.Method == http.MethodPut && f.schedules[name] != nil:
+		var update map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&update)
+		if update["GroupName"] == nil || update["Target"] == nil || update["FlexibleTimeWindow"] == nil || update["CreationDate"] != nil {
+			w.Header().Set("X-Amzn-Errortype", "ValidationException:http://internal.amazon.com/")
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		f.schedules[name] = update
+		fmt.Fprint(w, `{"ScheduleArn":"arn"}`)
+	default:
+		w.WriteHeader(http.StatusNotFound)
 	}
 }
 

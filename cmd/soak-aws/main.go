@@ -1,6 +1,6 @@
 // Command soak-aws drives infra/terraform: it makes the stack and the runners on AWS, waits until
 // they are set up, soaks, and takes all down again and looks whether something is left. `make
-// aws-up`, `aws-soak`, `aws-down` and `aws-logs` call it.
+// aws-up`, `aws-soak`, `aws-extend`, `aws-down` and `aws-logs` call it.
 //
 // It finds credentials as every AWS tool does: environment, profile, single sign-on, role.
 package main
@@ -65,6 +65,11 @@ func run(ctx context.Context, args []string) int {
 		},
 	}
 	soakCommand.Flags().StringVar(&soak, "soak", "bin/soak", "the program soak")
+	var minutes int
+	extendCommand := command("extend", "Move the end of all hosts, without making new ones", func(ctx context.Context) error {
+		return d.extend(ctx, time.Duration(minutes)*time.Minute)
+	})
+	extendCommand.Flags().IntVar(&minutes, "minutes", 60, "how much later they end")
 	var repository, images, archive string
 	packCommand := &cobra.Command{
 		Use: "pack", Short: "Pack what the stack's host needs: files of the repository, and images", Args: cobra.NoArgs,
@@ -73,7 +78,7 @@ func run(ctx context.Context, args []string) int {
 	packCommand.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
 	packCommand.Flags().StringVar(&images, "images", "bin/stack-images.tar.gz", "the stack's own images, made by docker save")
 	packCommand.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
-	root.AddCommand(upCommand, soakCommand, packCommand,
+	root.AddCommand(upCommand, soakCommand, extendCommand, packCommand,
 		// check comes before what takes minutes: building the runners' image.
 		command("check", "Look whether terraform, settings and credentials are there", func(ctx context.Context) error {
 			_, err := connect(ctx, "us-east-1") // any will do

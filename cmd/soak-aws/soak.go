@@ -30,6 +30,13 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return err
 	}
+	end, err := c.endOf(ctx, out)
+	if err != nil {
+		return err
+	}
+	if err := outlives(end, time.Now(), secondsOf(args)); err != nil {
+		return err
+	}
 	if err := os.WriteFile(d.kubeconfig(), []byte(values[out.Kubeconfig]), 0o600); err != nil {
 		return err
 	}
@@ -48,8 +55,8 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Minute
 	err = cmd.Run()
-	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves %d minutes after their start. Now: make aws-down\n"+
-		"A soak that was cut off goes on there: KUBECONFIG=%s %s attach TESTID\n", out.TTLMinutes, d.kubeconfig(), program)
+	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: make aws-down\n"+
+		"A soak that was cut off goes on there: KUBECONFIG=%s %s attach TESTID\n", end.UTC().Format(time.TimeOnly+" MST"), d.kubeconfig(), program)
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -31,8 +32,9 @@ func deployed(t *testing.T, replace ...string) *deployment {
 func (f *fakeAWS) ready(cluster string) {
 	f.parameters = map[string]string{
 		"/sse-soak/stack/secrets": "BACKEND_TOKEN=abc\nGRAFANA_PASSWORD=def\nPROMETHEUS_PASSWORD=ghi\n", "/sse-soak/stack/status": "ready",
-		"/sse-soak/runners/status-0": "ready", "/sse-soak/runners/kubeconfig": kubeconfigOf(cluster),
+		"/sse-soak/runners/status-0": "ready", "/sse-soak/runners/kubeconfig": kubeconfigOf(cluster), "/sse-soak/end": pending,
 	}
+	f.hosts, f.launched = []string{"i-1", "i-2"}, time.Now()
 }
 
 // TestSoak has the real soak bring a run to the cluster of the runners, with the settings and the secrets that

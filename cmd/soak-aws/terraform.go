@@ -24,21 +24,22 @@ type deployment struct {
 
 // outputs are those of infra/terraform that the commands here need.
 type outputs struct {
-	Name        string            `json:"name"`
-	Region      string            `json:"region"`
-	BackendURL  string            `json:"backend_url"`
-	PublicURL   string            `json:"public_url"`
-	GrafanaURL  string            `json:"grafana_url"`
-	Prometheus  string            `json:"prometheus_url"`
-	Bucket      string            `json:"bucket"`
-	Secrets     string            `json:"secrets_parameter"`
-	Kubeconfig  string            `json:"kubeconfig_parameter"`
-	Statuses    []string          `json:"status_parameters"`
-	Instances   map[string]string `json:"instances"`
-	SSMCommand  string            `json:"ssm_command"`
-	Connections int               `json:"connections"`
-	Interval    float64           `json:"noop_interval_seconds"`
-	TTLMinutes  int               `json:"ttl_minutes"`
+	Name         string            `json:"name"`
+	Region       string            `json:"region"`
+	BackendURL   string            `json:"backend_url"`
+	PublicURL    string            `json:"public_url"`
+	GrafanaURL   string            `json:"grafana_url"`
+	Prometheus   string            `json:"prometheus_url"`
+	Bucket       string            `json:"bucket"`
+	Secrets      string            `json:"secrets_parameter"`
+	Kubeconfig   string            `json:"kubeconfig_parameter"`
+	Statuses     []string          `json:"status_parameters"`
+	Instances    map[string]string `json:"instances"`
+	SSMCommand   string            `json:"ssm_command"`
+	Connections  int               `json:"connections"`
+	Interval     float64           `json:"noop_interval_seconds"`
+	TTLMinutes   int               `json:"ttl_minutes"`
+	EndParameter string            `json:"end_parameter"`
 }
 
 // settingsFile is where a deployment's settings are.

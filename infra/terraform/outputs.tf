@@ -92,3 +92,8 @@ output "ttl_minutes" {
   description = "Minutes after which every host ends itself."
   value       = var.ttl_minutes
 }
+
+output "end_parameter" {
+  description = "SecureString with a later end of the hosts, once `make aws-extend` has stored one."
+  value       = module.guard.end_parameter
+}

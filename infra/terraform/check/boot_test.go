@@ -25,6 +25,7 @@ import (
 const (
 	status  = "/sse-soak/stack/status"
 	secrets = "/sse-soak/stack/secrets"
+	end     = "/sse-soak/end"
 )
 
 // TestBoot boots the stack's host for real, with the user data that Terraform renders: systemd,
@@ -57,7 +58,7 @@ func TestBoot(t *testing.T) {
 	})
 
 	t.Run("the stack", func(t *testing.T) {
-		c := here.cloud(t, status, secrets)
+		c := here.cloud(t, status, secrets, end)
 		c.files = map[string]string{key: string(archive)}
 		begun := time.Now()
 		m := here.boot(t, c, data, files(), images)
@@ -66,6 +67,7 @@ func TestBoot(t *testing.T) {
 		t.Logf("ready after %v", time.Since(begun).Round(time.Second))
 		m.isSetUp(c)
 		m.outlivesAReboot(begun)
+		m.isExtended(c)
 		m.ends()
 	})
 }
@@ -155,6 +157,18 @@ func (m *machine) outlivesAReboot(begun time.Time) {
 	})
 	assert.Equal(t, before, m.sh("systemctl show -p NextElapseUSecRealtime soak-end.timer"))
 	assert.Equal(t, "1", m.sh("grep -c 'SOAK-SETUP DONE' /var/log/cloud-init-output.log"))
+}
+
+// isExtended: where a later end is stored when its time is over, it lives on until then.
+func (m *machine) isExtended(c *cloud) {
+	t := m.t
+	later := time.Now().Add(2 * time.Hour).UTC().Truncate(time.Second)
+	c.store(end, later.Format(time.RFC3339))
+	m.sh("systemctl start soak-end.service")
+	assert.Equal(t, "running", m.state())
+	assert.Equal(t, "OnCalendar="+later.Format("2006-01-02 15:04:05 MST"), m.sh("grep OnCalendar /etc/systemd/system/soak-end.timer"))
+	assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
+	c.store(end, time.Now().Add(-time.Minute).UTC().Format(time.RFC3339)) // over by then
 }
 
 // ends: when its time has come while it was off, it goes down as soon as it is up.

@@ -158,6 +158,13 @@ func (c *cloud) parameter(name string) string {
 	return c.parameters[name]
 }
 
+// store changes what is stored.
+func (c *cloud) store(name, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.parameters[name] = value
+}
+
 // verify signs the request again with what it says was signed, and compares.
 func verify(r *http.Request, body []byte) error {
 	given := r.Header.Get("Authorization")

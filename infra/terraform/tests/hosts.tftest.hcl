@@ -11,7 +11,7 @@ variables {
   region                              = "eu-central-1"
   subnet_id                           = "subnet-0123456789abcdef0"
   security_group_id                   = "sg-0123456789abcdef0"
-  guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end" }
+  guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end", end_parameter = "/sse-soak/end", end_parameter_arn = "arn:aws:ssm:eu-central-1:123456789012:parameter/sse-soak/end" }
   instance_type                       = "c5.large"
   disk_gib                            = 30
   connection_tracking_timeout_seconds = null
@@ -93,8 +93,8 @@ run "the_role_of_a_host" {
   }
 
   assert {
-    condition     = alltrue([for s in jsondecode(aws_iam_role_policy.this.policy).Statement : alltrue([for a in s.Action : !endswith(a, "*") && !startswith(a, "ssm:Get")])])
-    error_message = "A host may open a session; without a statement of its module it reads no parameter."
+    condition     = alltrue([for s in jsondecode(aws_iam_role_policy.this.policy).Statement : alltrue([for a in s.Action : !endswith(a, "*") && (!startswith(a, "ssm:Get") || s.Resource == [var.guard.end_parameter_arn])])])
+    error_message = "A host may open a session and read its end; without a statement of its module it reads no other parameter."
   }
 
   assert {

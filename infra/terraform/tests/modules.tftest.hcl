@@ -8,7 +8,7 @@ variables {
   name                                = "sse-soak"
   region                              = "eu-central-1"
   network                             = { vpc_id = "vpc-0123456789abcdef0", subnet_id = "subnet-0123456789abcdef0" }
-  guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end" }
+  guard                               = { schedule_group = "sse-soak", terminator_arn = "arn:aws:iam::123456789012:role/end", end_parameter = "/sse-soak/end", end_parameter_arn = "arn:aws:ssm:eu-central-1:123456789012:parameter/sse-soak/end" }
   operator_cidrs                      = ["203.0.113.7/32"]
   instance_type                       = "c5.large"
   disk_gib                            = 30

@@ -9,6 +9,16 @@ resource "aws_scheduler_schedule_group" "this" {
   name = var.name
 }
 
+# A later end of the hosts, which `make aws-extend` stores. Hosts read it when their time is over.
+resource "aws_ssm_parameter" "end" {
+  #checkov:skip=CKV_AWS_337:a key of its own costs 1 dollar a month, and a date is no secret
+  name             = "/${var.name}/end"
+  description      = "When the hosts end, where that was moved"
+  type             = "SecureString"
+  value_wo         = "pending"
+  value_wo_version = 1
+}
+
 resource "aws_iam_role" "terminator" {
   name_prefix = "${var.name}-end-"
   description = "EventBridge Scheduler ends hosts of ${var.name} in it"

@@ -8,3 +8,13 @@ output "terminator_arn" {
   value       = aws_iam_role.terminator.arn
   depends_on  = [aws_iam_role_policy.terminator]
 }
+
+output "end_parameter" {
+  description = "SecureString with a later end of the hosts, once there is one."
+  value       = aws_ssm_parameter.end.name
+}
+
+output "end_parameter_arn" {
+  description = "Its ARN."
+  value       = aws_ssm_parameter.end.arn
+}

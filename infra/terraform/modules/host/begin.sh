@@ -30,8 +30,9 @@ trap 'ended $? "$where" "$command"' EXIT
 # The end of this host, before anything that can fail. A date, not a delay: it outlives reboots.
 units=/etc/systemd/system
 if [[ ! -e $units/soak-end.timer ]]; then
-  printf '%s\n' '[Unit]' 'Description=End this host' \
-    '[Service]' 'Type=oneshot' 'ExecStart=/usr/bin/systemctl poweroff' >$units/soak-end.service
+  printf '%s\n' '[Unit]' 'Description=End this host, unless its end was moved' 'Wants=network-online.target' 'After=network-online.target' \
+    '[Service]' 'Type=oneshot' \
+    "ExecStart=/bin/sh -c 'timeout 120 /bin/bash /opt/soak/end.sh || exec systemctl poweroff'" >$units/soak-end.service
   printf '%s\n' '[Unit]' "Description=End this host $TTL_MINUTES minutes after its first boot" \
     '[Timer]' "OnCalendar=$(date -u -d "+$TTL_MINUTES minutes" '+%F %T UTC')" 'Persistent=true' \
     '[Install]' 'WantedBy=timers.target' >$units/soak-end.timer

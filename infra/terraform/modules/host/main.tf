@@ -12,12 +12,14 @@ locals {
   settings = [for i in range(var.host_count) : merge(var.settings, {
     REGION           = var.region
     TTL_MINUTES      = tostring(var.ttl_minutes)
+    END_PARAMETER    = var.guard.end_parameter
     STATUS_PARAMETER = var.status_parameters[i]
   })]
 
   files = merge(var.files, {
     "begin.sh" = file("${path.module}/begin.sh")
     "aws.sh"   = file("${path.module}/aws.sh")
+    "end.sh"   = file("${path.module}/end.sh")
     "setup.sh" = var.script
   })
 
@@ -115,11 +117,12 @@ resource "aws_instance" "this" {
 
 data "aws_default_tags" "current" {}
 
-# The second line: should a host not end itself, this ends it a quarter of an hour later.
+# The second line: should a host not end itself, this ends it a quarter of an hour later. By the time at which the host
+# was made, not by that of the plan: somebody may have thought about the plan for an hour.
 resource "terraform_data" "end" {
   count = var.host_count
 
-  input            = formatdate("YYYY-MM-DD'T'hh:mm:ss", timeadd(plantimestamp(), "${var.ttl_minutes + 15}m"))
+  input            = formatdate("YYYY-MM-DD'T'hh:mm:ss", timeadd(timestamp(), "${var.ttl_minutes + 15}m"))
   triggers_replace = [aws_instance.this[count.index].id]
 
   lifecycle {
@@ -150,5 +153,11 @@ resource "aws_scheduler_schedule" "end" {
       maximum_event_age_in_seconds = 3600
       maximum_retry_attempts       = 10
     }
+  }
+
+  # `make aws-extend` moves it, and no later plan may move it back. A new host gets a new one.
+  lifecycle {
+    ignore_changes       = [schedule_expression]
+    replace_triggered_by = [terraform_data.end[count.index]]
   }
 }

@@ -1,4 +1,4 @@
-# What the host may do: open a session, and what its module asks for. Not AWS's own policy
+# What the host may do: open a session, read its own end, and what its module asks for. Not AWS's own policy
 # AmazonSSMManagedInstanceCore, which lets a host read every parameter of the account.
 
 resource "aws_iam_role" "this" {
@@ -30,6 +30,10 @@ resource "aws_iam_role_policy" "this" {
         "ssmmessages:OpenDataChannel",
       ]
       Resource = ["*"] # these know no resources
+      }, {
+      Effect   = "Allow"
+      Action   = ["ssm:GetParameter"]
+      Resource = [var.guard.end_parameter_arn]
     }], var.statements)
   })
 }

@@ -25,10 +25,12 @@ variable "security_group_id" {
 }
 
 variable "guard" {
-  description = "What ends the host from outside: the group of schedules and the role they act in."
+  description = "What ends the host from outside: the group of schedules and the role they act in; and where a later end is stored."
   type = object({
-    schedule_group = string
-    terminator_arn = string
+    schedule_group    = string
+    terminator_arn    = string
+    end_parameter     = string
+    end_parameter_arn = string
   })
 }
 

@@ -19,8 +19,10 @@ variable "network" {
 variable "guard" {
   description = "What ends the hosts from outside."
   type = object({
-    schedule_group = string
-    terminator_arn = string
+    schedule_group    = string
+    terminator_arn    = string
+    end_parameter     = string
+    end_parameter_arn = string
   })
 }
 

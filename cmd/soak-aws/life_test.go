@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A soak that the hosts do not live to see the end of would be cut off, after most of its price.
+func TestASoakLongerThanItsHostsLive(t *testing.T) {
+	f := startAWS(t)
+	f.ready("http://127.0.0.1:1")
+	f.launched = time.Now().Add(-2 * time.Hour) // of 3
+	d := deployed(t)
+	err := d.soak(context.Background(), "no program", []string{"--seconds", "3600"})
+	require.ErrorContains(t, err, "and the soak takes 1h0m0s and up to 10m0s around it")
+	require.ErrorContains(t, err, "`make aws-extend MINUTES=11` moves their end")
+
+	// A later end is taken into account, and a shorter soak fits.
+	err = d.soak(context.Background(), "no program", []string{"--seconds=1800"})
+	require.ErrorContains(t, err, "no program", "it is begun")
+	f.parameters["/sse-soak/end"] = time.Now().Add(90 * time.Minute).UTC().Format(time.RFC3339)
+	err = d.soak(context.Background(), "no program", nil)
+	require.ErrorContains(t, err, "no program", "it is begun")
+
+	f.launched, f.parameters["/sse-soak/end"] = time.Now().Add(-4*time.Hour), pending
+	require.ErrorContains(t, d.soak(context.Background(), "no program", nil), "`make aws-up` makes new ones")
+}
+
+func TestEndIsMoved(t *testing.T) {
+	f := startAWS(t)
+	f.ready("http://127.0.0.1:1")
+	f.launched = time.Now().Truncate(time.Second)
+	schedule := func() map[string]any {
+		return map[string]any{
+			"Arn": "arn", "CreationDate": 1.7e9, "LastModificationDate": 1.7e9, "Name": "end", "GroupName": "sse-soak", "State": "ENABLED",
+			"FlexibleTimeWindow": map[string]any{"Mode": "OFF"}, "ScheduleExpression": "at(2020-01-01T00:00:00)",
+			"ScheduleExpressionTimezone": "UTC", "Target": map[string]any{"Arn": "terminate", "Input": "{}"},
+		}
+	}
+	f.schedules = map[string]map[string]any{"end-sse-soak-stack": schedule(), "end-sse-soak-runners": schedule()}
+	d := deployed(t)
+	require.NoError(t, d.extend(context.Background(), 2*time.Hour))
+	want := f.launched.Add(5 * time.Hour).UTC()
+	assert.Equal(t, want.Format(time.RFC3339), f.parameters["/sse-soak/end"])
+	for name, s := range f.schedules {
+		assert.Equal(t, "at("+want.Add(15*time.Minute).Format("2006-01-02T15:04:05")+")", s["ScheduleExpression"], name)
+		assert.Equal(t, map[string]any{"Arn": "terminate", "Input": "{}"}, s["Target"], "the rest stays as it is")
+	}
+
+	// Once more, from where it is now; but not for ever.
+	require.NoError(t, d.extend(context.Background(), time.Hour))
+	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
+	require.ErrorContains(t, d.extend(context.Background(), 24*time.Hour), "an end may be 24h0m0s ahead at most")
+
+	// What ends them from outside comes first: hosts that believed in a later end would be terminated in their soak.
+	f.schedules = nil
+	require.ErrorContains(t, d.extend(context.Background(), time.Hour), "the hosts still end at")
+	assert.Equal(t, want.Add(time.Hour).Format(time.RFC3339), f.parameters["/sse-soak/end"])
+}
