@@ -270,33 +270,37 @@ bin/soak-aws: FORCE
 .PHONY: FORCE
 FORCE:
 
-# arm64 for Graviton: the hosts of the runners and their image.
-RUNNER_ARCH ?= amd64
+# NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
+SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)')
+
+.PHONY: aws-check
+aws-check: bin/soak-aws ## ask all that can be asked before aws-up makes what costs money
+	@$(SOAK_AWS) check
 
 .PHONY: aws-up
 aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until aws-down or for 3 hours
-	@bin/soak-aws check
-	@$(MAKE) --no-print-directory image-k6 ARCH='$(RUNNER_ARCH)'
+	@$(SOAK_AWS) check
+	@arch="$$($(SOAK_AWS) arch)" && $(MAKE) --no-print-directory image-k6 ARCH="$$arch"
 	@docker save sse-soak/k6:local | gzip -n >bin/runner-image.tar.gz
 	@$(MAKE) --no-print-directory stack-images
 	@bin/soak-aws pack
-	@bin/soak-aws up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)' --runner-arch '$(RUNNER_ARCH)'
+	@$(SOAK_AWS) up --connections '$(CONNECTIONS)' --noop-interval '$(NOOP_INTERVAL)'
 
 .PHONY: aws-soak
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
-	@bin/soak-aws soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
+	@$(SOAK_AWS) soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 .PHONY: aws-extend
 aws-extend: bin/soak-aws ## let all hosts on AWS live MINUTES (60) longer
-	@bin/soak-aws extend --minutes '$(or $(MINUTES),60)'
+	@$(SOAK_AWS) extend --minutes '$(or $(MINUTES),60)'
 
 .PHONY: aws-down
 aws-down: bin/soak-aws ## destroy all that aws-up made, and look whether something is left
-	@bin/soak-aws down
+	@$(SOAK_AWS) down
 
 .PHONY: aws-logs
 aws-logs: bin/soak-aws ## how far each host on AWS is, and what failed
-	@bin/soak-aws logs
+	@$(SOAK_AWS) logs
 
 .PHONY: aws-test
 aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)

@@ -11,12 +11,12 @@ var hostsThatCost = []string{"pending", "running", "shutting-down", "stopping", 
 
 // An instance is a host, as far as it matters here.
 type instance struct {
-	ID     string    `xml:"instanceId"`
-	Type   string    `xml:"instanceType"`
-	Launch time.Time `xml:"launchTime"`
-	Cores  int       `xml:"cpuOptions>coreCount"`
-	Thread int       `xml:"cpuOptions>threadsPerCore"`
-	Tags   []struct {
+	ID      string    `xml:"instanceId"`
+	Type    string    `xml:"instanceType"`
+	Launch  time.Time `xml:"launchTime"`
+	Cores   int       `xml:"cpuOptions>coreCount"`
+	Threads int       `xml:"cpuOptions>threadsPerCore"`
+	Tags    []struct {
 		Key   string `xml:"key"`
 		Value string `xml:"value"`
 	} `xml:"tagSet>item"`

@@ -25,6 +25,7 @@ type fakeAWS struct {
 	schedules  map[string]map[string]any // by name
 	there      []string                  // what services still know, by its id
 	denied     bool
+	account    *fakeAccount // nil: nobody asks for it
 }
 
 func startAWS(t *testing.T) *fakeAWS {
@@ -57,6 +58,7 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&asked)
 		f.parameters[asked.Name] = asked.Value
 		fmt.Fprint(w, `{"Version":2}`)
+	case f.account != nil && f.account.serve(w, r, target):
 	case strings.HasPrefix(r.URL.Path, "/schedules"):
 		f.serveSchedules(w, r)
 	case strings.HasPrefix(target, "ResourceGroupsTaggingAPI"):

@@ -31,6 +31,7 @@ func main() {
 
 func run(ctx context.Context, args []string) int {
 	var d deployment
+	var u up
 	root := &cobra.Command{
 		Use:           "soak-aws",
 		Short:         "Soak on AWS: make the stack and the runners, run, take all down",
@@ -39,6 +40,12 @@ func run(ctx context.Context, args []string) int {
 	}
 	root.PersistentFlags().StringVar(&d.dir, "dir", "infra/terraform", "folder of the Terraform code")
 	root.PersistentFlags().BoolVar(&d.yes, "yes", os.Getenv("AUTO_APPROVE") == "1", "do not ask before making or destroying [AUTO_APPROVE=1]")
+	root.PersistentFlags().StringVar(&d.name, "name", "", "name of a deployment beside others, with a state of its own; default: the one that the settings name")
+	root.PersistentPreRun = func(*cobra.Command, []string) {
+		if d.name != "" {
+			d.set("name", d.name)
+		}
+	}
 	command := func(use, short string, run func(context.Context) error) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := d.check(); err != nil {
@@ -47,13 +54,11 @@ func run(ctx context.Context, args []string) int {
 			return run(cmd.Context())
 		}}
 	}
-	var u up
 	upCommand := command("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
 	upCommand.Flags().StringVar(&u.archive, "stack", "bin/stack.tar.gz", "what the stack's host is made from, as `pack` leaves it")
 	upCommand.Flags().StringVar(&u.image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
 	upCommand.Flags().IntVar(&u.connections, "connections", 1200, "streams that the stack is to hold")
 	upCommand.Flags().Float64Var(&u.interval, "noop-interval", 15, "seconds between two noops of one stream")
-	upCommand.Flags().StringVar(&u.runnerArch, "runner-arch", "amd64", "architecture of the runners' hosts and image: amd64, or arm64 for Graviton")
 	var soak string
 	soakCommand := &cobra.Command{
 		Use: "soak -- [FLAG of `soak run`]...", Short: "Run a soak from the runners' hosts against the stack, and judge it",
@@ -65,6 +70,12 @@ func run(ctx context.Context, args []string) int {
 		},
 	}
 	soakCommand.Flags().StringVar(&soak, "soak", "bin/soak", "the program soak")
+	var compose, built string
+	checkCommand := command("check", "Ask all that can be asked before something is made that costs money", func(ctx context.Context) error {
+		return d.inspect(ctx, compose, built)
+	})
+	checkCommand.Flags().StringVar(&compose, "compose", "compose.yaml", "file with the images of the stack")
+	checkCommand.Flags().StringVar(&built, "image", "bin/runner-image.tar.gz", "the runners' image, if it is built already")
 	var minutes int
 	extendCommand := command("extend", "Move the end of all hosts, without making new ones", func(ctx context.Context) error {
 		return d.extend(ctx, time.Duration(minutes)*time.Minute)
@@ -79,11 +90,8 @@ func run(ctx context.Context, args []string) int {
 	packCommand.Flags().StringVar(&images, "images", "bin/stack-images.tar.gz", "the stack's own images, made by docker save")
 	packCommand.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
 	root.AddCommand(upCommand, soakCommand, extendCommand, packCommand,
-		// check comes before what takes minutes: building the runners' image.
-		command("check", "Look whether terraform, settings and credentials are there", func(ctx context.Context) error {
-			_, err := connect(ctx, "us-east-1") // any will do
-			return err
-		}),
+		checkCommand,
+		command("arch", "Print the architecture of the runners' hosts, which their image has to have", d.arch),
 		command("down", "Destroy all of it, and look whether something that carries its tag is left", func(ctx context.Context) error {
 			return d.down(ctx, 3*time.Minute)
 		}),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,14 +11,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
 // A deployment is one state of the Terraform code in dir.
 type deployment struct {
 	dir   string
-	yes   bool // terraform does not ask
+	name  string // NAME, for a state of its own; empty: the one whose name the settings say
+	yes   bool   // terraform does not ask
 	env   []string
 	image string // file with the runners' image, if there is one
 }
@@ -71,7 +72,9 @@ func (d *deployment) set(name, value string) {
 func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "terraform", args...)
 	cmd.Dir = d.dir
-	cmd.Env = append(os.Environ(), d.env...)
+	// The workspace is named each time: the one that was selected last may be another deployment's.
+	workspace := cmp.Or(d.name, os.Getenv("TF_WORKSPACE"), "default")
+	cmd.Env = append(append(os.Environ(), d.env...), "TF_WORKSPACE="+workspace)
 	cmd.Stderr = os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Minute
@@ -80,7 +83,7 @@ func (d *deployment) command(ctx context.Context, args ...string) *exec.Cmd {
 
 // talk runs terraform for the person at the terminal, who may be asked.
 func (d *deployment) talk(ctx context.Context, verb string, args ...string) error {
-	if d.yes && verb != "init" {
+	if d.yes {
 		args = append(args, "-auto-approve")
 	}
 	cmd := d.command(ctx, append([]string{verb}, args...)...)
@@ -123,16 +126,4 @@ func (d *deployment) outputs(ctx context.Context) (outputs, error) {
 		return out, fmt.Errorf("terraform output: %w", err)
 	}
 	return out, nil
-}
-
-// variable asks terraform for the value of a variable with all its sources taken into account; the
-// zero string where it cannot tell.
-func (d *deployment) variable(ctx context.Context, name string) string {
-	cmd := d.command(ctx, "console")
-	cmd.Stdin, cmd.Stderr = strings.NewReader("var."+name+"\n"), nil
-	text, err := cmd.Output()
-	if err != nil {
-		return ""
-	}
-	return strings.Trim(string(bytes.TrimSpace(text)), `"`)
 }

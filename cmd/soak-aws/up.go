@@ -19,7 +19,6 @@ type up struct {
 	image       string
 	connections int
 	interval    float64 // seconds
-	runnerArch  string
 }
 
 // takeFiles hands the stack's archive and the runners' image over. One that is missing is for terraform to refuse, which
@@ -43,7 +42,7 @@ func (d *deployment) takeFiles(archive, image string) error {
 
 // imageFits looks into the image before anything is made for it: a pod that cannot start its program says so after
 // minutes, and on a cluster that costs money.
-func (d *deployment) imageFits(ctx context.Context) error {
+func (d *deployment) imageFits(s settings) error {
 	if d.image == "" {
 		return nil
 	}
@@ -51,8 +50,8 @@ func (d *deployment) imageFits(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := images.fits(d.variable(ctx, "runner_architecture")); err != nil {
-		return fmt.Errorf("%w: `make aws-up RUNNER_ARCH=amd64` (or arm64) builds it for them", err)
+	if err := images.fits(s.RunnerArch); err != nil {
+		return fmt.Errorf("%w: `make aws-up` builds it for them", err)
 	}
 	return nil
 }
@@ -61,7 +60,6 @@ func (d *deployment) imageFits(ctx context.Context) error {
 func (d *deployment) up(ctx context.Context, u up) error {
 	d.set("connections", strconv.Itoa(u.connections))
 	d.set("noop_interval_seconds", strconv.FormatFloat(u.interval, 'g', -1, 64))
-	d.set("runner_architecture", u.runnerArch)
 	if err := d.takeFiles(u.archive, u.image); err != nil {
 		return err
 	}
@@ -70,14 +68,17 @@ func (d *deployment) up(ctx context.Context, u up) error {
 
 // apply makes what the settings say, and waits until the hosts are set up.
 func (d *deployment) apply(ctx context.Context) error {
-	if err := d.talk(ctx, "init", "-input=false"); err != nil {
+	if err := d.init(ctx); err != nil {
 		return err
 	}
-	if err := d.imageFits(ctx); err != nil {
+	s, err := d.settings(ctx)
+	if err != nil {
 		return err
 	}
-	region := d.variable(ctx, "region")
-	aws, err := connect(ctx, region)
+	if err := d.imageFits(s); err != nil {
+		return err
+	}
+	aws, err := connect(ctx, s.Region)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,11 @@
 # One host with the stack, runners beside it in the same subnet, a bucket for what they leave, and
 # three things that end it all: each host's own timer, a schedule outside of it, and a budget.
 
+locals {
+  # The letter after the generation is the maker of the processor; a1 is older than that.
+  runner_architecture = can(regex("^([a-z]+[0-9]+g|a1[.])", var.runner_instance_type)) ? "arm64" : "amd64"
+}
+
 module "network" {
   source = "./modules/network"
 
@@ -59,7 +64,7 @@ module "runners" {
   stack_security_group_id             = module.stack.security_group_id
   node_count                          = var.runner_node_count
   instance_type                       = var.runner_instance_type
-  architecture                        = var.runner_architecture
+  architecture                        = local.runner_architecture
   disk_gib                            = var.runner_disk_gib
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds
   ttl_minutes                         = var.ttl_minutes

@@ -75,7 +75,7 @@ output "runner_node_count" {
 
 output "runner_architecture" {
   description = "Architecture of the runners' hosts, which their image has to have."
-  value       = var.runner_architecture
+  value       = local.runner_architecture
 }
 
 output "connections" {

@@ -120,31 +120,14 @@ variable "stack_instance_type" {
   }
 }
 
-variable "runner_architecture" {
-  description = "Architecture of the runners' hosts and of their image: amd64, or arm64 for Graviton. `make aws-up RUNNER_ARCH=arm64` builds the image for it."
-  type        = string
-  default     = "amd64"
-
-  validation {
-    condition     = contains(["amd64", "arm64"], var.runner_architecture)
-    error_message = "runner_architecture has to be amd64 or arm64."
-  }
-}
-
 variable "runner_instance_type" {
-  description = "Instance type of the runners' hosts, of runner_architecture."
+  description = "Instance type of the runners' hosts: x86_64, or Graviton (c7g.large), whose image `make aws-up` builds for arm64."
   type        = string
   default     = "c5.large"
 
   validation {
     condition     = can(regex("^[a-z]+[0-9]+[a-z-]*[.]([0-9]*x?large|medium|small|micro|metal[a-z0-9-]*)$", var.runner_instance_type))
-    error_message = "runner_instance_type has to be an instance type such as c5.large, or c7g.large where runner_architecture is arm64."
-  }
-
-  # The letter after the generation is the maker of the processor; a1 is older than that.
-  validation {
-    condition     = can(regex("^([a-z]+[0-9]+g|a1[.])", var.runner_instance_type)) == (var.runner_architecture == "arm64")
-    error_message = "runner_instance_type does not have the processor of runner_architecture: a Graviton type such as c7g.large needs `make aws-up RUNNER_ARCH=arm64`, all others RUNNER_ARCH=amd64."
+    error_message = "runner_instance_type has to be an instance type such as c5.large or c7g.large."
   }
 
   validation {
