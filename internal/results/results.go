@@ -47,10 +47,17 @@ func NewTestID(out string, now time.Time) string {
 // Create makes the folder of a new run and points `latest` beside it to it.
 func Create(out, testid string) (Dir, error) {
 	d := Dir(filepath.Join(out, testid))
-	if _, err := os.Stat(string(d)); err == nil {
-		return "", fmt.Errorf("%s exists already: choose another --testid, or remove it", d)
+	err := os.MkdirAll(out, 0o755)
+	if err == nil {
+		err = os.Mkdir(string(d), 0o755) // of two runs at once one has it
 	}
-	if err := os.MkdirAll(d.Path(ShardsDir), 0o755); err != nil {
+	if errors.Is(err, fs.ErrExist) {
+		return "", takenError(d)
+	}
+	if err == nil {
+		err = os.Mkdir(d.Path(ShardsDir), 0o755)
+	}
+	if err != nil {
 		return "", fmt.Errorf("make the results folder: %w", err)
 	}
 	latest := filepath.Join(out, "latest")
@@ -61,6 +68,15 @@ func Create(out, testid string) (Dir, error) {
 	_ = os.Symlink(testid, latest) // a convenience: where links are not to be had, it is done without
 	return d, nil
 }
+
+// takenError says that there is a folder of that name: it is fs.ErrExist.
+type takenError Dir
+
+func (e takenError) Error() string {
+	return string(e) + " exists already: choose another --testid, or remove it"
+}
+
+func (takenError) Is(target error) bool { return target == fs.ErrExist }
 
 // WriteJSON stores v as indented JSON.
 func (d Dir) WriteJSON(name string, v any) error {

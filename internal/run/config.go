@@ -66,7 +66,7 @@ func (s *session) complete(now time.Time) (err error) {
 		return err
 	}
 	if s.Plan.TestID == "" {
-		s.Plan.TestID = results.NewTestID(s.Out, now)
+		s.Plan.TestID, s.drawn = results.NewTestID(s.Out, now), true
 	}
 	s.Plan.Suite = s.Suite.InPlan()
 	switch {

@@ -283,3 +283,19 @@ func TestARunThatIsUnderWayIsAnnounced(t *testing.T) {
 	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20s, a noop every 1 s, 2 runners\ntarget "+r.service.URL+"\n"), said)
 	assert.Contains(t, said, "report.html")
 }
+
+// The name is drawn before what takes time, such as the trial of a description.
+func TestRunsThatBeginInTheSameSecondHaveTheirOwnFolders(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.config.Plan.TestID = ""
+	s := newSession(r.config)
+	require.NoError(t, s.complete(time.Now()))
+	first := s.Plan.TestID
+	require.NoError(t, os.MkdirAll(filepath.Join(r.config.Out, first), 0o700))
+	d := &local{session: s}
+	require.NoError(t, d.makeRoom(t.Context()))
+	require.NotEqual(t, first, s.Plan.TestID)
+	require.DirExists(t, filepath.Join(r.config.Out, s.Plan.TestID, results.ShardsDir))
+	require.NoDirExists(t, filepath.Join(r.config.Out, first, results.ShardsDir))
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"time"
@@ -84,6 +85,13 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 		d.dir, err = results.Join(d.Out, d.Plan.TestID, d.part)
 	} else {
 		d.dir, err = results.Create(d.Out, d.Plan.TestID)
+		for d.drawn && d.Shards == "" && errors.Is(err, fs.ErrExist) { // another run began in the same second
+			d.Plan.TestID = results.NewTestID(d.Out, time.Now())
+			if d.Plan.Described() {
+				d.drawMarker()
+			}
+			d.dir, err = results.Create(d.Out, d.Plan.TestID)
+		}
 	}
 	if err != nil {
 		return err

@@ -28,6 +28,7 @@ type session struct {
 	driver driver
 
 	part         int           // K of --runner K/N; 0: the whole run
+	drawn        bool          // the test id was not given
 	startAt      time.Time     // zero: at once
 	interval     time.Duration // of the noops that the target sends; 0: not known
 	clusterSize  int
