@@ -298,6 +298,15 @@ aws-extend: bin/soak-aws ## let all hosts on AWS live MINUTES (60) longer
 aws-down: bin/soak-aws ## destroy all that aws-up made, and look whether something is left
 	@$(SOAK_AWS) down
 
+.PHONY: aws-sweep
+aws-sweep: bin/soak-aws ## find by its tag what is there, also where terraform's state is lost
+	@$(SOAK_AWS) sweep
+
+# From the registry, for all platforms, so that everybody has the same provider. Commit what it writes.
+.PHONY: aws-lock
+aws-lock: ## write the provider's lock file, on a machine that reaches registry.terraform.io; commit it
+	terraform -chdir=infra/terraform providers lock -platform=linux_amd64 -platform=linux_arm64 -platform=darwin_amd64 -platform=darwin_arm64
+
 .PHONY: aws-logs
 aws-logs: bin/soak-aws ## how far each host on AWS is, and what failed
 	@$(SOAK_AWS) logs

@@ -134,7 +134,7 @@ func (c *cloud) checkQuota(ctx context.Context, s settings) finding {
 	if err := json.Unmarshal(text, &answer); err != nil {
 		return unanswered(what, err)
 	}
-	hosts, err := c.instances(ctx, "")
+	hosts, err := c.instances(ctx, tag{})
 	if err != nil {
 		return unanswered(what, err)
 	}
@@ -230,7 +230,7 @@ func checkRunnerImage(file string, s settings) finding {
 func (c *cloud) checkLife(ctx context.Context, s settings) finding {
 	const what = "time to live"
 	ttl := time.Duration(s.TTLMinutes) * time.Minute
-	hosts, err := c.instances(ctx, s.Name)
+	hosts, err := c.instances(ctx, tag{"Run", s.Name})
 	switch {
 	case err != nil:
 		return unanswered(what, err)

@@ -112,3 +112,15 @@ func TestTypesThatCountForTheStandardQuota(t *testing.T) {
 		assert.Equal(t, want, isStandard(kind), kind)
 	}
 }
+
+// What stands in terraform.tfvars wins over NAME: the tag, and what `aws-down` looks for, would be another deployment's.
+func TestNameThatTheSettingsContradict(t *testing.T) {
+	f := startAWS(t)
+	f.account = newAccount()
+	d := deployed(t)
+	_, err := checked(t, f, defaults, hasAll)
+	require.NoError(t, err)
+	d.name = "second"
+	_, err = d.settings(context.Background())
+	require.ErrorContains(t, err, `terraform.tfvars says name = "sse-soak", which wins over NAME=second: delete that line`)
+}

@@ -80,14 +80,14 @@ func TestWhatIsGoneButStillListed(t *testing.T) {
 		"arn:aws:s3:::sse-soak-1", "arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:ec2:eu-central-1:1:security-group/sg-1",
 		"arn:aws:ec2:eu-central-1:1:vpc-endpoint/vpce-1", "arn:aws:ssm:eu-central-1:1:parameter/sse-soak/stack/status",
 	}}
-	left, listed, err := connected(t).left(context.Background(), "sse-soak")
+	left, listed, err := connected(t).left(context.Background(), tag{"Run", "sse-soak"})
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	assert.Equal(t, f.tagged[0], listed)
 	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", 0, tick))
 
 	f.there, f.parameters["/sse-soak/stack/status"] = []string{"vpc-1"}, "ready"
-	left, _, err = connected(t).left(context.Background(), "sse-soak")
+	left, _, err = connected(t).left(context.Background(), tag{"Run", "sse-soak"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"arn:aws:ec2:eu-central-1:1:vpc/vpc-1", "arn:aws:ssm:eu-central-1:1:parameter/sse-soak/stack/status"}, left)
 }

@@ -21,6 +21,7 @@ func TestDeployment(t *testing.T) {
 	offline.Terraform(t, "../..")
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("../../infra/terraform")))
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
 	settings := "operator_cidrs = [\"203.0.113.7/32\"]\nalert_emails = [\"me@example.com\"]\nregion = \"eu-central-1\"\nrunner_node_count = 2\n"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, settingsFile), []byte(settings), 0o600))
 	image := savedImage(t, "amd64", "usr/local/bin/k6", elfAMD64)
@@ -52,9 +53,25 @@ func TestDeployment(t *testing.T) {
 	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
 	require.NoError(t, d.logs(ctx))
 
+	// Another one beside it, with a state of its own: taking it down leaves the first.
+	for _, p := range []string{"stack/status", "runners/status-0", "runners/status-1"} {
+		f.parameters["/second/"+p] = "ready"
+	}
+	second := newUp(t, dir, image)
+	second.name = "second"
+	second.set("name", second.name)
+	require.NoError(t, second.apply(ctx))
+	out, err := second.outputs(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, "second", out.Name)
+	f.hosts = nil
+	require.NoError(t, second.down(ctx, time.Minute))
+	out, err = again.outputs(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, "sse-soak", out.Name, "the first is still there")
+
 	// The image is gone by now, as after `make clean`: taking down needs none.
 	require.NoError(t, os.Remove(image))
-	f.hosts = nil
 	f.tagged = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {}}
 	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute))
 	assert.NoFileExists(t, d.kubeconfig())

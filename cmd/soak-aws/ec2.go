@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// A tag is what terraform gives to all that it makes: Run has the name of the deployment, Project is the same for all.
+type tag struct{ key, value string }
+
+func (t tag) String() string { return t.key + "=" + t.value }
+
 // hostsThatCost are the states of hosts that are not terminated.
 var hostsThatCost = []string{"pending", "running", "shutting-down", "stopping", "stopped"}
 
@@ -37,14 +42,14 @@ func (c *cloud) ec2(ctx context.Context, action string, answer any, parameters .
 	return c.api.ask(ctx, request{service: "ec2"}, action, "2016-11-15", answer, parameters...)
 }
 
-// instances are the hosts of the region that are not terminated; of one deployment, if it is named.
-func (c *cloud) instances(ctx context.Context, name string) ([]instance, error) {
+// instances are the hosts of the region that are not terminated, and that carry the tag, if there is one.
+func (c *cloud) instances(ctx context.Context, of tag) ([]instance, error) {
 	parameters := []string{"Filter.1.Name", "instance-state-name"}
 	for i, state := range hostsThatCost {
 		parameters = append(parameters, "Filter.1.Value."+string(rune('1'+i)), state)
 	}
-	if name != "" {
-		parameters = append(parameters, "Filter.2.Name", "tag:Run", "Filter.2.Value.1", name)
+	if of != (tag{}) {
+		parameters = append(parameters, "Filter.2.Name", "tag:"+of.key, "Filter.2.Value.1", of.value)
 	}
 	var answer struct {
 		Instances []instance `xml:"reservationSet>item>instancesSet>item"`
@@ -53,12 +58,12 @@ func (c *cloud) instances(ctx context.Context, name string) ([]instance, error) 
 	return answer.Instances, err
 }
 
-// volumes are the disks that carry the tag Run.
-func (c *cloud) volumes(ctx context.Context, name string) ([]string, error) {
+// volumes are the disks that carry the tag.
+func (c *cloud) volumes(ctx context.Context, of tag) ([]string, error) {
 	var answer struct {
 		Volumes []string `xml:"volumeSet>item>volumeId"`
 	}
-	err := c.ec2(ctx, "DescribeVolumes", &answer, "Filter.1.Name", "tag:Run", "Filter.1.Value.1", name)
+	err := c.ec2(ctx, "DescribeVolumes", &answer, "Filter.1.Name", "tag:"+of.key, "Filter.1.Value.1", of.value)
 	return answer.Volumes, err
 }
 

@@ -58,6 +58,19 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&asked)
 		f.parameters[asked.Name] = asked.Value
 		fmt.Fprint(w, `{"Version":2}`)
+	case r.URL.Query().Get("Action") == "ListRoles":
+		fmt.Fprint(w, `<ListRolesResponse><ListRolesResult><IsTruncated>`+fmt.Sprint(r.URL.Query().Get("Marker") == "")+`</IsTruncated><Marker>more</Marker><Roles>`)
+		for _, name := range []string{"of-somebody-else", "sse-soak-stack-2026"} {
+			if (r.URL.Query().Get("Marker") == "") == (name == "of-somebody-else") {
+				fmt.Fprintf(w, `<member><RoleName>%s</RoleName><Arn>arn:aws:iam::123456789012:role/%s</Arn></member>`, name, name)
+			}
+		}
+		fmt.Fprint(w, `</Roles></ListRolesResult></ListRolesResponse>`)
+	case r.URL.Query().Get("Action") == "TerminateInstances":
+		f.hosts = slices.DeleteFunc(f.hosts, func(id string) bool {
+			return id == r.URL.Query().Get("InstanceId.1") || id == r.URL.Query().Get("InstanceId.2")
+		})
+		fmt.Fprint(w, `<TerminateInstancesResponse/>`)
 	case f.account != nil && f.account.serve(w, r, target):
 	case strings.HasPrefix(r.URL.Path, "/schedules"):
 		f.serveSchedules(w, r)

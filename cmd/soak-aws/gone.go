@@ -21,7 +21,7 @@ import (
 func (c *cloud) verifyGone(ctx context.Context, name, region string, lag, every time.Duration) error {
 	var left, listed []string
 	err := poll(ctx, every, lag, func() (gone bool, err error) {
-		left, listed, err = c.left(ctx, name)
+		left, listed, err = c.left(ctx, tag{"Run", name})
 		return len(left) == 0, err
 	})
 	switch {
@@ -38,22 +38,22 @@ func (c *cloud) verifyGone(ctx context.Context, name, region string, lag, every 
 	return nil
 }
 
-// left lists what still carries the tag Run. AWS's list of tags lags behind by minutes, and hosts keep their tags for an
+// left lists what still carries the tag. AWS's list of tags lags behind by minutes, and hosts keep their tags for an
 // hour, so each service is asked itself: what it does not know any more is merely listed.
-func (c *cloud) left(ctx context.Context, name string) (left, listed []string, err error) {
-	hosts, err := c.instances(ctx, name)
+func (c *cloud) left(ctx context.Context, of tag) (left, listed []string, err error) {
+	hosts, err := c.instances(ctx, of)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, h := range hosts {
 		left = append(left, h.ID)
 	}
-	volumes, err := c.volumes(ctx, name)
+	volumes, err := c.volumes(ctx, of)
 	if err != nil {
 		return nil, nil, err
 	}
 	left = append(left, volumes...)
-	arns, err := c.tagged(ctx, name)
+	arns, err := c.tagged(ctx, of)
 	if err != nil {
 		return nil, nil, fmt.Errorf("list what is tagged: %w", err)
 	}
@@ -73,10 +73,10 @@ func (c *cloud) left(ctx context.Context, name string) (left, listed []string, e
 	return left, listed, nil
 }
 
-// tagged is what AWS lists under the tag Run.
-func (c *cloud) tagged(ctx context.Context, name string) (arns []string, err error) {
+// tagged is what AWS lists under the tag.
+func (c *cloud) tagged(ctx context.Context, of tag) (arns []string, err error) {
 	pages := resourcegroupstaggingapi.NewGetResourcesPaginator(c.tags, &resourcegroupstaggingapi.GetResourcesInput{
-		TagFilters: []tagging.TagFilter{{Key: aws.String("Run"), Values: []string{name}}},
+		TagFilters: []tagging.TagFilter{{Key: aws.String(of.key), Values: []string{of.value}}},
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

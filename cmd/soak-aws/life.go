@@ -23,7 +23,7 @@ const (
 
 // end is when the first of a deployment's hosts ends itself; the zero time where there is no host.
 func (c *cloud) end(ctx context.Context, name, parameter string, ttl time.Duration) (time.Time, error) {
-	hosts, err := c.instances(ctx, name)
+	hosts, err := c.instances(ctx, tag{"Run", name})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("ask when the hosts were started: %w", err)
 	}

@@ -89,7 +89,15 @@ func run(ctx context.Context, args []string) int {
 	packCommand.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
 	packCommand.Flags().StringVar(&images, "images", "bin/stack-images.tar.gz", "the stack's own images, made by docker save")
 	packCommand.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
-	root.AddCommand(upCommand, soakCommand, extendCommand, packCommand,
+	var region string
+	var endHosts bool
+	sweepCommand := &cobra.Command{
+		Use: "sweep", Short: "Find by its tag what is there of one deployment (--name), or of all, also where the state is lost", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.sweep(cmd.Context(), region, endHosts) },
+	}
+	sweepCommand.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "where to look; default: what the settings say")
+	sweepCommand.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts that are found")
+	root.AddCommand(upCommand, sweepCommand, soakCommand, extendCommand, packCommand,
 		checkCommand,
 		command("arch", "Print the architecture of the runners' hosts, which their image has to have", d.arch),
 		command("down", "Destroy all of it, and look whether something that carries its tag is left", func(ctx context.Context) error {

@@ -60,6 +60,7 @@ func copied(t *testing.T) string {
 func initialized(t *testing.T) string {
 	t.Helper()
 	dir := copied(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, ".terraform.lock.hcl"))) // of the real provider
 	offline.Terraform(t, root)
 	run(t, dir, "terraform", "init", "-backend=false", "-input=false", "-no-color")
 	t.Log(strings.TrimSpace(run(t, dir, "terraform", "version")))
