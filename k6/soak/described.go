@@ -20,8 +20,8 @@ type described struct {
 	topic   int
 	streams int
 	secrets []string  // the tokens of the environment
-	goesOn  bool      // there is an id to go on behind
-	comment time.Time // of a comment line of which no block has told yet whether it is a heartbeat
+	hasID   bool      // an id came that the next stream can go on behind
+	pending time.Time // when a comment line came that is a heartbeat, or part of the block that follows; zero: none
 }
 
 var (
@@ -47,7 +47,7 @@ func (d *described) Head(header http.Header) {
 // Opened begins a stream, and says whether the client asked to go on where the last one ended.
 func (d *described) Opened(at time.Time) {
 	d.jsLedger.Opened(at)
-	if d.goesOn {
+	if d.hasID {
 		d.ledger.Resumed()
 	}
 }
@@ -59,16 +59,17 @@ func (d *described) Answered(at time.Time, _ int) { d.ledger.Joined(d.recorder.i
 func (d *described) Comment(at time.Time, _ []byte) {
 	d.endComment(at, ledger.ASign)
 	if d.service.HeartbeatIsComment() {
-		d.comment = at
+		d.pending = at
 	}
 }
 
-// endComment says what the comment line before was: a heartbeat, unless it is in the block that ends now.
+// endComment counts the pending comment line as a heartbeat, unless it is in the block that came now, and notes what
+// that block is.
 func (d *described) endComment(at time.Time, what ledger.Heard) {
-	if !d.comment.IsZero() && (what == ledger.AHeartbeat || at.Sub(d.comment) >= ownBlock) {
-		d.ledger.Heard(d.recorder.instant(d.comment), ledger.AHeartbeat)
+	if !d.pending.IsZero() && (what == ledger.AHeartbeat || at.Sub(d.pending) >= ownBlock) {
+		d.ledger.Heard(d.recorder.instant(d.pending), ledger.AHeartbeat)
 	}
-	d.comment = time.Time{}
+	d.pending = time.Time{}
 	if what != ledger.AHeartbeat {
 		d.ledger.Heard(d.recorder.instant(at), what)
 	}
@@ -80,7 +81,7 @@ func (d *described) Event(time.Time, *eventstream.Event) {}
 // Block counts a block as what it is.
 func (d *described) Block(at time.Time, b *eventstream.Block) {
 	if b.HasID && d.service.Resume.Resumes() {
-		d.goesOn = len(b.ID) > 0
+		d.hasID = len(b.ID) > 0
 	}
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := d.reader.Read(&block)
@@ -89,14 +90,14 @@ func (d *described) Block(at time.Time, b *eventstream.Block) {
 
 func (d *described) count(at time.Time, b *eventstream.Block, block *service.Block, reading *service.Reading) {
 	if reading.Kind == service.Heartbeat {
-		if d.comment.IsZero() {
+		if d.pending.IsZero() {
 			d.ledger.Heard(d.recorder.instant(at), ledger.AHeartbeat)
 		} else {
 			d.endComment(at, ledger.AHeartbeat)
 		}
 		return
 	}
-	if !d.comment.IsZero() {
+	if !d.pending.IsZero() {
 		d.endComment(at, ledger.ASign)
 	}
 	switch reading.Kind {
@@ -137,13 +138,9 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 	instant := d.recorder.instant(at)
 	var latency time.Duration
 	if r.HasSentAt {
-		received := d.recorder.start.Add(at.Sub(d.recorder.start))
-		latency = time.Duration(received.UnixMicro()-r.SentAt) * time.Microsecond
+		latency = time.Duration(d.recorder.wall(at).UnixMicro()-r.SentAt) * time.Microsecond
 	}
-	first := time.Duration(-1)
-	if !d.openedAt.IsZero() {
-		first, d.openedAt = at.Sub(d.openedAt), time.Time{}
-	}
+	first := d.firstAfter(at)
 	if d.service.Message.Interval > 0 {
 		d.ledger.Heard(instant, ledger.ASign)
 		n := ledger.Noop{At: instant, Number: uint64(r.Seq), OtherID: r.Err == service.ErrNumber, Intact: r.Err == nil || r.Err == service.ErrMissing}
@@ -181,7 +178,7 @@ func (d *described) excerpt(data []byte) string {
 
 // Closed ends what is open with the stream.
 func (d *described) Closed(at time.Time, c sse.Close) {
-	if !d.comment.IsZero() {
+	if !d.pending.IsZero() {
 		d.endComment(at, ledger.AHeartbeat)
 	}
 	d.jsLedger.Closed(at, c)
@@ -200,7 +197,7 @@ func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
 	if len(reading.ID) > 0 {
 		d.last = append(d.last[:0], reading.ID...)
 	}
-	d.goesOn = len(d.last) > 0
+	d.hasID = len(d.last) > 0
 	d.count(at, b, &block, &reading)
 }
 

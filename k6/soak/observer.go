@@ -53,12 +53,18 @@ func (o *observer) Event(at time.Time, e *eventstream.Event) {
 		n.Data = excerpt(e.Data)
 	}
 	arrival := o.ledger.Noop(n)
-	first := time.Duration(-1)
-	if !o.openedAt.IsZero() {
-		first, o.openedAt = at.Sub(o.openedAt), time.Time{}
+	latency, ok := sinceSent(e.Comment, o.recorder.wall(at))
+	o.recorder.noop(arrival, !arrival.Counted || !n.Intact, o.firstAfter(at), latency, ok)
+}
+
+// firstAfter is how long after the headers of its stream the first message came, -1 for each other one.
+func (o *observer) firstAfter(at time.Time) time.Duration {
+	if o.openedAt.IsZero() {
+		return -1
 	}
-	latency, ok := sinceSent(e.Comment, o.recorder.start.Add(at.Sub(o.recorder.start)))
-	o.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, ok)
+	after := at.Sub(o.openedAt)
+	o.openedAt = time.Time{}
+	return after
 }
 
 // named counts an event that is no noop.
