@@ -33,9 +33,9 @@ type Range [2]uint64
 // each stream after 5 minutes makes 288 in a day. Each may leave a hole.
 const maxSpans = 1000
 
-// deliveries count the messages of a stream by the numbers that they carry, where no message is due at a certain time:
-// somebody publishes them. The numbers begin anywhere, since a stream may join late. The record has what came, as the
-// first and the last number and the holes between; what was owed is decided when all is known (package verdict).
+// deliveries count the messages of a connection by their numbers alone: somebody publishes them, so none is due by the
+// clock. The first number may be any, since a stream may join late. The record says which numbers came: the first, the
+// last, and the holes between. Package verdict decides which of the others were owed, when all is known.
 type deliveries struct {
 	counter
 	numbers  numbers
@@ -132,7 +132,7 @@ func (c *deliveries) lost() (sum uint64) {
 
 // begunAnew says that the next message is the first of a stream that does not go on behind the one before.
 func (c *deliveries) begunAnew() bool {
-	span := c.present()
+	span := c.openSpan()
 	return c.streams > 1 && !c.sawNoop && (span == nil || !span.Resumed)
 }
 
@@ -185,17 +185,17 @@ func (c *deliveries) opened(at Instant) {
 	c.spans = append(c.spans, Span{From: at})
 }
 
-// present is the span of the stream that is open; nil where it is not remembered.
-func (c *deliveries) present() *Span {
+// openSpan is the span of the stream that is open; nil where it is not remembered.
+func (c *deliveries) openSpan() *Span {
 	if last := len(c.spans) - 1; last >= 0 && c.spans[last].To == 0 {
 		return &c.spans[last]
 	}
 	return nil
 }
 
-// left ends the span of a stream: nothing is owed to it any more.
-func (c *deliveries) left(at Instant) {
-	if span := c.present(); span != nil {
+// endSpan ends the span of the open stream: nothing is owed to it any more.
+func (c *deliveries) endSpan(at Instant) {
+	if span := c.openSpan(); span != nil {
 		span.To = max(at, span.From, 1)
 	}
 }
@@ -233,7 +233,7 @@ func (l *Ledger) Joined(at Instant) {
 	if l.messages == nil {
 		return
 	}
-	if span := l.messages.present(); span != nil {
+	if span := l.messages.openSpan(); span != nil {
 		span.From = at
 	}
 }
@@ -245,7 +245,7 @@ func (l *Ledger) Resumed() {
 	if l.messages == nil {
 		return
 	}
-	if span := l.messages.present(); span != nil {
+	if span := l.messages.openSpan(); span != nil {
 		span.Resumed = true
 	}
 }

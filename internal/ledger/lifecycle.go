@@ -125,7 +125,7 @@ func (l *Ledger) ended(at Instant) {
 	}
 	l.silentUntil(l.end(at))
 	if l.messages != nil {
-		l.messages.left(l.end(at))
+		l.messages.endSpan(l.end(at))
 	}
 }
 

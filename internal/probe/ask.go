@@ -157,7 +157,7 @@ func (a *asked) url(c *Config, raw string, s *secrets) (string, error) {
 		if has && value != "" && headersWithSecrets.MatchString(name) {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
-				return "", fmt.Errorf("the parameter %s in %s://… is not encoded as a URL has it", name, to(start))
+				return "", fmt.Errorf("the parameter %s in %s://… is not encoded as a URL has it", name, schemeOf(start))
 			}
 			if value, err = s.hide(plain); err != nil {
 				return "", err
@@ -172,7 +172,7 @@ func (a *asked) url(c *Config, raw string, s *secrets) (string, error) {
 	return start + path + "?" + strings.Join(pairs, "&"), nil
 }
 
-func to(start string) string { scheme, _, _ := strings.Cut(start, ":"); return scheme }
+func schemeOf(start string) string { scheme, _, _ := strings.Cut(start, ":"); return scheme }
 
 // withTopic replaces a topic that stands alone by {topic}, as it is or encoded.
 func withTopic(text, topic string) string {

@@ -17,7 +17,7 @@ func (f *findings) compression() (out []string) {
 		}
 	}
 	for _, t := range f.s.tracks {
-		if t.role != packed {
+		if t.role != compressed {
 			continue
 		}
 		prefix := "Accept-Encoding: " + t.encoding + ": "

@@ -90,7 +90,7 @@ func (f *findings) refusal(of role) string {
 
 // missed are the messages that came while one stream was cut, on that of the others that got the most.
 func (f *findings) missed() (out map[string]bool) {
-	for _, t := range f.of(plain, packed) {
+	for _, t := range f.of(plain, compressed) {
 		came := map[string]bool{}
 		for i := range f.units[t] {
 			u := &f.units[t][i]

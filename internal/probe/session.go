@@ -195,7 +195,7 @@ func (s *session) openPacked(life context.Context) *sync.WaitGroup {
 	s.Progress("opening a stream with each of " + strings.Join(encodings, ", "))
 	var opening sync.WaitGroup
 	for _, encoding := range encodings {
-		t := &track{role: packed, encoding: encoding, n: s.opened}
+		t := &track{role: compressed, encoding: encoding, n: s.opened}
 		s.opened++
 		s.tracks = append(s.tracks, t)
 		opening.Go(func() { s.answer(life, t) })

@@ -145,16 +145,17 @@ type value struct {
 // reader reads a value out of a block, as a run does.
 type reader func(b *service.Block) (value, bool)
 
-type what int
+// purpose is what a value is read as.
+type purpose int
 
 const (
-	readSeq what = iota
+	readSeq purpose = iota
 	readTime
 	readClient
 )
 
 // reading makes a reader of a source by compiling a description with it; nil where it is none.
-func reading(source string, as what) reader {
+func reading(source string, as purpose) reader {
 	quoted, _ := json.Marshal(source)
 	connect, message := `{"url":"{base}"}`, `{}`
 	switch as {

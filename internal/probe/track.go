@@ -14,11 +14,11 @@ import (
 type role int
 
 const (
-	plain   role = iota // looked at from its start to its end
-	packed              // asks for a compression
-	resumed             // goes on behind a stream that was cut
-	fresh               // opened at the same time as that, without a last event ID
-	unknown             // opened with an event ID that never was
+	plain      role = iota // looked at from its start to its end
+	compressed             // asks for a compression
+	resumed                // goes on behind a stream that was cut
+	fresh                  // opened at the same time as that, without a last event ID
+	unknown                // opened with an event ID that never was
 )
 
 // track is what was seen of one stream.
@@ -129,9 +129,9 @@ type unit struct {
 // alone says that there is nothing but a comment.
 func (u *unit) alone() bool { return u.HasComment && !u.HasData && len(u.Event) == 0 && !u.HasID }
 
-// together is how near a comment line and the block around it come. A heartbeat of one comment line, without a blank
-// line behind it, stands in the block of the next message, which comes later.
-const together = 300 * time.Millisecond
+// sameBlock is how long after a comment line the block that it is in ends at most. A heartbeat without a blank line
+// behind it stands in the block of the next message, too, but that comes later.
+const sameBlock = 300 * time.Millisecond
 
 // units are the blocks of a stream, and the comments that came alone.
 func (t *track) units() (out []unit) {
@@ -142,7 +142,7 @@ func (t *track) units() (out []unit) {
 			continue
 		}
 		for _, line := range lines {
-			if p.At.Sub(line.At) > together {
+			if p.At.Sub(line.At) > sameBlock {
 				out = append(out, unit{line.Block, line.At})
 			}
 		}

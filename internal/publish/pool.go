@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// stale is for how long an idle connection is kept. Servers close one after 5 s and more (Node, uvicorn); a message
-	// that is sent in that moment is lost, and nobody could say so.
-	stale = 4 * time.Second
+	// keepIdle is for how long an idle connection is kept. Servers close theirs after 5 s or more (Node, uvicorn): a
+	// message that is sent at that moment is lost, and nobody could say whether the service had it.
+	keepIdle = 4 * time.Second
 	// mostAnswer is what is read of an answer, its head included. A longer one ends its connection.
 	mostAnswer = 256 << 10
 )
@@ -77,7 +77,7 @@ func (p *pool) get(ctx context.Context, name []byte, deadline time.Time) (c *con
 			return c, false, err
 		}
 		c.left = mostAnswer
-		if c.SetDeadline(deadline) == nil && time.Since(c.since) < stale && c.in.Buffered() == 0 && alive(c.raw) {
+		if c.SetDeadline(deadline) == nil && time.Since(c.since) < keepIdle && c.in.Buffered() == 0 && alive(c.raw) {
 			return c, true, nil
 		}
 		p.drop(c)
@@ -162,7 +162,7 @@ func (p *pool) put(c *conn) {
 		return
 	}
 	idle := append(c.origin.idle, c)
-	for c.since.Sub(idle[0].since) >= stale {
+	for c.since.Sub(idle[0].since) >= keepIdle {
 		_ = idle[0].raw.Close()
 		delete(p.all, idle[0])
 		idle = idle[1:]

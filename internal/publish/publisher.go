@@ -1,10 +1,10 @@
-// Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and takes
-// down what the service said to each.
+// Package publish is the publisher of a run: it sends numbered messages to a service at a constant rate, and records
+// what the service answered to each.
 //
 // The model is open: a message is sent when it is due, whether or not those before it were answered. Where that
-// cannot be (the process was late, the service is slow), it is sent as soon as it can be, and its lag is taken down.
-// None is left out. Of one topic, the next message waits for the answer of the one before, or nobody could say in
-// which order the service had them; topics do not wait for each other.
+// cannot be (the process was late, the service is slow), it is sent as soon as it can be, and its lag is recorded.
+// None is left out. The next message of a topic waits for the answer of the one before, or nobody could say in which
+// order the service had them; topics do not wait for each other.
 package publish
 
 import (
@@ -39,8 +39,8 @@ type Config struct {
 
 // Progress is how far a publisher is.
 type Progress struct {
-	Sent, Confirmed, Refused, Open uint64        // in flight is open
-	Behind                         time.Duration // for how long the first message that was not sent has been due
+	Sent, Confirmed, Refused, Open uint64        // Open: without an answer, those in flight among them
+	Behind                         time.Duration // for how long the oldest message that is due has been waiting to be sent
 }
 
 // A Publisher publishes, until it has sent everything and was answered, was stopped, or its context ends.
@@ -71,11 +71,11 @@ type Publisher struct {
 	said    [3]bool // by kind of trouble
 }
 
-// queue is what is due of a topic.
+// queue counts the messages of a topic.
 type queue struct {
-	due   uint32 // and not begun
-	begun uint32
-	busy  bool // in ready or in flight; only where order matters
+	due   uint32 // due and not begun
+	begun uint32 // sent, or being sent
+	busy  bool   // in ready or in flight; only where order matters
 }
 
 // Start checks the configuration and begins to publish. Its error is a sentence.

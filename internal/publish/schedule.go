@@ -33,7 +33,7 @@ func (p *Publisher) schedule() {
 	}
 }
 
-// queue says that one more message of a topic is due. With the lock.
+// queue says that one more message of a topic is due. The caller holds mu.
 func (p *Publisher) queue(topic int) {
 	q := &p.topics[topic]
 	q.due++
@@ -43,7 +43,8 @@ func (p *Publisher) queue(topic int) {
 	}
 }
 
-// enqueue has a worker send a message of a topic: one that waits, or else a new one. With the lock.
+// enqueue has a worker send a message of a topic: one that waits, or else a new one. The caller holds
+// mu.
 func (p *Publisher) enqueue(topic int) {
 	p.ready = append(p.ready, int32(topic))
 	if p.idle >= len(p.ready) || p.running >= mostInFlight {
@@ -88,7 +89,7 @@ func (p *Publisher) worker() {
 	}
 }
 
-// stopped says that nothing more is to be sent. With the lock.
+// stopped says that nothing more is to be sent. The caller holds mu.
 func (p *Publisher) stopped() bool {
 	select {
 	case <-p.quit:
@@ -100,7 +101,7 @@ func (p *Publisher) stopped() bool {
 	return p.over
 }
 
-// settle takes down how a message ended, and says what is wrong for the first time.
+// settle records how a message ended, and tells Config.Say of the first of each kind of trouble.
 func (p *Publisher) settle(topic int, number uint64, o shard.Outcome) {
 	p.log.Settle(topic, number, o)
 	switch o.State {

@@ -17,7 +17,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// completeService fills in what is known of a described service before its description is read.
+// completeService fills in what the settings alone say of a described service, before its description is read.
 func (s *session) completeService() (err error) {
 	p := &s.Plan
 	if p.BackendURL == "" {
@@ -34,8 +34,8 @@ func (s *session) completeService() (err error) {
 	return nil
 }
 
-// checkService is Suite.Check before the description is read. Where nothing is published only that says the interval: any
-// that fits will do until then.
+// checkService is Suite.Check before the description is read. Where the run publishes nothing, the interval is in the
+// description, so that a very short one stands in for it until then.
 func (s *session) checkService() error {
 	p := s.Plan
 	if !p.Published() {
@@ -87,15 +87,16 @@ func (s *session) describe(ctx context.Context) error {
 	return nil
 }
 
-// intervalOf is how many seconds apart at most things come that a stream is owed. load-tests/lib/config.js finds the same.
+// intervalOf is the number of seconds between two messages of a stream: by what the run publishes, else by message.every,
+// else by heartbeat.every. describedConfig in load-tests/lib/config.js finds the same.
 func intervalOf(d *service.Service, p *plan.Plan) float64 {
 	switch {
 	case p.Published():
 		return p.PublishInterval()
 	case d.Message.Interval > 0:
 		return d.Message.Interval.Seconds()
-	case !d.Message.Numbered && d.Every > 0:
-		return d.Every.Seconds()
+	case !d.Message.Numbered && d.HeartbeatEvery > 0:
+		return d.HeartbeatEvery.Seconds()
 	}
 	return min(p.NoopInterval, float64(p.Seconds-plan.DisconnectLead)/2) // nobody knows; no run is too short for that
 }

@@ -72,15 +72,14 @@ func isEvent(name []byte, want string) bool {
 // Kind is what a block is.
 type Kind int
 
-// A block is a heartbeat, which keeps a stream alive and is never a message; a message; the service's word
-// that messages were missed (resume.gap); a message of another run or of nobody we know; or anything else.
+// What a block can be.
 const (
-	Other Kind = iota
-	Heartbeat
-	Delivery
-	Gap
-	Foreign
-	Stray // a message of this run on a stream of another topic
+	Other     Kind = iota // nothing that the description names
+	Heartbeat             // keeps a stream alive, and is never a message
+	Delivery              // a message of this run
+	Gap                   // the service says that messages were missed (resume.gap)
+	Foreign               // a message with the marker of somebody else
+	Stray                 // a message of this run on a stream of another topic
 )
 
 func (k Kind) String() string {

@@ -105,7 +105,7 @@ func TestWhatTheModulesSend(t *testing.T) {
 	require.Equal(t, "POST http://localhost:8080/pub/t%201%2F%C3%A9\nContent-Type: application/json\n"+
 		`{"run":"r\"1","seq":17,"t":1732250000000000,"sum":"`+sum(`r"1`)+`"}`, sends(s.Publish, values))
 	require.True(t, s.Message.PerTopic)
-	require.Equal(t, 30*time.Second, s.Every)
+	require.Equal(t, 30*time.Second, s.HeartbeatEvery)
 
 	s = load(t, "mercure")
 	require.Equal(t, "POST http://localhost:8080/.well-known/mercure\nAuthorization: Bearer secret\nContent-Type: application/x-www-form-urlencoded\n"+

@@ -99,7 +99,7 @@ func (p *parser) heartbeat(root *fields) {
 		return
 	}
 	p.service.heartbeat = p.matcher(f, "heartbeat")
-	p.service.Every = p.seconds(f.get("every"), "heartbeat.every")
+	p.service.HeartbeatEvery = p.seconds(f.get("every"), "heartbeat.every")
 }
 
 // matcher reads event, data and comment.

@@ -9,19 +9,18 @@ import (
 // Service is a description, checked and compiled.
 type Service struct {
 	Name string
-	// HasToken and HasURL say that the module has the functions token() and url(n). They are JavaScript, and
-	// run once per connection: what they return goes into Values.Token, and stands in for Connect.URL.
+	// HasToken and HasURL: the module has the functions token() and url(n). They are JavaScript, and run once per
+	// connection: token() gives Values.Token, url(n) the URL of stream n in place of Connect.URL.
 	HasToken, HasURL bool
 
 	Connect Request // of a stream; its URL is empty where HasURL
 	Then    *Then   // the second request that a stream needs; nil for none
 
-	// Every is the interval of heartbeats, 0 where the description names none.
-	Every   time.Duration
-	Message Message
-	End     End
-	Resume  Resume
-	Publish *Request // nil: nothing publishes
+	HeartbeatEvery time.Duration // heartbeats are so far apart at most; 0 where the description does not say
+	Message        Message
+	End            End
+	Resume         Resume
+	Publish        *Request // nil: nothing publishes
 
 	heartbeat, gap matcher
 	client         extractor // {client}, of clientPaths

@@ -19,8 +19,8 @@ const (
 const LateAfter = time.Second
 
 // Published is what the publisher of a run sent, and what the service said to it. Message i (from 0) is of topic
-// i mod len(Topics), has number i div len(Topics) + 1 there, and is due Due(i). Nothing in it changes, but
-// for what Topic keeps; a PublishLog makes it.
+// i mod len(Topics), has number i div len(Topics) + 1 there, and is due at Due(i). A PublishLog makes it;
+// afterwards nothing in it changes, except that Topic caches what it decodes.
 type Published struct {
 	Topics    []string
 	Rate      float64 // messages per second, all topics together
@@ -30,7 +30,7 @@ type Published struct {
 
 	Lag    *Histogram // sent − due, of what was answered or given up
 	Answer *Histogram // answered − sent, of what was answered
-	Failed []Failure  // kinds of what was not confirmed, by their first; in flight at a checkpoint is none
+	Failed []Failure  // what was not confirmed, by kind; what is in flight at a checkpoint is in none
 
 	sent []column // by topic
 

@@ -8,21 +8,21 @@ package shard
 const unitUS = 500
 
 const (
-	ends    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_" // last digit of a number, of base 64
-	goesOn  = " #$%'()*+,./:;=@[]^`{|}~"                                         // those before it, of base 24
-	refused = '!'                                                                // status and time of the answer follow
-	open    = '?'                                                                // nothing follows
+	lastDigits    = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_" // last digit of a number, of base 64
+	leadingDigits = " #$%'()*+,./:;=@[]^`{|}~"                                         // those before it, of base 24
+	refused       = '!'                                                                // status and time of the answer follow
+	open          = '?'                                                                // nothing follows
 
 	mostUnits  = uint64(mostLength / (unitUS * 1000))
 	mostStatus = 999
 )
 
-// digit is what each character is worth: those of goesOn from len(ends) on, -1 for none.
+// digit is what each character is worth: those of leadingDigits from len(lastDigits) on, -1 for none.
 var digit = func() (worth [256]int8) {
 	for i := range worth {
 		worth[i] = -1
 	}
-	for i, c := range []byte(ends + goesOn) {
+	for i, c := range []byte(lastDigits + leadingDigits) {
 		worth[c] = int8(i)
 	}
 	return worth
@@ -31,10 +31,10 @@ var digit = func() (worth [256]int8) {
 func appendNumber(dst []byte, v uint64) []byte {
 	var text [20]byte
 	i := len(text) - 1
-	text[i] = ends[v%uint64(len(ends))]
-	for v /= uint64(len(ends)); v > 0; v /= uint64(len(goesOn)) {
+	text[i] = lastDigits[v%uint64(len(lastDigits))]
+	for v /= uint64(len(lastDigits)); v > 0; v /= uint64(len(leadingDigits)) {
 		i--
-		text[i] = goesOn[v%uint64(len(goesOn))]
+		text[i] = leadingDigits[v%uint64(len(leadingDigits))]
 	}
 	return append(dst, text[i:]...)
 }
@@ -45,12 +45,12 @@ func number(text *[]byte, most uint64) (v uint64, ok bool) {
 		switch d := digit[c]; {
 		case d < 0 || v > most:
 			return 0, false
-		case int(d) < len(ends):
-			v = v*uint64(len(ends)) + uint64(d)
+		case int(d) < len(lastDigits):
+			v = v*uint64(len(lastDigits)) + uint64(d)
 			*text = (*text)[i+1:]
 			return v, v <= most
 		default:
-			v = v*uint64(len(goesOn)) + uint64(int(d)-len(ends))
+			v = v*uint64(len(leadingDigits)) + uint64(int(d)-len(lastDigits))
 		}
 	}
 	return 0, false

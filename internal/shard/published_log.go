@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// PublishLog takes down what a publisher does while it does it. It is safe for concurrent use.
+// PublishLog records what a publisher does while it does it. It is safe for concurrent use.
 type PublishLog struct {
 	mu     sync.Mutex
 	p      Published // without the messages in flight
@@ -15,7 +15,7 @@ type PublishLog struct {
 	sums   PublishSums
 }
 
-// A message is one that was begun, and perhaps answered: it waits for those before it.
+// A message was begun and is perhaps settled. It goes into its column once those before it are settled, too.
 type message struct {
 	sentUS  int64
 	settled bool
@@ -36,7 +36,7 @@ func NewPublishLog(topics []string, rate float64, startedUS int64, planned uint6
 // Due is when message i is due, in microseconds since 1970.
 func (l *PublishLog) Due(i uint64) int64 { return l.p.Due(i) }
 
-// Begin takes down that the next message of a topic is about to be sent, and returns its number, from 1. Until it
+// Begin records that the next message of a topic is about to be sent, and returns its number, from 1. Until it
 // is settled it is open.
 func (l *PublishLog) Begin(topic int, sentUS int64) (number uint64) {
 	l.mu.Lock()
@@ -56,7 +56,7 @@ type Outcome struct {
 	Text   string
 }
 
-// Settle takes down how a message that was begun ended.
+// Settle records how a message that was begun ended.
 func (l *PublishLog) Settle(topic int, number uint64, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (l *PublishLog) Sums() PublishSums {
 	return l.sums
 }
 
-// Published is all that was taken down up to now. What is in flight is open in it. It shares the messages with the
+// Published is all that was recorded up to now. What is in flight is open in it. It shares the messages with the
 // log, which only appends to them.
 func (l *PublishLog) Published(finished bool) *Published {
 	l.mu.Lock()

@@ -36,7 +36,7 @@ func (t *trial) replay(ctx context.Context) error {
 
 // heartbeat waits for one, where they are frequent.
 func (t *trial) heartbeat(ctx context.Context) error {
-	if t.s.Every == 0 || t.s.Every > longestBeat {
+	if t.s.HeartbeatEvery == 0 || t.s.HeartbeatEvery > longestBeat {
 		return nil
 	}
 	is := func(p stream.Part) bool { return t.reader.Read(&p.Block).Kind == service.Heartbeat }
@@ -45,7 +45,7 @@ func (t *trial) heartbeat(ctx context.Context) error {
 			return nil
 		}
 	}
-	wait := t.s.Every + grace
+	wait := t.s.HeartbeatEvery + grace
 	switch err := t.open.await(ctx, time.Until(t.began.Add(wait)), is); {
 	case err == nil:
 		return nil

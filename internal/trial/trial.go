@@ -75,7 +75,7 @@ type trial struct {
 	reader *service.Reader
 	open   *subscription
 	began  time.Time // the stream, or the last message: what heartbeats are counted from
-	doubt  error     // why what came is not the message, where it may be
+	doubt  error     // what does not fit about a block that may be the message: told if nothing that fits comes
 }
 
 func (t *trial) close() {

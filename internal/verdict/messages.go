@@ -150,7 +150,7 @@ func (s *Streams) Published() (out []Criterion) {
 	return []Criterion{confirmed, behind}
 }
 
-// failed puts a kind of messages into words that the service did not confirm.
+// failed puts into words one kind of messages that the service did not confirm.
 func failed(p *shard.Published, f shard.Failure) string {
 	what := "not answered"
 	switch {

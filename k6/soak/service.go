@@ -46,7 +46,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		// Of what publishes, not whether this run does.
 		"published":      compiled.Publish != nil,
 		"every":          compiled.Message.Interval.Seconds(),
-		"heartbeatEvery": compiled.Every.Seconds(),
+		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
 		"endBy":          endings[compiled.End.By],
 		"connect":        s.connect,
 		"end":            s.end,
@@ -225,7 +225,7 @@ func (r *recorder) serviceInShard() *shard.Service {
 	if s == nil {
 		return nil
 	}
-	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.Every.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
+	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
 	out.Counts = map[ledger.Counting]shard.Counts{
 		ledger.Noops: shard.CountsInterval, ledger.Numbered: shard.CountsNumbers, ledger.Nothing: shard.CountsNothing,
 	}[r.config.Counting]

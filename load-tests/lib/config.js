@@ -11,8 +11,8 @@ export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 const SILENT_INTERVALS = 2.5;
 
 /**
- * The same in ms for suites, whose intervals are short: a machine that is busy for a moment cuts nobody off. And where the
- * run publishes: nothing does for some seconds at both ends (k6/soak/publishing.go).
+ * A shorter silence, in ms, cuts no stream of a suite, whose intervals are so short that a busy machine would cut some; and
+ * none of a run that publishes, since nothing is published in its first and last seconds (k6/soak/publishing.go).
  */
 const LEAST_SILENCE = 10000;
 
@@ -59,8 +59,8 @@ function onlyNoops() {
 }
 
 /**
- * The configuration of a soak of a described service. Its interval is how often something that is owed comes:
- * what the run publishes, else what the description says. internal/run/service.go finds the same.
+ * The configuration of a soak of a described service. Its interval is the time between two messages of a stream: by what
+ * the run publishes, else by message.every, else by heartbeat.every. intervalOf in internal/run/service.go finds the same.
  *
  * @param {Service} service
  * @returns {SoakConfig}

@@ -17,8 +17,8 @@ const DISCONNECTS_OF_RUNNER = 500;
 /** How long a stream on which a noop is due is left alone, in ms, before its ledger is asked again. */
 const RECHECK = 100;
 
-/** How often a stream that was closed here is asked whether it is over, in ms. */
-const RECLOSE = 5;
+/** How often a ledger is asked whether the reader has seen that its stream was closed here, in ms. */
+const RECHECK_CLOSED = 5;
 
 function ignore() {}
 
@@ -107,7 +107,7 @@ export class Stream {
     }
     this.source.close();
     while (this.ledger.state === 'open') { // its reader has not seen yet that it was closed here
-      await sleep(RECLOSE);
+      await sleep(RECHECK_CLOSED);
     }
   }
 }

@@ -50,7 +50,7 @@ func TestTheProbeDescribesEachService(t *testing.T) {
 			}
 			require.Equal(t, byHand.Resume.Header, s.Resume.Header)
 			if c.options.Heartbeat > 0 {
-				require.Equal(t, c.options.Heartbeat, s.Every)
+				require.Equal(t, c.options.Heartbeat, s.HeartbeatEvery)
 			}
 			require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Base: r.URL, Topic: "soak-topic-0", ID: "trial", Marker: "m", PublishToken: r.PublishToken}))
 			require.NoError(t, trial.Run(t.Context(), trial.Config{Service: withoutHeartbeat(byHand), Base: r.URL, Topic: "soak-topic-1", ID: "trial", Marker: "m", PublishToken: r.PublishToken}))
@@ -69,6 +69,6 @@ func either(said, field string) string {
 // withoutHeartbeat is a description whose heartbeats are not waited for: the service was set to others.
 func withoutHeartbeat(s *service.Service) *service.Service {
 	out := *s
-	out.Every = 0
+	out.HeartbeatEvery = 0
 	return &out
 }

@@ -65,7 +65,7 @@ func TestHeartbeats(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r, s := up(t, c.name, Options{Heartbeat: c.every})
-			require.NotZero(t, s.Every)
+			require.NotZero(t, s.HeartbeatEvery)
 			stream := subscribe(t, r, s, service.Values{Base: r.URL, Topic: "quiet"}, "")
 			begin := time.Now()
 			require.Eventually(t, func() bool { return len(stream.of(service.Heartbeat)) >= c.beats }, c.every*time.Duration(c.beats)+soon, 20*time.Millisecond)
@@ -77,7 +77,7 @@ func TestHeartbeats(t *testing.T) {
 			require.InDelta(t, c.every.Seconds(), last.Sub(before).Seconds(), 1.5)
 		})
 	}
-	require.Zero(t, description(t, "pocketbase").Every, "PocketBase sends none")
+	require.Zero(t, description(t, "pocketbase").HeartbeatEvery, "PocketBase sends none")
 }
 
 // resumes are the services that send again what a stream missed.
