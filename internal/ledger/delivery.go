@@ -120,10 +120,11 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 	return sight
 }
 
-// lost are the numbers that are missing for all that a stream knows: what was published while there was none is not.
+// lost are the numbers that are missing for all that a stream knows: what was published while there was none is not. Nor is,
+// in any order, what may have been on its way when the stream ended.
 func (c *deliveries) lost() (sum uint64) {
 	for _, h := range c.numbers.holes {
-		if !h.apart || !c.cfg.Published {
+		if !c.cfg.Published || !h.apart && !c.cfg.AnyOrder {
 			sum += h.size()
 		}
 	}
