@@ -133,13 +133,21 @@ func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration
 		r.Class = foundExactly
 	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), late > sc.Plan.interval()/4:
+	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), late > sc.patience():
 		r.Class = starved
 	case sc.clean():
 		r.Class = falseAlarm
 	default:
 		r.Class = otherwise
 	}
+}
+
+// patience is how late the service in this process may be with what it writes, without an effect on what is expected.
+func (sc *scenario) patience() time.Duration {
+	if sc.Hub != nil {
+		return hubSlack * 2 / 3
+	}
+	return sc.Plan.interval() / 4
 }
 
 // keep copies the files of a run to the folder of the campaign, for they explain the result.
