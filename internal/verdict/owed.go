@@ -31,6 +31,9 @@ func (s *Streams) owed(i int) *shard.Connection {
 	sum := s.topics[topic]
 	lost := a.lost()
 	s.Messages.NotOwed += a.unowed
+	if a.early {
+		s.early = append(s.early, fmt.Sprintf("%s had message %d of topic %s before it was published: it is of another run with the same marker (%s)", r.ID, r.Last, topic, s.m.Plan.Marker))
+	}
 	if share := float64(a.unowed); share > (1-leastOwed)*float64(sum.confirmed) {
 		s.unclaimed = append(s.unclaimed, fmt.Sprintf("%s did not get %d of the %d messages of topic %s, and was not owed them: %s", r.ID, a.unowed, sum.confirmed, topic, notOwed))
 	}
@@ -51,6 +54,7 @@ type account struct {
 	began     int64  // of the runner
 	last      int64  // end of the last span that is known
 	undecided uint64 // did not come, and nobody knows whether a stream was open
+	early     bool   // the last message came before it was sent
 	unowed    uint64 // were confirmed, did not come, and were not owed
 	unknown   uint64 // came, and nobody published them
 }
@@ -80,6 +84,9 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 		if widened := window - joinWindow; to-open.From > 2*joinWindow && 4*widened > to-open.From {
 			a.unsure = true
 		}
+	}
+	if n := r.Last; n > 0 && n <= uint64(len(messages)) && r.Corrupted == 0 { // else it may be that of a corrupted one
+		a.early = runner.At(r.LastAt+window).UnixMicro() < messages[n-1].SentUS
 	}
 	if known := max(uint64(len(messages)), max(r.First, 1)-1); r.Last > known && r.First > 0 {
 		a.unknown = r.Last - known
@@ -194,7 +201,11 @@ func (s *Streams) Owed() []Criterion {
 	if s.Messages.Published == nil {
 		return nil
 	}
-	return []Criterion{{
+	early := Criterion{
+		Name: "messages before they were published", Limit: "0", Actual: first(s.early, "none"), Pass: len(s.early) == 0,
+		Invalid: true, weight: doubt, Why: "what is left of a run before stands in for what is lost", Reasons: s.early,
+	}
+	return []Criterion{early, {
 		Name: "messages that were owed", Limit: fmt.Sprintf("each stream %g %% of those of its topic", 100*leastOwed),
 		Actual: fmt.Sprintf("%d did not come and were not owed", s.Messages.NotOwed), Pass: len(s.unclaimed) == 0,
 		Invalid: true, weight: doubt, Why: "what nobody is owed can be lost unnoticed", Reasons: s.unclaimed,

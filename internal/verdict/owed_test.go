@@ -528,3 +528,26 @@ func TestNobodyKnowsHowManyAreMissingAtTheEnds(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "no message is known to be missing; nobody knows what was sent before the first and after the last one of a stream", v.Reasons[0])
 }
+
+// A service with a history brings what a run before published; where that had the same marker it stands in for all.
+func TestMessagesOfARunBeforeDecideNothing(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream != 1 {
+			return
+		}
+		for number := range uint64(perTopic) {
+			l.Delivered(&ledger.Delivery{At: time.Second, Number: number + 1})
+		}
+	}
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 1 {
+			return nil
+		}
+		return []uint64{number}
+	}
+	v := p.judge(t)
+	require.Equal(t, Invalid, v.Verdict)
+	require.Equal(t, []string{"s-1 had message 20 of topic s-topic-1 before it was published: it is of another run with the same marker (t-1)"}, v.Reasons)
+}

@@ -54,6 +54,7 @@ type Streams struct {
 	measured  int // streams whose interval could be measured
 	topics    map[string]*Topic
 	cut       uint64   // streams that ended before their lifetime
+	early     []string // sentences: streams that had messages before these were published
 	unclaimed []string // sentences: streams that were not owed most of what did not come
 	short     []string // ids that received fewer than floor(held / interval)
 	disagree  []string // sentences: the server counts otherwise
