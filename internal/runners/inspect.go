@@ -26,15 +26,23 @@ type ErrSettings struct{ Sentence string }
 
 func (e ErrSettings) Error() string { return e.Sentence }
 
+// inspectWithin is how long a script, and the description that it loads, may take.
+var inspectWithin = 30 * time.Second
+
 // Inspect loads a script without running it: settings that make no sense are found before any
 // process is started. env has NAME=value beside our own environment.
 func Inspect(ctx context.Context, k6, script string, env []string) (r Requirements, err error) {
+	ctx, cancel := context.WithTimeout(ctx, inspectWithin)
+	defer cancel()
 	cmd := exec.CommandContext(ctx, k6, "inspect", "--execution-requirements", "--include-system-env-vars", "--log-format", "json", script)
 	cmd.Env = append(inherited(), env...)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.Output()
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return r, ErrSettings{fmt.Sprintf("%s was still being loaded after %s: does it, or the description that it loads, run in a circle?", script, inspectWithin)}
+	case ctx.Err() != nil:
 		return r, ctx.Err() //nolint:wrapcheck // the caller's own
 	}
 	if err != nil {

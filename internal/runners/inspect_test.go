@@ -1,7 +1,10 @@
 package runners
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -17,4 +20,16 @@ func TestTheRefusalOfAScript(t *testing.T) {
 	} {
 		require.Equal(t, want, refusal([]byte(log)))
 	}
+}
+
+// A description may run in a circle: nothing was said of it, for ever.
+func TestAScriptThatIsNeverLoaded(t *testing.T) {
+	before := inspectWithin
+	inspectWithin = 50 * time.Millisecond
+	t.Cleanup(func() { inspectWithin = before })
+	k6 := filepath.Join(t.TempDir(), "k6")
+	require.NoError(t, os.WriteFile(k6, []byte("#!/bin/sh\nexec sleep 60\n"), 0o755))
+	_, err := Inspect(t.Context(), k6, "soak.js", nil)
+	require.ErrorAs(t, err, &ErrSettings{})
+	require.ErrorContains(t, err, "soak.js was still being loaded after 50ms")
 }

@@ -29,7 +29,10 @@ type Target struct {
 
 // Remote is a target that runs elsewhere.
 func Remote(url, token string) *Target {
-	return &Target{URL: url, Token: token, base: url, client: &http.Client{Timeout: time.Minute, Transport: asRunnersConnect()}}
+	return &Target{URL: url, Token: token, base: url, client: &http.Client{
+		Timeout: time.Minute, Transport: asRunnersConnect(),
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // which is an answer, too
+	}}
 }
 
 // asRunnersConnect is a transport that trusts whom runners trust, which heed K6_INSECURE_SKIP_TLS_VERIFY.

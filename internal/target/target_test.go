@@ -81,6 +81,8 @@ func TestProbe(t *testing.T) {
 		return serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) })
 	}
 	require.NoError(t, serve(t, http.NotFound).Probe(t.Context(), time.Second), "a foreign service need not know /healthz")
+	round := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }
+	require.NoError(t, serve(t, round).Probe(t.Context(), time.Second), "one that sends its visitors round in a circle answers")
 	for _, foreign := range []string{"", "ok", "{}", "[1]", `{"noop_interval_s":"x"}`, strings.Repeat(" ", 1<<17)} {
 		require.NoError(t, says(foreign).Probe(t.Context(), time.Second), foreign[:min(len(foreign), 9)])
 	}
