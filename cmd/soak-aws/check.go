@@ -170,7 +170,7 @@ func (c *cloud) checkDryRuns(ctx context.Context, s settings) (findings []findin
 		case refused.Code == "VPCIdNotSpecified":
 			findings = append(findings, note(what, "could not be tried, since the account has no default VPC"))
 		default:
-			findings = append(findings, fail(what, "%v %s", refused, explain(refused.Code)))
+			findings = append(findings, fail(what, "%v. %s", refused, explain(refused.Code+":")))
 		}
 	}
 	return findings

@@ -68,12 +68,12 @@ func outlives(end, now time.Time, seconds time.Duration) error {
 		end.UTC().Format(time.TimeOnly+" MST"), left.Round(time.Second), seconds, aroundASoak, int(missing.Minutes()))
 }
 
-// defaultSeconds is how long `soak run` takes if nobody says.
-const defaultSeconds = time.Hour
+// defaultLength is how long `soak run` takes if nobody says.
+const defaultLength = time.Hour
 
 // secondsOf is how long a soak with these arguments takes.
 func secondsOf(args []string) time.Duration {
-	seconds := defaultSeconds
+	seconds := defaultLength
 	for i, arg := range args {
 		value, ok := strings.CutPrefix(arg, "--seconds=")
 		if arg == "--seconds" && i+1 < len(args) {

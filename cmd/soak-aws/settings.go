@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -88,6 +89,9 @@ func (s settings) architecture(kind string) string {
 
 // init prepares the folder, and the state of the deployment in it: one that has a name has a workspace of that name.
 func (d *deployment) init(ctx context.Context) error {
+	if _, err := os.Stat(filepath.Join(d.dir, ".terraform")); err != nil {
+		fmt.Println("terraform loads the AWS provider, some hundred MB: a minute or two")
+	}
 	if err := d.quiet(ctx, "default", "init", "-input=false"); err != nil {
 		return err
 	}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// subcommand is one that needs terraform and its settings.
+func (d *deployment) subcommand(use, short string, run func(context.Context) error) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		if err := d.check(); err != nil {
+			return err
+		}
+		return run(cmd.Context())
+	}}
+}
+
+func (d *deployment) checkCommand() *cobra.Command {
+	var compose, image string
+	c := d.subcommand("check", "Ask all that can be asked before something is made that costs money", func(ctx context.Context) error {
+		return d.inspect(ctx, compose, image)
+	})
+	c.Flags().StringVar(&compose, "compose", "compose.yaml", "file with the images of the stack")
+	c.Flags().StringVar(&image, "image", "bin/runner-image.tar.gz", "the runners' image, if it is built already")
+	return c
+}
+
+func (d *deployment) upCommand() *cobra.Command {
+	var u up
+	c := d.subcommand("up", "Make the stack and the runners, and wait until they are set up", func(ctx context.Context) error { return d.up(ctx, u) })
+	c.Flags().StringVar(&u.archive, "stack", "bin/stack.tar.gz", "what the stack's host is made from, as `pack` leaves it")
+	c.Flags().StringVar(&u.image, "image", "bin/runner-image.tar.gz", "the runners' image, made by docker save and gzip")
+	c.Flags().IntVar(&u.connections, "connections", 1200, "streams that the stack is to hold")
+	c.Flags().Float64Var(&u.interval, "noop-interval", 15, "seconds between two noops of one stream")
+	return c
+}
+
+func (d *deployment) soakCommand() *cobra.Command {
+	var program string
+	c := &cobra.Command{
+		Use: "soak -- [FLAG of `soak run`]...", Short: "Run a soak from the runners' hosts against the stack, and judge it",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			return d.soak(cmd.Context(), program, args)
+		},
+	}
+	c.Flags().StringVar(&program, "soak", "bin/soak", "the program soak")
+	return c
+}
+
+func (d *deployment) extendCommand() *cobra.Command {
+	var minutes int
+	c := d.subcommand("extend", "Move the end of all hosts, without making new ones", func(ctx context.Context) error {
+		return d.extend(ctx, time.Duration(minutes)*time.Minute)
+	})
+	c.Flags().IntVar(&minutes, "minutes", 60, "how much later they end")
+	return c
+}
+
+// sweepCommand needs no settings, where --region is given.
+func (d *deployment) sweepCommand() *cobra.Command {
+	var region string
+	var endHosts bool
+	c := &cobra.Command{
+		Use: "sweep", Short: "Find by its tag what is there of one deployment (--name), or of all, also where the state is lost", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return d.sweep(cmd.Context(), region, endHosts) },
+	}
+	c.Flags().StringVar(&region, "region", os.Getenv("AWS_REGION"), "where to look; default: what the settings say")
+	c.Flags().BoolVar(&endHosts, "end-hosts", false, "terminate the hosts that are found")
+	return c
+}
+
+func packCommand() *cobra.Command {
+	var repository, images, archive string
+	c := &cobra.Command{
+		Use: "pack", Short: "Pack what the stack's host needs: files of the repository, and images", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return pack(repository, images, archive) },
+	}
+	c.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
+	c.Flags().StringVar(&images, "images", "bin/stack-images.tar.gz", "the stack's own images, made by docker save")
+	c.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
+	return c
+}
