@@ -431,6 +431,19 @@ func TestAPublisherThatFallsBehindIsNoPass(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
 }
 
+// Over an hour a machine stalls for a second now and then. What was late was made up for, and all is accounted for.
+func TestAMomentaryStallOfThePublisherIsAWarning(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		late   uint64
+		lagMS  float64
+		onTime bool
+	}{{0, 900, true}, {10, 1480, true}, {11, 1480, false}, {1, 10_001, false}} {
+		s := &Streams{Counts: Counts{Messages: Messages{Published: &Publication{Planned: 1000, Sent: 1000, Confirmed: 1000, Late: c.late, MaxLagMS: c.lagMS}}}}
+		require.Equal(t, c.onTime, s.publishedOnTime(), "%+v", c)
+	}
+}
+
 // Messages without a time in them may all have been late: a limit on that cannot be met.
 func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
 	t.Parallel()

@@ -92,6 +92,9 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.Server.Agrees = len(s.disagree) == 0
 	s.Server.Confirms = len(s.disagree) > 0 && len(s.unexplained) == 0
 	s.LatenessMS, s.ConnectMS = quantiles(m.Lateness), quantiles(m.Connect)
+	if p := s.Messages.Published; p != nil && p.Late > 0 && s.publishedOnTime() {
+		s.Warnings = append(s.Warnings, p.behind())
+	}
 	s.interval()
 	s.latency()
 	s.basis()
