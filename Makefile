@@ -235,23 +235,26 @@ ARCH ?= $(shell $(GO) env GOARCH)
 images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-soak/k6 and sse-soak/backend
 	docker build --platform 'linux/$(ARCH)' --file backend/Dockerfile --target backend --tag sse-soak/backend:local .
 
-# The stack's own images for its host, from programs that are built here: no compiler runs there.
+# The stack's own images for its host, from programs that are built here: no compiler runs there. The programs have always
+# the same time, so that the same programs make the same image: another image would make another host.
 .PHONY: stack-images
 stack-images:
 	@mkdir -p bin/stack
 	@GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o bin/stack/ \
 		-ldflags="-s -w -X main.version=$$(git describe --tags --always --dirty 2>/dev/null)" ./backend ./nginx/nginxconf
 	@sed -n '/^FROM scratch AS nginxconf/,$$p' backend/Dockerfile | sed 's,--from=build /out/,,' >bin/stack/Dockerfile
+	@touch -t 200001010000 bin/stack/*
 	@for image in backend nginxconf; do \
-		docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack || exit; \
-	done
-	@docker save sse-soak/backend:local sse-soak/nginxconf:local | gzip -n >bin/stack-images.tar.gz
+		docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack && \
+		docker save sse-soak/$$image:local | gzip -n >bin/image-$$image.tar.gz || exit; \
+	done # one archive each: Docker has no order in an archive of two
 
 # Its programs are built for Linux and ARCH, whatever this machine is: those in bin/ are this machine's own.
 .PHONY: image-k6
 image-k6: internal/report/html/bundle/page.js
 	@mkdir -p 'bin/linux-$(ARCH)'
 	@GOOS=linux GOARCH='$(ARCH)' CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=auto -o 'bin/linux-$(ARCH)/' ./cmd/soak ./cmd/k6
+	@touch -t 200001010000 'bin/linux-$(ARCH)'/*
 	docker build --platform 'linux/$(ARCH)' --build-arg 'BIN=bin/linux-$(ARCH)' --file cmd/k6/Dockerfile --tag sse-soak/k6:local .
 
 .PHONY: k8s-soak

@@ -76,13 +76,14 @@ func (d *deployment) sweepCommand() *cobra.Command {
 }
 
 func packCommand() *cobra.Command {
-	var repository, images, archive string
+	var repository, archive string
+	var images []string
 	c := &cobra.Command{
 		Use: "pack", Short: "Pack what the stack's host needs: files of the repository, and images", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return pack(repository, images, archive) },
 	}
 	c.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
-	c.Flags().StringVar(&images, "images", "bin/stack-images.tar.gz", "the stack's own images, made by docker save")
+	c.Flags().StringSliceVar(&images, "images", []string{"bin/image-backend.tar.gz", "bin/image-nginxconf.tar.gz"}, "the stack's own images, made by docker save")
 	c.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
 	return c
 }

@@ -89,3 +89,11 @@ func TestWhatIsNoImage(t *testing.T) {
 	_, err := readImages(file)
 	require.ErrorContains(t, err, "image.tar.gz is no archive of `docker save`")
 }
+
+// It is looked into before terraform makes anything for it.
+func TestUpLooksIntoTheImage(t *testing.T) {
+	t.Parallel()
+	d := &deployment{image: savedImage(t, "amd64", "usr/local/bin/k6", elfAMD64)}
+	require.NoError(t, d.imageFits(settings{RunnerArch: "amd64"}))
+	require.ErrorContains(t, d.imageFits(settings{RunnerArch: "arm64"}), "is for linux/amd64, and its hosts are linux/arm64: `make aws-up` builds it for them")
+}

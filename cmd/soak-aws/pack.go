@@ -18,18 +18,20 @@ var stackFiles = []string{
 	"infra/prometheus/prometheus.yml", "infra/prometheus/rules", "grafana/provisioning", "grafana/dashboards",
 }
 
-// packedImages is the name of the stack's images in the archive.
-const packedImages = "images.tar.gz"
+// packedImages is the folder of the stack's images in the archive.
+const packedImages = "images/"
 
 // pack writes the archive for the stack's host: those files of the repository, as they lie there, and the images. The
 // same content makes the same archive, since another one would make another host.
-func pack(repository, images, file string) error {
-	archive, err := readImages(images)
-	if err != nil {
-		return err
-	}
-	if err := archive.fits("amd64"); err != nil {
-		return err
+func pack(repository string, images []string, file string) error {
+	for _, image := range images {
+		archive, err := readImages(image)
+		if err != nil {
+			return err
+		}
+		if err := archive.fits("amd64"); err != nil {
+			return err
+		}
 	}
 	out, err := os.Create(file)
 	if err != nil {
@@ -43,8 +45,10 @@ func pack(repository, images, file string) error {
 			return fmt.Errorf("pack the stack: %w", err)
 		}
 	}
-	if err := addFile(w, images, packedImages); err != nil {
-		return err
+	for _, image := range images {
+		if err := addFile(w, image, packedImages+filepath.Base(image)); err != nil {
+			return fmt.Errorf("pack the stack: %w", err)
+		}
 	}
 	return errors.Join(w.Close(), compressed.Close(), out.Close())
 }

@@ -17,7 +17,7 @@ func TestPackOfTheStack(t *testing.T) {
 	t.Parallel()
 	images := savedImage(t, "amd64", "backend", elfAMD64)
 	file := filepath.Join(t.TempDir(), "stack.tar.gz")
-	require.NoError(t, pack("../..", images, file))
+	require.NoError(t, pack("../..", []string{images}, file))
 	inside := map[string]bool{}
 	f, err := os.Open(file)
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestPackOfTheStack(t *testing.T) {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	}))
-	for _, name := range []string{"compose.yaml", ".env.example", "infra/compose/env", "infra/prometheus/rules/alerts.yml", packedImages} {
+	for _, name := range []string{"compose.yaml", ".env.example", "infra/compose/env", "infra/prometheus/rules/alerts.yml", packedImages + filepath.Base(images)} {
 		assert.True(t, inside[name], name)
 	}
 	for name := range inside {
@@ -37,13 +37,13 @@ func TestPackOfTheStack(t *testing.T) {
 	// Another archive would make another host.
 	sum := sumOf(t, file)
 	require.NoError(t, os.Chtimes(images, time.Time{}, time.Now().Add(time.Hour)))
-	require.NoError(t, pack("../..", images, file))
+	require.NoError(t, pack("../..", []string{images}, file))
 	assert.Equal(t, sum, sumOf(t, file))
 }
 
 func TestPackOfImagesForAnotherPlatform(t *testing.T) {
 	t.Parallel()
-	err := pack("../..", savedImage(t, "amd64", "backend", machO), filepath.Join(t.TempDir(), "stack.tar.gz"))
+	err := pack("../..", []string{savedImage(t, "amd64", "backend", machO)}, filepath.Join(t.TempDir(), "stack.tar.gz"))
 	require.ErrorContains(t, err, "backend in the image is built for another system than Linux")
 }
 

@@ -22,8 +22,8 @@ cd /opt/sse-soak
 retried signed s3 "$ARCHIVE_URL" -o /opt/soak/stack.tar.gz
 sha256sum --check --quiet <<<"$ARCHIVE_SHA256  /opt/soak/stack.tar.gz"
 tar -xzf /opt/soak/stack.tar.gz --no-same-owner
-docker load -q -i images.tar.gz
-rm images.tar.gz /opt/soak/stack.tar.gz
+for image in images/*; do docker load -q -i "$image"; done
+rm -r images /opt/soak/stack.tar.gz
 
 # set_env NAME VALUE: in .env
 set_env() {
