@@ -84,6 +84,10 @@ func (s *session) describe(ctx context.Context) error {
 	if err := s.Suite.Check(*p); err != nil {
 		return UsageError{err}
 	}
+	if p.Published() && !s.service.Message.Marked && p.MaxHidden < 0 {
+		s.warn(fmt.Sprintf("the description of %s has no message.run, so this run can be no pass: a message of another run or topic could stand in for each. Publish {run}, and say in message.run where it is; or say by MAX_HIDDEN for how many that may be so",
+			p.ServiceName()))
+	}
 	return nil
 }
 

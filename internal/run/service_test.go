@@ -72,6 +72,18 @@ func TestTheDescriptionCompletesThePlan(t *testing.T) {
 	}
 }
 
+// It can be known before the hour that it will prove nothing.
+func TestAPublisherWhoseMessagesHaveNoMarkerIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	for hidden, warned := range map[int]int{-1: 1, 1000: 0} {
+		r := described(t, publishes)
+		r.config.Plan.Topics, r.config.Plan.PublishRate, r.config.Plan.MaxHidden = 3, 2, hidden
+		s := r.session(r.config)
+		require.NoError(t, s.inspect(t.Context()))
+		require.Len(t, s.seen.Warnings, warned)
+	}
+}
+
 func TestWhatDoesNotFitTheServiceIsWrongUsage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
