@@ -9,8 +9,8 @@ type listener struct {
 	topic   *hubTopic
 	arrived time.Time // the first request
 	asked   time.Time // the request for its end
-	refused bool
-	unjoin  bool // its second request was refused
+	ended   bool      // a fault has ended a stream of it
+	unjoin  bool      // its second request was refused
 	spans   []openSpan
 	frames  []frame
 	present *feed

@@ -115,7 +115,6 @@ func (h *hub) arrive(id string, topic *hubTopic) (*listener, bool) {
 		h.byID[id] = d
 	}
 	if h.fault.Answer != 0 && h.fault.meant(id) {
-		d.refused = true
 		return d, false
 	}
 	return d, true

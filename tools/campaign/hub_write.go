@@ -34,6 +34,9 @@ func (f *feed) item(i *item) error {
 
 // strike does to a message what the fault wants.
 func (f *feed) strike(l *letter) error {
+	if f.listener.ended { // once each
+		return f.letter(l, "")
+	}
 	switch act := f.fault.Act; act {
 	case hubLose:
 		return nil
@@ -52,10 +55,12 @@ func (f *feed) strike(l *letter) error {
 		f.muted = true
 		return nil
 	case hubCut, hubReset:
+		f.listener.ended = true
 		return errOver
 	case hubTruncate:
 		text, _, _ := f.block(l, "", 0)
 		_ = f.write(text[:len(text)/2])
+		f.listener.ended = true
 		return errOver
 	case hubGap:
 		if f.Gap == "event" {
