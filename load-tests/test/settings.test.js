@@ -92,7 +92,7 @@ export default runInInit({
   },
   'a soak of noops, by name or by default, has no service': () => {
     for (const env of /** @type {Record<string, string>[]} */ ([{}, { SERVICE: '' }, { SERVICE: 'noop' }])) {
-      equal(given({ BACKEND_URL, ...env }, loadService), { service: null, description: null });
+      equal(given({ BACKEND_URL, ...env }, loadService), { service: null, description: null, ownToken: false });
       equal(soak(env).service, null);
     }
   },
