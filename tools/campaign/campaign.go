@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -103,7 +104,10 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 		run := &run{scenario: sc, root: c.root, dir: dir}
 		var j *verdict.Verdict
 		if j, err = run.do(ctx); err == nil {
-			r.classify(j, run.expected(), run.lateness())
+			want := run.expected()
+			if r.classify(j, want, run.lateness()); sc.clean() && !want.allows(verdict.Pass) && r.Class != starved {
+				err = errors.New("the service of a run that is meant to be clean was not")
+			}
 		}
 	}
 	if ctx.Err() != nil {

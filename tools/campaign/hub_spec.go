@@ -125,12 +125,17 @@ func drawHub(r *rand.Rand) *hubSpec {
 	h.drawReturn(r)
 	switch r.IntN(6) {
 	case 0:
-		h.Order, h.Delay = "any", 400*time.Millisecond
+		h.anyOrder()
+		h.Delay = 400 * time.Millisecond
 	case 1:
 		h.Delivery = "at-least-once"
 	}
 	return h
 }
+
+// anyOrder makes a service keep no order. Behind an id there would be messages that had come before it, and not all of the
+// others, so nothing goes on.
+func (h *hubSpec) anyOrder() { h.Order, h.Resume = "any", "none" }
 
 func (h *hubSpec) drawHeartbeat(r *rand.Rand) {
 	if r.IntN(4) == 0 {
