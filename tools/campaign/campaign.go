@@ -137,7 +137,7 @@ func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration
 		r.Class = foundExactly
 	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
-	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), late > sc.patience():
+	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), max(late, sc.stall(j)) > sc.patience():
 		r.Class = starved
 	case sc.clean():
 		r.Class = falseAlarm
@@ -152,6 +152,14 @@ func (sc *scenario) patience() time.Duration {
 		return hubSlack * 2 / 3
 	}
 	return sc.Plan.interval() / 4
+}
+
+// stall is for how long a runner of a hub stood still. In so much of a time at either end of a stream nobody knows what it read.
+func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
+	if sc.Hub == nil || sc.disturb != nil { // which stops the runner on purpose
+		return 0
+	}
+	return time.Duration(j.Generator.StallMaxMS * float64(time.Millisecond))
 }
 
 // keep copies the files of a run to the folder of the campaign, for they explain the result.
