@@ -91,8 +91,7 @@ func (m *machine) isSetUp(c *cloud) {
 	assert.Empty(t, c.refused)
 	assert.Contains(t, m.sh("cat /var/log/cloud-init-output.log"), "SOAK-SETUP DONE")
 	assert.Contains(t, m.sh("cloud-init schema --config-file /var/lib/cloud/instance/user-data.txt 2>&1"), "Valid cloud-config")
-	built := strings.TrimSpace(run(t, ".", "docker", "image", "inspect", "-f", "{{.Id}}", "sse-soak/backend:local"))
-	assert.Equal(t, built, m.sh("docker image inspect -f '{{.Id}}' sse-soak/backend:local"), "the image is the one that was built here")
+	assert.Equal(t, shippedImage(t), m.sh("docker image inspect -f '{{.Id}}' sse-soak/backend:local"), "the image is the one that was built here")
 	assert.Equal(t, "8192 8", m.sh("echo $(cat /proc/sys/net/core/somaxconn /proc/sys/net/ipv4/tcp_retries2)"))
 	m.installsNothingElse()
 	assert.Equal(t, "600", m.sh("stat -c %a /opt/sse-soak/.env"))
@@ -103,6 +102,16 @@ func (m *machine) isSetUp(c *cloud) {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
 	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
+}
+
+// shippedImage is the id of the backend's image in the archive. Its tag may be another image's by now: the stack's tests
+// run beside this one, and build one of their own.
+func shippedImage(t *testing.T) string {
+	t.Helper()
+	manifest := run(t, root, "tar", "-xzOf", "bin/image-backend.tar.gz", "manifest.json")
+	id := regexp.MustCompile(`"Config":"(?:blobs/sha256/)?([0-9a-f]{64})`).FindStringSubmatch(manifest)
+	require.NotNil(t, id, manifest)
+	return "sha256:" + id[1]
 }
 
 // installsNothingElse: packages wait for each other, are asked for again, and nothing updates them in the middle of a soak.
