@@ -8,106 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
-	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
-
-// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams are
-// of two runners, whose clocks may differ.
-type publishedRun struct {
-	cfg  ledger.Config
-	at   [2]time.Time // when each runner started, by its own clock
-	log  *shard.PublishLog
-	plan plan.Plan
-
-	answer  func(number uint64) time.Duration
-	outcome func(topic int, number uint64) shard.MessageState
-	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing.
-	deliver func(stream int, number uint64) []uint64
-	shape   func(stream int, l *ledger.Ledger) // in place of one span from 0.5 s to 25 s; nil
-	shapeAt uint64                             // before this number comes; 0: before all
-	change  func(shards []*shard.Shard)
-}
-
-const perTopic = 20 // messages, the first sent 1 s after the start
-
-func newPublishedRun() *publishedRun {
-	p := plan.Default()
-	p.TestID, p.Prefix, p.Service, p.Topics, p.PublishRate, p.Marker = "t", "s-", "mine", 2, 2, "t-1"
-	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = 4, 2, 1, 30, 1, "http://h"
-	start := time.UnixMicro(1_700_000_000_000_000)
-	return &publishedRun{
-		cfg:     ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, Late: time.Second, Interval: time.Second},
-		at:      [2]time.Time{start, start},
-		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
-		plan:    p,
-		answer:  func(uint64) time.Duration { return 3 * time.Millisecond },
-		outcome: func(int, uint64) shard.MessageState { return shard.Confirmed },
-		deliver: func(_ int, number uint64) []uint64 { return []uint64{number} },
-		shape:   func(int, *ledger.Ledger) {},
-		change:  func([]*shard.Shard) {},
-	}
-}
-
-func (p *publishedRun) judge(t *testing.T) *Verdict {
-	t.Helper()
-	start := p.at[0]
-	sent := func(topic int, number uint64) time.Time {
-		return start.Add(time.Second*time.Duration(number) + time.Duration(topic)*500*time.Millisecond)
-	}
-	for number := uint64(1); number <= perTopic; number++ {
-		for topic := range 2 {
-			p.log.Begin(topic, sent(topic, number).UnixMicro())
-			state := p.outcome(topic, number)
-			status := map[shard.MessageState]uint16{shard.Confirmed: 200, shard.Refused: 503}[state]
-			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(p.answer(number)).UnixMicro()})
-		}
-	}
-	shards := make([]*shard.Shard, 2)
-	for i := range shards {
-		shards[i] = &shard.Shard{
-			Plan: p.plan, Service: &shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsNumbers},
-			Runner: shard.Runner{
-				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
-				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),
-			},
-			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
-			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
-		}
-	}
-	shards[0].Published = p.log.Published(true)
-	for stream := range 4 {
-		of := shards[stream%2]
-		skew := p.at[stream%2].Sub(p.at[0])
-		l := ledger.New(p.plan.DeviceID(stream), &p.cfg)
-		l.Connecting(1)
-		l.Opened(500 * time.Millisecond)
-		if p.shapeAt == 0 {
-			p.shape(stream, l)
-		}
-		topic := p.plan.Topic(stream)
-		fastest := time.Duration(1<<62 - 1)
-		for number := uint64(1); number <= perTopic; number++ {
-			if number == p.shapeAt {
-				p.shape(stream, l)
-			}
-			for _, n := range p.deliver(stream, number) {
-				at := sent(topic, number).Sub(start) + 2*time.Millisecond
-				l.Delivered(&ledger.Delivery{At: at, Number: n, Timed: true, Lateness: 2 * time.Millisecond})
-				fastest = min(fastest, 2*time.Millisecond+skew)
-			}
-		}
-		l.CloseRequested(25 * time.Second)
-		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
-		of.Connections = append(of.Connections, l.Record())
-		if of.Latency == nil && fastest < time.Hour {
-			of.Latency = &shard.Latency{MinUS: fastest.Microseconds(), Histogram: shard.NewHistogram()}
-			of.Latency.Histogram.Record(2 * time.Millisecond)
-		}
-	}
-	p.change(shards)
-	return judgeSoak(shard.Merge(p.plan, shards), nil, Evidence{})
-}
 
 func TestWhatIsPublishedIsOwed(t *testing.T) {
 	t.Parallel()
@@ -189,31 +91,6 @@ func TestEachFaultIsCountedOnce(t *testing.T) {
 			require.Equal(t, Fail, v.Verdict)
 			require.Contains(t, v.Reasons[0], c.reason)
 		})
-	}
-}
-
-func TestNothingIsOwedThatTheServiceDidNotConfirmButPublishingFails(t *testing.T) {
-	t.Parallel()
-	for _, state := range []shard.MessageState{shard.Refused, shard.Open} {
-		p := newPublishedRun()
-		p.outcome = func(topic int, number uint64) shard.MessageState {
-			if topic == 1 && number == 5 {
-				return state
-			}
-			return shard.Confirmed
-		}
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream%2 == 1 && number == 5 && stream > 1 { // one stream got it all the same
-				return nil
-			}
-			return []uint64{number}
-		}
-		v := p.judge(t)
-		require.Equal(t, Fail, v.Verdict)
-		require.Zero(t, v.Messages.Missed)
-		require.EqualValues(t, 39, v.Messages.Published.Confirmed)
-		require.Len(t, v.Reasons, 1)
-		require.Contains(t, v.Reasons[0], "number 5 of topic s-topic-1")
 	}
 }
 
@@ -405,62 +282,6 @@ func TestALateConfirmationDecidesNothing(t *testing.T) {
 	v = p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.EqualValues(t, 1, v.Evidence.CouldHide)
-}
-
-func TestAPublisherHasToBeThereOnce(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func([]*shard.Shard){
-		"nobody left an account of what was published": func(s []*shard.Shard) { s[0].Published = nil },
-		"2 runners published":                          func(s []*shard.Shard) { s[1].Published = s[0].Published },
-		"another description of the service":           func(s []*shard.Shard) { s[1].Service = &shard.Service{Name: "mine", SHA256: "y"} },
-	} {
-		p := newPublishedRun()
-		p.change = change
-		v := p.judge(t)
-		require.Equal(t, Invalid, v.Verdict, name)
-		require.Contains(t, fmt.Sprint(v.Reasons), name)
-	}
-}
-
-func TestAPublisherThatFallsBehindIsNoPass(t *testing.T) {
-	t.Parallel()
-	p := newPublishedRun()
-	p.log = shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, p.at[0].Add(-200*time.Millisecond).UnixMicro(), 2*perTopic) // it began 1.2 s late
-	v := p.judge(t)
-	require.Equal(t, Invalid, v.Verdict)
-	require.Contains(t, v.Reasons[0], "over 1 s behind the schedule")
-}
-
-// Over an hour a machine stalls for a second now and then. What was late was made up for, and all is accounted for.
-func TestAMomentaryStallOfThePublisherIsAWarning(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		late   uint64
-		lagMS  float64
-		onTime bool
-	}{{0, 900, true}, {10, 1480, true}, {11, 1480, false}, {1, 10_001, false}} {
-		s := &Streams{Counts: Counts{Messages: Messages{Published: &Publication{Planned: 1000, Sent: 1000, Confirmed: 1000, Late: c.late, MaxLagMS: c.lagMS}}}}
-		require.Equal(t, c.onTime, s.publishedOnTime(), "%+v", c)
-	}
-}
-
-// Messages without a time in them may all have been late: a limit on that cannot be met.
-func TestALimitOnLatenessNeedsTheTimeOfSending(t *testing.T) {
-	t.Parallel()
-	for limit, want := range map[int]Outcome{-1: Pass, 0: Invalid} {
-		p := newPublishedRun()
-		p.plan.MaxLate = limit
-		p.change = func(shards []*shard.Shard) {
-			for _, s := range shards {
-				s.Latency = nil
-			}
-		}
-		v := p.judge(t)
-		require.Equal(t, want, v.Verdict, "%q", v.Reasons)
-		if want == Invalid {
-			require.Contains(t, v.Reasons[0], "how late messages came is not known: none had the time of its sending in it (message.sentAt), and the limit is 0 (MAX_LATE)")
-		}
-	}
 }
 
 // Where nothing is owed, all can be lost, and a pass would prove nothing.

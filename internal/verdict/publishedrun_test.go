@@ -1,0 +1,108 @@
+package verdict
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A publishedRun is a run of 4 streams on 2 topics, to each of which a message is published every second. The streams are
+// of two runners, whose clocks may differ.
+type publishedRun struct {
+	cfg  ledger.Config
+	at   [2]time.Time // when each runner started, by its own clock
+	log  *shard.PublishLog
+	plan plan.Plan
+
+	answer  func(number uint64) time.Duration
+	outcome func(topic int, number uint64) shard.MessageState
+	// deliver says as what a message comes to a stream: its numbers, in order; nil for nothing.
+	deliver func(stream int, number uint64) []uint64
+	shape   func(stream int, l *ledger.Ledger) // in place of one span from 0.5 s to 25 s; nil
+	shapeAt uint64                             // before this number comes; 0: before all
+	change  func(shards []*shard.Shard)
+}
+
+const perTopic = 20 // messages, the first sent 1 s after the start
+
+func newPublishedRun() *publishedRun {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Service, p.Topics, p.PublishRate, p.Marker = "t", "s-", "mine", 2, 2, "t-1"
+	p.Connections, p.Runners, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.BackendURL = 4, 2, 1, 30, 1, "http://h"
+	start := time.UnixMicro(1_700_000_000_000_000)
+	return &publishedRun{
+		cfg:     ledger.Config{Counting: ledger.Numbered, Published: true, ClientEnds: true, Late: time.Second, Interval: time.Second},
+		at:      [2]time.Time{start, start},
+		log:     shard.NewPublishLog([]string{"s-topic-0", "s-topic-1"}, 2, start.Add(time.Second).UnixMicro(), 2*perTopic),
+		plan:    p,
+		answer:  func(uint64) time.Duration { return 3 * time.Millisecond },
+		outcome: func(int, uint64) shard.MessageState { return shard.Confirmed },
+		deliver: func(_ int, number uint64) []uint64 { return []uint64{number} },
+		shape:   func(int, *ledger.Ledger) {},
+		change:  func([]*shard.Shard) {},
+	}
+}
+
+func (p *publishedRun) judge(t *testing.T) *Verdict {
+	t.Helper()
+	start := p.at[0]
+	sent := func(topic int, number uint64) time.Time {
+		return start.Add(time.Second*time.Duration(number) + time.Duration(topic)*500*time.Millisecond)
+	}
+	for number := uint64(1); number <= perTopic; number++ {
+		for topic := range 2 {
+			p.log.Begin(topic, sent(topic, number).UnixMicro())
+			state := p.outcome(topic, number)
+			status := map[shard.MessageState]uint16{shard.Confirmed: 200, shard.Refused: 503}[state]
+			p.log.Settle(topic, number, shard.Outcome{State: state, Status: status, SentUS: sent(topic, number).UnixMicro(), AtUS: sent(topic, number).Add(p.answer(number)).UnixMicro()})
+		}
+	}
+	shards := make([]*shard.Shard, 2)
+	for i := range shards {
+		shards[i] = &shard.Shard{
+			Plan: p.plan, Service: &shard.Service{Name: "mine", SHA256: "x", Counts: shard.CountsNumbers},
+			Runner: shard.Runner{
+				TestID: "t", Index: i + 1, Segment: []string{"0:1/2", "1/2:1"}[i], Host: fmt.Sprint("host-", i), Process: fmt.Sprint(i),
+				State: shard.Finished, StartedUS: p.at[i].UnixMicro(), EndedUS: p.at[i].Add(30 * time.Second).UnixMicro(),
+			},
+			Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),
+			Checks: []shard.Check{{Name: "Received all messages", Passes: 2}},
+		}
+	}
+	shards[0].Published = p.log.Published(true)
+	for stream := range 4 {
+		of := shards[stream%2]
+		skew := p.at[stream%2].Sub(p.at[0])
+		l := ledger.New(p.plan.DeviceID(stream), &p.cfg)
+		l.Connecting(1)
+		l.Opened(500 * time.Millisecond)
+		if p.shapeAt == 0 {
+			p.shape(stream, l)
+		}
+		topic := p.plan.Topic(stream)
+		fastest := time.Duration(1<<62 - 1)
+		for number := uint64(1); number <= perTopic; number++ {
+			if number == p.shapeAt {
+				p.shape(stream, l)
+			}
+			for _, n := range p.deliver(stream, number) {
+				at := sent(topic, number).Sub(start) + 2*time.Millisecond
+				l.Delivered(&ledger.Delivery{At: at, Number: n, Timed: true, Lateness: 2 * time.Millisecond})
+				fastest = min(fastest, 2*time.Millisecond+skew)
+			}
+		}
+		l.CloseRequested(25 * time.Second)
+		l.Closed(25*time.Second, ledger.ReasonClient, false, false)
+		of.Connections = append(of.Connections, l.Record())
+		if of.Latency == nil && fastest < time.Hour {
+			of.Latency = &shard.Latency{MinUS: fastest.Microseconds(), Histogram: shard.NewHistogram()}
+			of.Latency.Histogram.Record(2 * time.Millisecond)
+		}
+	}
+	p.change(shards)
+	return judgeSoak(shard.Merge(p.plan, shards), nil, Evidence{})
+}
