@@ -1,0 +1,26 @@
+package probe
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The times are given: a machine that stalls makes messages of a real stream come irregularly.
+func TestMessagesThatComeEverySoManySeconds(t *testing.T) {
+	t.Parallel()
+	for want, at := range map[string][]time.Duration{
+		`{"every":0.1}`: {0, 100 * time.Millisecond, 195 * time.Millisecond, 310 * time.Millisecond, 400 * time.Millisecond},
+		`{"every":15}`:  {0, 15 * time.Second, 31 * time.Second, 45 * time.Second, 60 * time.Second},
+		`{}`:            {0, time.Second, 2 * time.Second, 2100 * time.Millisecond, 4 * time.Second},
+	} {
+		var m message
+		one := series{t: &track{role: plain}}
+		for _, since := range at {
+			one.units = append(one.units, &unit{at: time.Unix(1_700_000_000, 0).Add(since)})
+		}
+		(&findings{}).findEvery(&m, []series{one})
+		require.Equal(t, want, string(asJSON(m.is)), at)
+	}
+}
