@@ -273,8 +273,8 @@ bin/soak-aws: FORCE
 .PHONY: FORCE
 FORCE:
 
-# NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
-SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)')
+# MAX_USD refuses to make what costs more. NAME, where it is given with make, is a deployment beside others. Not from the environment: WSL has one there.
+SOAK_AWS = bin/soak-aws $(if $(filter command,$(firstword $(origin NAME))),--name '$(NAME)') $(if $(MAX_USD),--max-usd '$(MAX_USD)')
 
 .PHONY: aws-check
 aws-check: bin/soak-aws ## ask all that can be asked before aws-up makes what costs money

@@ -51,7 +51,7 @@ func (d *deployment) inspect(ctx context.Context, compose, image string) error {
 	if err != nil {
 		return err
 	}
-	findings := []finding{c.checkWho(ctx, s), c.checkZones(ctx, s), c.checkQuota(ctx, s)}
+	findings := []finding{c.checkWho(ctx, s), d.affordable(s), c.checkZones(ctx, s), c.checkQuota(ctx, s)}
 	findings = append(findings, c.checkDryRuns(ctx, s)...)
 	findings = append(findings, c.checkBudget(ctx, s), checkRunnerImage(image, s), checkImages(ctx, compose), c.checkLife(ctx, s))
 	failed := 0

@@ -48,7 +48,7 @@ func printed(t *testing.T, do func()) string {
 }
 
 const (
-	defaults = `{"name":"sse-soak","region":"us-east-1","zone":null,"stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180}`
+	defaults = `{"name":"sse-soak","region":"us-east-1","zone":null,"stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180,"stack_disk_gib":30,"runner_disk_gib":20}`
 	hasAll   = `echo '{"manifests":[{"platform":{"os":"linux","architecture":"arm64"}},{"platform":{"os":"linux","architecture":"amd64"}}]}'`
 )
 
@@ -59,6 +59,7 @@ func TestCheck(t *testing.T) {
 	require.NoError(t, err, said)
 	for _, row := range []string{
 		`ok +credentials +arn:aws:sts::123456789012:assumed-role/dev/me in account 123456789012, region us-east-1`,
+		`ok +price +\$0.19 an hour: 2 × c5.large with addresses and disks in us-east-1, on demand, by prices of \d{4}-\d\d-\d\d; \$0.56 if nobody takes it down`,
 		`ok +zones +c5.large offered in us-east-1a, us-east-1b`,
 		`ok +vCPU quota +4 needed, 0 of 5 in use`,
 		`ok +start c5.large +these credentials may`,
@@ -81,7 +82,7 @@ func TestWhatAnAccountLacks(t *testing.T) {
 	}
 	settings := `{"name":"sse-soak","region":"us-east-1","zone":"us-east-1e","stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180}`
 	said, err := checked(t, f, settings, "echo 'no such manifest: x' >&2; exit 1")
-	require.ErrorContains(t, err, "5 of 8 checks failed; nothing was made")
+	require.ErrorContains(t, err, "5 of 9 checks failed; nothing was made")
 	for _, row := range []string{
 		`FAIL +zones +us-east-1e does not offer c5.large; these do: us-east-1a`,
 		`FAIL +vCPU quota +4 are needed, and 2 of 5 are in use`,

@@ -23,6 +23,8 @@ type settings struct {
 	RunnerNodes int     `json:"runner_node_count"`
 	Budget      float64 `json:"budget_usd"`
 	TTLMinutes  int     `json:"ttl_minutes"`
+	StackDisk   int     `json:"stack_disk_gib"`
+	RunnerDisk  int     `json:"runner_disk_gib"`
 }
 
 // anyFiles are values of variables for files that aws-up makes, where they do not matter: some file that is there.
@@ -34,6 +36,7 @@ func (d *deployment) settings(ctx context.Context) (settings, error) {
 	var pairs []string
 	for _, name := range []string{
 		"name", "region", "zone", "stack_instance_type", "runner_instance_type", "runner_node_count", "budget_usd", "ttl_minutes",
+		"stack_disk_gib", "runner_disk_gib",
 	} {
 		pairs = append(pairs, name+" = var."+name)
 	}

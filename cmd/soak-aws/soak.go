@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
 	}
-	cmd := exec.CommandContext(ctx, program, append(out.flags(), args...)...)
+	cmd := exec.CommandContext(ctx, program, slices.Concat(out.flags(), d.priced(ctx), args)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
 	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.

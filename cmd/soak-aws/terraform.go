@@ -21,6 +21,9 @@ type deployment struct {
 	yes   bool   // terraform does not ask
 	env   []string
 	image string // file with the runners' image, if there is one
+
+	prices string  // file with prices in place of the built-in ones; "": none
+	maxUSD float64 // that all of it may cost; 0: anything
 }
 
 // outputs are those of infra/terraform that the commands here need.

@@ -78,6 +78,11 @@ func (d *deployment) apply(ctx context.Context) error {
 	if err := d.imageFits(s); err != nil {
 		return err
 	}
+	cost := d.affordable(s)
+	if cost.state == "FAIL" {
+		return fmt.Errorf("%s; nothing was made", cost.sentence)
+	}
+	fmt.Printf("price    %s\n", cost.sentence)
 	aws, err := connect(ctx, s.Region)
 	if err != nil {
 		return err

@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/sizing"
 )
 
@@ -18,14 +21,16 @@ import (
 var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
 
 func planCommand() *cobra.Command {
-	var connections, topics int
-	var interval, rate float64
+	var connections, topics, seconds int
+	var interval, rate, maxUSD float64
+	var region, pricesFile string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "plan",
 		Short: "Say what a number of connections takes: runners, memory, ports, hosts, price",
-		Long: "plan prints what a soak takes, from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + " in\n" +
-			"us-east-1 on demand, runners on some and nginx with backends on others. Traffic is not in the price.",
+		Long: "plan prints what a soak takes, from the measured cost of a stream (docs/results/bench.md). Hosts are " + sizing.HostType + " of\n" +
+			"AWS on demand with a public address and a disk, runners on some and nginx with backends on others. Traffic is not in the price,\n" +
+			"nor is setting up and down. The prices, with their date and source, are in internal/price/prices.json.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sizes := usualSizes
@@ -36,24 +41,38 @@ func planCommand() *cobra.Command {
 			if published && cmd.Flags().Changed("noop-interval") {
 				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
 			}
+			prices, err := price.Read(pricesFile)
+			if err != nil {
+				return usageError{Err: err}
+			}
 			needs := make([]sizing.Need, len(sizes))
 			for i, n := range sizes {
-				var err error
 				if published {
 					needs[i], err = sizing.Published(n, topics, rate)
 				} else {
 					needs[i], err = sizing.For(n, time.Duration(interval*float64(time.Second)))
 				}
+				if err == nil {
+					err = needs[i].Price(prices, region)
+				}
 				if err != nil {
 					return usageError{Err: err}
 				}
 			}
+			length := time.Duration(seconds) * time.Second
 			if asJSON {
 				out := json.NewEncoder(cmd.OutOrStdout())
 				out.SetIndent("", "  ")
-				return out.Encode(needs)
+				err = out.Encode(needs)
+			} else if err = printNeeds(cmd.OutOrStdout(), needs, length); err == nil {
+				fmt.Fprintf(cmd.OutOrStdout(), "\nprices of %s, %s: %s\n", prices.AsOf, region, prices.Source)
 			}
-			return printNeeds(cmd.OutOrStdout(), needs)
+			for _, n := range needs {
+				if err == nil {
+					err = price.Within(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %v with %s", length, format.Count(n.Connections, "connection")))
+				}
+			}
+			return err
 		},
 	}
 	f := cmd.Flags()
@@ -61,12 +80,16 @@ func planCommand() *cobra.Command {
 	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
 	f.IntVar(&topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
 	f.Float64Var(&rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
+	f.IntVar(&seconds, "seconds", 3600, "length of the run, for its price")
+	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
+	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")
+	f.Float64Var(&maxUSD, "max-usd", 0, "end with an error where the run costs more than this many US dollars; 0: no limit")
 	f.BoolVar(&asJSON, "json", false, "print JSON, memory in bytes")
 	return cmd
 }
 
 // printNeeds prints a column for each size: the names of the rows are long.
-func printNeeds(w io.Writer, needs []sizing.Need) error {
+func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	arriving := "noops per second"
 	if needs[0].Topics > 0 {
@@ -88,6 +111,7 @@ func printNeeds(w io.Writer, needs []sizing.Need) error {
 		{"  memory of all, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.TargetMemory>>20, 10) }},
 		{"  open files of all", func(n sizing.Need) string { return strconv.Itoa(n.TargetFiles) }},
 		{"$ per hour", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour) }},
+		{"$ for a run of " + length.String(), func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour*length.Hours()) }},
 	} {
 		fmt.Fprintf(t, "%-28s", row.name)
 		for _, n := range needs {

@@ -64,11 +64,16 @@ func (p *Plan) Settings() []Setting {
 // Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge see them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay string
+	Machines, Prices                  string
 }
 
 // Settings is the table of these settings.
 func (l *Local) Settings() []Setting {
-	const out = "folder of all runs; this one gets a folder in it"
+	const (
+		out      = "folder of all runs; this one gets a folder in it"
+		machines = "hosts of AWS that the run is on, for what it costs: REGION,TYPE=COUNT,…,gp3=GIB (make aws-soak says it)"
+		prices   = "table of prices in place of the built-in one (internal/price/prices.json)"
+	)
 	return []Setting{
 		{Name: "OUT", Value: &l.Out, Default: "results", Help: out, SuiteHelp: out, Holds: Here},
 		{Name: "SHARDS", Value: &l.Shards, Holds: Here, Doc: "docs/distributed.md",
@@ -76,6 +81,8 @@ func (l *Local) Settings() []Setting {
 		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339"},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
+		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", Help: machines},
+		{Name: "PRICES", Value: &l.Prices, Holds: Here, Help: prices},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -21,11 +22,12 @@ type Run struct {
 	Machine  resources.Machine `json:"machine"`           // of `soak run`
 	Limits   preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
-	ResourcesFrom string   `json:"resources_from,omitempty"`
-	Problems      []string `json:"problems,omitempty"` // why the run is incomplete
-	Failures      []string `json:"failures,omitempty"` // of the target
-	Gone          []string `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
-	Warnings      []string `json:"warnings,omitempty"`
+	ResourcesFrom string      `json:"resources_from,omitempty"`
+	Rate          *price.Rate `json:"rate,omitempty"`     // what the machines cost
+	Problems      []string    `json:"problems,omitempty"` // why the run is incomplete
+	Failures      []string    `json:"failures,omitempty"` // of the target
+	Gone          []string    `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
+	Warnings      []string    `json:"warnings,omitempty"`
 }
 
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.

@@ -9,21 +9,22 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/price"
 )
 
-// What a need is made of. The host is a c5.large in us-east-1, on demand, with a public address.
+// What a need is made of. The host is a c5.large with a public address and the disk that infra/terraform gives it.
 const (
 	StreamsPerRunner = 19_000 // of 20,000 descriptors; the rest is for requests and k6 itself
 	RunnersPerHost   = 2      // one for each core
 	PortsPerAddress  = 28_232 // Linux's default range, for one source and one target address
 	HostMemory       = 4 << 30
 	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
-	HostPerHour      = 0.085              // $
-	AddressPerHour   = 0.005              // $, public IPv4
 	HostType         = "c5.large"
+	RunnerDiskGiB    = 20
+	TargetDiskGiB    = 30
 )
 
-// A Need is what a soak of so many streams takes. Memory is in bytes, money in $.
+// A Need is what a soak of so many streams takes. Memory is in bytes, money in US dollars.
 type Need struct {
 	Connections     int     `json:"connections"`
 	NoopsPerSecond  float64 `json:"noops_per_second"` // messages that reach streams
@@ -78,8 +79,16 @@ func of(connections int, p plan.Plan) (Need, error) {
 		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections,
 	}
 	n.TargetHosts = ceil(int(n.TargetMemory), UsableMemory)
-	n.DollarsPerHour = float64(n.RunnerHosts+n.TargetHosts) * (HostPerHour + AddressPerHour)
 	return n, nil
+}
+
+// Price fills in what the hosts cost in a region.
+func (n *Need) Price(t price.Table, region string) error {
+	rate, err := t.Rate(price.Machines{
+		Region: region, Hosts: map[string]int{n.HostType: n.RunnerHosts + n.TargetHosts}, DiskGiB: n.RunnerHosts*RunnerDiskGiB + n.TargetHosts*TargetDiskGiB,
+	})
+	n.DollarsPerHour = rate.PerHour
+	return err
 }
 
 func ceil(n, of int) int { return (n + of - 1) / of }

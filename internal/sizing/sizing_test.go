@@ -11,6 +11,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/price"
 )
 
 func TestNeedGrowsWithTheStreams(t *testing.T) {
@@ -19,7 +20,11 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 1, 1200, 1, 1}, []int{small.Runners, small.RunnerHosts, small.Ports, small.SourceAddresses, small.TargetHosts})
 	require.InDelta(t, 80, small.NoopsPerSecond, 1e-9)
-	require.InDelta(t, .18, small.DollarsPerHour, 1e-9)
+	prices, err := price.Read("")
+	require.NoError(t, err)
+	require.NoError(t, small.Price(prices, "us-east-1"))
+	require.InDelta(t, 2*(.085+.005)+50*.08/730, small.DollarsPerHour, 1e-9)
+	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price known for eu-central-1")
 	last := small
 	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
 		n, err := For(connections, 15*time.Second)
@@ -27,6 +32,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 		require.LessOrEqual(t, (connections-1)/n.Runners+1, StreamsPerRunner)
 		require.Less(t, n.RunnerFiles, 20_000, "of one process")
 		require.LessOrEqual(t, n.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+		require.NoError(t, n.Price(prices, "us-east-1"))
 		require.GreaterOrEqual(t, n.SourceAddresses*PortsPerAddress, n.Ports)
 		require.GreaterOrEqual(t, n.Runners, last.Runners)
 		require.Greater(t, n.TargetMemory, last.TargetMemory)

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -17,6 +18,8 @@ type Evidence struct {
 	Failures []string // crashes of the target's processes, in a complete run; what they counted is lost with them
 	Gone     []string // of the target, what did not answer any more when the runners had ended
 	Warnings []string
+
+	Rate *price.Rate // what the machines cost; nil: not known
 }
 
 // An Assessment is what a suite concludes from the evidence.

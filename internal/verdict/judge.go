@@ -27,6 +27,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	sum := resources.Summarize(e.Samples)
 	v.Resources = Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax}
 	v.runners(m)
+	v.Cost = cost(e, v)
 	v.Generator = generator(m)
 	if s := a.Streams; s != nil && !a.Declared {
 		v.OpenTime, v.Generator.Saturated = s.OpenTime, !s.KeptUp().Pass

@@ -45,6 +45,7 @@ type Verdict struct {
 	Counts                  // of the event streams
 	Generator   Generator   `json:"generator"`
 	Resources   Resources   `json:"resources"`
+	Cost        *Cost       `json:"cost,omitempty"` // where the machines have a price
 	Criteria    []Criterion `json:"criteria"`
 	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
 	Checks      []Check     `json:"checks"`

@@ -40,6 +40,9 @@ func (s *subject) card() Section {
 		"ended", format.Moment(s.v.EndedUnix),
 		"command", report.Shell(s.Command...),
 	)
+	for i, fact := range report.Cost(s.v.Cost) {
+		plan.Rows = append(plan.Rows, facts([]string{"cost", "it took", "prices"}[i], fact.Value).Rows...)
+	}
 	plan.Caption = "The run"
 	return Section{ID: "card", Title: "The run", Tables: []Table{plan, s.host()}}
 }

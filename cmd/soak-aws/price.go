@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/price"
+)
+
+// machines are the hosts, as far as they cost something.
+func (s settings) machines() price.Machines {
+	return price.Machines{Region: s.Region, Hosts: s.hosts(), DiskGiB: s.StackDisk + s.RunnerNodes*s.RunnerDisk}
+}
+
+// A quote is what a deployment costs.
+type quote struct {
+	price.Rate
+	life time.Duration
+}
+
+// quote is the price of what the settings say. It is an error where the table of prices lacks it.
+func (d *deployment) quote(s settings) (quote, error) {
+	table, err := price.Read(d.prices)
+	if err != nil {
+		return quote{}, err
+	}
+	rate, err := table.Rate(s.machines())
+	return quote{rate, time.Duration(s.TTLMinutes) * time.Minute}, err
+}
+
+// most is what it costs if nobody takes it down before the hosts end themselves.
+func (q quote) most() float64 { return q.For(q.life) }
+
+func (q quote) String() string {
+	var hosts []string
+	for _, kind := range slices.Sorted(maps.Keys(q.Hosts)) {
+		hosts = append(hosts, fmt.Sprintf("%d × %s", q.Hosts[kind], kind))
+	}
+	return fmt.Sprintf("%s an hour: %s with addresses and disks in %s, on demand, by prices of %s; %s if nobody takes it down before the hosts end themselves after %v",
+		price.USD(q.PerHour), strings.Join(hosts, ", "), q.Region, q.AsOf, price.USD(q.most()), q.life)
+}
+
+// affordable says what the deployment costs, and refuses what is over --max-usd, or not known to be under it.
+func (d *deployment) affordable(s settings) finding {
+	const what = "price"
+	q, err := d.quote(s)
+	switch {
+	case err != nil && d.maxUSD > 0:
+		return fail(what, "--max-usd is %s, and %v", price.USD(d.maxUSD), err)
+	case err != nil:
+		return note(what, "%v", err)
+	}
+	if err := price.Within(q.most(), d.maxUSD, fmt.Sprintf("all of it until the hosts end themselves after %v", q.life)); err != nil {
+		return fail(what, "%v; fewer or smaller hosts, or a shorter ttl_minutes, cost less", err)
+	}
+	return ok(what, "%v", q)
+}
+
+// priced are the flags of `soak run` that let its report say what the run cost; none where no price is known.
+func (d *deployment) priced(ctx context.Context) []string {
+	s, err := d.settings(ctx)
+	if err == nil {
+		_, err = d.quote(s)
+	}
+	if err != nil {
+		fmt.Printf("what the soak costs will not be in its report: %v\n", err)
+		return nil
+	}
+	flags := []string{"--machines", s.machines().String()}
+	if d.prices != "" {
+		flags = append(flags, "--prices", d.prices)
+	}
+	return flags
+}

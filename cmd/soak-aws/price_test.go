@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/price"
+)
+
+// usual is what infra/terraform makes by default, but for the number of runners' hosts.
+func usual(nodes int) settings {
+	return settings{Name: "sse-soak", Region: "us-east-1", StackType: "c5.large", RunnerType: "c5.large", RunnerNodes: nodes, TTLMinutes: 180, StackDisk: 30, RunnerDisk: 20}
+}
+
+func TestTooDearIsRefusedBeforeAnythingIsMade(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		most         float64
+		edit         func(s *settings)
+		state, wants string
+	}{
+		{0, func(*settings) {}, "ok", "$0.56 if nobody takes it down"},
+		{.6, func(*settings) {}, "ok", "$0.19 an hour"},
+		{.5, func(*settings) {}, "FAIL", "until the hosts end themselves after 3h0m0s costs $0.56, which is over the $0.50 of --max-usd"},
+		{.5, func(s *settings) { s.TTLMinutes = 60 }, "ok", "$0.19 if nobody takes it down"},
+		{0, func(s *settings) { s.Region = "eu-central-1" }, "note", "no price known for eu-central-1: give --prices FILE"},
+		{9, func(s *settings) { s.RunnerType = "c9x.large" }, "FAIL", "--max-usd is $9.00, and no price known for c9x.large in us-east-1"},
+	} {
+		s := usual(1)
+		c.edit(&s)
+		got := (&deployment{maxUSD: c.most}).affordable(s)
+		assert.Equal(t, c.state, got.state, c.wants)
+		assert.Contains(t, got.sentence, c.wants)
+	}
+}
+
+// Terraform is a program here that leaves a file when it makes something.
+func TestUpRefusesWhatCostsTooMuch(t *testing.T) {
+	startAWS(t)
+	bin := t.TempDir()
+	for name, text := range map[string]string{
+		"terraform": "#!/bin/sh\ncase $1 in console) cat '" + bin + "/settings';; apply) touch '" + bin + "/made'; exit 1;; esac\n", "settings": strconv.Quote(defaults),
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	d := &deployment{dir: t.TempDir(), maxUSD: .1}
+	require.ErrorContains(t, d.apply(context.Background()), "over the $0.10 of --max-usd")
+	require.NoFileExists(t, filepath.Join(bin, "made"))
+	d.maxUSD = 1
+	require.Error(t, d.apply(context.Background()))
+	require.FileExists(t, filepath.Join(bin, "made"))
+	assert.Equal(t, []string{"--machines", "us-east-1,c5.large=2,gp3=50"}, d.priced(context.Background()))
+}
+
+// The page's prices and sums are those of the table.
+func TestPricesOfThePage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/aws.md")
+	require.NoError(t, err)
+	page := strings.Join(strings.Fields(string(text)), " ")
+	table, err := price.Read("")
+	require.NoError(t, err)
+	region := table.Regions["us-east-1"]
+	g := func(v float64) string { return "$" + strconv.FormatFloat(v, 'f', -1, 64) }
+	assert.Contains(t, page, "us-east-1, on demand: c5.large "+g(region.InstanceHour["c5.large"])+"/h, a public IPv4 address "+g(region.IPv4Hour)+"/h, gp3 "+g(region.GP3Month)+" per GB and month")
+	assert.Contains(t, page, table.AsOf)
+	cell := func(row string, life time.Duration) {
+		var sums []string
+		for _, nodes := range []int{1, 3} {
+			rate, err := table.Rate(usual(nodes).machines())
+			require.NoError(t, err)
+			sums = append(sums, price.USD(rate.For(life)))
+		}
+		assert.Regexp(t, regexp.QuoteMeta("| "+row+" | ")+`\**`+regexp.QuoteMeta(sums[0])+`\** \| `+regexp.QuoteMeta(sums[1])+` \|`, page)
+	}
+	cell("an hour", time.Hour)
+	cell("a soak of an hour, with setting up and down (1.4 h)", 84*time.Minute)
+	cell("forgotten, with the TTL of 3 hours", 3*time.Hour)
+	cell("forgotten for 30 days, if nothing ended it", 30*24*time.Hour)
+}

@@ -1,0 +1,179 @@
+// Package price says what machines cost: AWS on demand, in US dollars. All prices are in one table, with its date and
+// its source (prices.json). What the table lacks has no price: nothing is guessed from another region or type.
+package price
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// schema is the version of the table's format.
+const schema = 1
+
+// HoursPerMonth is what AWS counts a month as.
+const HoursPerMonth = 730
+
+//go:embed prices.json
+var builtIn []byte
+
+// A Table has prices of some date.
+type Table struct {
+	Schema  int               `json:"schema"`
+	AsOf    string            `json:"as_of"` // 2026-01-31
+	Source  string            `json:"source"`
+	Regions map[string]Region `json:"regions"`
+}
+
+// A Region has the prices of one region, in US dollars.
+type Region struct {
+	InstanceHour map[string]float64 `json:"instance_hour"` // by type
+	IPv4Hour     float64            `json:"ipv4_hour"`     // of a public address
+	GP3Month     float64            `json:"gp3_gib_month"`
+}
+
+// Read reads the table in a file, or the built-in one where file is empty.
+func Read(file string) (t Table, err error) {
+	text := builtIn
+	if file != "" {
+		if text, err = os.ReadFile(file); err != nil {
+			return t, fmt.Errorf("read the prices: %w", err)
+		}
+	}
+	in := json.NewDecoder(bytes.NewReader(text))
+	in.DisallowUnknownFields()
+	if err := in.Decode(&t); err != nil {
+		return t, fmt.Errorf("%s is no table of prices: %w; internal/price/prices.json is one", file, err)
+	}
+	return t, t.check(file)
+}
+
+func (t Table) check(file string) error {
+	if _, err := time.Parse(time.DateOnly, t.AsOf); err != nil || t.Source == "" || t.Schema != schema {
+		return fmt.Errorf("%s has to say schema %d, as_of (YYYY-MM-DD) and source: a price without them cannot be checked", file, schema)
+	}
+	for name, r := range t.Regions {
+		for _, usd := range append(slices.Collect(maps.Values(r.InstanceHour)), r.IPv4Hour, r.GP3Month) {
+			if !(usd > 0) {
+				return fmt.Errorf("%s has a price of %g in %s: each has to be over 0", file, usd, name)
+			}
+		}
+	}
+	return nil
+}
+
+// Machines are hosts of one region, each with a public address, and the size of all their disks (gp3).
+type Machines struct {
+	Region  string
+	Hosts   map[string]int // by type
+	DiskGiB int
+}
+
+// Count is how many hosts there are.
+func (m Machines) Count() (n int) {
+	for _, count := range m.Hosts {
+		n += count
+	}
+	return n
+}
+
+// String is what Parse reads: REGION,TYPE=COUNT,…,gp3=GIB.
+func (m Machines) String() string {
+	parts := []string{m.Region}
+	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
+		parts = append(parts, kind+"="+strconv.Itoa(m.Hosts[kind]))
+	}
+	if m.DiskGiB > 0 {
+		parts = append(parts, disk+"="+strconv.Itoa(m.DiskGiB))
+	}
+	return strings.Join(parts, ",")
+}
+
+const disk = "gp3"
+
+// Parse reads what String writes.
+func Parse(text string) (Machines, error) {
+	region, rest, _ := strings.Cut(text, ",")
+	m := Machines{Region: region, Hosts: map[string]int{}}
+	for part := range strings.SplitSeq(rest, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(value)
+		if err != nil || n < 1 || n > 1_000_000 || region == "" || name == "" {
+			return m, fmt.Errorf("%q does not say which machines: write REGION,TYPE=COUNT and, for disks, gp3=GIB: us-east-1,c5.large=2,gp3=50", text)
+		}
+		if name == disk {
+			m.DiskGiB += n
+			continue
+		}
+		m.Hosts[name] += n
+	}
+	if m.Count() == 0 {
+		return m, fmt.Errorf("%q names no host: write REGION,TYPE=COUNT, such as us-east-1,c5.large=2", text)
+	}
+	return m, nil
+}
+
+// A Rate is what machines cost for as long as they are there. run.json keeps it, so that a later table of prices does not
+// change what a run cost.
+type Rate struct {
+	Region  string         `json:"region"`
+	Hosts   map[string]int `json:"hosts"`
+	DiskGiB int            `json:"disk_gib,omitempty"`
+	PerHour float64        `json:"usd_per_hour"`
+	AsOf    string         `json:"prices_as_of"`
+	Source  string         `json:"prices_source"`
+}
+
+// Rate is what machines cost: hosts, a public address for each, and disks.
+func (t Table) Rate(m Machines) (Rate, error) {
+	region, ok := t.Regions[m.Region]
+	if !ok {
+		return Rate{}, unknown(m.Region)
+	}
+	r := Rate{Region: m.Region, Hosts: m.Hosts, DiskGiB: m.DiskGiB, AsOf: t.AsOf, Source: t.Source}
+	for _, kind := range slices.Sorted(maps.Keys(m.Hosts)) {
+		usd, ok := region.InstanceHour[kind]
+		if !ok {
+			return Rate{}, unknown(kind + " in " + m.Region)
+		}
+		r.PerHour += float64(m.Hosts[kind]) * (usd + region.IPv4Hour)
+	}
+	r.PerHour += float64(m.DiskGiB) * region.GP3Month / HoursPerMonth
+	return r, nil
+}
+
+// An unknown has no price.
+type unknown string
+
+func (u unknown) Error() string {
+	return "no price known for " + string(u) + ": give --prices FILE (or PRICES), a table like internal/price/prices.json"
+}
+
+// For is what machines cost for a time.
+func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
+
+// Within is an error where an amount is over the most that somebody wants to pay; most 0 is no limit.
+func Within(usd, most float64, what string) error {
+	if most > 0 && usd > most {
+		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", what, USD(usd), USD(most))
+	}
+	return nil
+}
+
+// USD is an amount for people.
+func USD(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("$%.0f", v)
+	case v >= .01 || v == 0:
+		return fmt.Sprintf("$%.2f", v)
+	}
+	return fmt.Sprintf("$%.4f", v)
+}

@@ -1,0 +1,85 @@
+package price
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func builtInTable(t *testing.T) Table {
+	t.Helper()
+	table, err := Read("")
+	require.NoError(t, err)
+	return table
+}
+
+func TestMachinesCostWhatTheTableSays(t *testing.T) {
+	t.Parallel()
+	table := builtInTable(t)
+	rate, err := table.Rate(Machines{Region: "us-east-1", Hosts: map[string]int{"c5.large": 2}, DiskGiB: 50})
+	require.NoError(t, err)
+	require.InDelta(t, 2*(.085+.005)+50*.08/730, rate.PerHour, 1e-12)
+	require.InDelta(t, 3*rate.PerHour, rate.For(3*time.Hour), 1e-12)
+	require.Equal(t, table.AsOf, rate.AsOf)
+	require.NotEmpty(t, rate.Source)
+}
+
+func TestNoPriceIsInvented(t *testing.T) {
+	t.Parallel()
+	for want, m := range map[string]Machines{
+		"no price known for c9x.large in us-east-1: give --prices FILE": {Region: "us-east-1", Hosts: map[string]int{"c5.large": 1, "c9x.large": 1}},
+		"no price known for eu-central-1: give --prices FILE":           {Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}},
+	} {
+		_, err := builtInTable(t).Rate(m)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestMachinesAreReadAsTheyAreWritten(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"us-east-1,c5.large=2,gp3=50", "eu-central-1,c5.large=1,c6g.large=3"} {
+		m, err := Parse(text)
+		require.NoError(t, err)
+		require.Equal(t, text, m.String())
+	}
+	for _, text := range []string{"", "us-east-1", "us-east-1,gp3=5", "us-east-1,c5.large", "us-east-1,c5.large=0", "us-east-1,c5.large=-1", "us-east-1,=2", ",c5.large=2"} {
+		_, err := Parse(text)
+		require.Error(t, err, text)
+	}
+}
+
+func TestAFileOverridesThePrices(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "prices.json")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write(`{"schema": 1, "as_of": "2027-01-31", "source": "our contract", "regions": {"eu-central-1": {"instance_hour": {"c5.large": 0.05}, "ipv4_hour": 0.005, "gp3_gib_month": 0.1}}}`)
+	table, err := Read(file)
+	require.NoError(t, err)
+	rate, err := table.Rate(Machines{Region: "eu-central-1", Hosts: map[string]int{"c5.large": 1}})
+	require.NoError(t, err)
+	require.InDelta(t, .055, rate.PerHour, 1e-12)
+	require.Equal(t, "our contract", rate.Source)
+
+	for want, text := range map[string]string{
+		"cannot be checked":  `{"schema": 1, "regions": {}}`,
+		"over 0":             `{"schema": 1, "as_of": "2027-01-31", "source": "x", "regions": {"a": {"instance_hour": {"b": 0}, "ipv4_hour": 1, "gp3_gib_month": 1}}}`,
+		"no table of prices": `{"c5.large": 1}`,
+	} {
+		write(text)
+		_, err := Read(file)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = Read(filepath.Join(t.TempDir(), "none"))
+	require.ErrorContains(t, err, "read the prices")
+}
+
+func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, Within(5, 0, "it"))
+	require.NoError(t, Within(5, 5, "it"))
+	require.EqualError(t, Within(5.5, 5, "it"), "it costs $5.50, which is over the $5.00 of --max-usd")
+	require.Equal(t, []string{"$266", "$0.19", "$0.0012", "$0.00"}, []string{USD(266.2), USD(.1855), USD(.0012), USD(0)})
+}
