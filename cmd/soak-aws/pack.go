@@ -14,7 +14,7 @@ import (
 
 // stackFiles are what the stack's host needs of this repository, beside its images. An override of compose.yaml goes along.
 var stackFiles = []string{
-	"compose.yaml", "compose.override.yaml", ".env.example", "infra/compose/env",
+	"compose.yaml", "compose.override.yaml", ".env.example", "infra/compose/env", "infra/compose/docker-reader.conf",
 	"infra/prometheus/prometheus.yml", "infra/prometheus/rules", "grafana/provisioning", "grafana/dashboards",
 }
 

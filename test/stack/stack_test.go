@@ -28,6 +28,7 @@ func TestStack(t *testing.T) {
 	s := start(t, map[string]string{"CONNECTIONS": "500", "NOOP_INTERVAL": "1"})
 	s.isClosedToStrangers()
 	s.isConfined()
+	s.keepsDockerToItself()
 	s.saysItsVersion()
 	s.isScraped(1)
 	s.passesASoak()
@@ -100,6 +101,13 @@ func (s *stack) isConfined() {
 			require.Equal(s.t, "8192", limits.Sysctls["net.core.somaxconn"], name)
 		}
 	}
+}
+
+// keepsDockerToItself: cAdvisor sees the host's files, but no socket of Docker or containerd, which would make it root there.
+func (s *stack) keepsDockerToItself() {
+	const find = "find / -xdev -type s; find /rootfs/run /rootfs/var/run/ /var/run/ -type s; find /run -type s"
+	said := run(s.t, time.Minute, "docker", "exec", project+"-cadvisor-1", "sh", "-c", "("+find+") 2>/dev/null | xargs -n 1 readlink -f | sort -u")
+	require.Equal(s.t, "/run/docker-reader/containerd.sock\n/run/docker-reader/docker.sock\n", said)
 }
 
 // saysItsVersion: the image does not come from nowhere.

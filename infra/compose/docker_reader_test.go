@@ -1,0 +1,129 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// TestDockerIsReadOnly: what cAdvisor needs gets through to Docker's socket, and nothing that changes or tells more.
+func TestDockerIsReadOnly(t *testing.T) {
+	t.Parallel()
+	binary, err := exec.LookPath("nginx")
+	if err != nil {
+		if binary, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
+			untested.Missing(t, "nginx is not installed")
+		}
+	}
+	dir, err := os.MkdirTemp("/tmp", "reader") // a socket's path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+
+	docker := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "docker was asked ", r.Method, " ", r.URL)
+	}))
+	docker.Listener, err = net.Listen("unix", filepath.Join(dir, "docker.sock"))
+	require.NoError(t, err)
+	docker.Start()
+	t.Cleanup(docker.Close)
+
+	containerd := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "containerd was asked ", r.Method, " ", r.URL)
+	}))
+	containerd.Listener, err = net.Listen("unix", filepath.Join(dir, "containerd.sock"))
+	require.NoError(t, err)
+	containerd.Config.Protocols = cleartextHTTP2()
+	containerd.Start()
+	t.Cleanup(containerd.Close)
+
+	text := read(t, "docker-reader.conf")
+	for from, to := range map[string]string{"/host/run/containerd/": dir + "/", "/host/run/": dir + "/", "/run/docker-reader/": dir + "/reader-", " /tmp/": " " + dir + "/"} {
+		require.Contains(t, text, from)
+		text = strings.ReplaceAll(text, from, to)
+	}
+	if os.Geteuid() != 0 {
+		text = strings.Replace(text, "user root;", "", 1)
+	}
+	config := filepath.Join(dir, "nginx.conf")
+	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
+	nginx := exec.Command(binary, "-e", filepath.Join(dir, "error.log"), "-c", config)
+	nginx.Stderr = os.Stderr
+	nginx.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	require.NoError(t, nginx.Start())
+	t.Cleanup(func() {
+		_ = nginx.Process.Signal(syscall.SIGTERM)
+		_ = nginx.Wait()
+	})
+
+	through := func(socket string, protocols *http.Protocols) *http.Client {
+		return &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{Protocols: protocols, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(dir, socket))
+		}}}
+	}
+	client := through("reader-docker.sock", nil)
+	ask := func(method, path string) (int, string) {
+		var resp *http.Response
+		require.Eventually(t, func() bool {
+			r, err := http.NewRequest(method, "http://docker"+path, nil)
+			require.NoError(t, err)
+			resp, err = client.Do(r)
+			return err == nil
+		}, 10*time.Second, 10*time.Millisecond)
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		return resp.StatusCode, string(body)
+	}
+	id := strings.Repeat("0a", 32)
+	for _, path := range []string{"/_ping", "/version", "/v1.41/info", "/v1.41/containers/" + id + "/json"} {
+		status, body := ask(http.MethodGet, path)
+		require.Equal(t, http.StatusOK, status, path)
+		require.Equal(t, "docker was asked GET "+path, body)
+	}
+	status, _ := ask(http.MethodHead, "/_ping")
+	require.Equal(t, http.StatusOK, status)
+	for _, path := range []string{
+		"/v1.41/containers/" + id + "/archive?path=/", "/containers/json", "/v1.41/containers/" + id + "/json/../exec", "/images/json", "/events",
+		"/v1.41/containers/" + id + "/logs", "/secrets", "/",
+	} {
+		status, body := ask(http.MethodGet, path)
+		require.Equal(t, http.StatusForbidden, status, "%s: %s", path, body)
+	}
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
+		for _, path := range []string{"/v1.41/containers/create", "/v1.41/containers/" + id + "/exec", "/v1.41/containers/" + id + "/json"} {
+			status, body := ask(method, path)
+			require.Equal(t, http.StatusForbidden, status, "%s %s: %s", method, path, body)
+		}
+	}
+
+	client = through("reader-containerd.sock", cleartextHTTP2())
+	const get = "/containerd.services.containers.v1.Containers/Get"
+	status, body := ask(http.MethodPost, get)
+	require.Equal(t, http.StatusOK, status, body)
+	require.Equal(t, "containerd was asked POST "+get, body)
+	for _, path := range []string{"/containerd.services.containers.v1.Containers/Create", "/containerd.services.tasks.v1.Tasks/Exec", "/"} {
+		status, body := ask(http.MethodPost, path)
+		require.Equal(t, http.StatusForbidden, status, "%s: %s", path, body)
+	}
+}
+
+// cleartextHTTP2 is what gRPC speaks on a socket.
+func cleartextHTTP2() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
