@@ -293,6 +293,10 @@ aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
 	@$(SOAK_AWS) soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
+.PHONY: aws-open
+aws-open: bin/soak-aws ## open the way to Grafana and Prometheus on AWS (PORT 8080), until Ctrl-C
+	@$(SOAK_AWS) open --port '$(or $(PORT),8080)'
+
 .PHONY: aws-extend
 aws-extend: bin/soak-aws ## let all hosts on AWS live MINUTES (60) longer
 	@$(SOAK_AWS) extend --minutes '$(or $(MINUTES),60)'

@@ -53,7 +53,7 @@ func (d *deployment) inspect(ctx context.Context, compose, image string) error {
 	}
 	findings := []finding{c.checkWho(ctx, s), d.affordable(s), c.checkZones(ctx, s), c.checkQuota(ctx, s)}
 	findings = append(findings, c.checkDryRuns(ctx, s)...)
-	findings = append(findings, c.checkBudget(ctx, s), checkRunnerImage(image, s), checkImages(ctx, compose), c.checkLife(ctx, s))
+	findings = append(findings, c.checkBudget(ctx, s), checkRunnerImage(image, s), checkImages(ctx, compose), checkTunnel(s), c.checkLife(ctx, s))
 	failed := 0
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	for _, f := range findings {
@@ -225,6 +225,19 @@ func checkRunnerImage(file string, s settings) finding {
 		return note(what, "%v; `make aws-up` builds it anew", err)
 	}
 	return ok(what, "%s is for linux/%s, as its hosts are", file, s.RunnerArch)
+}
+
+// checkTunnel: a soak that cannot reach the stack from here has paid for hosts in vain.
+func checkTunnel(s settings) finding {
+	const what = "way in"
+	err := tunnelTools()
+	switch {
+	case err != nil && s.RunnerNodes == 0:
+		return note(what, "Grafana and Prometheus cannot be reached: %v", err)
+	case err != nil:
+		return fail(what, "%v", err)
+	}
+	return ok(what, "the AWS command line and its Session Manager plugin are here")
 }
 
 func (c *cloud) checkLife(ctx context.Context, s settings) finding {

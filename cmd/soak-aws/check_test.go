@@ -21,7 +21,7 @@ func checked(t *testing.T, f *fakeAWS, settings, registry string) (string, error
 	f.parameters[ubuntuParameter], f.parameters["/sse-soak/end"] = "ami-1", pending
 	bin := t.TempDir()
 	terraform := "#!/bin/sh\nif test \"$1\" = console; then cat '" + bin + "/settings'; fi\n"
-	for name, text := range map[string]string{"terraform": terraform, "settings": strconv.Quote(settings), "docker": "#!/bin/sh\n" + registry} {
+	for name, text := range map[string]string{"terraform": terraform, "settings": strconv.Quote(settings), "docker": "#!/bin/sh\n" + registry, "aws": "", "session-manager-plugin": ""} {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
@@ -66,6 +66,7 @@ func TestCheck(t *testing.T) {
 		`ok +budget +budgets may be seen`,
 		`note +runners' image +is not built yet; .make aws-up. builds it for linux/amd64`,
 		`ok +images of others +all 6 are there for linux/amd64, 0 of them pinned by digest`,
+		`ok +way in +the AWS command line and its Session Manager plugin are here`,
 		`ok +time to live +no host is there yet; each ends itself 3h0m0s after its start`,
 	} {
 		assert.Regexp(t, "(?m)^"+row, said)
@@ -82,7 +83,7 @@ func TestWhatAnAccountLacks(t *testing.T) {
 	}
 	settings := `{"name":"sse-soak","region":"us-east-1","zone":"us-east-1e","stack_instance_type":"c5.large","runner_instance_type":"c5.large","runner_architecture":"amd64","runner_node_count":1,"budget_usd":20,"ttl_minutes":180}`
 	said, err := checked(t, f, settings, "echo 'no such manifest: x' >&2; exit 1")
-	require.ErrorContains(t, err, "5 of 9 checks failed; nothing was made")
+	require.ErrorContains(t, err, "5 of 10 checks failed; nothing was made")
 	for _, row := range []string{
 		`FAIL +zones +us-east-1e does not offer c5.large; these do: us-east-1a`,
 		`FAIL +vCPU quota +4 are needed, and 2 of 5 are in use`,

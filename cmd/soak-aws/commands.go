@@ -53,6 +53,15 @@ func (d *deployment) soakCommand() *cobra.Command {
 	return c
 }
 
+func (d *deployment) openCommand() *cobra.Command {
+	var port int
+	c := d.subcommand("open", "Open the way to Grafana and Prometheus by Systems Manager, until Ctrl-C", func(ctx context.Context) error {
+		return d.open(ctx, port)
+	})
+	c.Flags().IntVar(&port, "port", openPort, "port of this machine; Grafana's own links name the default")
+	return c
+}
+
 func (d *deployment) extendCommand() *cobra.Command {
 	var minutes int
 	c := d.subcommand("extend", "Move the end of all hosts, without making new ones", func(ctx context.Context) error {

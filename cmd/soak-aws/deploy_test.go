@@ -48,8 +48,9 @@ func TestDeployment(t *testing.T) {
 	cluster := startCluster(t)
 	f.parameters["/sse-soak/runners/kubeconfig"] = kubeconfigOf(cluster.URL)
 	d := &deployment{dir: dir, yes: true}
-	stack := startStack(t).Listener.Addr().String() // terraform's address of it leads nowhere
-	require.Equal(t, exitError(2), d.soak(ctx, soakProgram(t), []string{"--backend-via", stack, "--out", t.TempDir()}))
+	stack := startStack(t).Listener.Addr().String()
+	withSessions(t, stack)
+	require.Equal(t, exitError(2), d.soak(ctx, soakProgram(t), []string{"--out", t.TempDir()}))
 	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
 	require.NoError(t, d.logs(ctx))
 

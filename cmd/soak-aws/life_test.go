@@ -14,6 +14,7 @@ func TestASoakLongerThanItsHostsLive(t *testing.T) {
 	f := startAWS(t)
 	f.ready("http://127.0.0.1:1")
 	f.launched = time.Now().Add(-2 * time.Hour) // of 3
+	withSessions(t, startStack(t).Listener.Addr().String())
 	d := deployed(t)
 	err := d.soak(context.Background(), "no program", []string{"--seconds", "3600"})
 	require.ErrorContains(t, err, "and the soak takes 1h0m0s and up to 10m0s around it")

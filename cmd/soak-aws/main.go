@@ -47,7 +47,7 @@ func run(ctx context.Context, args []string) int {
 			d.set("name", d.name)
 		}
 	}
-	root.AddCommand(d.checkCommand(), d.upCommand(), d.soakCommand(), d.extendCommand(), d.sweepCommand(), packCommand(),
+	root.AddCommand(d.checkCommand(), d.upCommand(), d.soakCommand(), d.openCommand(), d.extendCommand(), d.sweepCommand(), packCommand(),
 		d.subcommand("arch", "Print the architecture of the runners' hosts, which their image has to have", d.arch),
 		d.subcommand("down", "Destroy all of it, and look whether something that carries its tag is left", func(ctx context.Context) error {
 			return d.down(ctx, 3*time.Minute)

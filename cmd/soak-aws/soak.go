@@ -21,7 +21,7 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 		return err
 	}
 	if out.Kubeconfig == "" {
-		return fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from elsewhere, or set it and `make aws-up` again", out.PublicURL)
+		return fmt.Errorf("there are no runners (runner_node_count is 0): soak %s from the laptop_cidrs, or set it and `make aws-up` again", out.PublicURL)
 	}
 	c, err := connect(ctx, out.Region)
 	if err != nil {
@@ -45,11 +45,16 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return err
 	}
-	env, err := out.environment(values[out.Secrets], kubeconfig)
+	t, err := openTunnel(ctx, out, 0, func(news string) { fmt.Fprintln(os.Stderr, news) })
+	if err != nil {
+		return err
+	}
+	defer t.close()
+	env, err := out.environment(values[out.Secrets], kubeconfig, t.address)
 	if err != nil {
 		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
 	}
-	cmd := exec.CommandContext(ctx, program, slices.Concat(out.flags(), d.priced(ctx), args)...)
+	cmd := exec.CommandContext(ctx, program, slices.Concat(out.flags(t.address), d.priced(ctx), args)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
 	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.
@@ -66,12 +71,12 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 }
 
 // flags are those of `soak run` that follow from where the hosts are and what they are set up for.
-// What comes after them wins.
-func (o outputs) flags() []string {
+// This machine reaches the stack at the address via; the runners go by the private one. What comes after them wins.
+func (o outputs) flags(via string) []string {
 	return []string{
 		"run", "--on", "k8s", "--overlay", "k3s",
 		"--shards", "s3://" + o.Bucket + "/shards?region=" + url.QueryEscape(o.Region),
-		"--backend-url", o.BackendURL, "--backend-via", strings.TrimPrefix(o.PublicURL, "http://"),
+		"--backend-url", o.BackendURL, "--backend-via", via,
 		"--connections", strconv.Itoa(o.Connections), "--noop-interval", strconv.FormatFloat(o.Interval, 'g', -1, 64),
 	}
 }
@@ -92,7 +97,7 @@ func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string
 
 // environment has what soak must not be told by flags, which every user of this machine sees: the
 // secrets, which come as lines of NAME=VALUE.
-func (o outputs) environment(secrets, kubeconfig string) ([]string, error) {
+func (o outputs) environment(secrets, kubeconfig, via string) ([]string, error) {
 	values := map[string]string{}
 	for line := range strings.Lines(strings.TrimSpace(secrets)) {
 		name, value, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
@@ -101,10 +106,6 @@ func (o outputs) environment(secrets, kubeconfig string) ([]string, error) {
 		}
 		values[name] = value
 	}
-	prometheus, err := url.Parse(o.Prometheus)
-	if err != nil {
-		return nil, err
-	}
-	prometheus.User = url.UserPassword("prometheus", values["PROMETHEUS_PASSWORD"])
+	prometheus := url.URL{Scheme: "http", User: url.UserPassword("prometheus", values["PROMETHEUS_PASSWORD"]), Host: via, Path: "/prometheus/"}
 	return []string{"KUBECONFIG=" + kubeconfig, "AWS_REGION=" + o.Region, "BACKEND_TOKEN=" + values["BACKEND_TOKEN"], "PROMETHEUS_URL=" + prometheus.String()}, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,7 +44,8 @@ func TestSoak(t *testing.T) {
 	stack, cluster := startStack(t), startCluster(t)
 	f := startAWS(t)
 	f.ready(cluster.URL)
-	d := deployed(t, "203.0.113.20", stack.Listener.Addr().String())
+	log, _ := withSessions(t, stack.Listener.Addr().String())
+	d := deployed(t)
 	err := d.soak(context.Background(), soakProgram(t), []string{"--seconds", "60", "--testid", "aws-1", "--out", t.TempDir()})
 	require.Equal(t, exitError(2), err, "the exit code is the verdict's: the run could not begin")
 
@@ -54,7 +56,13 @@ func TestSoak(t *testing.T) {
 	}
 	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
 	assert.Regexp(t, "BACKEND_TOKEN\\W+abc", cluster.created("secrets"))
-	assert.Contains(t, stack.asked(), stack.Listener.Addr().String()+"/healthz", "this machine asks the stack at its public address")
+	require.Len(t, lines(t, log), 1)
+	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
+	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
+		assert.Contains(t, stack.asked(), "127.0.0.1:"+port+path, "this machine asks the stack through the tunnel")
+	}
+	_, err = net.Dial("tcp", "127.0.0.1:"+port)
+	require.Error(t, err, "the tunnel is closed")
 
 	info, err := os.Stat(d.kubeconfig())
 	require.NoError(t, err)
@@ -63,10 +71,9 @@ func TestSoak(t *testing.T) {
 
 func TestEnvironmentOfSoak(t *testing.T) {
 	t.Parallel()
-	env, err := outputs{Region: "eu-central-1", Prometheus: "http://203.0.113.20/prometheus/"}.
-		environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k")
+	env, err := outputs{Region: "eu-central-1"}.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@203.0.113.20/prometheus/"}, env)
+	assert.Equal(t, []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}, env)
 }
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {

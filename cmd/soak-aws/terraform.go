@@ -32,8 +32,6 @@ type outputs struct {
 	Region       string            `json:"region"`
 	BackendURL   string            `json:"backend_url"`
 	PublicURL    string            `json:"public_url"`
-	GrafanaURL   string            `json:"grafana_url"`
-	Prometheus   string            `json:"prometheus_url"`
 	Bucket       string            `json:"bucket"`
 	Secrets      string            `json:"secrets_parameter"`
 	Kubeconfig   string            `json:"kubeconfig_parameter"`

@@ -101,9 +101,9 @@ func (d *deployment) apply(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w\n%s\n  look:      make aws-logs, or %s", err, remedy, out.SSMCommand)
 	}
-	fmt.Printf("\nstack    %s (runners go to %s)\ngrafana  %s (user admin; the password: GRAFANA_PASSWORD in the parameter %s)\n"+
+	fmt.Printf("\nstack    %s (for the runners; laptops, where laptop_cidrs lets them in: %s)\ngrafana  make aws-open\n"+
 		"next     make aws-soak, then make aws-down. Every host ends itself %d minutes after its start.\n",
-		out.PublicURL, out.BackendURL, out.GrafanaURL, out.Secrets, out.TTLMinutes)
+		out.BackendURL, out.PublicURL, out.TTLMinutes)
 	return nil
 }
 

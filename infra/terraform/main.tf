@@ -40,7 +40,7 @@ module "stack" {
   region                              = var.region
   network                             = module.network
   guard                               = module.guard
-  operator_cidrs                      = var.operator_cidrs
+  laptop_cidrs                        = var.laptop_cidrs
   instance_type                       = var.stack_instance_type
   disk_gib                            = var.stack_disk_gib
   connection_tracking_timeout_seconds = var.connection_tracking_timeout_seconds

@@ -4,18 +4,8 @@ output "backend_url" {
 }
 
 output "public_url" {
-  description = "The stack as operators reach it."
+  description = "The stack as laptops reach it, where laptop_cidrs lets them in."
   value       = "http://${module.stack.public_ip}"
-}
-
-output "grafana_url" {
-  description = "Grafana; user admin, password in the parameter secrets_parameter."
-  value       = "http://${module.stack.public_ip}/grafana/"
-}
-
-output "prometheus_url" {
-  description = "Prometheus; user prometheus, password in the parameter secrets_parameter."
-  value       = "http://${module.stack.public_ip}/prometheus/"
 }
 
 output "bucket" {

@@ -1,7 +1,7 @@
 # Who may come in, and who is told of money.
 
 variable "operator_cidrs" {
-  description = "IPv4 ranges that may reach the stack's port and the Kubernetes API. No default: only you know where you are."
+  description = "IPv4 ranges that may reach the Kubernetes API, which is TLS with certificates. No default: only you know where you are."
   type        = list(string)
 
   validation {
@@ -12,6 +12,17 @@ variable "operator_cidrs" {
   validation {
     condition     = alltrue([for c in var.operator_cidrs : try(tonumber(split("/", c)[1]) >= 16, false)])
     error_message = "operator_cidrs holds a range wider than /16. 0.0.0.0/0 would let everybody in: name your own address, such as 203.0.113.7/32."
+  }
+}
+
+variable "laptop_cidrs" {
+  description = "IPv4 ranges from which laptops soak the stack at port 80 of its public address. That is plain HTTP: streams need no secret there; for Grafana and Prometheus use `make aws-open`. Empty: the port is closed."
+  type        = list(string)
+  default     = []
+
+  validation {
+    condition     = alltrue([for c in var.laptop_cidrs : can(cidrnetmask(c)) && try(tonumber(split("/", c)[1]) >= 16, false)])
+    error_message = "laptop_cidrs holds something that is no IPv4 range, or one wider than /16: name the laptops' own addresses, such as 203.0.113.7/32."
   }
 }
 

@@ -98,7 +98,7 @@ func (m *machine) isSetUp(c *cloud) {
 	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
 	require.Len(t, stored, 3)
 	env := "\n" + m.sh("cat /opt/sse-soak/.env") + "\n"
-	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "PUBLIC_URL=http://203.0.113.20") {
+	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "PUBLIC_URL=http://localhost:8080") {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
 	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))

@@ -215,6 +215,7 @@ run "stack" {
   }
 
   variables {
+    laptop_cidrs          = []
     bucket                = "sse-soak-mock"
     bucket_arn            = "arn:aws:s3:::sse-soak-mock"
     archive               = { key = "images/stack.tar.gz", sha256 = "00" }
@@ -223,13 +224,35 @@ run "stack" {
   }
 
   assert {
-    condition     = alltrue([for r in aws_vpc_security_group_ingress_rule.operators : r.cidr_ipv4 == "203.0.113.7/32" && r.from_port == 80 && r.to_port == 80]) && length(aws_vpc_security_group_ingress_rule.operators) == 1
-    error_message = "Operators reach port 80 and nothing else."
+    condition     = length(aws_vpc_security_group_ingress_rule.laptops) == 0
+    error_message = "Nobody outside reaches a port that passwords or the token could go by in clear."
   }
 
   assert {
     condition     = aws_ssm_parameter.secrets.type == "SecureString" && aws_ssm_parameter.secrets.value_wo_version == 1
     error_message = "The secrets are encrypted, and written so that no value of theirs enters the state."
+  }
+}
+
+run "stack_for_laptops" {
+  command = plan
+
+  module {
+    source = "./modules/stack"
+  }
+
+  variables {
+    laptop_cidrs          = ["203.0.113.7/32"]
+    bucket                = "sse-soak-mock"
+    bucket_arn            = "arn:aws:s3:::sse-soak-mock"
+    archive               = { key = "images/stack.tar.gz", sha256 = "00" }
+    connections           = 1200
+    noop_interval_seconds = 15
+  }
+
+  assert {
+    condition     = length(aws_vpc_security_group_ingress_rule.laptops) == 1 && alltrue([for r in aws_vpc_security_group_ingress_rule.laptops : r.cidr_ipv4 == "203.0.113.7/32" && r.from_port == 80 && r.to_port == 80])
+    error_message = "Laptops reach port 80 and nothing else."
   }
 }
 

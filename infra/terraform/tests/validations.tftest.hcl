@@ -54,6 +54,7 @@ run "too_much" {
 
   variables {
     operator_cidrs                      = ["203.0.113.7/32", "0.0.0.0/0"]
+    laptop_cidrs                        = ["0.0.0.0/0"]
     name                                = "a-name-that-is-too-long-for-a-bucket"
     connections                         = 600000
     noop_interval_seconds               = 4000
@@ -67,6 +68,7 @@ run "too_much" {
 
   expect_failures = [
     var.operator_cidrs,
+    var.laptop_cidrs,
     var.name,
     var.connections,
     var.noop_interval_seconds,
@@ -84,6 +86,7 @@ run "of_the_wrong_kind" {
 
   variables {
     operator_cidrs       = ["203.0.113.7"]
+    laptop_cidrs         = ["me"]
     alert_emails         = ["me"]
     connections          = 1.5
     stack_instance_type  = "c7g.large"
@@ -95,6 +98,7 @@ run "of_the_wrong_kind" {
 
   expect_failures = [
     var.operator_cidrs,
+    var.laptop_cidrs,
     var.alert_emails,
     var.connections,
     var.stack_instance_type,

@@ -1,7 +1,7 @@
 resource "aws_security_group" "this" {
   #checkov:skip=CKV2_AWS_5:attached by the launch template of module host, which the check does not follow
   name_prefix = "${var.name}-stack-"
-  description = "The stack: port 80 for operators and runners"
+  description = "The stack: port 80 for runners, and for laptops where there are any"
   vpc_id      = var.network.vpc_id
 
   tags = { Name = "${var.name}-stack" }
@@ -11,11 +11,13 @@ resource "aws_security_group" "this" {
   }
 }
 
-resource "aws_vpc_security_group_ingress_rule" "operators" {
-  for_each = toset(var.operator_cidrs)
+# Nobody outside, unless laptops soak from there: passwords and the token go by Systems Manager (soak-aws open), which is
+# asked from inside and needs no port.
+resource "aws_vpc_security_group_ingress_rule" "laptops" {
+  for_each = toset(var.laptop_cidrs)
 
   security_group_id = aws_security_group.this.id
-  description       = "Operators"
+  description       = "Laptops"
   cidr_ipv4         = each.value
   ip_protocol       = "tcp"
   from_port         = 80

@@ -34,7 +34,7 @@ secrets='BACKEND_TOKEN|GRAFANA_PASSWORD|PROMETHEUS_PASSWORD'
 infra/compose/env .env
 set_env CONNECTIONS "$CONNECTIONS"
 set_env NOOP_INTERVAL "$NOOP_INTERVAL"
-set_env PUBLIC_URL "http://$(metadata public-ipv4)"
+set_env PUBLIC_URL http://localhost:8080 # where `make aws-open` shows it
 set_env PROMETHEUS_MEMORY 1g # of 4 GiB
 # The first host's secrets stay those of the deployment, also where the host is replaced.
 stored=$(parameter "$SECRETS_PARAMETER")

@@ -26,8 +26,8 @@ variable "guard" {
   })
 }
 
-variable "operator_cidrs" {
-  description = "Who may reach port 80, apart from the runners."
+variable "laptop_cidrs" {
+  description = "From where port 80 is reached, apart from the runners; empty: from nowhere."
   type        = list(string)
 }
 

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain makes this program the AWS command line where it is called by that name.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "aws" {
+		os.Exit(fakeSession(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// fakeSession is `aws ssm start-session` for a port: it passes connections on until SIGINT, or until the file cut is there.
+func fakeSession(args []string) int {
+	if refusal := os.Getenv("FAKE_AWS_REFUSES"); refusal != "" {
+		fmt.Fprintln(os.Stderr, refusal)
+		return 254
+	}
+	_, port, ok := strings.Cut(args[len(args)-1], "localPortNumber=")
+	if f, err := os.OpenFile(os.Getenv("FAKE_AWS_LOG"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		_, _ = fmt.Fprintln(f, strings.Join(args, " "))
+		_ = f.Close()
+	}
+	l, err := net.Listen("tcp", "localhost:"+port)
+	if err != nil || !ok {
+		fmt.Fprintln(os.Stderr, "cannot listen", err)
+		return 1
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	go func() {
+		for {
+			select {
+			case <-interrupted:
+				os.Exit(0)
+			case <-time.After(5 * time.Millisecond):
+				if os.Remove(os.Getenv("FAKE_AWS_CUT")) == nil {
+					os.Exit(1)
+				}
+			}
+		}
+	}()
+	for {
+		here, err := l.Accept()
+		if err != nil {
+			return 1
+		}
+		there, err := net.Dial("tcp", os.Getenv("FAKE_AWS_STACK"))
+		if err != nil {
+			_ = here.Close()
+			continue
+		}
+		go func() { _, _ = io.Copy(there, here) }()
+		go func() { _, _ = io.Copy(here, there); _ = here.Close() }()
+	}
+}
+
+// withSessions puts an AWS command line into the PATH whose tunnels lead to a stack. It returns the file of what it was
+// told to do, one line for each session, and a function that cuts the one that is open.
+func withSessions(t *testing.T, stack string) (log string, cut func()) {
+	t.Helper()
+	bin := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(self, filepath.Join(bin, "aws")))
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "session-manager-plugin"), []byte("#!/bin/sh\n"), 0o755))
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	log = filepath.Join(bin, "log")
+	t.Setenv("FAKE_AWS_STACK", stack)
+	t.Setenv("FAKE_AWS_LOG", log)
+	t.Setenv("FAKE_AWS_CUT", filepath.Join(bin, "cut"))
+	return log, func() { require.NoError(t, os.WriteFile(filepath.Join(bin, "cut"), nil, 0o600)) }
+}
+
+func lines(t *testing.T, file string) []string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	require.NoError(t, err)
+	return strings.Split(strings.TrimSpace(string(text)), "\n")
+}
+
+// TestOpen: Grafana and Prometheus are reached at the addresses that are printed, until Ctrl-C.
+func TestOpen(t *testing.T) {
+	stack := startStack(t)
+	log, _ := withSessions(t, stack.Listener.Addr().String())
+	d := deployed(t)
+	port := freePort(t)
+	ctx, interrupt := context.WithCancel(context.Background())
+	ended := make(chan error)
+	said := printed(t, func() {
+		go func() { ended <- d.open(ctx, port) }()
+		address := fmt.Sprintf("http://localhost:%d/grafana/", port)
+		require.Eventually(t, func() bool {
+			resp, err := http.Get(address)
+			return err == nil && resp.Body.Close() == nil
+		}, 20*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return len(stack.asked()) > 1 }, 20*time.Second, 10*time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // what is printed comes after the first answer
+		interrupt()
+		require.NoError(t, <-ended)
+	})
+	assert.Contains(t, said, fmt.Sprintf("grafana     http://localhost:%d/grafana/     user admin", port))
+	assert.Contains(t, said, fmt.Sprintf("prometheus  http://localhost:%d/prometheus/  user prometheus", port))
+	assert.Contains(t, said, "aws ssm get-parameter --region eu-central-1 --name /sse-soak/stack/secrets --with-decryption")
+	assert.Equal(t, []string{fmt.Sprintf("ssm start-session --region eu-central-1 --target i-1 --document-name AWS-StartPortForwardingSession --parameters portNumber=80,localPortNumber=%d", port)}, lines(t, log))
+	_, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.Error(t, err, "nothing is left open")
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// opened is a tunnel of which its news are kept.
+func opened(t *testing.T, every time.Duration) (*tunnel, func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var news []string
+	tn := &tunnel{address: fmt.Sprintf("127.0.0.1:%d", freePort(t)), region: "eu-central-1", host: "i-1", every: every, tell: func(s string) {
+		mu.Lock()
+		defer mu.Unlock()
+		news = append(news, s)
+	}}
+	require.NoError(t, tn.open(context.Background()))
+	t.Cleanup(tn.close)
+	return tn, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return append([]string{}, news...)
+	}
+}
+
+// AWS ends a session that was idle for 20 minutes, and an agent may lose one: a soak of an hour asks for the ledger at
+// its end, at the address that it was told at its beginning.
+func TestATunnelThatIsCut(t *testing.T) {
+	stack := startStack(t)
+	log, cut := withSessions(t, stack.Listener.Addr().String())
+	tn, news := opened(t, time.Hour)
+	cut()
+	require.Eventually(t, func() bool { return len(news()) == 2 }, 20*time.Second, 10*time.Millisecond)
+	assert.Equal(t, []string{"the tunnel to the stack's host was cut; opening another one", "the tunnel to the stack's host is open again"}, news())
+	assert.True(t, tn.answers(context.Background()))
+	assert.Len(t, lines(t, log), 2)
+}
+
+// A session that nobody uses is asked through, so that AWS does not end it.
+func TestATunnelIsKeptFromBeingIdle(t *testing.T) {
+	stack := startStack(t)
+	log, _ := withSessions(t, stack.Listener.Addr().String())
+	_, news := opened(t, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(stack.asked()) > 20 }, 20*time.Second, 10*time.Millisecond)
+	assert.Empty(t, news())
+	assert.Len(t, lines(t, log), 1)
+}
+
+// Where AWS refuses for a while, it is tried until it does not, and said once.
+func TestATunnelThatIsRefusedForAWhile(t *testing.T) {
+	stack := startStack(t)
+	_, cut := withSessions(t, stack.Listener.Addr().String())
+	_, news := opened(t, 5*time.Millisecond)
+	t.Setenv("FAKE_AWS_REFUSES", "An error occurred (ThrottlingException)")
+	cut()
+	require.Eventually(t, func() bool { return len(news()) == 2 }, 20*time.Second, 10*time.Millisecond)
+	assert.Contains(t, news()[1], "ThrottlingException); trying again")
+	time.Sleep(50 * time.Millisecond)
+	assert.Len(t, news(), 2)
+	t.Setenv("FAKE_AWS_REFUSES", "")
+	require.Eventually(t, func() bool { return len(news()) == 3 }, 20*time.Second, 10*time.Millisecond)
+}
+
+func TestWhyThereIsNoTunnel(t *testing.T) {
+	f := startAWS(t)
+	f.ready("http://127.0.0.1:1")
+	d := deployed(t)
+	t.Run("a port that is taken", func(t *testing.T) {
+		withSessions(t, "127.0.0.1:1")
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		require.ErrorContains(t, d.open(t.Context(), l.Addr().(*net.TCPAddr).Port), "is taken: name another one, `make aws-open PORT=8081`")
+	})
+	for said, want := range map[string]string{
+		"An error occurred (TargetNotConnected) when calling the StartSession operation: i-1 is not connected.": "`make aws-logs` says more",
+		"An error occurred (AccessDeniedException) when calling the StartSession operation":                     "docs/aws.md has the policy with ssm:StartSession",
+		"something else": "aws ssm start-session ended: something else",
+	} {
+		t.Run(said, func(t *testing.T) {
+			withSessions(t, "127.0.0.1:1")
+			t.Setenv("FAKE_AWS_REFUSES", said)
+			err := d.soak(t.Context(), "no program", nil)
+			require.ErrorContains(t, err, "no tunnel to the stack's host i-1: ")
+			require.ErrorContains(t, err, want)
+		})
+	}
+	t.Run("no tools", func(t *testing.T) {
+		terraform, err := exec.LookPath("terraform")
+		require.NoError(t, err)
+		cat, err := exec.LookPath("cat") // which the stand-in calls
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(cat, filepath.Join(filepath.Dir(terraform), "cat")))
+		t.Setenv("PATH", filepath.Dir(terraform))
+		require.ErrorContains(t, d.soak(t.Context(), "no program", nil), "the AWS command line (aws), which makes the encrypted way to the stack's host, is not installed: https://")
+	})
+}
