@@ -106,6 +106,18 @@ func (o outputs) environment(secrets, kubeconfig, via string) ([]string, error) 
 		}
 		values[name] = value
 	}
-	prometheus := url.URL{Scheme: "http", User: url.UserPassword("prometheus", values["PROMETHEUS_PASSWORD"]), Host: via, Path: "/prometheus/"}
-	return []string{"KUBECONFIG=" + kubeconfig, "AWS_REGION=" + o.Region, "BACKEND_TOKEN=" + values["BACKEND_TOKEN"], "PROMETHEUS_URL=" + prometheus.String()}, nil
+	prometheus := url.URL{Scheme: "http", User: url.UserPassword(prometheusUser, values["PROMETHEUS_PASSWORD"]), Host: via, Path: "/prometheus/"}
+	env := []string{"KUBECONFIG=" + kubeconfig, "AWS_REGION=" + o.Region, "BACKEND_TOKEN=" + values["BACKEND_TOKEN"], "PROMETHEUS_URL=" + prometheus.String()}
+	if _, chosen := os.LookupEnv(remoteWrite + "SERVER_URL"); !chosen {
+		env = append(env, remoteWrite+"SERVER_URL="+o.BackendURL+"/prometheus/api/v1/write",
+			remoteWrite+"USERNAME="+prometheusUser, remoteWrite+"PASSWORD="+values["PROMETHEUS_PASSWORD"])
+	}
+	return env, nil
 }
+
+// remoteWrite begins k6's variables for the Prometheus that the runners write metrics to: that of the stack, by its private
+// address, unless the person at the terminal has named another one, or none.
+const remoteWrite = "K6_PROMETHEUS_RW_"
+
+// prometheusUser is who nginx lets through to the stack's Prometheus.
+const prometheusUser = "prometheus"

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,7 +56,6 @@ func TestSoak(t *testing.T) {
 		assert.Contains(t, made, fmt.Sprintf(`{"name":%q,"value":%q}`, name, value))
 	}
 	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
-	assert.Regexp(t, "BACKEND_TOKEN\\W+abc", cluster.created("secrets"))
 	require.Len(t, lines(t, log), 1)
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
 	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
@@ -63,6 +63,14 @@ func TestSoak(t *testing.T) {
 	}
 	_, err = net.Dial("tcp", "127.0.0.1:"+port)
 	require.Error(t, err, "the tunnel is closed")
+	assert.Contains(t, made, `"--out","experimental-prometheus-rw","--tag","testid=aws-1"`)
+	assert.NotContains(t, made, "ghi")
+	for name, value := range map[string]string{
+		"BACKEND_TOKEN": "abc", "K6_PROMETHEUS_RW_SERVER_URL": "http://10.20.0.10/prometheus/api/v1/write",
+		"K6_PROMETHEUS_RW_USERNAME": "prometheus", "K6_PROMETHEUS_RW_PASSWORD": "ghi",
+	} {
+		assert.Regexp(t, name+"\\W+"+regexp.QuoteMeta(value), cluster.created("secrets"))
+	}
 
 	info, err := os.Stat(d.kubeconfig())
 	require.NoError(t, err)
@@ -70,10 +78,16 @@ func TestSoak(t *testing.T) {
 }
 
 func TestEnvironmentOfSoak(t *testing.T) {
-	t.Parallel()
-	env, err := outputs{Region: "eu-central-1"}.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
+	out := outputs{Region: "eu-central-1", BackendURL: "http://10.20.0.10"}
+	want := []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}
+	env, err := out.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
 	require.NoError(t, err)
-	assert.Equal(t, []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}, env)
+	assert.Equal(t, append(want, "K6_PROMETHEUS_RW_SERVER_URL=http://10.20.0.10/prometheus/api/v1/write",
+		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i"), env)
+	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
+	env, err = out.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
+	require.NoError(t, err)
+	assert.Equal(t, want, env, "the one who soaks wants no metrics, or has another Prometheus for them")
 }
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {

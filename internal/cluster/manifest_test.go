@@ -32,7 +32,7 @@ func buildOverlay(t *testing.T, name string) *Manifests {
 
 // each calls a test for the base, each overlay, and each overlay with a plan filled in.
 func each(t *testing.T, check func(t *testing.T, m *Manifests)) {
-	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s"} {
+	for _, name := range []string{"base", "overlays/local", "overlays/aws", "overlays/scale", "overlays/k3s", watched} {
 		for _, filled := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: " with a plan"}[filled], func(t *testing.T) {
 				t.Parallel()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/runners"
 )
 
 // What a TestRun carries so that any machine can attach to its run.
@@ -43,14 +44,16 @@ func CheckTestID(id string) error {
 // Name is the name of the TestRun of a test.
 func Name(id string) string { return namePrefix + id }
 
-// tokenSecret is the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN and SUBSCRIBE_TOKEN.
+// tokenSecret is the name of the secret with BACKEND_TOKEN, PUBLISH_TOKEN, SUBSCRIBE_TOKEN, and what k6 needs to know of a
+// Prometheus.
 func tokenSecret(id string) string { return Name(id) + "-token" }
 
 // A Job is what one start of the runners is to do.
 type Job struct {
 	Plan   plan.Plan
 	Shards string            // URL that runners write to, as they reach it
-	Secret bool              // the service wants tokens, which Create makes a secret of
+	Secret bool              // there is a secret for the runners, which Create makes
+	Write  bool              // the runners write metrics to a Prometheus, which the secret names
 	Env    map[string]string // what the script finds beside the plan
 	Script []string          // path from the repository's root; nil: the overlay's
 	Memory uint64            // that a runner may take, in bytes; 0: what the plan takes
@@ -68,10 +71,13 @@ func (m *Manifests) Render(j Job) error {
 	if err != nil {
 		return err
 	}
+	if j.Write || slices.Contains(args, runners.RemoteWrite) {
+		args = withRemoteWrite(args, j.Plan.TestID)
+	}
 	if err := unstructured.SetNestedField(run.Object, int64(j.Plan.Runners), "spec", "parallelism"); err != nil {
 		return fmt.Errorf("render the TestRun: %w", err)
 	}
-	if err := unstructured.SetNestedField(run.Object, args, "spec", "args"); err != nil {
+	if err := unstructured.SetNestedStringSlice(run.Object, args, "spec", "args"); err != nil {
 		return fmt.Errorf("render the TestRun: %w", err)
 	}
 	if j.Script != nil {
@@ -119,7 +125,7 @@ func setScript(run *unstructured.Unstructured, script []string) error {
 }
 
 // withOutput is the TestRun's args, with the location of the shards put into them.
-func withOutput(run *unstructured.Unstructured, shards string) ([]any, error) {
+func withOutput(run *unstructured.Unstructured, shards string) ([]string, error) {
 	args, _, err := unstructured.NestedStringSlice(run.Object, "spec", "args")
 	if err != nil {
 		return nil, fmt.Errorf("render the TestRun: %w", err)
@@ -131,11 +137,23 @@ func withOutput(run *unstructured.Unstructured, shards string) ([]any, error) {
 		args = append(args, "--out", output)
 	}
 	args[i] = output + shards
-	out := make([]any, len(args))
-	for n, a := range args {
-		out[n] = a
+	return args, nil
+}
+
+// withRemoteWrite has the runners write metrics to a Prometheus, where the run is known by its test id, also if the overlay
+// has them write already. The operator gives each runner a tag of its own, instance_id.
+func withRemoteWrite(args []string, id string) []string {
+	ours := runners.RemoteWriteArgs(id)
+	if !slices.Contains(args, runners.RemoteWrite) {
+		return append(args, ours...)
 	}
-	return out, nil
+	tag := ours[len(ours)-1]
+	name, _, _ := strings.Cut(tag, "=")
+	if i := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, name+"=") }); i >= 0 {
+		args[i] = tag
+		return args
+	}
+	return append(args, "--tag", tag)
 }
 
 // Output is the location for shards that the overlay names, "" for none.
@@ -161,7 +179,8 @@ func setEnvironment(run *unstructured.Unstructured, pod string, j Job) error {
 		entry, ok := e.(map[string]any)
 		name, _ := entry["name"].(string)
 		_, ours := values[name]
-		return ok && (ours || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
+		// What stands here would win over the secret.
+		return ok && (ours || j.Write && strings.HasPrefix(name, runners.RemoteWritePrefix) || slices.ContainsFunc(j.Plan.Settings(), func(s plan.Setting) bool { return s.Name == name }))
 	})
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, map[string]any{"name": name, "value": values[name]})

@@ -13,6 +13,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/target"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -30,15 +31,16 @@ type Kubernetes struct {
 // closes, unless the connection to the cluster was lost: then the run goes on there.
 type kubernetes struct {
 	*session
-	client    *cluster.Client
-	manifests *cluster.Manifests // nil: the run is there already
-	namespace string
-	backend   *cluster.Watched // the target's pod, nil where it is not in the cluster
-	look      time.Duration    // between two looks at the cluster; 0: as long as is usual
-	answers   bool             // the target answered this machine before the run
-	created   bool
-	lost      bool
-	closers   []func()
+	client      *cluster.Client
+	manifests   *cluster.Manifests // nil: the run is there already
+	remoteWrite map[string]string  // k6's variables for the Prometheus that the runners write to; nil: to none
+	namespace   string
+	backend     *cluster.Watched // the target's pod, nil where it is not in the cluster
+	look        time.Duration    // between two looks at the cluster; 0: as long as is usual
+	answers     bool             // the target answered this machine before the run
+	created     bool
+	lost        bool
+	closers     []func()
 }
 
 func newKubernetes(s *session) (*kubernetes, error) {
@@ -62,6 +64,9 @@ func newKubernetes(s *session) (*kubernetes, error) {
 }
 
 func (d *kubernetes) check(ctx context.Context) (err error) {
+	if d.remoteWrite, err = runners.RemoteWriteSettings(); err != nil {
+		return UsageError{err}
+	}
 	if d.manifests, err = buildOverlay(d.Overlay); err != nil {
 		return err
 	}
@@ -87,7 +92,8 @@ func (d *kubernetes) connect() (err error) {
 func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	if d.manifests != nil {
 		tokens := d.tokens(d.targets[0].Token)
-		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Env: r.env, Length: d.needs.Duration}
+		maps.Copy(tokens, d.remoteWrite)
+		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Env: r.env, Length: d.needs.Duration}
 		if !d.Suite.Planned {
 			job.Script, job.Memory = d.Suite.Script, preflight.UsersMemory((d.needs.VUs-1)/d.Plan.Runners+1, 1)
 			maps.Copy(job.Env, d.inherited())

@@ -79,11 +79,15 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		case <-watching.Done():
 		}
 	})
+	watcher.Go(func() { watchWrites(watching, r.dir) })
 	err = group.Wait(graceful, force)
 	stop()
 	watcher.Wait()
 	if err != nil {
 		return err
+	}
+	if failed := failedWrites(r.dir); failed != "" {
+		s.warn(failed)
 	}
 	if graceful.Err() != nil {
 		s.seen.Problems = append(s.seen.Problems, "the run was stopped by a signal before its end")

@@ -40,12 +40,13 @@ func lastError(path string) (last string, ok bool) {
 	return last, ok
 }
 
-// LastError is the last line of a k6 log that tells of an error, for the reader who should not have to open it.
+// LastError is the last line of a k6 log that tells of an error, for the reader who should not have to open it. Metrics that
+// did not reach a Prometheus are no reason for how a run ended: FailedWrites has them.
 func LastError(log io.Reader) (last string, ok bool) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
-		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found {
+		if _, message, found := strings.Cut(lines.Text(), "level=error msg="); found && !strings.Contains(message, ofRemoteWrite) {
 			last, ok = message, true
 		}
 	}

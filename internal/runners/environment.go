@@ -11,11 +11,9 @@ import (
 // …) or what is kept of it (K6_OUT, K6_NO_THRESHOLDS, K6_SYSTEM_TAGS, …), and is left out.
 var inheritable = []string{"K6_DNS", "K6_HOSTS", "K6_INSECURE_SKIP_TLS_VERIFY", "K6_LOCAL_IPS", "K6_USER_AGENT"}
 
-const remoteWrite = "K6_PROMETHEUS_RW_"
-
 func ignored(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
-	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, remoteWrite) && !slices.Contains(inheritable, name)
+	return strings.HasPrefix(name, "K6_") && !strings.HasPrefix(name, RemoteWritePrefix) && !slices.Contains(inheritable, name)
 }
 
 // Ignored says which of k6's variables in our environment no runner is given, "" if there are none.

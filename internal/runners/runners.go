@@ -117,23 +117,18 @@ func arguments(c Config, index int) []string {
 		"--execution-segment-sequence", Sequence(c.Plan.Runners),
 	}
 	if watched() {
-		// Without a tag of its own each runner would overwrite the counters of the others.
-		args = append(args, "--out", "experimental-prometheus-rw",
-			"--tag", "testid="+c.Plan.TestID, "--tag", "runner="+strconv.Itoa(index))
+		args = append(append(args, RemoteWriteArgs(c.Plan.TestID)...), "--tag", "runner="+strconv.Itoa(index))
 	}
 	return append(args, c.Script)
 }
-
-// watched says whether the runners send metrics to a Prometheus, by k6's own variable for it.
-func watched() bool { return os.Getenv("K6_PROMETHEUS_RW_SERVER_URL") != "" }
 
 // environment carries the plan: unlike arguments it is not shown to every user by ps.
 func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
 	env := append(inherited(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
-	if watched() && os.Getenv("K6_PROMETHEUS_RW_TREND_STATS") == "" {
-		env = append(env, "K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max") // what the dashboards ask for
+	if watched() && os.Getenv(remoteWriteStats) == "" {
+		env = append(env, remoteWriteStats+"="+trendStats)
 	}
 	for _, values := range []map[string]string{p.Environment(), c.Env} {
 		for name, value := range values {

@@ -1,0 +1,56 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+)
+
+// failedWrites says which of the runners' metrics did not reach the Prometheus that they were to go to, by the runners' logs
+// in a folder; "" where all did, or none were to.
+func failedWrites(dir results.Dir) string {
+	logs, _ := filepath.Glob(dir.Path("k6-runner-*.log")) // no pattern of ours is malformed
+	writes, failing, why := 0, 0, ""
+	for _, path := range logs {
+		log, err := os.Open(path)
+		if err != nil {
+			continue
+		}
+		count, last := runners.FailedWrites(log)
+		_ = log.Close()
+		if count > 0 {
+			writes, failing, why = writes+count, failing+1, last
+		}
+	}
+	if writes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s to Prometheus failed (the last: %s): the dashboards of this run have holes there; no verdict rests on them",
+		format.Count(writes, "remote write"), format.Count(failing, "runner"), why)
+}
+
+// failedWritesEvery is the time between two looks at the logs.
+const failedWritesEvery = 5 * time.Second
+
+// watchWrites says it once if metrics do not reach Prometheus, while there is time to mend it.
+func watchWrites(ctx context.Context, dir results.Dir) {
+	tick := time.NewTicker(failedWritesEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if said := failedWrites(dir); said != "" {
+				tell("warning: " + said)
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package run
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func TestWritesThatFailedAreSaid(t *testing.T) {
+	t.Parallel()
+	dir := results.Dir(t.TempDir())
+	assert.Empty(t, failedWrites(dir))
+	line := `time=x level=error msg="Failed to send the time series data to the endpoint" error="got status code: 401" output="Prometheus remote write"` + "\n"
+	for name, text := range map[string]string{"1": line, "2": "", "3": line + line} {
+		require.NoError(t, os.WriteFile(dir.Path("k6-runner-"+name+".log"), []byte(text), 0o600))
+	}
+	assert.Equal(t, "3 remote writes of 2 runners to Prometheus failed (the last: got status code: 401): the dashboards of this run have holes there; no verdict rests on them",
+		failedWrites(dir))
+}
+
+// Of what is made in a cluster only the secret has the password, and nothing of the results has.
+func TestThePasswordOfThePrometheusStandsOnlyInTheSecret(t *testing.T) {
+	for name, value := range map[string]string{"SERVER_URL": "http://p.example/api/v1/write", "USERNAME": "soak", "PASSWORD": "hush-hush"} {
+		t.Setenv("K6_PROMETHEUS_RW_"+name, value)
+	}
+	r := newRig(t, "")
+	r.letGo()
+	client, overlay, operator := fakeCluster(t, r.k6)
+	var made []byte
+	client.Dynamic.(interface {
+		PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
+	}).PrependReactor("create", "testruns", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		made, _ = action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured).MarshalJSON()
+		return false, nil, nil
+	})
+	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+	s := r.session(r.config)
+	s.driver.(*kubernetes).client, s.driver.(*kubernetes).look = client, 5*time.Millisecond
+	outcome, err := s.run(r.graceful, r.force)
+	require.NoError(t, err)
+	assert.Equal(t, verdict.Pass, outcome)
+
+	assert.Contains(t, string(made), `"--out","experimental-prometheus-rw","--tag","testid=t"`)
+	assert.NotContains(t, string(made), "hush-hush")
+	secret, err := operator.typed.CoreV1().Secrets(namespace).Get(t.Context(), cluster.Name("t")+"-token", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, "hush-hush", secret.StringData["K6_PROMETHEUS_RW_PASSWORD"])
+	require.NoError(t, filepath.WalkDir(filepath.Join(r.config.Out, "t"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		assert.NotContains(t, string(text), "hush-hush", path)
+		return err
+	}))
+}

@@ -1,0 +1,99 @@
+package runners
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// RemoteWrite is k6's output for a Prometheus. It is on where K6_PROMETHEUS_RW_SERVER_URL, k6's own variable for it, is set.
+const RemoteWrite = "experimental-prometheus-rw"
+
+// RemoteWritePrefix begins each of k6's variables for that output.
+const RemoteWritePrefix = "K6_PROMETHEUS_RW_"
+
+const (
+	remoteWriteURL    = RemoteWritePrefix + "SERVER_URL"
+	remoteWriteUser   = RemoteWritePrefix + "USERNAME"
+	remoteWriteSecret = RemoteWritePrefix + "PASSWORD"
+	remoteWriteStats  = RemoteWritePrefix + "TREND_STATS"
+)
+
+// trendStats are what the dashboards ask for.
+const trendStats = "p(50),p(99),max"
+
+// remoteWriteFiles name files, of which a pod has none.
+var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
+
+// watched says whether the runners send metrics to a Prometheus.
+func watched() bool { return os.Getenv(remoteWriteURL) != "" }
+
+// RemoteWriteArgs are the arguments of a k6 that sends metrics to a Prometheus. Dashboards know the run by the tag. Each
+// runner needs a further one of its own, or it would overwrite the counters of the others.
+func RemoteWriteArgs(testID string) []string {
+	return []string{"--out", RemoteWrite, "--tag", "testid=" + testID}
+}
+
+// RemoteWriteSettings are k6's variables for a Prometheus as a runner elsewhere needs them, nil where our environment asks
+// for none. Any of them may be a credential: they are for a secret.
+func RemoteWriteSettings() (map[string]string, error) {
+	if !watched() {
+		return nil, nil
+	}
+	settings := map[string]string{remoteWriteStats: trendStats}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, RemoteWritePrefix) && value != "" {
+			settings[name] = value
+		}
+	}
+	for _, name := range remoteWriteFiles {
+		if settings[name] != "" {
+			return nil, fmt.Errorf("%s names a file of this machine, which runners elsewhere do not have: let the Prometheus take a user and a password, or a token", name)
+		}
+	}
+	address, err := url.Parse(settings[remoteWriteURL])
+	if err != nil || address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
+		return nil, errors.New(remoteWriteURL + " must begin with http:// or https:// and name a host") // it may hold a password: not shown
+	}
+	// k6 prints the URL, so no password may stand in it.
+	if user := address.User; user != nil {
+		if settings[remoteWriteUser] == "" {
+			settings[remoteWriteUser] = user.Username()
+			settings[remoteWriteSecret], _ = user.Password()
+		}
+		address.User = nil
+		settings[remoteWriteURL] = address.String()
+	}
+	return settings, nil
+}
+
+// ofRemoteWrite is in each line of a k6's log that its output for a Prometheus wrote.
+const ofRemoteWrite = `output="Prometheus remote write"`
+
+// FailedWrites is how often a k6 could not write to Prometheus, by its log, and what it said of the last time.
+func FailedWrites(log io.Reader) (count int, last string) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		line := lines.Text()
+		if !strings.Contains(line, ofRemoteWrite) || !strings.Contains(line, "level=error") {
+			continue
+		}
+		count++
+		if _, why, found := strings.Cut(line, " error="); found {
+			if quoted, err := strconv.QuotedPrefix(why); err == nil {
+				why, _ = strconv.Unquote(quoted)
+			} else {
+				why, _, _ = strings.Cut(why, " ")
+			}
+			last = why
+		}
+	}
+	return count, last
+}

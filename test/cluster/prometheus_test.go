@@ -1,0 +1,231 @@
+//go:build k8s
+
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/sse-soak/sse-soak/internal/cluster"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// What the Prometheus of these tests takes, and the same as it keeps it.
+const (
+	user           = "soak"
+	password       = "a-password/of+the=test"
+	hashedPassword = "$2a$04$XXfr7ZDylYHTFW40Xkkg0.f5nYj1dVbXGeTtWMdZcdL1JUAzzQrn."
+)
+
+// A watcher is a Prometheus beside the cluster.
+type watcher struct {
+	prometheus.API
+	address string // as the pods reach it
+}
+
+// startPrometheus starts one on this machine, at the address by which the cluster's node reaches it.
+func startPrometheus(t *testing.T, k *kube) *watcher {
+	t.Helper()
+	program, err := exec.LookPath("prometheus")
+	require.NoError(t, err, "apt-get install prometheus")
+	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	node := ""
+	for _, a := range nodes.Items[0].Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			node = a.Address
+		}
+	}
+	way, err := net.Dial("udp", net.JoinHostPort(node, "9")) // sends nothing
+	require.NoError(t, err)
+	here := way.LocalAddr().(*net.UDPAddr).IP.String()
+	require.NoError(t, way.Close())
+	l, err := net.Listen("tcp", net.JoinHostPort(here, "0"))
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+
+	dir := t.TempDir()
+	config, web := filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "web.yml")
+	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: []\n"), 0o600))
+	require.NoError(t, os.WriteFile(web, []byte("basic_auth_users: {"+user+": '"+hashedPassword+"'}\n"), 0o600))
+	server := exec.Command(program, "--config.file="+config, "--web.config.file="+web, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
+		"--web.listen-address="+address, "--web.enable-remote-write-receiver", "--log.level=warn")
+	server.Stdout, server.Stderr = os.Stdout, os.Stderr
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Kill()
+		_ = server.Wait()
+	})
+	client, err := api.NewClient(api.Config{Address: "http://" + url.UserPassword(user, password).String() + "@" + address})
+	require.NoError(t, err)
+	w := &watcher{API: prometheus.NewAPI(client), address: address}
+	require.Eventually(t, func() bool {
+		_, err := w.Runtimeinfo(t.Context())
+		return err == nil
+	}, patience, 100*time.Millisecond)
+	return w
+}
+
+// tell has soak's environment name the Prometheus.
+func (w *watcher) tell(t *testing.T, password string) {
+	t.Helper()
+	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", w.url())
+	t.Setenv("K6_PROMETHEUS_RW_USERNAME", user)
+	t.Setenv("K6_PROMETHEUS_RW_PASSWORD", password)
+}
+
+func (w *watcher) url() string { return "http://" + w.address + "/api/v1/write" }
+
+// byRunner is the last value of a metric of a run, by the tag that the operator gives each runner.
+func (w *watcher) byRunner(t *testing.T, metric, testid string) map[string]float64 {
+	t.Helper()
+	answer, _, err := w.Query(t.Context(), fmt.Sprintf(`sum by (runner, instance_id) (last_over_time(%s{testid=%q}[10m]))`, metric, testid), time.Now())
+	require.NoError(t, err)
+	values := map[string]float64{}
+	for _, series := range answer.(model.Vector) {
+		values[string(series.Metric["instance_id"])] = float64(series.Value)
+	}
+	return values
+}
+
+func sum(values map[string]float64) (all float64) {
+	for _, v := range values {
+		all += v
+	}
+	return all
+}
+
+// What the dashboards show of a run comes from each of its runners. The password is in the secret of the run, goes with
+// it, and is nowhere else.
+func TestRunnersWriteToPrometheus(t *testing.T) {
+	c := connect(t)
+	w := startPrometheus(t, c)
+	w.tell(t, password)
+	s := c.soak(t, "watched")
+	s.awaitOutput(t, "all runners have started")
+	secret, err := c.CoreV1().Secrets(namespace).Get(t.Context(), cluster.Name(s.testid)+"-token", metav1.GetOptions{})
+	require.NoError(t, err)
+	assert.Equal(t, password, string(secret.Data["K6_PROMETHEUS_RW_PASSWORD"]))
+	assert.NotContains(t, c.everythingElse(t), password)
+	assert.Equal(t, 0, s.wait(t), "%s", s.output())
+
+	v := s.verdict(t)
+	assert.Equal(t, verdict.Pass, v.Verdict)
+	assert.NotContains(t, strings.Join(v.Warnings, "\n"), "Prometheus")
+	received := w.byRunner(t, "k6_soak_noops_total", s.testid)
+	assert.Len(t, received, 4, "by the tag of each runner: %v", received)
+	assert.EqualValues(t, v.Noops.Received, sum(received))
+	for runner, value := range w.byRunner(t, "k6_soak_streams_planned", s.testid) {
+		assert.EqualValues(t, 100, value, "runner %s tells the plan of the whole run", runner)
+	}
+	assert.Len(t, w.byRunner(t, "k6_sse_connecting_p99", s.testid), 4, "the trend stats are those of the dashboards")
+	notIn(t, filepath.Join(s.out, s.testid), password)
+	assert.NotContains(t, s.output(), password)
+	c.nothingLeft(t)
+	require.Eventually(t, func() bool {
+		_, err := c.CoreV1().Secrets(namespace).Get(t.Context(), secret.Name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}, patience, 500*time.Millisecond, "the secret goes with the run")
+}
+
+// A Prometheus that takes nothing is said, and harms nothing.
+func TestAPrometheusThatTakesNothing(t *testing.T) {
+	c := connect(t)
+	startPrometheus(t, c).tell(t, "another")
+	s := c.soak(t, "refused")
+	assert.Equal(t, 0, s.wait(t), "%s", s.output())
+	v := s.verdict(t)
+	assert.Equal(t, verdict.Pass, v.Verdict)
+	assert.Equal(t, 100, v.Connections.Completed)
+	assert.Regexp(t, `remote writes of 4 runners to Prometheus failed \(the last: .*401`, strings.Join(v.Warnings, "\n"))
+	assert.Less(t, strings.Index(s.output(), "remote write"), strings.Index(s.output(), "PASS"), "it is said while the run goes on: %s", s.output())
+	c.nothingLeft(t)
+}
+
+// An overlay with the component writes without soak too: `kubectl apply -k`.
+func TestAnOverlayThatWritesToPrometheus(t *testing.T) {
+	c := connect(t)
+	w := startPrometheus(t, c)
+	secrets := c.CoreV1().Secrets(namespace)
+	_, err := secrets.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "soak-prometheus"}, StringData: map[string]string{
+		"K6_PROMETHEUS_RW_SERVER_URL": w.url(), "K6_PROMETHEUS_RW_USERNAME": user, "K6_PROMETHEUS_RW_PASSWORD": password,
+	}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = secrets.Delete(context.Background(), "soak-prometheus", metav1.DeleteOptions{}) })
+	m, err := cluster.Build("testdata/watched")
+	require.NoError(t, err)
+	id := fmt.Sprintf("by-hand-%d", time.Now().Unix()%1e6)
+	m.TestRun.SetName(cluster.Name(id))
+	for _, pod := range []string{"runner", "initializer"} {
+		set(t, m.TestRun, pod, map[string]string{"TESTID": id, "CONNECTIONS": "20", "CONNECTIONS_PER_VU": "5", "SECONDS": "20", "NOOP_INTERVAL": "5"})
+	}
+	require.NoError(t, c.Create(t.Context(), m.TestRun, id, nil))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		assert.NoError(t, c.Delete(ctx, namespace, cluster.Name(id)))
+	})
+	require.Eventually(t, func() bool { return len(w.byRunner(t, "k6_soak_streams_planned", id)) == 2 }, patience, time.Second)
+}
+
+// set sets variables of a pod in a TestRun.
+func set(t *testing.T, run *unstructured.Unstructured, pod string, values map[string]string) {
+	t.Helper()
+	list, _, err := unstructured.NestedSlice(run.Object, "spec", pod, "env")
+	require.NoError(t, err)
+	for _, e := range list {
+		if value, ok := values[e.(map[string]any)["name"].(string)]; ok {
+			e.(map[string]any)["value"] = value
+		}
+	}
+	require.NoError(t, unstructured.SetNestedSlice(run.Object, list, "spec", pod, "env"))
+}
+
+// everythingElse is what one sees of TestRuns, Jobs and pods who may not read secrets.
+func (k *kube) everythingElse(t *testing.T) string {
+	t.Helper()
+	runs, err := k.Dynamic.Resource(schema.GroupVersionResource{Group: "k6.io", Version: "v1alpha1", Resource: "testruns"}).Namespace(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	jobs, err := k.BatchV1().Jobs(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	pods, err := k.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	text, err := json.Marshal([]any{runs, jobs, pods})
+	require.NoError(t, err)
+	return string(text)
+}
+
+// notIn asserts that no file in a folder has a text in it.
+func notIn(t *testing.T, folder, text string) {
+	t.Helper()
+	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		assert.NotContains(t, string(content), text, path)
+		return err
+	}))
+}
