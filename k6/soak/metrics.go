@@ -13,6 +13,8 @@ import (
 type snapshot struct {
 	shard.Progress
 	planned int              // streams of the whole run, over all its runners
+	open    int              // streams, and attempts at one, that are not over
+	reports int              // snapshots so far
 	recent  *shard.Histogram // lateness since the snapshot before; nil: none came
 	self    shard.Process
 }
@@ -40,6 +42,8 @@ var everyRun = []metric{
 	{"soak_streams_dropped", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Dropped) }},
 	{"soak_streams_refused", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Refused) }},
 	{"soak_streams_reconnected", metrics.Gauge, func(s *snapshot) float64 { return float64(s.Reconnected) }},
+	{"soak_streams_open", metrics.Gauge, func(s *snapshot) float64 { return float64(s.open) }},
+	{"soak_reports", metrics.Counter, func(s *snapshot) float64 { return float64(s.reports) }},
 	{"soak_rss_bytes", metrics.Gauge, func(s *snapshot) float64 { return float64(s.self.RSS) }},
 	{"soak_cpu_percent", metrics.Gauge, func(s *snapshot) float64 { return s.self.CPUPercent }},
 }

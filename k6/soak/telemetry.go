@@ -32,6 +32,7 @@ type telemetry struct {
 	sampler *sampler
 	before  *shard.Histogram // lateness when it was last published
 	told    map[string]float64
+	reports int
 }
 
 // A sampleSink is where k6 takes the samples of one iteration of a virtual user. k6 takes samples until the last
@@ -87,13 +88,13 @@ func (p *telemetry) begun(o *sampleSink) {
 func (p *telemetry) ended(o *sampleSink) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := len(p.live) == 1 && p.live[o] == 1
-	if last {
+	p.live[o]--
+	if len(p.live) == 1 && p.live[o] == 0 {
 		p.publish()
 		close(p.stop)
 		p.stop = nil
 	}
-	if p.live[o]--; p.live[o] == 0 {
+	if p.live[o] == 0 {
 		delete(p.live, o)
 	}
 }
@@ -118,7 +119,11 @@ func (p *telemetry) run(stop chan struct{}) {
 // publish sends all metrics to any open sink. The caller holds the lock.
 func (p *telemetry) publish() {
 	sums, all := p.recorder.progress()
-	s := snapshot{Progress: sums, planned: p.recorder.connections(), self: p.sampler.take()}
+	p.reports++
+	s := snapshot{Progress: sums, planned: p.recorder.connections(), reports: p.reports, self: p.sampler.take()}
+	for _, streams := range p.live {
+		s.open += streams
+	}
 	list := published
 	if p.recorder.described() {
 		list = publishedOfService
@@ -127,9 +132,20 @@ func (p *telemetry) publish() {
 		s.recent, list = all.Since(p.before), slices.Concat(list, publishedLateness)
 	}
 	p.before = all
+	var samples metrics.Samples // made once: a counter's are what it grew by
 	for o := range p.live {
-		if metrics.PushIfNotDone(o.ctx, o.samples, p.samplesOf(&s, list, o.tags)) {
+		if samples == nil {
+			samples = p.samplesOf(&s, list, o.tags)
+		}
+		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return
+		}
+		// An interrupted run says that its streams are over, or it would look like a runner that was killed. k6 may have
+		// ceased to read, so nobody waits for it.
+		select {
+		case o.samples <- samples:
+			return
+		default:
 		}
 	}
 }

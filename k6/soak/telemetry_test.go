@@ -90,8 +90,26 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 		"soak_noops": 4, "soak_noops_late": 1, "soak_noops_expected": 6, "soak_noops_missed": 1,
 		"soak_noops_duplicated": 1, "soak_noops_reordered": 0, "soak_noops_corrupted": 1,
 		"soak_streams_planned": 2, "soak_streams_completed": 1, "soak_streams_dropped": 1, "soak_streams_refused": 0,
-		"soak_streams_reconnected": 0,
+		"soak_streams_reconnected": 0, "soak_streams_open": 0, "soak_reports": 2,
 	}, got)
+}
+
+// Where k6 still reads after an interrupt, the last word is that no stream is open: a runner that is killed has no last word.
+func TestAnInterruptedRunSaysThatItsStreamsAreOver(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	r.telemetry.every = time.Hour
+	rt, samples := watchedVU(t, r, 100)
+	a, b := newStream(t, rt, "d-0"), newStream(t, rt, "d-1")
+	a.Connecting(r.start)
+	b.Connecting(r.start)
+	require.InDelta(t, 1, told(t, samples)["soak_streams_open"], 0, "told when the first stream began")
+	rt.CancelContext()
+	a.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
+	b.Closed(r.start, sse.Close{Reason: sse.ReasonInterrupted, Retry: -1})
+	got := told(t, samples)
+	require.Contains(t, got, "soak_streams_open")
+	require.Zero(t, got["soak_streams_open"])
 }
 
 // What a described service brings are messages, and no metric calls them noops.

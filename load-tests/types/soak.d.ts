@@ -46,6 +46,8 @@
  * | `soak_streams_dropped` | gauge | ended before anyone asked |
  * | `soak_streams_refused` | gauge | never opened |
  * | `soak_streams_reconnected` | gauge | opened to go on where another was lost |
+ * | `soak_streams_open` | gauge | streams, and attempts at one, that are not over; 0 once the last has ended |
+ * | `soak_reports` | counter | how often it told; one that stops while streams are open is of a runner that is gone |
  * | `soak_rss_bytes` | gauge | resident memory of the process |
  * | `soak_cpu_percent` | gauge | CPU since the last time, of at least 5 s; 100 is one core |
  */

@@ -53,6 +53,7 @@ type stack struct {
 	backend, nginx, status, node, exporter, watcher string // addresses
 	hasExporter                                     bool
 	service                                         *process.Process // the backend
+	runners                                         []*process.Process
 }
 
 // startStack starts all but the runners. env are settings of the backend.
@@ -135,26 +136,40 @@ func (s *stack) soak(seconds int) (wait func(exitCode int)) {
 	cuts := map[int]string{0: "0", 1: "1/2", 2: "1"}
 	var all []*process.Process
 	for i := 1; i <= runners; i++ {
-		env := []string{
-			"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
-			"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(i),
-			"PREFIX=live-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + testID, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
-			"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
-			"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
-		}
-		all = append(all, s.start("k6-"+strconv.Itoa(i), env, filepath.Join(root, "bin", "k6"), "run", "--quiet", "--no-color",
-			"--out", "experimental-prometheus-rw", "--tag", "testid="+testID, "--tag", "runner="+strconv.Itoa(i),
-			"--execution-segment", cuts[i-1]+":"+cuts[i], "--execution-segment-sequence", "0,1/2,1",
-			filepath.Join(root, "load-tests", "sse", "connectionTest.js")))
+		all = append(all, s.runner(testID, seconds, i, "--execution-segment", cuts[i-1]+":"+cuts[i], "--execution-segment-sequence", "0,1/2,1"))
 	}
+	s.runners = all
 	return func(exitCode int) {
 		s.t.Helper()
 		for _, k6 := range all {
-			<-k6.Done()
-			log, _ := os.ReadFile(filepath.Join(s.dir, k6.Name+".log"))
-			require.Equal(s.t, exitCode, k6.ExitCode(), "%s: %s", k6.Name, log)
+			s.ends(k6, exitCode)
 		}
 	}
+}
+
+// ends waits for the end of a runner.
+func (s *stack) ends(k6 *process.Process, exitCode int) {
+	s.t.Helper()
+	<-k6.Done()
+	log, _ := os.ReadFile(filepath.Join(s.dir, k6.Name+".log"))
+	require.Equal(s.t, exitCode, k6.ExitCode(), "%s: %s", k6.Name, log)
+}
+
+// runner starts one k6 of a run.
+func (s *stack) runner(run string, seconds, number int, flags ...string) *process.Process {
+	s.t.Helper()
+	env := []string{
+		"BACKEND_URL=http://" + s.nginx, "NOOP_INTERVAL=" + strconv.Itoa(interval), "SECONDS=" + strconv.Itoa(seconds),
+		"CONNECTIONS=" + strconv.Itoa(streams), "CONNECTIONS_PER_VU=5", "RUNNERS=" + strconv.Itoa(runners), "RUNNER=" + strconv.Itoa(number),
+		"PREFIX=" + run + "-", "LATE_MS=" + strconv.Itoa(1000*interval/2), "TESTID=" + run, "K6_NO_USAGE_REPORT=true", "K6_AUTO_EXTENSION_RESOLUTION=false",
+		"K6_PROMETHEUS_RW_SERVER_URL=http://" + s.watcher + "/api/v1/write",
+		"K6_PROMETHEUS_RW_TREND_STATS=p(50),p(99),max",
+	}
+	args := append([]string{
+		"run", "--quiet", "--no-color", "--out", "experimental-prometheus-rw", "--tag", "testid=" + run, "--tag", "runner=" + strconv.Itoa(number),
+	}, flags...)
+	return s.start("k6-"+run+"-"+strconv.Itoa(number), env, filepath.Join(root, "bin", "k6"),
+		append(args, filepath.Join(root, "load-tests", "sse", "connectionTest.js"))...)
 }
 
 // start starts a program that ends with the test, or with the test's process.
