@@ -124,7 +124,7 @@ node_modules: package.json package-lock.json
 SEQUENTIAL = internal/ledger internal/shard
 
 .PHONY: unit
-unit: services-there-are ## unit tests, with the race detector where there are goroutines
+unit: services-there-are node_modules ## unit tests, with the race detector where there are goroutines
 	$(GO) test $(SEQUENTIAL:%=./%)
 	$(GO) test -race $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
 

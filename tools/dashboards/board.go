@@ -92,7 +92,7 @@ func (b Board) JSON() ([]byte, error) {
 		Timezone("browser").
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		Time("now-1h", "now").
-		Refresh("5s").
+		Refresh("30s").
 		Timepicker(dashboard.NewTimePickerBuilder().RefreshIntervals([]string{"5s", "10s", "30s", "1m"})).
 		Link(dashboard.NewDashboardLinkBuilder("sse-soak").
 			Type(dashboard.DashboardLinkTypeDashboards).Tags([]string{tag}).KeepTime(true).IncludeVars(true)).
@@ -114,6 +114,13 @@ func (b Board) JSON() ([]byte, error) {
 	built, err := d.Build()
 	if err != nil {
 		return nil, fmt.Errorf("build the dashboard %s: %w", b.Name, err)
+	}
+	// The SDK puts links and annotations into a menu, where nobody looks for them.
+	for i := range built.Links {
+		built.Links[i].Placement = nil
+	}
+	for i := range built.Annotations.List {
+		built.Annotations.List[i].Placement = nil
 	}
 	text, err := withWords(built, b.Annotations())
 	if err != nil {

@@ -13,7 +13,6 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
-	"github.com/grafana/grafana-foundation-sdk/go/units"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -85,6 +84,18 @@ func TestCrosshairIsShared(t *testing.T) {
 	})
 }
 
+// A field of the SDK's own: who opens a dashboard would have to look for them in a menu.
+func TestLinksAndAnnotationsAreWhereOneLooks(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, link := range d.Links {
+			require.Nil(t, link.Placement, link.Title)
+		}
+		for _, a := range d.Annotations.List {
+			require.Nil(t, a.Placement, a.Name)
+		}
+	})
+}
+
 func TestAnnotationsSayWhatHappened(t *testing.T) {
 	for _, b := range Boards() {
 		text, err := os.ReadFile(filepath.Join(folder, b.Name+".json"))
@@ -146,21 +157,6 @@ func TestEveryPanelIsDescribed(t *testing.T) {
 			if assert.NotNil(t, p.Description, *p.Title) {
 				assert.Regexp(t, `^[A-Z0-9].{20,}[.]$`, *p.Description, "%s: say it in a sentence", *p.Title)
 			}
-		}
-	})
-}
-
-// The units that these dashboards use. Grafana shows an unknown one as a suffix, without a word.
-var known = []string{
-	units.Short, units.Seconds, units.PercentUnit, units.BytesIEC, units.BytesSI, units.BytesPerSecondSI,
-	units.CountsPerSecond, units.EventsPerSecond, units.OpsPerSecond, units.RequestsPerSecond, units.PacketsPerSecond,
-}
-
-func TestUnitsAreKnown(t *testing.T) {
-	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
-		for _, p := range panels(d) {
-			require.NotNil(t, p.FieldConfig.Defaults.Unit, *p.Title)
-			assert.Contains(t, known, *p.FieldConfig.Defaults.Unit, *p.Title)
 		}
 	})
 }

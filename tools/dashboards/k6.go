@@ -20,15 +20,15 @@ func k6() Board {
 		Rows: []Row{
 			{"The run", []line{
 				{
-					graph("Virtual users", units.Short,
+					graph("Virtual users", count,
 						"Virtual users that run and those set up, by runner. In a soak each holds its streams in one iteration from beginning to end. k6's own sample of "+
 							"k6_vus comes once a second.",
 						byRunner+`(k6_vus`+ofRun+`)`, "active, "+runner,
 						byRunner+`(k6_vus_max`+ofRun+`)`, "set up, "+runner),
-					graph("Streams by runner", units.Short,
+					graph("Streams by runner", count,
 						"Opened minus closed, by runner. Shares follow from the execution segments and are equal to one.",
 						byRunner+`(k6_sse_connection_opened_total`+ofRun+`) - (`+byRunner+`(k6_sse_connection_closed_total{testid="$testid",opened="true"}) or `+byRunner+`(k6_sse_connection_opened_total`+ofRun+`) * 0)`, runner),
-					graph("Iterations ended", units.Short,
+					graph("Iterations ended", count,
 						"Iterations that are over, by runner, in all. In a soak all end at the end; one before is a stream that broke.",
 						byRunner+`(k6_iterations_total`+ofRun+`)`, runner),
 				},
@@ -50,7 +50,7 @@ func k6() Board {
 			}},
 			{"Streams", []line{
 				{
-					graph("Events per second", units.EventsPerSecond,
+					graph("Events per second", eventsPerSecond,
 						"Events received by runner, over one minute. One line that falls while the others stay is that runner's own trouble.",
 						byRunner+`(rate(k6_sse_event_total`+ofRun+noopsWindow+`))`, runner),
 					graph("Time to connect", units.Seconds,
@@ -64,12 +64,12 @@ func k6() Board {
 						`max by (runner, instance_id) (k6_sse_first_event_max`+ofRun+`)`, "max, "+runner),
 				},
 				{
-					graph("Ended by cause", units.Short,
+					graph("Ended by cause", count,
 						"Streams and attempts that ended, by reason, in all; where `opened` is false it never was a stream.",
 						`sum by (reason, opened) (k6_sse_connection_closed_total`+ofRun+`)`, "{{reason}}, opened {{opened}}"),
 					graph("Checks", units.PercentUnit,
 						"Share of streams that passed, by check and by the worst runner; from the end of the run on.",
-						`min by (check) (k6_checks_rate`+ofRun+`)`, "{{check}}").badBelow(1),
+						`min by (check) (k6_checks_rate`+ofRun+`)`, "{{check}}").badBelow(1).ofWhole(),
 				},
 			}},
 			{"Requests", []line{
@@ -105,8 +105,9 @@ func k6() Board {
 						"Of one core, by container or pod of k6, from cAdvisor. Only where the runners are containers.",
 						`sum by (name, pod) (rate(container_cpu_usage_seconds_total{name=~".*k6.*"}[$__rate_interval]))`, "{{pod}}{{name}}"),
 					graph("Memory of k6 in containers", units.BytesIEC,
-						"Working set by container or pod of k6, from cAdvisor. Only where the runners are containers.",
-						`sum by (name, pod) (container_memory_working_set_bytes{name=~".*k6.*"})`, "{{pod}}{{name}}"),
+						"Working set by container or pod of k6, from cAdvisor, and its limit, at which the kernel kills it. Only where the runners are containers.",
+						`sum by (name, pod) (container_memory_working_set_bytes{name=~".*k6.*"})`, "{{pod}}{{name}}",
+						`max by (name, pod) (container_spec_memory_limit_bytes{name=~".*k6.*"} > 0)`, limit+"{{pod}}{{name}}"),
 				},
 			}},
 		},

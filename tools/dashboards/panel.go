@@ -1,6 +1,8 @@
 package dashboards
 
 import (
+	"strings"
+
 	"github.com/grafana/grafana-foundation-sdk/go/cog"
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
@@ -8,6 +10,18 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+)
+
+// Units of what is counted. Grafana's own shorten: with units.Short 1195 and 1204 both read "1.20 K", and with
+// units.EventsPerSecond "1.20K evt/s". A test reads values of every panel with Grafana's formatters.
+const (
+	count             = units.NoUnit // whole, unless its panel says otherwise
+	countsPerSecond   = "suffix:/s"
+	eventsPerSecond   = "suffix:events/s"
+	timesPerSecond    = "suffix:times/s"
+	requestsPerSecond = "suffix:requests/s"
+	packetsPerSecond  = "suffix:packets/s"
 )
 
 // A Panel is one graph or one number.
@@ -20,6 +34,8 @@ type Panel struct {
 	Stacked bool
 	Limit   *Limit
 	Queries []Query
+	// Decimals is how many Grafana shows, where it is not to choose by the size of the value.
+	Decimals *float64
 }
 
 // A Limit is drawn as a line, and colours what is beyond it.
@@ -31,9 +47,15 @@ type Limit struct {
 // A Query is PromQL and the name of its series.
 type Query struct{ Expr, Legend string }
 
+// limit begins the legend of a series that is a limit of others, which is dashed.
+const limit = "limit "
+
 // graph takes pairs of a query and its legend.
 func graph(title, unit, about string, queries ...string) Panel {
 	p := Panel{Title: title, Unit: unit, About: about}
+	if unit == count {
+		p.Decimals = new(0.)
+	}
 	for i := 0; i < len(queries); i += 2 {
 		p.Queries = append(p.Queries, Query{Expr: queries[i], Legend: queries[i+1]})
 	}
@@ -50,6 +72,12 @@ func number(title, unit, about, query, legend string) Panel {
 func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
 func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
 func (p Panel) stacked() Panel            { p.Stacked = true; return p }
+
+// ofWhole is for a share of a count: one stream of 100,000 shows, which Grafana would round to 100.0 %.
+func (p Panel) ofWhole() Panel { p.Decimals = new(3.); return p }
+
+// notWhole is for a count that has fractions.
+func (p Panel) notWhole() Panel { p.Decimals = nil; return p }
 
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
@@ -73,6 +101,16 @@ func (p Panel) timeseries(id uint32, at dashboard.GridPos) cog.Builder[dashboard
 		b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed)).
 			AxisSoftMin(min(0, p.Limit.At)).AxisSoftMax(p.Limit.At)
 	}
+	if p.Decimals != nil {
+		b.Decimals(*p.Decimals)
+	}
+	for _, q := range p.Queries {
+		if strings.HasPrefix(q.Legend, limit) {
+			b.OverrideByRegexp("/^"+limit+"/", []dashboard.DynamicConfigValue{
+				{Id: "custom.lineStyle", Value: map[string]any{"fill": "dash", "dash": []int{10, 10}}},
+			})
+		}
+	}
 	if p.Stacked {
 		b.Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A")).FillOpacity(30)
 	}
@@ -84,11 +122,15 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	if p.Limit != nil {
 		colour = common.BigValueColorModeBackground
 	}
-	return stat.NewPanelBuilder().
+	b := stat.NewPanelBuilder().
 		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
 		Unit(p.Unit).Targets(p.targets()).Thresholds(p.Limit.steps()).
 		ColorMode(colour).GraphMode(common.BigValueGraphModeArea).Orientation(common.VizOrientationAuto).
 		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
+	if p.Decimals != nil {
+		b.Decimals(*p.Decimals)
+	}
+	return b
 }
 
 // targets are range queries for numbers as well: their latest value outlives the run.

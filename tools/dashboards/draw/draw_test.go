@@ -30,12 +30,12 @@ func TestFormat(t *testing.T) {
 		unit  string
 		want  string
 	}{
-		{0, units.Short, "0"}, {1234, units.Short, "1.23 k"}, {100, units.Short, "100"}, {.5, units.Short, "0.5"},
+		{0, units.NoUnit, "0"}, {1234, units.NoUnit, "1234"}, {100, units.NoUnit, "100"}, {.5, units.NoUnit, "0.5"},
 		{1, units.PercentUnit, "100 %"}, {0, units.PercentUnit, "0 %"}, {.0123, units.PercentUnit, "1.23 %"},
 		{0, units.Seconds, "0 s"}, {.0000123, units.Seconds, "12.3 µs"}, {.25, units.Seconds, "250 ms"}, {15, units.Seconds, "15 s"},
 		{600, units.Seconds, "10 min"}, {90, units.Seconds, "1.5 min"}, {36000, units.Seconds, "10 h"},
 		{1536, units.BytesIEC, "1.5 KiB"}, {-2e6, units.BytesSI, "-2 MB"}, {999, units.BytesPerSecondSI, "999 B/s"},
-		{80, units.EventsPerSecond, "80 /s"},
+		{80, "suffix:events/s", "80 events/s"},
 	} {
 		assert.Equal(t, c.want, format(c.value, c.unit))
 	}
@@ -43,7 +43,7 @@ func TestFormat(t *testing.T) {
 
 func TestTicksHoldAllValues(t *testing.T) {
 	for _, c := range [][2]float64{{0, 1}, {0, .00034}, {-7, 1234}, {-5e9, 0}, {0, 100}, {0, 0}} {
-		got := ticks(&dashboards.Panel{Unit: units.Short}, []line{of(c[0], c[1])})
+		got := ticks(&dashboards.Panel{Unit: units.NoUnit}, []line{of(c[0], c[1])})
 		assert.LessOrEqual(t, got[0], c[0])
 		assert.GreaterOrEqual(t, got[len(got)-1], c[1])
 		assert.LessOrEqual(t, len(got), 8)

@@ -123,27 +123,24 @@ type step struct {
 	name string
 }
 
-// steps ascend. Every unit that a panel has is here.
+// steps ascend. Every unit that a panel has is here, but those that are a suffix.
 var steps = map[string][]step{
-	units.PercentUnit:       {{.01, "%"}},
-	units.Seconds:           {{1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}},
-	units.BytesIEC:          {{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}, {1 << 40, "TiB"}},
-	units.BytesSI:           {{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}},
-	units.BytesPerSecondSI:  {{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}},
-	units.CountsPerSecond:   perSecond,
-	units.EventsPerSecond:   perSecond,
-	units.OpsPerSecond:      perSecond,
-	units.RequestsPerSecond: perSecond,
-	units.PacketsPerSecond:  perSecond,
-	units.Short:             {{1, ""}, {1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}},
+	units.PercentUnit:      {{.01, "%"}},
+	units.Seconds:          {{1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}, {60, "min"}, {3600, "h"}},
+	units.BytesIEC:         {{1, "B"}, {1 << 10, "KiB"}, {1 << 20, "MiB"}, {1 << 30, "GiB"}, {1 << 40, "TiB"}},
+	units.BytesSI:          {{1, "B"}, {1e3, "kB"}, {1e6, "MB"}, {1e9, "GB"}, {1e12, "TB"}},
+	units.BytesPerSecondSI: {{1, "B/s"}, {1e3, "kB/s"}, {1e6, "MB/s"}, {1e9, "GB/s"}},
+	units.NoUnit:           {{1, ""}},
 }
 
-var perSecond = []step{{1, "/s"}, {1e3, "k/s"}, {1e6, "M/s"}}
-
-// format writes a value in a unit of Grafana with three significant digits, about as Grafana does.
+// format writes a value in a unit of Grafana with three significant digits or all those before the point, about as Grafana does.
 func format(v float64, unit string) string {
-	best := steps[unit][0]
-	for _, s := range steps[unit] {
+	all := steps[unit]
+	if suffix, ok := strings.CutPrefix(unit, "suffix:"); ok {
+		all = []step{{1, suffix}}
+	}
+	best := all[0]
+	for _, s := range all {
 		if s.size <= math.Abs(v) || v == 0 && s.size == 1 {
 			best = s
 		}

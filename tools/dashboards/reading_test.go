@@ -1,0 +1,167 @@
+package dashboards
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/units"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// A pair are two values that nobody may take for one another.
+type pair [2]float64
+
+// What is counted is compared by ones, or per second by what one in a minute makes. What is measured is compared by hundredths.
+var (
+	ofCounts = []pair{{0, 1}, {1195, 1204}, {1199, 1200}, {287_999, 288_000}, {1_234_566, 1_234_567}}
+	ofRates  = []pair{{0, 1. / 60}, {79.9, 80}, {1195, 1204}, {23_900, 24_080}}
+	measured = hundredths(.0123, .5, 1, 9.95, 59.9, 120, 1195, 99_500, 1.2e9)
+)
+
+func hundredths(values ...float64) (out []pair) {
+	for _, v := range values {
+		out = append(out, pair{v, v * 1.01})
+	}
+	return append(out, pair{0, values[0]})
+}
+
+// The units that these dashboards use. Grafana shows an unknown one as a suffix, without a word.
+var known = map[string][]pair{
+	count:           ofCounts,
+	countsPerSecond: ofRates, eventsPerSecond: ofRates, timesPerSecond: ofRates, requestsPerSecond: ofRates, packetsPerSecond: ofRates,
+	units.PercentUnit: hundredths(.0123, .5, .99), units.Seconds: measured,
+	units.BytesIEC: measured[2:], units.BytesSI: measured[2:], units.BytesPerSecondSI: measured[2:],
+}
+
+func TestUnitsAreKnown(t *testing.T) {
+	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
+		for _, p := range panels(d) {
+			require.NotNil(t, p.FieldConfig.Defaults.Unit, *p.Title)
+			assert.Contains(t, known, *p.FieldConfig.Defaults.Unit, *p.Title)
+		}
+	})
+}
+
+func TestValuesThatDifferLookDifferent(t *testing.T) {
+	var all []sample
+	for _, b := range Boards() {
+		for _, p := range panels(onDisk(t, b.Name)) {
+			all = append(all, sampleOf(b.Name+"/"+*p.Title, p.FieldConfig.Defaults))
+		}
+	}
+	for _, complaint := range alike(t, all) {
+		t.Error(complaint)
+	}
+}
+
+// What this is about: a criterion is that of 1204 streams all are there.
+func TestGrafanasOwnUnitsOfCountsAreTakenForAlike(t *testing.T) {
+	config := func(unit string) dashboard.FieldConfig { return dashboard.FieldConfig{Unit: &unit} }
+	require.Equal(t, []string{
+		`short: 1195 and 1204 both read "1.20 K"`,
+		`eps: 1195 and 1204 both read "1.20K evt/s"`,
+		`share: 1 and 0.99999 both read "100.0%" or "100%"`,
+	}, alike(t, []sample{
+		{"short", config(units.Short), []pair{{0, 1}, {1195, 1204}}},
+		{"eps", config(units.EventsPerSecond), []pair{{1195, 1204}}},
+		{"share", config(units.PercentUnit), []pair{{1, .99999}}},
+	}))
+}
+
+// A sample is a panel, and values that it may show.
+type sample struct {
+	name   string
+	config dashboard.FieldConfig
+	pairs  []pair
+}
+
+// sampleOf takes what the unit says, and the value at which the panel changes its colour.
+func sampleOf(name string, config dashboard.FieldConfig) sample {
+	pairs := known[*config.Unit]
+	for _, step := range config.Thresholds.Steps {
+		switch {
+		case step.Value == nil:
+		case *config.Unit == count:
+			pairs = append(pairs[:len(pairs):len(pairs)], pair{*step.Value, *step.Value - 1})
+		case *config.Unit == units.PercentUnit && *step.Value == 1: // all streams of the plan
+			pairs = append(pairs[:len(pairs):len(pairs)], pair{1, 1199. / 1200}, pair{1, .99999})
+		default:
+			pairs = append(pairs[:len(pairs):len(pairs)], pair{*step.Value, *step.Value * .99})
+		}
+	}
+	if *config.Unit == count && config.Decimals == nil { // load, which has fractions
+		pairs = append(pairs[:len(pairs):len(pairs)], pair{.5, .55})
+	}
+	return sample{name, config, pairs}
+}
+
+// alike says which values of which panels a person cannot tell from one another.
+func alike(t *testing.T, all []sample) (complaints []string) {
+	t.Helper()
+	texts := asGrafanaWrites(t, all)
+	for i, s := range all {
+		for j, p := range s.pairs {
+			a, b := texts[i][2*j], texts[i][2*j+1]
+			switch {
+			case a == b:
+				complaints = append(complaints, fmt.Sprintf("%s: %v and %v both read %q", s.name, p[0], p[1], a))
+			case shortest(a) == shortest(b):
+				complaints = append(complaints, fmt.Sprintf("%s: %v and %v both read %q or %q", s.name, p[0], p[1], b, a))
+			}
+		}
+	}
+	return complaints
+}
+
+var zeros = regexp.MustCompile(`(\.\d*?)0+(\D|$)`)
+
+// shortest is the same number without zeros at its end: 100.0% is no other value than 100%.
+func shortest(text string) string {
+	return regexp.MustCompile(`\.(\D|$)`).ReplaceAllString(zeros.ReplaceAllString(text, "$1$2"), "$1")
+}
+
+// asGrafanaWrites runs Grafana's formatters, which need a bundler: their package is made for browsers.
+func asGrafanaWrites(t *testing.T, all []sample) (texts [][]string) {
+	t.Helper()
+	const esbuild = "../../node_modules/.bin/esbuild"
+	if _, err := os.Stat("../../node_modules/@grafana/data"); err != nil {
+		untested.Missing(t, "node_modules lacks @grafana/data: make node_modules")
+	}
+	script, err := exec.Command(esbuild, "reading/format.js", "--bundle", "--platform=node", "--log-level=warning",
+		"--banner:js=globalThis.navigator ??= { languages: ['en-US'] }; console.info = () => {};").Output()
+	require.NoError(t, err)
+	file := t.TempDir() + "/format.cjs"
+	require.NoError(t, os.WriteFile(file, script, 0o600))
+
+	type request struct {
+		Config dashboard.FieldConfig `json:"config"`
+		Values []float64             `json:"values"`
+	}
+	var ask []request
+	for _, s := range all {
+		r := request{Config: s.config}
+		for _, p := range s.pairs {
+			r.Values = append(r.Values, p[:]...)
+		}
+		ask = append(ask, r)
+	}
+	in, err := json.Marshal(ask)
+	require.NoError(t, err)
+	node := exec.Command("node", file)
+	node.Stdin = bytes.NewReader(in)
+	node.Stderr = os.Stderr
+	out, err := node.Output()
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(out, &texts))
+	require.Len(t, texts, len(all))
+	return texts
+}
