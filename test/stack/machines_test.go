@@ -1,0 +1,130 @@
+//go:build stack
+
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
+	"github.com/sse-soak/sse-soak/tools/dashboards/query"
+)
+
+// The shape of a soak on AWS, on one machine: the stack with everything that watches it, and two machines of runners, each
+// a network namespace with a kernel's counters, ports and an address of its own. They write their metrics to the stack's
+// Prometheus. `make stack-hour` makes an hour of it.
+func TestTwoMachines(t *testing.T) {
+	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
+	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval})
+	s.isScraped(1)
+	watcher := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
+	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+watcher)
+
+	out, begun := t.TempDir(), time.Now()
+	var parts sync.WaitGroup
+	for n, machine := range []string{newMachine(t, 1), newMachine(t, 2)} {
+		parts.Go(func() {
+			// Together they begin when both have looked at their machines.
+			said, err := inMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
+				"--start-at", begun.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
+				"--connections", streams, "--seconds", seconds, "--noop-interval", interval)
+			t.Log(said)
+			if err != nil {
+				t.Errorf("runner %d: %v", n+1, err)
+			}
+		})
+	}
+	parts.Wait()
+	dir := results.Dir(filepath.Join(out, "machines"))
+	if folder := os.Getenv("STACK_KEEP"); folder != "" {
+		defer s.keep(dir, filepath.Join(root, folder), begun)
+	}
+	t.Log(run(t, time.Minute, "bin/soak", "merge", string(dir)))
+
+	b, err := os.ReadFile(dir.Path(results.VerdictFile))
+	require.NoError(t, err)
+	var v verdict.Verdict
+	require.NoError(t, json.Unmarshal(b, &v))
+	require.Equal(t, verdict.Pass, v.Verdict)
+	require.Len(t, v.Runners, 2)
+	require.True(t, v.Server.Known && v.Server.Agrees)
+	for expr, want := range map[string]string{
+		`sum(k6_soak_noops_total{testid="machines"})`:             fmt.Sprint(v.Noops.Received),
+		`sum(k6_soak_streams_completed{testid="machines"})`:       streams,
+		`count(k6_soak_streams_completed{testid="machines"} > 0)`: "2", // each runner with a series of its own
+	} {
+		await(t, expr+" is not "+want, func() bool { return s.value(expr) == want })
+	}
+}
+
+func setting(name, otherwise string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return otherwise
+}
+
+// newMachine is a network namespace that reaches the host by a link of its own.
+func newMachine(t *testing.T, n int) (name string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		untested.Skip(t, "network namespaces need root")
+	}
+	name = fmt.Sprintf("soak-m%d-%d", os.Getpid(), n)
+	link, inside := fmt.Sprintf("soak%d", n), fmt.Sprintf("10.78.%d.", n)
+	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // and the link with it
+	for _, command := range []string{
+		"ip link add " + link + " type veth peer name eth0 netns " + name,
+		"ip addr add " + inside + "1/30 dev " + link,
+		"ip link set " + link + " up",
+		"ip -n " + name + " link set lo up",
+		"ip -n " + name + " addr add " + inside + "2/30 dev eth0",
+		"ip -n " + name + " link set eth0 up",
+		"ip -n " + name + " route add default via " + inside + "1",
+	} {
+		fields := strings.Fields(command)
+		run(t, time.Minute, fields[0], fields[1:]...)
+	}
+	return name
+}
+
+// inMachine runs a command there. It has all the time that its soak takes: the test's own limit ends it.
+func inMachine(t *testing.T, machine string, env []string, program string, args ...string) (said string, err error) {
+	path, err := filepath.Abs(filepath.Join(root, program))
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(t.Context(), "ip", append([]string{"netns", "exec", machine, path}, args...)...)
+	cmd.Dir, cmd.Env = root, append(os.Environ(), env...)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, time.Minute
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// keep copies what a run leaves that a person reads, and draws the dashboards of its time.
+func (s *stack) keep(dir results.Dir, folder string, begun time.Time) {
+	require.NoError(s.t, os.CopyFS(folder, os.DirFS(string(dir))))
+	now := time.Now()
+	require.NoError(s.t, draw.Files(context.Background(), folder, query.View{
+		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"testid": "machines", "instance": ".*"},
+		Range: prometheus.Range{Start: begun, End: now, Step: max(5*time.Second, now.Sub(begun)/500)},
+	}))
+}
