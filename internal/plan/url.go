@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -58,4 +59,14 @@ func NormalURLs(name, text string) (string, error) {
 		all[i] = normal
 	}
 	return strings.Join(all, ","), nil
+}
+
+// OnLoopback says that a service is on the machine that asks it.
+func OnLoopback(service string) bool {
+	u, err := url.Parse(service)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -26,10 +26,14 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 		return out
 	},
 	"tables": func(v *verdict.Verdict) []verdict.Table {
-		if v.Layout.Declared {
-			return append(slices.Clone(v.Tables), runnerTable(v))
+		all := slices.Clip(tables(v))
+		if t, ok := Machines(v, mostMachines); ok {
+			all = append(all, t)
 		}
-		return tables(v)
+		if v.Layout.Declared {
+			all = append(all, runnerTable(v))
+		}
+		return all
 	},
 	"thousands": format.Thousands[uint64], "times": format.Thousands[int64],
 }).Parse(markdown))

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -85,6 +87,17 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		{Unix: start + 6, BackendRSS: 21 << 20, BackendCPU: 1.5, Streams: 4, Goroutines: 9, Files: 12, NginxRSS: 8 << 20, NginxCPU: .6},
 		{Unix: start + 11, BackendRSS: 19 << 20, BackendCPU: .1, NginxRSS: 8 << 20, NginxCPU: .6}, // a new backend
 	}
+	for i := range m.Runners { // each on a machine of its own, the second of which has a full table of connections
+		w := machine.Follow("", time.Second)
+		w.Known(fmt.Sprint("boot-", i), "", 0)
+		w.Add(m.Runners[i].Started(), machine.Reading{machine.Steal: 0, machine.Sent: 0, machine.Retrans: 0, machine.Overflows: 7, machine.Drops: 7, "pps_allowance_exceeded": 0, machine.Killed: 2})
+		w.Add(m.Runners[i].Started().Add(time.Hour), machine.Reading{
+			machine.Steal: .25, machine.Sent: 100_000, machine.Retrans: 12, machine.Overflows: 7 + float64(i), machine.Drops: 8 + float64(i), "pps_allowance_exceeded": 14 * float64(i),
+			machine.Killed: 2, machine.Tracked: 1000 + 950*float64(i), "nf_conntrack_max": 2000,
+		})
+		m.Runners[i].Machine = w.Record()
+		m.Runners[i].Machine.Cores = 2
+	}
 	server := verdict.ServerLedger{}
 	for _, c := range m.Connections {
 		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}
@@ -143,6 +156,7 @@ func spoil(v *verdict.Verdict, text string) {
 	v.Checks = []verdict.Check{{Name: text, Passes: 1}}
 	v.RefusedAttempts, v.LongestOutage = map[string]int{text: 1}, &verdict.Outage{ID: text, Seconds: 1}
 	v.Runners = []verdict.Runner{{Index: 1, Host: text, Segment: text, State: text}}
+	v.Machines = []verdict.Machine{{Name: text, Runners: []int{1}, Unknown: text, Notices: []machine.Notice{{What: text}}}}
 }
 
 func TestWhatARunCostIsShown(t *testing.T) {

@@ -40,7 +40,11 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	for _, table := range tables(v) {
 		out.table(table)
 	}
-	if v.Plan.Described() && len(tables(v)) > 0 && len(v.Warnings) > 0 {
+	machines, ok := Machines(v, mostMachines)
+	if ok {
+		out.rows(machines)
+	}
+	if (v.Plan.Described() && len(tables(v)) > 0 || ok) && len(v.Warnings) > 0 {
 		out.printf("\n")
 	}
 	for _, warning := range v.Warnings {
@@ -164,5 +168,18 @@ func (p printer) table(t verdict.Table) {
 	}
 	for _, line := range lines {
 		p.printf("%s\n", strings.TrimRight(line, " "))
+	}
+}
+
+// rows sets a table that would be too wide, row by row: what is in the first column, and the others by their names.
+func (p printer) rows(t verdict.Table) {
+	p.printf("\n%s\n", plain(t.Title))
+	p.wrapped("  ", t.Note)
+	for _, row := range t.Rows {
+		var cells []string
+		for i, cell := range row[1:] {
+			cells = append(cells, t.Columns[i+1]+" "+cell)
+		}
+		p.wrapped("  - ", row[0]+": "+strings.Join(cells, ", "))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/machine"
 )
 
 // many is a list of n times the same element.
@@ -61,6 +62,8 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 		"ten thousand histograms":             {with("metrics", `{"trend":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`, 10_000), "it holds over 8192 metrics"},
 		"four million findings":               {with("connections", `{"id":"a","findings":[`+many(`{}`, 100_000)+`]}`, 43), "it holds over 4194304 findings"},
 		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
+		"a machine whose counters ran back":   {text(func(s *Shard) { s.Machine = &machine.Record{Counters: []machine.Series{{Name: "steal", Grown: -1}}} }), "its machine has a counter steal of -1"},
+		"a machine of many counters":          {text(func(s *Shard) { s.Machine = &machine.Record{Counters: make([]machine.Series, 1000)} }), "its machine has 1000 counters"},
 		"a list twice":                        {strings.Replace(text(func(*Shard) {}), `{"schema":1`, `{"schema":1,"series":[]`, 1), `it says "series" twice`},
 		"a list that is none":                 {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "its series are no list"},
 	}

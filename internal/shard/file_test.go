@@ -15,6 +15,8 @@ import (
 	"weak"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/machine"
 )
 
 func small() *Shard {
@@ -60,6 +62,7 @@ func TestWriteAndRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName(Runner{Index: 1}))
 	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
 	s := small()
+	s.Machine = &machine.Record{Boot: "b", Counters: []machine.Series{{Name: "steal", Grown: 1.5, Moved: []machine.Stretch{{By: 1.5}}}}}
 	require.NoError(t, Write(path, s))
 	s.Runner.Checkpoints++
 	require.NoError(t, Write(path, s), "over the one before")

@@ -80,6 +80,7 @@ func (g *Merger) Add(s *Shard) {
 		g.buckets, g.metrics, g.words = map[int64]*Bucket{}, map[string]*Metric{}, words{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
+	m.Runners[len(m.Runners)-1].Machine = s.Machine
 	m.addPublished(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)

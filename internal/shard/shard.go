@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
 
@@ -35,6 +36,7 @@ type Shard struct {
 	Metrics     []Metric        `json:"metrics"`
 	Connections []ledger.Record `json:"connections"`
 	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
+	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on; nil in shards of older versions
 }
 
 // Runner identifies a k6 process.
@@ -60,6 +62,8 @@ type Runner struct {
 	StallMaxUS      int64    `json:"stall_max_us"`      // longest time by which the process woke up late
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
+
+	Machine *machine.Record `json:"-"` // that of its shard, in Merged
 
 	fastest   *time.Duration // message of this runner; nil: no message has a time in it
 	published *Published     // what it published; nil: nothing

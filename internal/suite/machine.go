@@ -1,10 +1,9 @@
 package suite
 
 import (
-	"net"
-	"net/url"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -24,7 +23,7 @@ type Machine struct {
 
 // machine is what was taken between two instants.
 func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
-	out := Machine{Cores: r.Cores, Shared: r.OneHost || onLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < shortest}
+	out := Machine{Cores: r.Cores, Shared: r.OneHost || plan.OnLoopback(m.Plan.BackendURL), Short: to.Sub(from).Seconds() < shortest}
 	if !to.After(from) {
 		return out
 	}
@@ -88,16 +87,6 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 		return 0
 	}
 	return 100 * grown / seconds
-}
-
-// onLoopback says that a service is on the machine that asks it.
-func onLoopback(raw string) bool {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(u.Hostname())
-	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // overlap is how many seconds two spans have in common.

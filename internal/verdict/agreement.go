@@ -34,9 +34,19 @@ func (s *Streams) Agreement() (out []Criterion) {
 	return append(out, Criterion{
 		Name: "checks of the script", Limit: "all pass", Actual: first(failed, fmt.Sprintf("%d of %d", total, total)),
 		Pass: len(failed) == 0, Why: "status of connect and disconnect, and the script's own count", weight: byClock,
+		faults:  faults{unheld, unchecked(s.m)},
 		loaded:  true, // a script that looks for the breaking point makes no checks
 		Reasons: failed,
 	})
+}
+
+// unchecked is for how many connections a check did not pass: those that did not open or were cut fail it, or do not come
+// to it.
+func unchecked(m *shard.Merged) (most uint64) {
+	for _, c := range m.Checks {
+		most = max(most, uint64(max(int64(m.Plan.Connections)-c.Passes, 0)))
+	}
+	return most
 }
 
 // missingChecks finds checks that were not made for every connection: a check that was never made

@@ -18,11 +18,12 @@ func (s *Streams) Faults() (out []Criterion) {
 	}
 	add(Criterion{
 		Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
-		Why: "every client gets in", loaded: true,
+		Why: "every client gets in", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
 	}, s.Sentences(ledger.KindRefused))
 	add(Criterion{
 		Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
 		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
+		faults: faults{unheld, uint64(max(c.Planned-c.Completed, 0))},
 	}, s.unheld())
 	if !s.counted() {
 		return append(out, s.Silent()...)
@@ -34,13 +35,14 @@ func (s *Streams) Faults() (out []Criterion) {
 		proof     bool
 		loaded    bool
 		kinds     []ledger.Kind
+		explained fault
 	}{
-		{noops + "missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}},
-		{noops + "duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}},
-		{noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}},
-		{noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}},
+		{noops + "missed", "a message that never came", n.Missed, s.proofs.missed, true, []ledger.Kind{ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindRestarted}, unserved},
+		{noops + "duplicated", "a message that came twice", n.Duplicated, s.proofs.duplicated, false, []ledger.Kind{ledger.KindDuplicated}, none},
+		{noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
+		{noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
 	} {
-		add(Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded}, s.Sentences(f.kinds...))
+		add(Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}, s.Sentences(f.kinds...))
 	}
 	if s.byInterval() {
 		out = append(out, s.floor(), s.keptInterval())
@@ -60,6 +62,7 @@ func (s *Streams) late() Criterion {
 		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
 		Pass: p.MaxLate < 0 || n.Late <= uint64(p.MaxLate), Invalid: stalled,
 		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true, Reasons: s.Sentences(ledger.KindLate),
+		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
 	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {
 		c.Actual, c.Pass, c.Invalid, c.weight = "not known", p.MaxLate < 0, true, doubt

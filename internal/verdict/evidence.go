@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -13,6 +14,8 @@ type Evidence struct {
 	Samples []resources.Sample // of target and host
 	Cores   int                // of the machine
 	OneHost bool               // target and runners share a machine, so their clocks are one
+	// Machines are those that a Prometheus watched. The runners have their own in their shards.
+	Machines []*machine.Record
 
 	Problems []string // why the run is incomplete, beyond what the shards say
 	Failures []string // crashes of the target's processes, in a complete run; what they counted is lost with them

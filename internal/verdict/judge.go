@@ -47,7 +47,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 			Reasons: e.Gone,
 		})
 	}
-	v.decide(append(all, a.Doubts...))
+	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
 	if s := a.Streams; v.Verdict == Pass && s != nil && s.nothingCame() {
 		v.Verdict = Invalid
 		v.Reasons = append(v.Reasons, fmt.Sprintf("not one %s was received, so nothing was tested", m.Plan.Noun()))

@@ -50,6 +50,7 @@ type Verdict struct {
 	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
 	Checks      []Check     `json:"checks"`
 	Runners     []Runner    `json:"runners"`
+	Machines    []Machine   `json:"machines,omitempty"`
 	StartedUnix float64     `json:"started_unix_s"`
 	EndedUnix   float64     `json:"ended_unix_s"`
 	Warnings    []string    `json:"warnings,omitempty"`
@@ -158,6 +159,7 @@ type Criterion struct {
 	Reasons []string `json:"-"` // where it is not met, the sentences that say what broke it
 	weight  weight   // see decide
 	loaded  bool     // a good service may fail it under more load
+	faults  faults   // that a machine may explain
 }
 
 // A Finding is one fault of one connection, in a sentence.

@@ -22,6 +22,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 	"go.k6.io/k6/v2/output"
 
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/store"
 )
@@ -45,6 +46,7 @@ type outputSoak struct {
 	sums    *sums
 	sampler *sampler
 	seconds secondSamples // of a suite
+	machine *machine.Watch
 
 	probe stallProbe
 	stop  chan struct{}
@@ -65,7 +67,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
 	o := &outputSoak{
-		location: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(), machine: machine.New(r.late()),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""
@@ -127,6 +129,7 @@ func (o *outputSoak) Start() error {
 		store: to, name: o.name, named: o.named, log: o.log, within: lastWithin, keepIn: keepIn(),
 		keepAs: cmp.Or(o.runner.TestID, "soak") + "-" + o.name, tell: o.tell,
 	}
+	o.machine.Sample(o.recorder.wall(time.Now()))
 	if err := o.delivery.first(o.shard()); err != nil {
 		return errors.Join(err, to.Close())
 	}
@@ -233,6 +236,7 @@ func (o *outputSoak) sampleSecond() {
 
 func (o *outputSoak) sampleBucket() {
 	o.mu.Lock()
+	o.machine.Sample(o.recorder.wall(time.Now()))
 	s := o.sampler.take()
 	stall := max(o.probe.take(), o.seconds.takeStall())
 	s.StallMS = stall.Milliseconds()
@@ -248,7 +252,7 @@ func (o *outputSoak) shard() *shard.Shard {
 	o.recorder.fill(s)
 	o.mu.Lock()
 	o.sums.fill(s)
-	s.Seconds = slices.Clone(o.seconds.list)
+	s.Seconds, s.Machine = slices.Clone(o.seconds.list), o.machine.Record()
 	o.runner.RSSMax, o.runner.CPUSeconds = o.sampler.rssMax, o.sampler.last.cpu
 	o.runner.RunDelaySeconds = o.sampler.last.runDelay.Seconds()
 	o.mu.Unlock()

@@ -18,6 +18,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/output"
 
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -98,6 +99,7 @@ func TestTheShardIsThereFromTheStartAndWholeAtTheEnd(t *testing.T) {
 			require.Len(t, s.Connections, 1)
 			require.Len(t, s.Series, 1)
 			require.NotZero(t, s.Runner.RSSMax)
+			require.NotNil(t, s.Machine.Series(machine.Overflows), "of Linux")
 			require.GreaterOrEqual(t, s.Runner.EndedUS, s.Runner.StartedUS)
 			require.Equal(t, []any{"t", 2, "1/2:1", "script.js", os.Getpid(), 2}, []any{s.Runner.TestID, s.Runner.Index, s.Runner.Segment, s.Runner.Script, s.Runner.PID, s.Runner.Checkpoints})
 			require.Len(t, s.Runner.ScriptHash, 64)

@@ -1,0 +1,96 @@
+// Package machine reads what a machine may do to the streams on it: packets that AWS drops, CPU time that the hypervisor
+// takes, accept queues that overflow. It is one table of counters, a watch that reads them, and the record that a runner
+// leaves of the machine it ran on.
+package machine
+
+// An Effect is what a counter that moved does to a verdict.
+type Effect int
+
+// The effects.
+const (
+	Shown    Effect = iota // nothing: the report shows it, or another counter is held against it
+	Silences               // packets did not come through: what a runner's streams suffered in that time is in doubt; else a warning
+	Delays                 // programs stood still: how late the messages of a runner there were is in doubt, as by a stall
+	Refuses                // a warning where the target is
+	Warns                  // a warning
+)
+
+// A Counter is one of a machine's.
+type Counter struct {
+	Name   string // as the kernel, or AWS's driver, names it
+	Effect Effect
+	// Namespaced counters are those of a network namespace: containers on one machine have their own. All others are of
+	// the whole machine.
+	Namespaced bool
+	Metric     string // of node_exporter; where it has several series, they add up
+	Limit      string // name of the limit of what is no counter but a number that may be as high as that
+	LimitOf    string // node_exporter's metric of that limit
+	Did        string // what AWS did to packets when this one moved
+	Means      string // and why
+	Remedy     string
+}
+
+// The counters that are named elsewhere.
+const (
+	Steal     = "steal" // seconds, of all cores together
+	Overflows = "ListenOverflows"
+	Drops     = "ListenDrops"
+	Retrans   = "RetransSegs"
+	Sent      = "OutSegs"
+	Killed    = "oom_kill"
+	Tracked   = "nf_conntrack_count"
+	LinkLocal = "linklocal_allowance_exceeded"
+)
+
+const larger = "use an instance type that is allowed more, or more machines"
+
+// Counters are all that are read, in the order in which reports name them. Those of AWS's driver (ENA) are there on
+// machines of AWS only; docs.aws.amazon.com says what they mean under "Monitor network performance for ENA settings".
+var Counters = []Counter{
+	{
+		Name: "bw_in_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_in_allowance_exceeded",
+		Did: "held back or dropped", Means: "more bytes came in than the instance type is allowed", Remedy: larger,
+	},
+	{
+		Name: "bw_out_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_bw_out_allowance_exceeded",
+		Did: "held back or dropped", Means: "more bytes went out than the instance type is allowed", Remedy: larger,
+	},
+	{
+		Name: "pps_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_pps_allowance_exceeded",
+		Did: "held back or dropped", Means: "more packets a second than the instance type is allowed", Remedy: larger,
+	},
+	{
+		Name: "conntrack_allowance_exceeded", Effect: Silences, Namespaced: true, Metric: "node_ethtool_conntrack_allowance_exceeded",
+		Did: "dropped", Means: "more tracked connections than the instance type is allowed, so new ones could not be made", Remedy: larger,
+	},
+	{ // to the name server, the clock and the metadata of the instance: no stream goes there
+		Name: LinkLocal, Effect: Warns, Namespaced: true, Metric: "node_ethtool_linklocal_allowance_exceeded",
+		Did: "dropped", Means: "too many packets a second to the name server, the clock or the instance's metadata", Remedy: "look for what asks them that often",
+	},
+	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
+	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},
+	{Name: Drops, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenDrops"}, // the overflows among them
+	{Name: Retrans, Effect: Warns, Namespaced: true, Metric: "node_netstat_Tcp_RetransSegs"},
+	{Name: Sent, Effect: Shown, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
+	{
+		Name: Tracked, Effect: Warns, Namespaced: true, Metric: "node_nf_conntrack_entries",
+		Limit: "nf_conntrack_max", LimitOf: "node_nf_conntrack_entries_limit",
+	},
+	{Name: Killed, Effect: Warns, Metric: "node_vmstat_oom_kill"},
+}
+
+// Of finds a counter by its name.
+func Of(name string) (Counter, bool) {
+	for _, c := range Counters {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return Counter{}, false
+}
+
+// ByAWS says that it is one of AWS's driver.
+func (c *Counter) ByAWS() bool { return c.Did != "" }
+
+// timed says that it is kept when the counter moved. Segments are sent all the time.
+func (c *Counter) timed() bool { return c.Effect != Shown && c.Name != Retrans && c.Limit == "" }

@@ -1,0 +1,99 @@
+package machine
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// A Reading is what each counter of a machine is, by name; one that the machine does not show is not there. Limits are
+// there by their names.
+type Reading map[string]float64
+
+// A source is where a machine shows its counters.
+type source struct {
+	proc    string // where /proc is mounted
+	devices func() (counts map[string]uint64, cards bool, err error)
+}
+
+var here = source{proc: procfs.DefaultMountPoint, devices: devices}
+
+// read reads all counters; what cannot be read is left out.
+func (s *source) read() Reading {
+	r := Reading{}
+	fs, err := procfs.NewFS(s.proc)
+	if err != nil {
+		return r
+	}
+	if stat, err := fs.Stat(); err == nil {
+		r[Steal] = stat.CPUTotal.Steal
+	}
+	s.readKilled(r)
+	for _, name := range []string{Tracked, "nf_conntrack_max"} {
+		if v, err := fs.SysctlInts("net/netfilter/" + name); err == nil && len(v) == 1 {
+			r[name] = float64(v[0])
+		}
+	}
+	if self, err := fs.Self(); err == nil { // whose network namespace it is
+		if tcp, err := self.Snmp(); err == nil {
+			r.put(Sent, tcp.OutSegs)
+			r.put(Retrans, tcp.RetransSegs)
+		}
+		if ext, err := self.Netstat(); err == nil {
+			r.put(Overflows, ext.ListenOverflows)
+			r.put(Drops, ext.ListenDrops)
+		}
+	}
+	counts, _, err := s.devices()
+	if err != nil {
+		return r
+	}
+	for _, c := range Counters {
+		if v, ok := counts[c.Name]; ok && c.ByAWS() {
+			r[c.Name] = float64(v)
+		}
+	}
+	return r
+}
+
+func (r Reading) put(name string, v *float64) {
+	if v != nil && *v >= 0 {
+		r[name] = *v
+	}
+}
+
+// readKilled reads how many processes the kernel killed for want of memory.
+func (s *source) readKilled(r Reading) {
+	text, err := os.ReadFile(filepath.Join(s.proc, "vmstat"))
+	if err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), " "); ok && name == Killed {
+			if v, err := strconv.ParseFloat(value, 64); err == nil {
+				r[Killed] = v
+			}
+		}
+	}
+}
+
+// identity fills in which machine and which network namespace it is.
+func (s *source) identity(r *Record) {
+	if text, err := os.ReadFile(filepath.Join(s.proc, "sys/kernel/random/boot_id")); err == nil {
+		r.Boot = strings.TrimSpace(string(text))
+	}
+	if namespace, err := os.Readlink(filepath.Join(s.proc, "self/ns/net")); err == nil {
+		r.Namespace = namespace
+	}
+	if fs, err := procfs.NewFS(s.proc); err == nil {
+		if stat, err := fs.Stat(); err == nil {
+			r.Cores, r.BootedUnix = len(stat.CPU), int64(stat.BootTime)
+		}
+	}
+	_, r.Cards, _ = s.devices() // containers have none, as the kernel made their network
+}

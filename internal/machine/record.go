@@ -1,0 +1,121 @@
+package machine
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Record is what was seen of a machine in the time of a run. Times are Unix microseconds.
+type Record struct {
+	Boot       string `json:"boot_id,omitempty"`
+	BootedUnix int64  `json:"booted_unix_s,omitempty"`
+	Namespace  string `json:"network_namespace,omitempty"` // as /proc/self/ns/net has it
+	Cards      bool   `json:"network_cards,omitempty"`     // the namespace has network cards, so it is the machine's own
+	Cores      int    `json:"cores,omitempty"`
+	FromUS     int64  `json:"from_unix_us"`
+	ToUS       int64  `json:"to_unix_us"`
+
+	Counters []Series `json:"counters,omitempty"`
+	Notices  []Notice `json:"notices,omitempty"`
+	Unknown  string   `json:"unknown,omitempty"` // why nothing is known, in a sentence
+
+	Name string `json:"name,omitempty"` // of a machine that Prometheus watches: its instance
+	Node string `json:"node,omitempty"` // and its host name
+}
+
+// A Series is one counter over a run.
+type Series struct {
+	Name  string  `json:"name"`
+	Begin float64 `json:"begin"`
+	End   float64 `json:"end"`
+	Grown float64 `json:"grown,omitempty"` // by how much; that it began anew is taken into account
+	// Moved are the times in which it grew, the first of them; none of a counter that always grows. Of Steal they are
+	// the times in which more was stolen than may be the reason of a late message.
+	Moved []Stretch `json:"moved,omitempty"`
+	// Most is the highest share of its limit that was seen of a number that has one.
+	Most   float64 `json:"most,omitempty"`
+	MostUS int64   `json:"most_unix_us,omitempty"`
+}
+
+// A Stretch is a time in which a counter grew, as exact as the samples.
+type Stretch struct {
+	FromUS int64   `json:"from_unix_us"`
+	ToUS   int64   `json:"to_unix_us"`
+	By     float64 `json:"by"`
+}
+
+// From and To are its ends.
+func (s Stretch) From() time.Time { return time.UnixMicro(s.FromUS) }
+func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
+
+// A Notice is what AWS announced for a machine.
+type Notice struct {
+	What   string `json:"what"`               // "system-reboot", "spot terminate"
+	AtUS   int64  `json:"at_unix_us"`         // when it takes effect
+	SeenUS int64  `json:"first_seen_unix_us"` // when the run first saw it
+}
+
+// Spot is what What of a notice begins with that a spot instance is taken away.
+const Spot = "spot "
+
+// Series finds a counter of the record; nil: the machine does not show it.
+func (r *Record) Series(name string) *Series {
+	for i := range r.Counters {
+		if r.Counters[i].Name == name {
+			return &r.Counters[i]
+		}
+	}
+	return nil
+}
+
+// Bounds that no record exceeds.
+const (
+	mostStretches = 200
+	mostNotices   = 20
+	mostText      = 200
+	mostValue     = 1 << 53
+)
+
+// Check refuses what no runner writes: a record may come from another machine, and its file may be damaged.
+func (r *Record) Check() error {
+	if r == nil {
+		return nil
+	}
+	for _, text := range []string{r.Boot, r.Namespace, r.Unknown, r.Name, r.Node} {
+		if len(text) > mostText {
+			return fmt.Errorf("its machine has a text of %d characters, %.20q…", len(text), text)
+		}
+	}
+	if len(r.Counters) > len(Counters)+mostNotices || len(r.Notices) > mostNotices || r.Cores < 0 || r.ToUS < r.FromUS {
+		return fmt.Errorf("its machine has %d counters, %d notices and %d cores from %d µs to %d µs, which cannot be",
+			len(r.Counters), len(r.Notices), r.Cores, r.FromUS, r.ToUS)
+	}
+	for _, n := range r.Notices {
+		if len(n.What) > mostText {
+			return fmt.Errorf("its machine has a notice of %d characters, %.20q…", len(n.What), n.What)
+		}
+	}
+	for _, s := range r.Counters {
+		if err := s.check(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Series) check(r *Record) error {
+	if len(s.Name) > mostText || len(s.Moved) > mostStretches {
+		return fmt.Errorf("its machine has a counter %.20q that moved %d times, more than is kept", s.Name, len(s.Moved))
+	}
+	for _, v := range []float64{s.Begin, s.End, s.Grown, s.Most} {
+		if v < 0 || v > mostValue {
+			return fmt.Errorf("its machine has a counter %s of %g, which cannot be", s.Name, v)
+		}
+	}
+	for _, m := range s.Moved {
+		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.By < 0 || m.By > mostValue {
+			return fmt.Errorf("its machine has a counter %s that moved by %g from %d µs to %d µs, which cannot be", s.Name, m.By, m.FromUS, m.ToUS)
+		}
+	}
+	return nil
+}

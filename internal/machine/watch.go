@@ -1,0 +1,111 @@
+package machine
+
+import (
+	"runtime"
+	"slices"
+	"time"
+)
+
+// A Watch makes the record of a machine from one reading after the other. It is not safe for concurrent use.
+type Watch struct {
+	source source
+	record Record
+	last   Reading
+	stolen float64 // seconds of Steal between two readings that are kept as a stretch
+}
+
+// New watches the machine that this process runs on. A message counts as late from late on: where the hypervisor took
+// as much CPU time between two samples as a stall may last (half of that), it is kept when that was.
+func New(late time.Duration) *Watch { return newWatch(here, late) }
+
+func newWatch(s source, late time.Duration) *Watch {
+	w := &Watch{source: s, stolen: late.Seconds() / 2}
+	s.identity(&w.record)
+	return w
+}
+
+// Follow makes the record of another machine, of readings that are given to Add.
+func Follow(name string, late time.Duration) *Watch {
+	return &Watch{record: Record{Name: name}, stolen: late.Seconds() / 2}
+}
+
+// Sample reads the counters.
+func (w *Watch) Sample(now time.Time) { w.Add(now, w.source.read()) }
+
+// Add adds what the counters were at a time after that of the last call.
+func (w *Watch) Add(now time.Time, r Reading) {
+	at, before := now.UnixMicro(), w.record.ToUS
+	if w.last == nil {
+		w.record.FromUS, before = at, at
+	}
+	w.last = r
+	w.record.ToUS = max(at, before)
+	for _, c := range Counters {
+		v, ok := r[c.Name]
+		if !ok {
+			continue
+		}
+		s := w.record.Series(c.Name)
+		if s == nil {
+			w.record.Counters = append(w.record.Counters, Series{Name: c.Name, Begin: v, End: v})
+			s = &w.record.Counters[len(w.record.Counters)-1]
+		}
+		if c.Limit != "" {
+			s.fill(v, r[c.Limit], at)
+			continue
+		}
+		grown := v - s.End
+		if grown < 0 { // it began anew: the machine was started again, or a card was taken out
+			grown = 0
+		}
+		s.End = v
+		s.Grown += grown
+		if least := map[string]float64{Steal: w.stolen}[c.Name]; c.timed() && grown > least {
+			s.moved(Stretch{before, w.record.ToUS, grown})
+		}
+	}
+}
+
+// fill notes the highest share of a limit.
+func (s *Series) fill(v, limit float64, at int64) {
+	s.End = v
+	if limit > 0 && v/limit > s.Most {
+		s.Most, s.MostUS = v/limit, at
+	}
+}
+
+// moved adds a stretch: to the last one where that ends as this one begins, or where there are too many to keep them
+// apart.
+func (s *Series) moved(m Stretch) {
+	if n := len(s.Moved); n > 0 && (s.Moved[n-1].ToUS == m.FromUS || n == mostStretches) {
+		s.Moved[n-1].ToUS, s.Moved[n-1].By = m.ToUS, s.Moved[n-1].By+m.By
+		return
+	}
+	s.Moved = append(s.Moved, m)
+}
+
+// Notice adds what AWS announced, unless it is known.
+func (w *Watch) Notice(n Notice) {
+	known := slices.ContainsFunc(w.record.Notices, func(have Notice) bool { return have.What == n.What && have.AtUS == n.AtUS })
+	if !known && len(w.record.Notices) < mostNotices {
+		w.record.Notices = append(w.record.Notices, n)
+	}
+}
+
+// Known says which machine it is, where another record of it may be known by that.
+func (w *Watch) Known(boot, node string, booted int64) {
+	w.record.Boot, w.record.Node, w.record.BootedUnix = boot, node, booted
+}
+
+// Record is a copy of what was seen so far.
+func (w *Watch) Record() *Record {
+	r := w.record
+	r.Counters, r.Notices = slices.Clone(r.Counters), slices.Clone(r.Notices)
+	for i := range r.Counters {
+		r.Counters[i].Moved = slices.Clone(r.Counters[i].Moved)
+	}
+	if len(r.Counters) == 0 {
+		r.Unknown = "it shows no counters: they are read from /proc and the network cards of Linux, and this is " + runtime.GOOS
+	}
+	return &r
+}

@@ -1,0 +1,163 @@
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var start = time.Unix(1_700_000_000, 0)
+
+// add adds readings 5 s apart.
+func add(w *Watch, readings ...Reading) *Record {
+	for i, r := range readings {
+		w.Add(start.Add(time.Duration(i)*5*time.Second), r)
+	}
+	return w.Record()
+}
+
+func at(seconds int) int64 { return start.Add(time.Duration(seconds) * time.Second).UnixMicro() }
+
+func TestARecordSaysByHowMuchACounterGrewAndWhen(t *testing.T) {
+	t.Parallel()
+	const dropped = "conntrack_allowance_exceeded"
+	r := add(Follow("stack", time.Second),
+		Reading{dropped: 100, Sent: 5}, Reading{dropped: 100, Sent: 9}, Reading{dropped: 110, Sent: 20}, Reading{dropped: 114, Sent: 30}, Reading{dropped: 114}, Reading{dropped: 115})
+	require.Equal(t, []Series{
+		{Name: dropped, Begin: 100, End: 115, Grown: 15, Moved: []Stretch{{at(5), at(15), 14}, {at(20), at(25), 1}}},
+		{Name: Sent, Begin: 5, End: 30, Grown: 25},
+	}, r.Counters, "what follows without a pause is one stretch; what always grows has none")
+	require.Equal(t, []int64{at(0), at(25)}, []int64{r.FromUS, r.ToUS})
+	require.NoError(t, r.Check())
+}
+
+func TestACounterThatBeginsAnewLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4}, Reading{Killed: 0}, Reading{}, Reading{Killed: 2})
+	require.Equal(t, Series{Name: Killed, Begin: 3, End: 2, Grown: 3, Moved: []Stretch{{at(0), at(5), 1}, {at(15), at(20), 2}}}, *r.Series(Killed))
+}
+
+// A little steal is normal on a shared machine: only as much as may be the reason of a late message is kept with its time.
+func TestStealIsKeptWhereItMayDelayAMessage(t *testing.T) {
+	t.Parallel()
+	r := add(Follow("", time.Second), Reading{Steal: 10}, Reading{Steal: 10.4}, Reading{Steal: 11.0}, Reading{Steal: 11.1})
+	s := r.Series(Steal)
+	require.InDelta(t, 1.1, s.Grown, 1e-9)
+	require.Len(t, s.Moved, 1)
+	require.Equal(t, []int64{at(5), at(10)}, []int64{s.Moved[0].FromUS, s.Moved[0].ToUS})
+}
+
+func TestTheFullestATableWas(t *testing.T) {
+	t.Parallel()
+	r := add(Follow("", time.Second), Reading{Tracked: 10, "nf_conntrack_max": 100}, Reading{Tracked: 95, "nf_conntrack_max": 100}, Reading{Tracked: 20, "nf_conntrack_max": 100})
+	require.Equal(t, Series{Name: Tracked, Begin: 10, End: 20, Most: .95, MostUS: at(5)}, *r.Series(Tracked))
+}
+
+// A record stays small however long a run is and however often a counter moves.
+func TestARecordIsBounded(t *testing.T) {
+	t.Parallel()
+	w := Follow("", time.Second)
+	const samples = 20_000
+	for i := range samples {
+		w.Add(start.Add(time.Duration(i)*5*time.Second), Reading{Killed: float64(i / 2)})
+		w.Notice(Notice{What: "system-reboot", AtUS: int64(i)})
+	}
+	r := w.Record()
+	text, err := json.Marshal(r)
+	require.NoError(t, err)
+	require.Less(t, len(text), 32<<10)
+	var sum float64
+	for _, m := range r.Series(Killed).Moved {
+		sum += m.By
+	}
+	require.InDelta(t, samples/2-1, sum, 0, "all of it is in some stretch")
+	require.NoError(t, r.Check())
+}
+
+func TestWhatNoRunnerWritesIsRefused(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, (*Record)(nil).Check(), "of an older version")
+	long := make([]byte, mostText+1)
+	for want, edit := range map[string]func(r *Record){
+		"a text of 201 characters":   func(r *Record) { r.Boot = string(long) },
+		"notice of 201 characters":   func(r *Record) { r.Notices = []Notice{{What: string(long)}} },
+		"which cannot be":            func(r *Record) { r.ToUS = r.FromUS - 1 },
+		"a counter oom_kill of -1":   func(r *Record) { r.Counters[0].Grown = -1 },
+		"a counter oom_kill that mo": func(r *Record) { r.Counters[0].Moved[0].ToUS = r.ToUS + 1 },
+		"more than is kept":          func(r *Record) { r.Counters[0].Moved = make([]Stretch, mostStretches+1) },
+		"100 counters":               func(r *Record) { r.Counters = make([]Series, 100) },
+	} {
+		r := add(Follow("", time.Second), Reading{Killed: 3}, Reading{Killed: 4})
+		require.NoError(t, r.Check())
+		edit(r)
+		require.ErrorContains(t, r.Check(), want)
+	}
+}
+
+// A machine of AWS: its driver counts beside the kernel.
+func TestCountersAreReadFromTheKernelAndFromAWSsDriver(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	for name, text := range map[string]string{
+		"stat":                                 "cpu  1 2 3 4 5 6 7 850 0 0\ncpu0 1 2 3 4 5 6 7 850 0 0\ncpu1 0 0 0 0 0 0 0 0 0 0\nbtime 1700000000\n",
+		"vmstat":                               "nr_free_pages 7\noom_kill 3\noom_kill_other 9\n",
+		"sys/net/netfilter/nf_conntrack_count": "41\n",
+		"sys/net/netfilter/nf_conntrack_max":   "100\n",
+		"sys/kernel/random/boot_id":            "b-1\n",
+		"1/stat":                               "1 (it) S 0",
+		"1/net/snmp":                           "Tcp: RtoAlgorithm OutSegs RetransSegs\nTcp: 1 1000 12\n",
+		"1/net/netstat":                        "TcpExt: SyncookiesSent ListenOverflows ListenDrops\nTcpExt: 0 5 7\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(proc, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(proc, name), []byte(text), 0o600))
+	}
+	require.NoError(t, os.Symlink("1", filepath.Join(proc, "self")))
+	ena := map[string]uint64{"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4, "tx_timeout": 8}
+	var broken error
+	s := source{proc: proc, devices: func() (map[string]uint64, bool, error) { return ena, true, broken }}
+	want := Reading{
+		Steal: 8.5, Killed: 3, Tracked: 41, "nf_conntrack_max": 100, Sent: 1000, Retrans: 12, Overflows: 5, Drops: 7,
+		"bw_in_allowance_exceeded": 1, "conntrack_allowance_exceeded": 4,
+	}
+	require.Equal(t, want, s.read())
+
+	w := newWatch(s, time.Second)
+	w.Sample(start)
+	ena["conntrack_allowance_exceeded"] += 14
+	w.Sample(start.Add(5 * time.Second))
+	r := w.Record()
+	require.Equal(t, []any{"b-1", 2, int64(1_700_000_000), true}, []any{r.Boot, r.Cores, r.BootedUnix, r.Cards})
+	require.Equal(t, []Stretch{{at(0), at(5), 14}}, r.Series("conntrack_allowance_exceeded").Moved)
+	require.Zero(t, r.Series("bw_in_allowance_exceeded").Grown)
+
+	broken = errors.New("no such device")
+	w.Sample(start.Add(10 * time.Second))
+	require.Equal(t, r.Series("conntrack_allowance_exceeded"), w.Record().Series("conntrack_allowance_exceeded"), "a reading that fails is a gap")
+}
+
+func TestAMachineThatShowsNothingSaysSo(t *testing.T) {
+	t.Parallel()
+	s := source{proc: filepath.Join(t.TempDir(), "none"), devices: func() (map[string]uint64, bool, error) { return nil, false, nil }}
+	w := newWatch(s, time.Second)
+	w.Sample(start)
+	require.Contains(t, w.Record().Unknown, "it shows no counters: they are read from /proc")
+}
+
+func TestThisMachineShowsItsCounters(t *testing.T) {
+	t.Parallel()
+	w := New(time.Second)
+	w.Sample(time.Now())
+	r := w.Record()
+	require.NotEmpty(t, r.Boot)
+	require.NotEmpty(t, r.Namespace)
+	require.NotZero(t, r.Cores)
+	for _, name := range []string{Steal, Overflows, Drops, Retrans, Sent, Killed} {
+		require.NotNil(t, r.Series(name), name)
+	}
+	require.Nil(t, r.Series("pps_allowance_exceeded"), "it is none of AWS's")
+}

@@ -1,0 +1,235 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A Machine is what was seen of one machine in the time of the run.
+type Machine struct {
+	Name     string           `json:"name"`
+	Runners  []int            `json:"runners,omitempty"` // that ran on it
+	Target   bool             `json:"target,omitempty"`  // the service runs on it
+	Unknown  string           `json:"unknown,omitempty"` // why nothing is known of it
+	Stolen   *float64         `json:"stolen_share,omitempty"`
+	Counters []MachineCounter `json:"counters,omitempty"`
+	Notices  []machine.Notice `json:"notices,omitempty"`
+
+	key     string // of records of one machine
+	at      []int  // the runners whose streams it carried, as indexes into Merged.Runners
+	own     []seen // by its runners
+	watched []*machine.Record
+}
+
+// A MachineCounter is one counter of a machine, over all of the run.
+type MachineCounter struct {
+	Name  string  `json:"name"`
+	Grown float64 `json:"grown"`
+	Most  float64 `json:"most,omitempty"` // the highest share of its limit, of a number that has one
+
+	moved  []machine.Stretch
+	mostUS int64
+}
+
+// seen is what a runner saw of its machine in a round of the run.
+type seen struct {
+	*machine.Record
+	round int
+}
+
+// Counter finds a counter that the machine shows; nil: it does not.
+func (m *Machine) Counter(name string) *MachineCounter {
+	for i := range m.Counters {
+		if m.Counters[i].Name == name {
+			return &m.Counters[i]
+		}
+	}
+	return nil
+}
+
+// grown is by how much a counter grew, 0 where there is none.
+func (m *Machine) grown(name string) float64 {
+	if c := m.Counter(name); c != nil {
+		return c.Grown
+	}
+	return 0
+}
+
+// machinesOf are the machines of a run. Runners on the same machine are told by its boot id, so nothing of it is counted
+// twice; what a Prometheus watched is added to the machine that it is of, or is one more.
+func machinesOf(e *Evidence) []Machine {
+	var all []*Machine
+	for round, m := range e.Rounds {
+		for i, r := range m.Runners {
+			if r.Machine == nil {
+				continue
+			}
+			key := cmp.Or(r.Machine.Boot, "host "+r.Host)
+			at := slices.IndexFunc(all, func(have *Machine) bool { return have.key == key })
+			if at < 0 {
+				at = len(all)
+				all = append(all, &Machine{key: key, Name: r.Host, Unknown: r.Machine.Unknown})
+			}
+			one := all[at]
+			one.own = append(one.own, seen{r.Machine, round})
+			one.Target = one.Target || e.OneHost || plan.OnLoopback(m.Plan.BackendOf(r.Index))
+			if round == 0 {
+				one.Runners, one.at = append(one.Runners, r.Index), append(one.at, i)
+			}
+		}
+	}
+	for _, r := range e.Machines {
+		at := slices.IndexFunc(all, func(have *Machine) bool { return have.is(r) })
+		if at < 0 {
+			all = append(all, &Machine{Name: r.Name, Target: !ofRunners(r)})
+			at = len(all) - 1
+		} else {
+			all[at].Target = all[at].Target || !ofRunners(r)
+		}
+		all[at].watched = append(all[at].watched, r)
+	}
+	var out []Machine
+	for _, m := range all {
+		m.sum()
+		m.carries(e.Rounds[0], all)
+		out = append(out, *m)
+	}
+	return out
+}
+
+// ofRunners says that Prometheus's name of a machine is that of one that runners were meant for.
+func ofRunners(r *machine.Record) bool { return strings.HasPrefix(r.Name, "runner") }
+
+// is says that a machine that Prometheus watched is this one: by its boot id, or by its name and the time of its start,
+// of which the kernel may be wrong by a second.
+func (m *Machine) is(r *machine.Record) bool {
+	return slices.ContainsFunc(m.own, func(s seen) bool {
+		if r.Boot != "" && s.Boot != "" {
+			return r.Boot == s.Boot
+		}
+		off := r.BootedUnix - s.BootedUnix
+		return r.Node != "" && r.Node == m.Name && s.BootedUnix > 0 && -2 <= off && off <= 2
+	})
+}
+
+// carries finds the runners whose streams a machine carries that is only known from Prometheus: any of those whose own
+// machine shows nothing of AWS's network, as in a pod.
+func (m *Machine) carries(first *shard.Merged, all []*Machine) {
+	if len(m.own) > 0 || m.Target {
+		return
+	}
+	for i := range first.Runners {
+		knows := slices.ContainsFunc(all, func(other *Machine) bool {
+			return slices.Contains(other.Runners, first.Runners[i].Index) && slices.ContainsFunc(other.Counters, func(c MachineCounter) bool { return byAWS(c.Name) })
+		})
+		if !knows {
+			m.at = append(m.at, i)
+		}
+	}
+}
+
+func byAWS(name string) bool {
+	c, _ := machine.Of(name)
+	return c.ByAWS()
+}
+
+// sum adds up what was seen of the machine.
+func (m *Machine) sum() {
+	for _, c := range machine.Counters {
+		sum, known := MachineCounter{Name: c.Name}, false
+		var seconds float64
+		for _, r := range m.recordsOf(c) {
+			s := r.Series(c.Name)
+			if s == nil {
+				continue
+			}
+			known = true
+			sum.Grown += s.Grown
+			sum.moved = append(sum.moved, s.Moved...)
+			if s.Most > sum.Most {
+				sum.Most, sum.mostUS = s.Most, s.MostUS
+			}
+			seconds += float64(r.Cores) * float64(r.ToUS-r.FromUS) / 1e6
+		}
+		if !known {
+			continue
+		}
+		slices.SortFunc(sum.moved, func(a, b machine.Stretch) int { return cmp.Compare(a.FromUS, b.FromUS) })
+		m.Counters = append(m.Counters, sum)
+		if c.Name == machine.Steal && seconds > 0 {
+			share := sum.Grown / seconds
+			m.Stolen = &share
+		}
+	}
+	for _, r := range m.watched {
+		m.Notices = append(m.Notices, r.Notices...)
+	}
+	if len(m.Counters) > 0 {
+		m.Unknown = ""
+	}
+}
+
+// recordsOf are the records that a counter is to be taken from: of those of one namespace, or of the machine if the
+// counter is of all of it, the longest. Prometheus's is taken where no runner shows the counter of the machine itself.
+func (m *Machine) recordsOf(c machine.Counter) (out []*machine.Record) {
+	longest := map[string]*machine.Record{}
+	var order []string
+	itself := false // a runner shows the counter of the machine itself, not of a container's network
+	for _, s := range m.own {
+		if s.Series(c.Name) == nil {
+			continue
+		}
+		key := fmt.Sprint(s.round)
+		if c.Namespaced {
+			key += s.Namespace
+		}
+		itself = itself || !c.Namespaced || s.Cards
+		have := longest[key]
+		if have == nil {
+			order = append(order, key)
+		}
+		if have == nil || s.ToUS-s.FromUS > have.ToUS-have.FromUS {
+			longest[key] = s.Record
+		}
+	}
+	for _, key := range order {
+		out = append(out, longest[key])
+	}
+	if !itself {
+		out = append(out, m.watched...)
+	}
+	return out
+}
+
+// String names the machine by the runners on it, or by what Prometheus calls it.
+func (m *Machine) String() string {
+	switch {
+	case len(m.Runners) == 0:
+		return m.Name
+	case m.Name == "":
+		return m.Who()
+	}
+	return fmt.Sprintf("%s (%s)", m.Who(), m.Name)
+}
+
+// Who are the runners on the machine, in words: "runner 2", "runners 1 to 4".
+func (m *Machine) Who() string {
+	n := len(m.Runners)
+	first, last := slices.Min(m.Runners), slices.Max(m.Runners)
+	switch {
+	case n == 1:
+		return fmt.Sprintf("runner %d", first)
+	case n == 2:
+		return fmt.Sprintf("runners %d and %d", first, last)
+	case last-first == n-1:
+		return fmt.Sprintf("runners %d to %d", first, last)
+	}
+	sorted := slices.Sorted(slices.Values(m.Runners))
+	return "runners " + strings.Trim(strings.ReplaceAll(fmt.Sprint(sorted), " ", ", "), "[]")
+}

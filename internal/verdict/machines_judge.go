@@ -1,0 +1,159 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/machine"
+)
+
+const (
+	// mostStolen is the share of its CPU time that a machine may lose to the hypervisor, as mostWaited.
+	mostStolen = mostWaited
+	// mostRetransmitted is the share of segments that may be sent again, and leastRetransmitted how many that have to be:
+	// a quarter of the traces of the Internet that K. Pentikousis and others compared had more than that ("A comparative
+	// study of aggregate TCP retransmission rates"), and a network of one's own has far less.
+	mostRetransmitted  = .02
+	leastRetransmitted = 100
+	// mostTracked is how full the table of tracked connections may be. When it is full new connections are dropped.
+	mostTracked = .9
+)
+
+// machines adds what was seen of the machines to the verdict, and what it does to the criteria.
+func (v *Verdict) machines(e *Evidence, s *Streams, all []Criterion) []Criterion {
+	v.Machines = machinesOf(e)
+	h := harmOf(v.Machines, s)
+	h.excuse(all)
+	for i := range v.Machines {
+		m := &v.Machines[i]
+		for _, warn := range []func(int, *suffered) []string{m.stolen, m.overflowed, m.retransmitted, m.full, m.killed, m.announced} {
+			v.Warnings = append(v.Warnings, warn(e.ended(), &h.by[i])...)
+		}
+		if c, ok := m.droppedByAWS(&h.by[i]); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// ended is when the last runner did, in seconds since 1970.
+func (e *Evidence) ended() (unix int) {
+	for _, r := range e.Rounds[0].Runners {
+		unix = max(unix, int(r.EndedUS/1e6))
+	}
+	return unix
+}
+
+// droppedByAWS is there where AWS dropped packets of the machine. What its runners' streams suffered at that time is in
+// doubt, and so is the run, unless a fault weighs more that this does not explain.
+func (m *Machine) droppedByAWS(s *suffered) (c Criterion, ok bool) {
+	var packets float64
+	c = Criterion{
+		Name: "AWS dropped no packets of " + m.String(), Limit: "0", Advisory: !s.silences(), Invalid: s.silences(), weight: doubt,
+		Why: "what the network of a runner's machine held up is not the service's",
+	}
+	if m.Target {
+		c.Why = "the machine is at a limit of AWS's, whatever the service does"
+	}
+	for _, counter := range m.Counters {
+		known, _ := machine.Of(counter.Name)
+		if !known.ByAWS() || counter.Grown == 0 {
+			continue
+		}
+		packets += counter.Grown
+		for _, moved := range counter.moved {
+			text := fmt.Sprintf("AWS %s %s of %s %s: %s (%s): %s", known.Did, format.Count(int(moved.By), "packet"), m, between(moved), counter.Name, known.Means, known.Remedy)
+			c.Reasons = append(c.Reasons, text)
+		}
+	}
+	c.Actual = format.Thousands(int(packets))
+	if s.silences() {
+		c.Reasons = append([]string{fmt.Sprintf("when AWS dropped packets of %s, %s there: that is not the service's", m, s)}, c.Reasons...)
+	}
+	return c, packets > 0
+}
+
+// stolen warns of CPU time that the hypervisor took.
+func (m *Machine) stolen(_ int, s *suffered) (out []string) {
+	c := m.Counter(machine.Steal)
+	if c == nil || m.Stolen == nil {
+		return nil
+	}
+	if *m.Stolen > mostStolen {
+		out = append(out, fmt.Sprintf("the hypervisor took %.1f s of CPU time from %s, %.0f %% of it (steal): use an instance type with cores of its own, and none that is burstable",
+			c.Grown, m, 100**m.Stolen))
+	}
+	if s.stalled > 0 {
+		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness is not the service's",
+			format.Plural(int(s.stalled), "message came", "messages came"), m, between(c.moved[0])))
+	}
+	return out
+}
+
+// overflowed warns of connects that found an accept queue full on the machine of the target.
+func (m *Machine) overflowed(int, *suffered) []string {
+	overflows, drops := m.grown(machine.Overflows), m.grown(machine.Drops)
+	if !m.Target || overflows+drops == 0 {
+		return nil
+	}
+	c := m.Counter(machine.Overflows)
+	if overflows == 0 {
+		c = m.Counter(machine.Drops)
+		return []string{fmt.Sprintf("the kernel of %s dropped %s, first %s (ListenDrops), though no accept queue was full: look for want of memory, or of descriptors of whoever listens",
+			m, format.Count(int(drops), "connect"), between(c.moved[0]))}
+	}
+	return []string{fmt.Sprintf("%s found an accept queue full on %s, first %s (ListenOverflows; ListenDrops %s): whoever listens there accepts too slowly, or its backlog or net.core.somaxconn is too small",
+		format.Count(int(overflows), "connect"), m, between(c.moved[0]), format.Thousands(int(drops)))}
+}
+
+// retransmitted warns of a network that loses packets.
+func (m *Machine) retransmitted(int, *suffered) []string {
+	share, again := m.Retransmitted(), m.grown(machine.Retrans)
+	if share <= mostRetransmitted || again < leastRetransmitted {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s had to send %s of its TCP segments a second time, %.1f %% (RetransSegs): packets are lost on the way, and over %.0f %% is more than most of the Internet loses",
+		m, format.Thousands(int(again)), 100*share, 100*mostRetransmitted)}
+}
+
+// Retransmitted is the share of TCP segments that were sent again.
+func (m *Machine) Retransmitted() float64 {
+	if sent := m.grown(machine.Sent); sent > 0 {
+		return m.grown(machine.Retrans) / sent
+	}
+	return 0
+}
+
+// full warns of a table of tracked connections with little room.
+func (m *Machine) full(int, *suffered) []string {
+	c := m.Counter(machine.Tracked)
+	if c == nil || c.Most < mostTracked {
+		return nil
+	}
+	return []string{fmt.Sprintf("the table of tracked connections of %s was %.0f %% full at %s UTC (nf_conntrack_count): when it is full the kernel drops new connections; raise net.netfilter.nf_conntrack_max",
+		m, 100*c.Most, time.UnixMicro(c.mostUS).UTC().Format(time.TimeOnly))}
+}
+
+// killed warns of processes that the kernel killed.
+func (m *Machine) killed(int, *suffered) []string {
+	c := m.Counter(machine.Killed)
+	if c == nil || c.Grown == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("the kernel of %s killed %s for want of memory, first %s (oom_kill): journalctl -k there says which",
+		m, format.Count(int(c.Grown), "process"), between(c.moved[0]))}
+}
+
+// announced warns of what AWS does to the machine while the run goes on. What it takes away at once counts whenever it is.
+func (m *Machine) announced(ended int, _ *suffered) (out []string) {
+	for _, n := range m.Notices {
+		if n.AtUS/1e6 > int64(ended) && !strings.HasPrefix(n.What, machine.Spot) {
+			continue
+		}
+		out = append(out, fmt.Sprintf("AWS announced %s of %s for %s: the run may have suffered from it",
+			n.What, m, format.Time(time.UnixMicro(n.AtUS))))
+	}
+	return out
+}

@@ -1,0 +1,329 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+const (
+	conntrack = "conntrack_allowance_exceeded"
+	dropsAt   = 1000 // seconds after the start of runner 1
+)
+
+// quiet is a machine of AWS on which nothing happened, and moved what a counter of it did in 5 s from dropsAt on.
+func quiet(boot string) *machine.Record {
+	w := machine.Follow("", time.Second)
+	w.Known(boot, "", 1_600_000_000)
+	all := machine.Reading{machine.Tracked: 1, "nf_conntrack_max": 100, machine.Sent: 0}
+	for _, c := range machine.Counters {
+		if c.Limit == "" {
+			all[c.Name] = 0
+		}
+	}
+	w.Add(time.Unix(1_700_000_000, 0), all)
+	all[machine.Sent] = 10_000
+	w.Add(time.Unix(1_700_003_600, 0), all)
+	r := w.Record()
+	r.Cores, r.Namespace, r.Cards = 2, "net:["+boot+"]", true
+	return r
+}
+
+func moved(r *machine.Record, name string, by float64) *machine.Record {
+	s := r.Series(name)
+	s.Grown, s.End = s.Grown+by, s.End+by
+	from := time.Unix(1_700_000_000+dropsAt, 0)
+	s.Moved = append(s.Moved, machine.Stretch{FromUS: from.UnixMicro(), ToUS: from.Add(5 * time.Second).UnixMicro(), By: by})
+	return r
+}
+
+// onAWS is a clean run of two runners, each on a machine of its own.
+func onAWS() (*shard.Merged, ServerLedger) {
+	m, server := clean()
+	m.Runners[0].Machine, m.Runners[1].Machine = quiet("b-1"), quiet("b-2")
+	return m, server
+}
+
+// suffers makes something happen to the first connection of runner 1, so many seconds after its start.
+func late(r *ledger.Record, at int) {
+	r.Late++
+	r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLate, From: 7, At: time.Duration(at) * time.Second, Lateness: 1500 * time.Millisecond})
+}
+
+func silent(r *ledger.Record, at int, reason string) {
+	r.State, r.Reason, r.ClosedAt, r.LastAt = ledger.Dropped, reason, time.Duration(at)*time.Second, time.Duration(at-38)*time.Second
+	r.Received, r.Tail, r.Last = noopsEach-2, 2, noopsEach-2
+	r.Findings = append(r.Findings,
+		ledger.Finding{Kind: ledger.KindTail, From: noopsEach - 2, Count: 2, At: r.ClosedAt},
+		ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: reason})
+}
+
+func refused(r *ledger.Record, at int, reason string) {
+	*r = ledger.Record{
+		ID: r.ID, State: ledger.Refused, Reason: reason, Attempts: 1, Connect: 10 * time.Second, ClosedAt: time.Duration(at) * time.Second,
+		Findings: []ledger.Finding{{Kind: ledger.KindRefused, At: time.Duration(at) * time.Second, Note: reason}},
+		Refusals: []ledger.Refusal{{Reason: reason, Count: 1, First: time.Duration(at) * time.Second, Last: time.Duration(at) * time.Second}},
+	}
+}
+
+// Packets of a runner that AWS dropped make a doubt of what its streams suffered then, and of nothing else.
+func TestPacketsThatAWSDropped(t *testing.T) {
+	t.Parallel()
+	const sentence = "AWS dropped 14 packets of runner 1 (h1) between 22:30:00 and 22:30:05 UTC: conntrack_allowance_exceeded"
+	for name, c := range map[string]struct {
+		edit func(m *shard.Merged, server ServerLedger)
+		want Outcome
+		says string
+	}{
+		"and nobody suffered":                    {func(*shard.Merged, ServerLedger) {}, Pass, ""},
+		"and a message came late":                {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[1].Record, dropsAt+4) }, Pass, ""},
+		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+60) }, Pass, ""},
+		"lateness is limited":                    {func(m *shard.Merged, _ ServerLedger) { m.Plan.MaxLate = 0; late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"lateness is limited, and not all was then": {func(m *shard.Merged, _ ServerLedger) {
+			m.Plan.MaxLate = 0
+			late(&m.Connections[0].Record, dropsAt+4)
+			late(&m.Connections[1].Record, dropsAt+4)
+		}, Fail, ""},
+		"and a stream went silent": {func(m *shard.Merged, server ServerLedger) {
+			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2, Fails: 1}
+			silent(&m.Connections[0].Record, dropsAt+20, "idle")
+			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
+		}, Invalid, "1 stream went silent there"},
+		"and a stream went silent long after": {func(m *shard.Merged, server ServerLedger) {
+			silent(&m.Connections[0].Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
+		}, Fail, ""},
+		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { silent(&m.Connections[0].Record, dropsAt+4, "reset") }, Fail, ""},
+		"and a connect timed out": {func(m *shard.Merged, server ServerLedger) {
+			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2}
+			refused(&m.Connections[0].Record, dropsAt+10, "connect_timeout")
+			delete(server, "d-0")
+		}, Invalid, "1 connect timed out there"},
+		"and a connect was answered": {func(m *shard.Merged, server ServerLedger) {
+			refused(&m.Connections[0].Record, dropsAt+4, "status 503")
+			delete(server, "d-0")
+		}, Fail, ""},
+		"and a numbered noop was skipped": {func(m *shard.Merged, _ ServerLedger) {
+			late(&m.Connections[0].Record, dropsAt+4)
+			r := &m.Connections[0].Record
+			r.Received, r.Lost = noopsEach-1, 1
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 67, To: 67, Count: 1, At: (dropsAt + 4) * time.Second})
+		}, Fail, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := onAWS()
+			moved(m.Runners[0].Machine, conntrack, 14)
+			c.edit(m, server)
+			v := judgeSoak(m, server, Evidence{})
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			told := v.Warnings
+			if v.Verdict == Invalid {
+				told = v.Reasons
+			}
+			text := strings.Join(told, "\n")
+			require.Contains(t, text, sentence)
+			require.Contains(t, text, "use an instance type that is allowed more")
+			require.Contains(t, text, c.says)
+		})
+	}
+}
+
+// What runner and service say to each other on one machine passes no network of AWS.
+func TestPacketsThatAWSDroppedBesideALocalTarget(t *testing.T) {
+	t.Parallel()
+	m, server := onAWS()
+	moved(m.Runners[0].Machine, conntrack, 14)
+	late(&m.Connections[0].Record, dropsAt+4)
+	v := judgeSoak(m, server, Evidence{OneHost: true})
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of runner 1 (h1)")
+}
+
+func TestAQuietMachineChangesNothing(t *testing.T) {
+	t.Parallel()
+	m, server := onAWS()
+	v := judgeSoak(m, server, Evidence{OneHost: true})
+	require.Equal(t, Pass, v.Verdict)
+	require.Empty(t, v.Warnings)
+	require.Empty(t, failedCriteria(v))
+	require.Len(t, v.Machines, 2)
+	m, server = clean() // of an older version
+	v = judgeSoak(m, server, Evidence{})
+	require.Equal(t, Pass, v.Verdict)
+	require.Nil(t, v.Machines)
+}
+
+// Runners on one machine see the same counters: they are counted once. In network namespaces of their own they are not the
+// same, but what is of the whole machine is.
+func TestRunnersOnOneMachineAreCountedOnce(t *testing.T) {
+	t.Parallel()
+	for namespace, want := range map[string]float64{"net:[b]": 14, "net:[other]": 28} {
+		m, server := clean()
+		for i := range m.Runners {
+			r := quiet("b")
+			moved(moved(moved(r, conntrack, 14), machine.Killed, 1), machine.Steal, 36)
+			m.Runners[i].Machine, m.Runners[i].Host = r, "h"
+		}
+		m.Runners[1].Machine.Namespace = namespace
+		v := judgeSoak(m, server, Evidence{})
+		require.Len(t, v.Machines, 1)
+		one := v.Machines[0]
+		require.Equal(t, []int{1, 2}, one.Runners)
+		require.Equal(t, "runners 1 and 2 (h)", one.String())
+		require.InDelta(t, want, one.Counter(conntrack).Grown, 0)
+		require.InDelta(t, 1, one.Counter(machine.Killed).Grown, 0)
+		require.InDelta(t, 36./7200, *one.Stolen, 1e-9)
+	}
+}
+
+// Steal is a doubt of lateness, as a stall is, and a little of it nothing.
+func TestCPUThatTheHypervisorTook(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		seconds  float64
+		late     int // seconds after the start at which a message was
+		maxLate  int
+		want     Outcome
+		warnings string
+	}{
+		"a little":                         {36, dropsAt + 4, -1, Pass, "took its CPU (steal)"},
+		"a little, and nothing late":       {36, 0, -1, Pass, ""},
+		"late then, which is limited":      {36, dropsAt + 4, 0, Invalid, "took its CPU (steal)"},
+		"late at another time":             {36, dropsAt + 60, 0, Fail, ""},
+		"much of it, and nothing was late": {720, 0, 0, Pass, "took 720.0 s of CPU time from runner 1 (h1), 10 % of it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := onAWS()
+			moved(m.Runners[0].Machine, machine.Steal, c.seconds)
+			m.Plan.MaxLate = c.maxLate
+			if c.late > 0 {
+				late(&m.Connections[0].Record, c.late)
+			}
+			v := judgeSoak(m, server, Evidence{})
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			if c.warnings == "" {
+				require.Empty(t, v.Warnings)
+			}
+			require.Contains(t, strings.Join(v.Warnings, "\n"), c.warnings)
+		})
+	}
+}
+
+// Of everything else a machine warns, with what to do, and the verdict stays.
+func TestWhatAMachineWarnsOf(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		edit func(r *machine.Record)
+		want string
+	}{
+		"overflows":                      {func(r *machine.Record) { moved(moved(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
+		"drops":                          {func(r *machine.Record) { moved(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), though no accept queue was full"},
+		"retransmits":                    {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 201 }, "201 of its TCP segments a second time, 2.0 % (RetransSegs)"},
+		"few retransmits":                {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 199 }, ""},
+		"retransmits of next to nothing": {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 50, 100 }, ""},
+		"a full table": {func(r *machine.Record) {
+			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000
+		}, "was 90 % full at 22:30:00 UTC (nf_conntrack_count)"},
+		"a kill":     {func(r *machine.Record) { moved(r, machine.Killed, 1) }, "killed 1 process for want of memory"},
+		"link-local": {func(r *machine.Record) { moved(r, machine.LinkLocal, 9) }, "AWS dropped 9 packets of runner 1 (h1)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := onAWS()
+			m.Plan.BackendURL = "http://127.0.0.1:80"
+			c.edit(m.Runners[0].Machine)
+			late(&m.Connections[0].Record, dropsAt+4)
+			v := judgeSoak(m, server, Evidence{})
+			require.Equal(t, Pass, v.Verdict, v.Reasons)
+			if c.want == "" {
+				require.Empty(t, v.Warnings)
+			}
+			require.Contains(t, strings.Join(v.Warnings, "\n"), c.want)
+		})
+	}
+	m, server := onAWS()
+	moved(m.Runners[0].Machine, machine.Overflows, 3)
+	require.Empty(t, judgeSoak(m, server, Evidence{}).Warnings, "the target is elsewhere: who listens there is not known")
+}
+
+// The machine of the service is part of what is soaked: what AWS drops there explains a failure and excuses none.
+func TestPacketsThatAWSDroppedOfTheStack(t *testing.T) {
+	t.Parallel()
+	m, server := onAWS()
+	late(&m.Connections[0].Record, dropsAt+4)
+	m.Plan.MaxLate = 0
+	stack := moved(quiet("b-3"), conntrack, 14)
+	stack.Name = "stack"
+	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
+	require.Equal(t, Fail, v.Verdict)
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of stack between 22:30:00 and 22:30:05 UTC")
+	require.True(t, v.Machines[2].Target)
+}
+
+// A pod sees nothing of its host's network: Prometheus, which watches the host, does. The host is known by its boot id.
+func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
+	t.Parallel()
+	pod := func(boot string) *machine.Record {
+		r := quiet(boot)
+		r.Cards = false
+		r.Counters = append([]machine.Series(nil), *r.Series(machine.Steal), *r.Series(machine.Overflows), *r.Series(machine.Sent))
+		return r
+	}
+	for boot, want := range map[string]string{"b-1": "runner 1 (h1)", "": "runner-1"} {
+		m, server := clean()
+		m.Runners[0].Machine, m.Runners[1].Machine = pod("b-1"), pod("b-2")
+		late(&m.Connections[0].Record, dropsAt+4)
+		host := moved(moved(moved(quiet(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
+		host.Name = "runner-1"
+		v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}})
+		require.Equal(t, Invalid, v.Verdict, v.Reasons)
+		require.Contains(t, strings.Join(v.Reasons, "\n"), "AWS dropped 14 packets of "+want)
+		if boot == "" { // it may be that of any runner
+			require.Len(t, v.Machines, 3)
+			continue
+		}
+		require.Len(t, v.Machines, 2)
+		one := v.Machines[0]
+		require.InDelta(t, 2, one.Counter(machine.Overflows).Grown, 0, "of the pod's namespace and the host's")
+		require.Zero(t, one.Counter(machine.Steal).Grown, "of the machine, which the runner saw itself")
+	}
+}
+
+// A notice of AWS counts if it takes effect while the run goes on, and one that takes a spot instance away always.
+func TestWhatAWSAnnounced(t *testing.T) {
+	t.Parallel()
+	m, server := onAWS()
+	stack := quiet("b-3")
+	stack.Name = "stack"
+	stack.Notices = []machine.Notice{
+		{What: "system-reboot", AtUS: 1_700_003_000_000_000},
+		{What: "instance-stop", AtUS: 1_800_000_000_000_000},
+		{What: machine.Spot + "terminate", AtUS: 1_700_003_700_000_000},
+	}
+	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
+	require.Equal(t, Pass, v.Verdict)
+	text := strings.Join(v.Warnings, "\n")
+	require.Contains(t, text, "AWS announced system-reboot of stack for 2023-11-14 23:03:20 UTC")
+	require.Contains(t, text, "AWS announced spot terminate of stack")
+	require.NotContains(t, text, "instance-stop")
+}
+
+func TestAMachineThatShowsNothing(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	for i := range m.Runners {
+		m.Runners[i].Machine = &machine.Record{Unknown: "it shows no counters"}
+	}
+	v := judgeSoak(m, server, Evidence{})
+	require.Equal(t, Pass, v.Verdict)
+	require.Empty(t, v.Warnings)
+	require.Equal(t, "it shows no counters", v.Machines[1].Unknown)
+}
