@@ -20,8 +20,8 @@ func Machines(v *verdict.Verdict, most int) (t verdict.Table, ok bool) {
 	}
 	t = verdict.Table{
 		Title:   "The machines",
-		Note:    "packets that AWS dropped; CPU time that the hypervisor took; connects that found an accept queue full, and that the kernel dropped; TCP segments sent again; how full the table of tracked connections was; processes killed for want of memory; –: the machine does not show it",
-		Columns: []string{"machine", "AWS dropped", "steal", "overflows", "drops", "sent again", "conntrack", "killed"},
+		Note:    "AWS dropped: packets; steal: CPU time that the hypervisor took; overflows: connects that found an accept queue full; conntrack: how full its table was; –: not shown there",
+		Columns: []string{"machine", "AWS dropped", "steal", "overflows", "drops", "sent again", "conntrack", "OOM kills"},
 	}
 	all := v.Machines
 	if len(all) > most {

@@ -85,3 +85,22 @@ func TestEverySectionThatASuiteNamesIsThere(t *testing.T) {
 	}
 	require.Len(t, used, len(sections), "no section is without a suite")
 }
+
+// A page shows the machines where the runners looked at them, and has no such section of an older run.
+func TestTheMachinesHaveASection(t *testing.T) {
+	t.Parallel()
+	r := madeUp(20, 600)
+	require.NotContains(t, sectionIDs(r), "machines")
+	r.Verdict.Machines = []verdict.Machine{{Name: "ip-10-0-0-7", Runners: []int{1, 2}, Counters: []verdict.MachineCounter{{Name: "conntrack_allowance_exceeded", Grown: 14}}}}
+	require.Contains(t, sectionIDs(r), "machines")
+	s := newSubject(r).machines()
+	require.Equal(t, "runners 1 and 2 (ip-10-0-0-7)", s.Tables[0].Rows[0][0].Text)
+	require.Equal(t, "14 conntrack", s.Tables[0].Rows[0][1].Text)
+}
+
+func sectionIDs(r *Run) (out []string) {
+	for _, s := range newSubject(r).page().Sections {
+		out = append(out, s.ID)
+	}
+	return out
+}
