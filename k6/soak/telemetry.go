@@ -32,6 +32,7 @@ type telemetry struct {
 	sampler *sampler
 	before  *shard.Histogram // lateness when it was last published
 	told    map[string]float64
+	buckets []float64 // of lateness, as they were last told
 	reports int
 }
 
@@ -56,6 +57,7 @@ func (p *telemetry) register(registry *metrics.Registry) {
 				p.metrics[m.name] = registry.MustNewMetric(m.name, m.kind)
 			}
 		}
+		p.metrics[bucketMetric] = registry.MustNewMetric(bucketMetric, metrics.Counter)
 	})
 }
 
@@ -135,7 +137,7 @@ func (p *telemetry) publish() {
 	var samples metrics.Samples // made once: a counter's are what it grew by
 	for o := range p.live {
 		if samples == nil {
-			samples = p.samplesOf(&s, list, o.tags)
+			samples = append(p.samplesOf(&s, list, o.tags), p.bucketsOf(all, o.tags)...)
 		}
 		if metrics.PushIfNotDone(o.ctx, o.samples, samples) {
 			return

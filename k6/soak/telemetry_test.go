@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -42,12 +43,18 @@ func told(t *testing.T, samples chan metrics.SampleContainer) map[string]float64
 		select {
 		case c := <-samples:
 			for _, s := range c.GetSamples() {
-				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, s.Tags.Map(), "the tags of the run, and no others")
+				name, tags := s.Metric.Name, s.Tags.Map()
+				if le, ok := tags["le"]; ok {
+					require.Equal(t, bucketMetric, name)
+					name += " " + le
+					delete(tags, "le")
+				}
+				require.Equal(t, map[string]string{"testid": "t", "runner": "2"}, tags, "the tags of the run, and no others")
 				if s.Metric.Type == metrics.Counter {
 					require.GreaterOrEqual(t, s.Value, 0.)
-					out[s.Metric.Name] += s.Value
+					out[name] += s.Value
 				} else {
-					out[s.Metric.Name] = s.Value
+					out[name] = s.Value
 				}
 			}
 		default:
@@ -86,6 +93,11 @@ func TestTheLastStreamTellsWhatTheLedgersSay(t *testing.T) {
 		require.Contains(t, got, name)
 		delete(got, name)
 	}
+	// A corrupted noop has a lateness as well, a copy has none.
+	for le, want := range map[string]float64{"0.001": 4, "1": 4, "2.5": 5, "5": 5, "+Inf": 5} {
+		require.InDelta(t, want, got[bucketMetric+" "+le], 0, le)
+	}
+	maps.DeleteFunc(got, func(name string, _ float64) bool { return strings.HasPrefix(name, bucketMetric) })
 	require.Equal(t, map[string]float64{
 		"soak_noops": 4, "soak_noops_late": 1, "soak_noops_expected": 6, "soak_noops_missed": 1,
 		"soak_noops_duplicated": 1, "soak_noops_reordered": 0, "soak_noops_corrupted": 1,
@@ -250,5 +262,7 @@ func TestPublishedMetricsAreDocumented(t *testing.T) {
 		require.Contains(t, documented, "| `"+f.name+"` | "+kind, f.name)
 		names[f.name] = true
 	}
+	require.Contains(t, documented, "| `"+bucketMetric+"` | counter")
+	names[bucketMetric] = true
 	require.Equal(t, len(names), strings.Count(documented, "| `soak_"))
 }

@@ -38,6 +38,7 @@
  * | `soak_published` | counter | messages that its publisher sent; 0 from the runners that do not publish |
  * | `soak_confirmed` | counter | of these, what the service confirmed |
  * | `soak_heartbeats` | counter | what came as its description says of heartbeats |
+ * | `soak_lateness_bucket` | counter | messages of at most `le` seconds of lateness, a tag from 0.001 to 5 and `+Inf`; the buckets of all runners add up |
  * | `soak_lateness_p50_seconds` | gauge | lateness of the noops since the last time, or from the sending of messages to their receipt; p99 and max likewise |
  * | `soak_lateness_p99_seconds` | gauge | |
  * | `soak_lateness_max_seconds` | gauge | |

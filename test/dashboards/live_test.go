@@ -199,6 +199,10 @@ func (a asker) figures(t *testing.T) {
 		least := float64(streams * ((length(t)-5)/interval - 2))
 		assert.GreaterOrEqual(t, received[0].Last(), least, "noops received")
 		t.Logf("%v noops sent, %v received", sent[0].Last(), received[0].Last())
+		buckets := a.series(t, `sum(k6_soak_lateness_bucket_total{testid="`+testID+`",le="+Inf"})`)
+		if assert.Len(t, buckets, 1) {
+			assert.InDelta(t, received[0].Last(), buckets[0].Last(), 0, "each has its bucket, over all runners")
+		}
 	}
 	causes := a.series(t, find(t, "Ended by cause, client").Queries[0].Expr)
 	if assert.Len(t, causes, 1) {

@@ -142,7 +142,7 @@ func TestPanelIDsAreUnique(t *testing.T) {
 func TestPanelsAreOfKindsThatGrafanaHas(t *testing.T) {
 	eachOnDisk(t, func(t *testing.T, d dashboard.Dashboard) {
 		for _, p := range panels(d) {
-			assert.Contains(t, []string{"timeseries", "stat"}, p.Type, *p.Title)
+			assert.Contains(t, []string{"timeseries", "stat", "heatmap"}, p.Type, *p.Title)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/cog/variants"
 	"github.com/grafana/grafana-foundation-sdk/go/common"
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
 	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
 	"github.com/grafana/grafana-foundation-sdk/go/stat"
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
@@ -31,6 +32,7 @@ type Panel struct {
 	// without it.
 	About   string
 	Number  bool // a single number, the latest, rather than a graph
+	Heat    bool // a heat map of a histogram's buckets, rather than a graph
 	Stacked bool
 	Limit   *Limit
 	Queries []Query
@@ -68,6 +70,13 @@ func number(title, unit, about, query, legend string) Panel {
 	return p
 }
 
+// heat takes a query of buckets by their label le, each with what those below it have.
+func heat(title, unit, about, query string) Panel {
+	p := graph(title, unit, about, query, "{{le}}")
+	p.Heat = true
+	return p
+}
+
 // badFrom draws the first value that is bad, badBelow the lowest that is good.
 func (p Panel) badFrom(at float64) Panel  { p.Limit = &Limit{At: at}; return p }
 func (p Panel) badBelow(at float64) Panel { p.Limit = &Limit{At: at, Below: true}; return p }
@@ -82,6 +91,9 @@ func (p Panel) notWhole() Panel { p.Decimals = nil; return p }
 func (p Panel) builder(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
 	if p.Number {
 		return p.stat(id, at)
+	}
+	if p.Heat {
+		return p.heatmap(id, at)
 	}
 	return p.timeseries(id, at)
 }
@@ -133,13 +145,28 @@ func (p Panel) stat(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel
 	return b
 }
 
+// heatmap has a row for each bucket, whose bounds are seconds; Grafana takes from each what those below it have.
+func (p Panel) heatmap(id uint32, at dashboard.GridPos) cog.Builder[dashboard.Panel] {
+	return heatmap.NewPanelBuilder().
+		Id(id).GridPos(at).Title(p.Title).Description(p.About).Datasource(source()).
+		Unit(p.Unit).Targets(p.targets()).
+		YAxis(heatmap.NewYAxisConfigBuilder().Unit(units.Seconds)).
+		ShowValue(common.VisibilityModeNever).CellValues(heatmap.NewCellValuesBuilder().Unit(p.Unit)).
+		Color(heatmap.NewHeatmapColorOptionsBuilder().Mode(heatmap.HeatmapColorModeScheme).Scheme("Oranges").Fill("dark-orange").Exponent(.3).Steps(64)).
+		Tooltip(heatmap.NewHeatmapTooltipBuilder().Mode(common.TooltipDisplayModeSingle).YHistogram(true))
+}
+
 // targets are range queries for numbers as well: their latest value outlives the run.
 func (p Panel) targets() []cog.Builder[variants.Dataquery] {
 	var out []cog.Builder[variants.Dataquery]
 	for i, q := range p.Queries {
-		out = append(out, prometheus.NewDataqueryBuilder().
-			Expr(q.Expr).LegendFormat(q.Legend).RefId(string(rune('A'+i))).
-			Range().EditorMode(prometheus.QueryEditorModeCode).Datasource(source()))
+		target := prometheus.NewDataqueryBuilder().
+			Expr(q.Expr).LegendFormat(q.Legend).RefId(string(rune('A' + i))).
+			Range().EditorMode(prometheus.QueryEditorModeCode).Datasource(source())
+		if p.Heat {
+			target.Format(prometheus.PromQueryFormatHeatmap)
+		}
+		out = append(out, target)
 	}
 	return out
 }

@@ -87,6 +87,9 @@ type sample struct {
 // sampleOf takes what the unit says, and the value at which the panel changes its colour.
 func sampleOf(name string, config dashboard.FieldConfig) sample {
 	pairs := known[*config.Unit]
+	if config.Thresholds == nil { // a heat map
+		return sample{name, config, pairs}
+	}
 	for _, step := range config.Thresholds.Steps {
 		switch {
 		case step.Value == nil:

@@ -157,6 +157,12 @@ func soak() Board {
 							"loss that the server does not know of. "+onlyThisRun,
 						sentSince+` - `+receivedSince, "missing").badFrom(1),
 				},
+				{
+					heat("Lateness of all messages", eventsPerSecond,
+						"From the ledgers of all runners, added up: how many messages per second came how late. Noops after their interval, messages after they were "+
+							"sent. A second band above the first: some of the streams are late all the time. A column that reaches up: all were late at that moment.",
+						`sum by (le) (rate(k6_soak_lateness_bucket_total{testid="$testid"}[$__rate_interval]))`),
+				},
 			}},
 			{"The publisher, where a described service is published to", []line{
 				{

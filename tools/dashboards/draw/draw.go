@@ -130,6 +130,8 @@ func (s *sheet) panel(ctx context.Context, p *dashboards.Panel, b box) error {
 			colour = "#d0342c"
 		}
 		s.text(b.x+b.w/2, b.y+b.h/2+22, 32, colour, "middle", format(lines[0].last, p.Unit))
+	case p.Heat:
+		s.heat(b, lines)
 	default:
 		s.graph(p, b, lines)
 	}

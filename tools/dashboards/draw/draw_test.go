@@ -80,6 +80,16 @@ func TestStackAddsUpByTime(t *testing.T) {
 	assert.InDelta(t, 2, lines[1].Last(), 0)
 }
 
+func TestAHeatMapShowsWhatEachBucketAdds(t *testing.T) {
+	lines := []line{of(3, 3), of(2, 3)}
+	lines[0].name, lines[1].name = "+Inf", "0.1"
+	s := &sheet{view: answering(t, "")}
+	s.heat(box{w: 200, h: 200}, lines)
+	assert.Equal(t, "0.1", lines[0].name)
+	assert.InDelta(t, 0, lines[1].Last(), 0)
+	assert.Equal(t, 3, strings.Count(s.String(), "<rect"), "two of one bucket, one of the other")
+}
+
 func answering(t *testing.T, body string) query.View {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(body)) }))

@@ -28,9 +28,8 @@ func (s *sheet) graph(p *dashboards.Panel, b box, lines []line) {
 	}
 	ticks := ticks(p, lines)
 	low, high := ticks[0], ticks[len(ticks)-1]
-	from, length := s.view.Range.Start, s.view.Range.End.Sub(s.view.Range.Start)
 	plot := box{x: b.x + 68, y: b.y + 28, w: b.w - 80, h: b.h - 52 - legendLines*legendLine}
-	x := func(t time.Time) float64 { return plot.x + plot.w*t.Sub(from).Seconds()/length.Seconds() }
+	x := s.timeAxis(plot)
 	y := func(v float64) float64 { return plot.y + plot.h*(high-v)/(high-low) }
 	for _, m := range s.marks {
 		s.rect(box{x: x(m.from), y: plot.y, w: max(x(m.to)-x(m.from), 1), h: plot.h}, m.colour, .09)
@@ -39,10 +38,6 @@ func (s *sheet) graph(p *dashboards.Panel, b box, lines []line) {
 		s.rule(plot.x, y(v), plot.w, "#e4e4e4", "none")
 		s.text(plot.x-6, y(v)+4, 10, "#666", "end", format(v, p.Unit))
 	}
-	for i, anchor := range []string{"start", "middle", "middle", "end"} {
-		at := from.Add(length * time.Duration(i) / 3)
-		s.text(x(at), plot.y+plot.h+14, 10, "#666", anchor, at.UTC().Format(time.TimeOnly))
-	}
 	if p.Limit != nil {
 		s.rule(plot.x, y(p.Limit.At), plot.w, "#d0342c", "5 4")
 	}
@@ -50,6 +45,17 @@ func (s *sheet) graph(p *dashboards.Panel, b box, lines []line) {
 		fmt.Fprintf(s, `<path d="%s" fill="none" stroke="%s" stroke-width="1.4"/>`+"\n", path(l.Values, x, y, s.view.Range.Step), palette[i%len(palette)])
 	}
 	s.legend(p, b, lines)
+}
+
+// timeAxis writes the times below a plot, and returns where one is.
+func (s *sheet) timeAxis(plot box) (x func(time.Time) float64) {
+	from, length := s.view.Range.Start, s.view.Range.End.Sub(s.view.Range.Start)
+	x = func(t time.Time) float64 { return plot.x + plot.w*t.Sub(from).Seconds()/length.Seconds() }
+	for i, anchor := range []string{"start", "middle", "middle", "end"} {
+		at := from.Add(length * time.Duration(i) / 3)
+		s.text(x(at), plot.y+plot.h+14, 10, "#666", anchor, at.UTC().Format(time.TimeOnly))
+	}
+	return x
 }
 
 // path breaks where points are missing.
