@@ -30,10 +30,21 @@ type poller struct {
 
 var processPoller poller
 
+// A turner is a stream that the poller reads: its turn is to take what has come, into a buffer and a block that are the
+// poller's.
+type turner interface {
+	turn(buf []byte, b *eventstream.Block)
+}
+
+var (
+	_ turner = (*source)(nil)
+	_ turner = (*Bare)(nil)
+)
+
 // polled is a connection that the poller reads. Its descriptor is the poller's alone,
 // so none is closed while it is read, and no number is mixed up with a later one.
 type polled struct {
-	source   *source
+	source   turner
 	received *int64 // k6's data_received
 	fd       int32  // -1 once closed
 	started  bool   // the poller has it; guarded by the poller's mu
@@ -60,7 +71,12 @@ func poll(conn net.Conn, s *source) *polled {
 	if !ok {
 		return nil
 	}
-	tcp, ok := counted.Conn.(*net.TCPConn)
+	return pollTCP(counted.Conn, s, counted.BytesRead)
+}
+
+// pollTCP is poll for a connection whose bytes are counted elsewhere than in k6's own record of it.
+func pollTCP(conn net.Conn, s turner, received *int64) *polled {
+	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
 		return nil
 	}
@@ -69,7 +85,7 @@ func poll(conn net.Conn, s *source) *polled {
 		return nil // no descriptor left, or closed meanwhile: the read says so
 	}
 	_ = tcp.Close()
-	return &polled{source: s, fd: int32(fd), received: counted.BytesRead}
+	return &polled{source: s, fd: int32(fd), received: received}
 }
 
 // duplicate makes a descriptor of the same connection that Go's poller does not know.

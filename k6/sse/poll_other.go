@@ -9,4 +9,6 @@ type polled struct{ parked }
 
 func poll(net.Conn, *source) *polled { return nil }
 
+func pollTCP(net.Conn, *Bare, *int64) *polled { return nil }
+
 func (*polled) start() error { return nil }

@@ -1,0 +1,144 @@
+package sse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// A Bare stream belongs to no virtual user: no script sees it, and no metric of k6 counts it or its bytes. It is read as
+// an EventSource is, on Linux by the same goroutine, so that what delays those delays it too. It does not reconnect.
+type Bare struct {
+	observer BareObserver
+	conn     net.Conn // or the poller's
+	body     body
+	parser   eventstream.Parser
+	closing  atomic.Bool
+	bytes    int64 // nobody asks
+	silence  atomic.Int64
+
+	mu   sync.Mutex
+	wire wire // nil while there is none
+}
+
+// A BareObserver is told of a Bare stream, by one goroutine, which it must not hold up: it reads all other streams too.
+type BareObserver interface {
+	// Event is told of each event; its slices are valid until it returns.
+	Event(at time.Time, e *eventstream.Event)
+	// Ended is the last call, unless the stream was closed here: why it ended.
+	Ended(why error)
+}
+
+// OpenBare opens an event stream over plain HTTP, and gives it up when nothing comes for that long. When ctx ends before
+// it is open, nothing is left.
+func OpenBare(ctx context.Context, rawURL string, silence time.Duration, o BareObserver) (*Bare, error) {
+	u, err := parseURL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme != "http" {
+		return nil, fmt.Errorf("invalid URL %q: it must begin with http://", rawURL)
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address(u))
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says all: "dial tcp ADDRESS: …"
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(processStart) })
+	a := &answer{conn: conn, url: u, remote: conn.RemoteAddr()}
+	err = cmp.Or((&request{url: u, method: http.MethodGet}).send(conn), a.readHead(http.MethodGet))
+	if !stop() {
+		err = cmp.Or(ctx.Err(), err)
+	}
+	if err == nil {
+		if fail := judge(a); fail != nil {
+			err = fail.err
+		}
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	b := &Bare{observer: o, conn: conn}
+	b.silence.Store(int64(silence))
+	return b, b.start(a)
+}
+
+func (b *Bare) start(a *answer) error {
+	_ = b.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+	p := pollTCP(b.conn, b, &b.bytes)
+	b.wire = parked{b.conn}
+	if p != nil {
+		b.wire, b.conn = p, nil
+	}
+	b.body = body{wire: b.wire, left: a.left, at: a.at, framing: a.frame}
+	b.body.watch(&b.silence)
+	b.parser.Reset(&b.body, 0)
+	if p == nil {
+		go b.read()
+		return nil
+	}
+	if err := p.start(); err != nil {
+		b.body.unwatch()
+		p.hangUp()
+		return err
+	}
+	return nil
+}
+
+// Close ends the stream. Its observer may be told of what is being read just now, and of nothing after that.
+func (b *Bare) Close() {
+	b.closing.Store(true)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.wire != nil {
+		b.wire.interrupt()
+	}
+}
+
+func (b *Bare) read() {
+	var e eventstream.Event
+	for {
+		if err := b.parser.Next(&e); err != nil || b.closing.Load() {
+			b.finish(err)
+			return
+		}
+		b.observer.Event(b.body.at, &e)
+	}
+}
+
+// turn reads what has come on a polled stream.
+func (b *Bare) turn(buf []byte, block *eventstream.Block) {
+	b.parser.Borrow(buf)
+	for !b.closing.Load() {
+		switch err := b.parser.Next(&block.Event); err {
+		case nil:
+			b.observer.Event(b.body.at, &block.Event)
+		case errNotReady:
+			b.parser.Borrow(nil)
+			return
+		default:
+			b.finish(err)
+			return
+		}
+	}
+	b.finish(nil)
+}
+
+func (b *Bare) finish(err error) {
+	b.body.unwatch()
+	b.mu.Lock()
+	b.wire.hangUp()
+	b.wire = nil
+	b.mu.Unlock()
+	b.parser.Release()
+	if !b.closing.Load() {
+		b.observer.Ended(err)
+	}
+}
