@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"os"
 	"strings"
 	"time"
 
@@ -108,6 +109,7 @@ func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *
 		}
 	}
 	c.Stdout = cmd.OutOrStdout()
+	c.Self, _ = os.Executable() // "": the run goes on without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
 	return err
 }

@@ -40,9 +40,11 @@ type Plan struct {
 	LateMS           int     `json:"late_ms"`
 	MaxLate          int     `json:"max_late"` // negative: any
 	Reconnect        bool    `json:"reconnect"`
-	EndTimeoutS      float64 `json:"end_timeout_s"` // 0: see EndTimeout
-	MaxHidden        int     `json:"max_hidden"`    // -1: 0, or any by the clock alone
-	MaxOutageS       float64 `json:"max_outage_s"`  // -1: any
+	EndTimeoutS      float64 `json:"end_timeout_s"`         // 0: see EndTimeout
+	MaxHidden        int     `json:"max_hidden"`            // -1: 0, or any by the clock alone
+	MaxOutageS       float64 `json:"max_outage_s"`          // -1: any
+	Control          int     `json:"control,omitempty"`     // streams of each runner to ControlURL
+	ControlURL       string  `json:"control_url,omitempty"` // "": no control group
 
 	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
 	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop

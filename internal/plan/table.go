@@ -55,6 +55,10 @@ func (p *Plan) Settings() []Setting {
 			Help: "topics to publish messages to, dealt round to the streams; 0: nothing is published", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published",
 			Help: "messages to publish per second, to all topics together", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
+		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, OutOfBounds: "it must be a whole number of streams, up to 1000, or 0 for none", Doc: "docs/accounting.md", Holds: Runners,
+			Help: "streams that each runner also holds to a reference target, to tell delays of the generator from those of the service; 0: none"},
+		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
+			Help: "reference target of the control group, such as that of another machine; empty: serve one here"},
 		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
 		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},
@@ -64,7 +68,7 @@ func (p *Plan) Settings() []Setting {
 // Local has the settings of `soak run` that are not part of the plan: neither runners nor a merge see them.
 type Local struct {
 	Out, Shards, StartAt, On, Overlay string
-	Machines, Prices                  string
+	Machines, Prices, ControlListen   string
 }
 
 // Settings is the table of these settings.
@@ -79,6 +83,8 @@ func (l *Local) Settings() []Setting {
 		{Name: "SHARDS", Value: &l.Shards, Holds: Here, Doc: "docs/distributed.md",
 			Help: "where runners leave shards: a folder or s3://BUCKET/PREFIX; this run gets a folder named TESTID in it (default: the folder of the run)"},
 		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339"},
+		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Holds: Here, Doc: "docs/distributed.md",
+			Help: "address at which to serve the reference target, for runners of other machines too"},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
 		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", Help: machines},

@@ -92,8 +92,8 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 
 // need is the most files that one process opens, and which.
 func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
-	held := p.PerRunner()
-	who = fmt.Sprintf("a runner with %d connections", held)
+	held := p.PerRunner() + p.Control
+	who = fmt.Sprintf("a runner with %d connections", p.PerRunner())
 	if s.Here && perService > held {
 		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
 	}

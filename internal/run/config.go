@@ -33,6 +33,7 @@ type Config struct {
 
 	Kubernetes Kubernetes
 
+	Self    string    // path of soak, which serves the control group's reference target; "": there is none
 	Version string    // of soak
 	Stdout  io.Writer // the plan and the verdict; warnings and progress go to stderr
 }

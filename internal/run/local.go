@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/preflight"
+	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
 	"github.com/sse-soak/sse-soak/internal/store"
@@ -18,7 +19,10 @@ import (
 )
 
 // A local driver runs the runners as processes of this machine, and the target too, unless it is somewhere else.
-type local struct{ *session }
+type local struct {
+	*session
+	control *process.Process // serves the control group's reference target; nil: nobody does here
+}
 
 // A suite's target starts before its script says how many streams it opens. Until then these are assumed.
 const (
@@ -70,7 +74,11 @@ func (d *local) prepare(ctx context.Context) error {
 	if err := d.makeRoom(ctx); err != nil {
 		return err
 	}
-	return d.openTargets(ctx)
+	if err := d.openTargets(ctx); err != nil {
+		return err
+	}
+	d.serveControl()
+	return nil
 }
 
 // makeRoom makes the folder of the run, and checks that shards can be written to their location.
@@ -184,6 +192,7 @@ func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) 
 }
 
 func (d *local) close(force context.Context) {
+	d.stopControl(force)
 	d.targets.Stop(force)
 	if d.cluster != nil {
 		target.Several{d.cluster}.Stop(force)

@@ -135,7 +135,7 @@ func (s *session) rate() error {
 func (s *session) savePlan() error {
 	p := s.Plan
 	if s.part > 0 {
-		p.RunID = ""
+		p.RunID, p.ControlURL = "", ""
 	}
 	return s.dir.WriteJSON(results.PlanFile, p)
 }

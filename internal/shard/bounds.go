@@ -41,7 +41,7 @@ func (s *Shard) check() error {
 	if s.Latency != nil && s.Latency.Histogram == nil {
 		return errors.New("it lacks the latency's histogram")
 	}
-	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.Machine.Check} {
+	for _, check := range []func() error{s.checkRunner, s.checkTimes, s.checkSums, s.checkConnections, s.checkPublished, s.checkControl, s.Machine.Check} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (s *Shard) checkRunner() error {
 		return fmt.Errorf("its runner started at %d µs and ended at %d µs, which cannot be", r.StartedUS, r.EndedUS)
 	}
 	for _, text := range []string{
-		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL,
+		r.TestID, r.RunID, r.Process, r.Segment, r.Script, r.ScriptHash, r.K6Version, r.Host, string(r.State), s.Plan.Prefix, s.Plan.TestID, s.Plan.BackendURL, s.Plan.ControlURL,
 	} {
 		if len(text) > mostText {
 			return tooLong(text)

@@ -16,6 +16,7 @@ type Merged struct {
 	Suite       *Suite   // what the scripts declare; nil where they declare nothing
 	Service     *Service // what was soaked; nil: noop
 	Reach       *Reach   // of what was published; nil where nothing was
+	Control     *Control // of all runners that had one; URL is "" where they differ
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -82,6 +83,7 @@ func (g *Merger) Add(s *Shard) {
 	m.Runners = append(m.Runners, s.Runner)
 	m.Runners[len(m.Runners)-1].Machine = s.Machine
 	m.addPublished(s)
+	m.addControl(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)

@@ -29,6 +29,12 @@ func (b *Bucket) add(o Bucket, room *[]int64) error {
 	b.Late += o.Late
 	b.Faults += o.Faults
 	b.Process.add(o.Process)
+	if o.Control != nil {
+		if b.Control == nil {
+			b.Control = &ControlCounts{}
+		}
+		b.Control.Add(*o.Control)
+	}
 	if o.Lateness == nil {
 		return nil
 	}

@@ -37,6 +37,7 @@ type Shard struct {
 	Connections []ledger.Record `json:"connections"`
 	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
 	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on; nil in shards of older versions
+	Control     *Control        `json:"control,omitempty"`   // nil where there was none
 }
 
 // Runner identifies a k6 process.
@@ -63,7 +64,8 @@ type Runner struct {
 	GCPauseMaxUS    int64    `json:"gc_pause_max_us"`
 	Checkpoints     int      `json:"checkpoints"`
 
-	Machine *machine.Record `json:"-"` // that of its shard, in Merged
+	Machine    *machine.Record `json:"-"` // that of its shard, in Merged
+	Controlled *Controlled     `json:"-"` // in a merge: its control group; nil: it had none
 
 	fastest   *time.Duration // message of this runner; nil: no message has a time in it
 	published *Published     // what it published; nil: nothing
@@ -106,6 +108,7 @@ type Bucket struct {
 	Faults   int     `json:"faults"` // duplicated, reordered, corrupted, found lost
 	Lateness *Packed `json:"lateness,omitempty"`
 	Process
+	Control *ControlCounts `json:"control,omitempty"`
 }
 
 // A Process is what a runner took of its machine in a bucket; in sums over the runners, what all took together,

@@ -42,6 +42,8 @@ type outputSoak struct {
 	runner   shard.Runner
 	progress *os.File // nil: progress is not reported
 
+	environment map[string]string
+
 	mu      sync.Mutex
 	sums    *sums
 	sampler *sampler
@@ -67,7 +69,7 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
 	o := &outputSoak{
-		location: p.ConfigArgument, log: p.Logger, recorder: r, sums: newSums(), sampler: newSampler(), machine: machine.New(r.late()),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(r.late()),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""
@@ -134,6 +136,9 @@ func (o *outputSoak) Start() error {
 		return errors.Join(err, to.Close())
 	}
 	o.sampleSecond()
+	if err := o.recorder.holdControl(o.environment); err != nil {
+		return errors.Join(err, to.Close())
+	}
 	go o.probe.run(o.stop)
 	go o.tick()
 	return nil
@@ -162,6 +167,7 @@ func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
 	o.recorder.stopPublishing()
+	o.recorder.control.close()
 	o.runner.State, o.runner.Error = ending(runErr)
 	o.over.Store(true)
 	if o.runner.State == shard.Interrupted {

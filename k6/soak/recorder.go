@@ -49,6 +49,7 @@ type recorder struct {
 	names map[string]string // of events that are no noops
 
 	telemetry *telemetry
+	control   *controlGroup // nil: there is none; it has a lock of its own
 }
 
 func newRecorder() *recorder {
@@ -287,7 +288,7 @@ func (r *recorder) roll(now time.Time, s shard.Process) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := bucketOf(r.wall(now))
-	r.bucket.Open, r.bucket.Process = r.open, s
+	r.bucket.Open, r.bucket.Process, r.bucket.Control = r.open, s, r.control.take(now)
 	if r.recent.Count() > 0 {
 		r.bucket.Lateness = r.recent.Pack().Fold()
 		r.recent.Reset()
@@ -301,7 +302,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
-	s.Service, s.Reach, s.Published = r.serviceInShard(), r.reach.Copy(), r.published()
+	s.Service, s.Reach, s.Published, s.Control = r.serviceInShard(), r.reach.Copy(), r.published(), r.control.seen()
 	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/internal/control"
+	"github.com/sse-soak/sse-soak/internal/run"
+)
+
+// controlCommand serves the reference target of the control group. `soak run` starts it with a listening socket.
+func controlCommand() *cobra.Command {
+	var listen string
+	cmd := &cobra.Command{
+		Use:    run.ControlCommand,
+		Short:  "Serve the reference target of the control group: one event per second on each stream",
+		Hidden: true,
+		Args:   noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			listener, err := controlListener(ctx, listen)
+			if err != nil {
+				return err
+			}
+			return control.Serve(ctx, listener)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", "", "address to listen on (default: the socket that is descriptor 3)")
+	return cmd
+}
+
+func controlListener(ctx context.Context, address string) (net.Listener, error) {
+	if address != "" {
+		return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	}
+	inherited := os.NewFile(3, "listener")
+	defer inherited.Close()
+	listener, err := net.FileListener(inherited)
+	if err != nil {
+		return nil, fmt.Errorf("descriptor 3 is no socket that listens: name an address by --listen: %w", err)
+	}
+	return listener, nil
+}

@@ -1,0 +1,73 @@
+// Package control is the reference target of the control group: streams that do nothing but send one event per second.
+// What is late on them too is not the fault of the service that is soaked. Both sides are here: the server, and what a
+// reader makes of the events of one stream.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Every is the time between two events of a stream.
+const Every = time.Second
+
+// mostStreams bounds what a stranger can make a reference hold.
+const mostStreams = 10_000
+
+// Serve sends events to whoever asks, on each stream one as soon as it is open and one every Every after that, until ctx
+// ends. The id of an event is its number on its stream, from 1. Its data is by how many microseconds this process was
+// late to send it: a reference that stalls is told apart from a reader that does. A schedule does not drift.
+func Serve(ctx context.Context, listener net.Listener) error {
+	s := &http.Server{
+		Handler: limited(mostStreams, http.HandlerFunc(stream)), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 8 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	ended := context.AfterFunc(ctx, func() { _ = s.Close() })
+	defer ended()
+	if err := s.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the reference of the control group: %w", err)
+	}
+	return nil
+}
+
+func limited(most int, h http.Handler) http.Handler {
+	places := make(chan struct{}, most)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+			h.ServeHTTP(w, r)
+		default:
+			http.Error(w, "this reference holds no more streams", http.StatusServiceUnavailable)
+		}
+	})
+}
+
+func stream(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	flush := http.NewResponseController(w)
+	begun := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var event []byte
+	for n := uint64(1); ; n++ {
+		due := begun.Add(time.Duration(n-1) * Every)
+		timer.Reset(time.Until(due))
+		select {
+		case <-r.Context().Done():
+			return
+		case <-timer.C:
+		}
+		event = strconv.AppendUint(append(event[:0], "id: "...), n, 10)
+		event = strconv.AppendInt(append(event, "\ndata: "...), max(time.Since(due).Microseconds(), 0), 10)
+		if _, err := w.Write(append(event, "\n\n"...)); err != nil || flush.Flush() != nil {
+			return
+		}
+	}
+}

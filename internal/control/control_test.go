@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// The events of a stream come at once and then once a second, numbered, and say that they were sent in time.
+func TestAReferenceSendsOneEventPerSecond(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- Serve(ctx, listener) }()
+	resp, err := http.Get("http://" + listener.Addr().String()) //nolint:noctx // it ends with the server
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+	parser := eventstream.New(resp.Body)
+	var account Account
+	begun := time.Now()
+	for range 3 {
+		var e eventstream.Event
+		require.NoError(t, parser.Next(&e))
+		arrival, ok := account.Note(time.Now(), e.ID, e.Data)
+		require.True(t, ok, "%q %q", e.ID, e.Data)
+		require.Zero(t, arrival.Lost)
+	}
+	assert.GreaterOrEqual(t, time.Since(begun), 1900*time.Millisecond)
+	assert.Equal(t, uint64(3), account.number)
+	stop()
+	require.NoError(t, <-ended)
+}
+
+func TestWhatAnAccountSays(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
+	type event struct {
+		at    float64
+		id    int
+		own   time.Duration // by which the reference was late
+		late  time.Duration
+		lost  uint64
+		noise bool
+	}
+	for name, events := range map[string][]event{
+		"in time":                         {{at: 0, id: 1}, {at: 1, id: 2}, {at: 2, id: 3}},
+		"the reader stalled":              {{at: 0, id: 1}, {at: 3, id: 2, late: 2 * time.Second}, {at: 3, id: 3, late: time.Second}, {at: 3, id: 4}},
+		"the reference stalled":           {{at: 0, id: 1}, {at: 3, id: 2, own: 2 * time.Second}, {at: 3, id: 3, own: time.Second}, {at: 3, id: 4}},
+		"both did, the reader for longer": {{at: 0, id: 1}, {at: 3, id: 2, own: 500 * time.Millisecond, late: 1500 * time.Millisecond}},
+		"the first event was late":        {{at: 2, id: 1}, {at: 2, id: 2}, {at: 3, id: 3}, {at: 5, id: 4, late: time.Second}},
+		"numbers were skipped":            {{at: 0, id: 1}, {at: 4, id: 5, lost: 3}},
+		"it began before it was read":     {{at: 0, id: 7}, {at: 1, id: 8}},
+		"what no reference sends":         {{at: 0, id: 1}, {at: 1, id: 1, noise: true}, {at: 1, id: 2}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var a Account
+			for i, e := range events {
+				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte(strconv.FormatInt(e.own.Microseconds(), 10)))
+				require.Equal(t, !e.noise, ok, "event %d", i)
+				require.InDelta(t, e.late, got.Late, float64(5*time.Millisecond), "event %d", i)
+				require.Equal(t, e.lost, got.Lost, "event %d", i)
+				if ok {
+					require.Equal(t, e.own, got.Reference)
+				}
+			}
+		})
+	}
+	var a Account
+	for _, text := range []string{"", "x", "-1", "99999999999999999999"} {
+		_, ok := a.Note(start, []byte(text), []byte("0"))
+		require.False(t, ok, text)
+		_, ok = a.Note(start, []byte("1"), []byte(text))
+		require.False(t, ok, text)
+	}
+}
+
+func TestWhatIsOwedAndMissing(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	var a Account
+	require.Zero(t, a.Owed(start.Add(time.Hour)), "of a stream of which nothing came nothing is known")
+	_, ok := a.Note(start, []byte("1"), []byte("0"))
+	require.True(t, ok)
+	assert.Equal(t, uint64(1), a.Owed(start))
+	assert.Zero(t, a.Owed(start))
+	assert.Equal(t, uint64(5), a.Owed(start.Add(5*time.Second)))
+	assert.Equal(t, uint64(4), a.Missing(start.Add(5*time.Second), time.Second))
+	for n := 2; n <= 6; n++ {
+		_, ok = a.Note(start.Add(5*time.Second), []byte(strconv.Itoa(n)), []byte("0"))
+		require.True(t, ok)
+	}
+	assert.Zero(t, a.Owed(start.Add(5*time.Second)))
+	assert.Zero(t, a.Missing(start.Add(5*time.Second), 0))
+	// A clock that differs by 100 ppm is not late after a day, and neither does it hide a delay.
+	for n := 7; n <= 86400; n++ {
+		got, ok := a.Note(start.Add(time.Duration(float64(n-1)*1.0001*float64(time.Second))), []byte(strconv.Itoa(n)), []byte("0"))
+		require.True(t, ok)
+		require.Less(t, got.Late, 10*time.Millisecond)
+	}
+}

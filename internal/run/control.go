@@ -1,0 +1,66 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/process"
+)
+
+// ControlCommand is the command of soak that serves the reference target of the control group, on the listening socket
+// that it inherits.
+const ControlCommand = "control"
+
+// serveControl starts the reference target of the control group, in a process of its own so that it does not stall with a
+// runner. A run goes on without.
+func (d *local) serveControl() {
+	if d.Self == "" || d.Plan.Control == 0 || d.Plan.ControlURL != "" && d.part == 0 {
+		return
+	}
+	url, err := d.startControl()
+	switch {
+	case err != nil:
+		d.warn(fmt.Sprintf("there is no control group, so delays of the generator are told from those of the service by its stalls alone: %v", err))
+	case d.part > 0:
+		fmt.Fprintf(d.Stdout, "control reference target served at %s\n", url)
+	}
+	if d.Plan.ControlURL == "" {
+		d.Plan.ControlURL = url
+	}
+}
+
+func (d *local) startControl() (url string, err error) {
+	listener, err := net.Listen("tcp", d.ControlListen)
+	if err != nil {
+		return "", fmt.Errorf("CONTROL_LISTEN: %w", err)
+	}
+	defer listener.Close()
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return "", err
+	}
+	defer socket.Close()
+	d.control, err = process.Start(process.Spec{
+		Name: "reference", Path: d.Self, Args: []string{ControlCommand}, Env: os.Environ(),
+		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, Orphan: syscall.SIGKILL,
+	})
+	if err != nil {
+		return "", err
+	}
+	host, port, err := net.SplitHostPort(listener.Addr().String())
+	if ip := net.ParseIP(host); ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port), err
+}
+
+func (d *local) stopControl(force context.Context) {
+	if d.control != nil {
+		d.control.Stop(force, syscall.SIGTERM, time.Second)
+	}
+}

@@ -1,0 +1,75 @@
+package shard
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+func withControl(index int, c *Control, buckets ...Bucket) *Shard {
+	s := &Shard{Schema: Schema, Connect: NewHistogram(), FirstNoop: NewHistogram(), Lateness: NewHistogram(), Control: c, Series: buckets}
+	s.Runner.Index = index
+	return s
+}
+
+// Control groups add up by sums and maxima, and each stays with its runner. Shards that are merged stay as they were.
+func TestControlGroupsAddUp(t *testing.T) {
+	t.Parallel()
+	one := &Control{URL: "http://a", Streams: 20, LateMS: 1000, Opened: 21, Cut: 1, Lost: 3, Error: "reset", ControlCounts: ControlCounts{Owed: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5}}
+	two := &Control{URL: "http://b", Away: true, Streams: 20, LateMS: 1000, Refused: 4, Error: "refused"}
+	three := withControl(3, nil, Bucket{Unix: 5, Late: 1})
+	first := withControl(1, one,
+		Bucket{Unix: 0, Control: &ControlCounts{Owed: 100, Received: 100, LongestUS: 9}},
+		Bucket{Unix: 5, Late: 4, Control: &ControlCounts{Owed: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
+		Bucket{Unix: 10, Control: &ControlCounts{Owed: 100}},
+		Bucket{Unix: 15, Control: &ControlCounts{Owed: 100, Received: 100, ReferenceUS: 600_000}},
+		Bucket{Unix: 20, Control: &ControlCounts{Owed: 100, Received: 100}, Process: Process{StallMS: 700}},
+		Bucket{Unix: 25},
+	)
+	second := withControl(2, two, Bucket{Unix: 5, Control: &ControlCounts{Owed: 1, LongestUS: 3e6}})
+	m := Merge(plan.Plan{}, []*Shard{second, three, first})
+	assert.Equal(t, &Control{
+		Away: true, Streams: 40, LateMS: 1000, Opened: 21, Refused: 4, Cut: 1, Lost: 3, Error: "reset",
+		ControlCounts: ControlCounts{Owed: 200, Received: 197, Late: 2, LongestUS: 2e6, ReferenceUS: 5},
+	}, m.Control)
+	assert.Equal(t, &ControlCounts{Owed: 101, Received: 97, Late: 2, LongestUS: 3e6, ReferenceUS: 5}, m.Series[1].Control)
+	assert.Equal(t, 5, m.Series[1].Late)
+	assert.Equal(t, uint64(97), first.Series[1].Control.Received)
+	assert.Equal(t, "http://a", one.URL)
+
+	require.Nil(t, m.Runners[2].Controlled)
+	assert.Empty(t, m.Runners[1].Controlled.Moments, "a group that was never held tells of no moment")
+	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
+	assert.Equal(t, []Moment{
+		{At: at(5), Longest: 2 * time.Second, Late: 4},
+		{At: at(10), Silent: true},
+		{At: at(15), Silent: true},
+		{At: at(20), Stall: 700 * time.Millisecond},
+		{At: at(25), Silent: true},
+	}, m.Runners[0].Controlled.Moments)
+	assert.Equal(t, 50*time.Millisecond, one.Resolution())
+}
+
+func TestAControlGroupInAFile(t *testing.T) {
+	t.Parallel()
+	s := withControl(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
+	for _, edit := range []func(){func() {}, func() { s.Control.Cut = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }} {
+		s.Control = &Control{URL: "http://a", Streams: 20, LateMS: 1000}
+		edit()
+		bad := *s.Control != Control{URL: "http://a", Streams: 20, LateMS: 1000}
+		var file bytes.Buffer
+		require.NoError(t, new(Encoder).write(&file, s))
+		got, err := Read(&file)
+		if bad {
+			require.ErrorContains(t, err, "a control group with a count that cannot be")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, s.Control, got.Control)
+	}
+}

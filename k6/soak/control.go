@@ -1,0 +1,224 @@
+package soak
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/control"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// controlSilence is after how long a silent stream of the control group is given up, and controlConnect how long one may
+// take to open.
+const (
+	controlSilence = 30 * time.Second
+	controlConnect = 10 * time.Second
+)
+
+// A controlGroup holds a few streams to a reference target, for as long as the run lasts. What is late on them is not the
+// service's fault. They are no connections of the run: nothing but this counts them.
+type controlGroup struct {
+	url   string
+	limit time.Duration // of lateness
+	begun time.Time
+	stop  context.CancelFunc
+	ended sync.WaitGroup
+
+	mu      sync.Mutex
+	all     shard.Control       // its counts are those of the buckets that are over
+	present shard.ControlCounts // of the present bucket
+	streams []*controlStream
+}
+
+// A controlStream is one of them, opened again whenever it ends.
+type controlStream struct {
+	group   *controlGroup
+	place   time.Duration   // when in a second it opens: the events of all are spread over the second
+	account control.Account // of the present stream
+	again   chan struct{}   // it has ended
+}
+
+// newControlGroup opens the control group that the environment asks for; nil where it asks for none. Not every script
+// states a plan.
+func newControlGroup(environment map[string]string, late time.Duration) (*controlGroup, error) {
+	p := plan.Default()
+	err := p.ReadEnvironment(func(name string) string {
+		if strings.HasPrefix(name, "CONTROL") {
+			return environment[name]
+		}
+		return ""
+	})
+	if err != nil || p.Control <= 0 || p.ControlURL == "" {
+		return nil, err
+	}
+	late = cmp.Or(late, p.Late())
+	ctx, stop := context.WithCancel(context.Background())
+	g := &controlGroup{
+		url: p.ControlURL, limit: late, begun: time.Now(), stop: stop,
+		all: shard.Control{URL: p.ControlURL, Streams: p.Control, LateMS: int(late.Milliseconds()), Away: isAway(p.ControlURL)},
+	}
+	for i := range p.Control {
+		s := &controlStream{group: g, place: time.Duration(i) * control.Every / time.Duration(p.Control), again: make(chan struct{}, 1)}
+		g.streams = append(g.streams, s)
+		g.ended.Go(func() { s.hold(ctx) })
+	}
+	return g, nil
+}
+
+// isAway says that a network lies between us and the reference.
+func isAway(rawURL string) bool {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	if ip == nil || ip.IsLoopback() {
+		return ip == nil && u.Hostname() != "localhost"
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return true
+	}
+	for _, address := range own {
+		if n, ok := address.(*net.IPNet); ok && n.IP.Equal(ip) {
+			return false
+		}
+	}
+	return true
+}
+
+// hold opens the stream, and again a second after it has ended.
+func (s *controlStream) hold(ctx context.Context) {
+	for s.await(ctx) {
+		within, cancel := context.WithTimeout(ctx, controlConnect)
+		stream, err := sse.OpenBare(within, s.group.url, controlSilence, s)
+		cancel()
+		if err != nil {
+			s.group.failed(ctx, err, &s.group.all.Refused)
+			continue
+		}
+		s.group.opened()
+		select {
+		case <-s.again:
+		case <-ctx.Done():
+			stream.Close()
+		}
+	}
+	s.end()
+}
+
+// await waits for this stream's place in the next second; it returns false when ctx ends.
+func (s *controlStream) await(ctx context.Context) bool {
+	passed := time.Since(s.group.begun) - s.place
+	timer := time.NewTimer(control.Every - (passed+control.Every)%control.Every)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (g *controlGroup) opened() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.all.Opened++
+}
+
+// failed notes an attempt or a stream that failed, unless the group is being closed.
+func (g *controlGroup) failed(ctx context.Context, err error, count *int) {
+	if ctx.Err() != nil {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	*count++
+	g.all.Error = cmp.Or(g.all.Error, strings.ToValidUTF8(fmt.Sprintf("%.200s", err), ""))
+}
+
+// Event is told of each event by the goroutine that reads all streams.
+func (s *controlStream) Event(at time.Time, e *eventstream.Event) {
+	g := s.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	arrival, ok := s.account.Note(at, e.ID, e.Data)
+	if !ok {
+		return
+	}
+	g.all.Lost += arrival.Lost
+	g.present.Note(arrival.Late, arrival.Reference, g.limit)
+}
+
+// Ended is told why the stream ended.
+func (s *controlStream) Ended(why error) {
+	g := s.group
+	g.failed(context.Background(), why, &g.all.Cut)
+	s.end()
+	s.again <- struct{}{}
+}
+
+// end settles what the present stream still owed.
+func (s *controlStream) end() {
+	g := s.group
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.present.Owed += s.account.Owed(now)
+	g.all.Lost += s.account.Missing(now, max(g.limit, control.Every))
+	s.account = control.Account{}
+}
+
+// take ends the present bucket, and is what was in it; nil where there is no group.
+func (g *controlGroup) take(now time.Time) *shard.ControlCounts {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, s := range g.streams {
+		g.present.Owed += s.account.Owed(now)
+	}
+	bucket := g.present
+	g.present = shard.ControlCounts{}
+	g.all.ControlCounts.Add(bucket)
+	return &bucket
+}
+
+// seen is what the group saw up to the last bucket, nil where there is none.
+func (g *controlGroup) seen() *shard.Control {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := g.all
+	return &all
+}
+
+// close ends the group.
+func (g *controlGroup) close() {
+	if g != nil {
+		g.stop()
+		g.ended.Wait()
+	}
+}
+
+// holdControl opens the control group of the run.
+func (r *recorder) holdControl(environment map[string]string) error {
+	plan := r.thePlan()
+	group, err := newControlGroup(environment, plan.Late())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.control = group
+	return err
+}

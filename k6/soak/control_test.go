@@ -1,0 +1,153 @@
+package soak
+
+import (
+	"context"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/control"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// reference serves a reference target until stop is called, or the test is over.
+func reference(t testing.TB, address string) (url string, stop func()) {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = control.Serve(ctx, listener)
+	}()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return "http://" + listener.Addr().String(), stop
+}
+
+func seen(t *testing.T, g *controlGroup, what func(shard.Control) bool) shard.Control {
+	t.Helper()
+	var last shard.Control
+	require.Eventually(t, func() bool {
+		g.take(time.Now())
+		last = *g.seen()
+		return what(last)
+	}, 20*time.Second, 20*time.Millisecond)
+	return last
+}
+
+// A reference that goes away and comes back is found again, and what it did not send meanwhile is nobody's delay.
+func TestAControlGroupHoldsItsStreams(t *testing.T) {
+	t.Parallel()
+	url, stop := reference(t, "127.0.0.1:0")
+	g, err := newControlGroup(map[string]string{"CONTROL": "4", "CONTROL_URL": url, "CONTROL_LISTEN": "nonsense"}, 0)
+	require.NoError(t, err)
+	defer g.close()
+	c := seen(t, g, func(c shard.Control) bool { return c.Received >= 8 })
+	assert.Equal(t, shard.Control{URL: url, Streams: 4, LateMS: 1000, Opened: 4}, shard.Control{
+		URL: c.URL, Streams: c.Streams, LateMS: c.LateMS, Opened: c.Opened, Refused: c.Refused, Cut: c.Cut, Lost: c.Lost, Away: c.Away,
+	})
+	assert.GreaterOrEqual(t, c.Owed+4, c.Received)
+	stop()
+	c = seen(t, g, func(c shard.Control) bool { return c.Cut == 4 && c.Refused > 0 })
+	assert.Zero(t, c.Late)
+	assert.NotEmpty(t, c.Error)
+	before := c.Received
+	_, _ = reference(t, url[len("http://"):])
+	c = seen(t, g, func(c shard.Control) bool { return c.Opened == 8 && c.Received >= before+4 })
+	assert.Zero(t, c.Late)
+	g.close()
+	assert.Zero(t, (*controlGroup)(nil).seen())
+}
+
+func TestThereIsNoControlGroupWhereNoneIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, env := range []map[string]string{{}, {"CONTROL": "5"}, {"CONTROL": "0", "CONTROL_URL": "http://127.0.0.1:1"}} {
+		g, err := newControlGroup(env, time.Second)
+		require.NoError(t, err)
+		require.Nil(t, g)
+		require.Nil(t, g.take(time.Now()))
+		g.close()
+	}
+	_, err := newControlGroup(map[string]string{"CONTROL": "some"}, time.Second)
+	require.ErrorContains(t, err, `CONTROL is "some"`)
+}
+
+// The group stands beside what is soaked: its events are in its own section of the shard, and nowhere else.
+func TestAControlGroupIsNeverCountedIn(t *testing.T) {
+	t.Parallel()
+	url, _ := reference(t, "127.0.0.1:0")
+	dir := t.TempDir()
+	o := newTestOutput(t, params(t, dir, map[string]string{"RUNNER": "1", "CONTROL": "3", "CONTROL_URL": url}))
+	require.NoError(t, o.Start())
+	seen(t, o.recorder.control, func(c shard.Control) bool { return c.Received >= 6 })
+	progress, lateness := o.recorder.progress()
+	assert.Equal(t, shard.Progress{}, progress)
+	assert.Zero(t, lateness.Count())
+	require.NoError(t, o.Stop())
+	s, err := shard.ReadFile(dir + "/" + o.name)
+	require.NoError(t, err)
+	require.NotNil(t, s.Control)
+	assert.GreaterOrEqual(t, s.Control.Received, uint64(6))
+	assert.Empty(t, s.Connections)
+	assert.Zero(t, s.Connect.Count()+s.FirstNoop.Count()+s.Lateness.Count())
+	assert.Empty(t, s.Metrics)
+	for _, b := range s.Series {
+		assert.Zero(t, b.Open+b.Opened+b.Closed+b.Noops+b.Late+b.Faults)
+		assert.Nil(t, b.Lateness)
+	}
+}
+
+func TestWhatIsAway(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]bool{"http://127.0.0.1:1": false, "http://localhost:1": false, "http://[::1]:1": false, "http://192.0.2.7:1": true, "http://reference:1": true} {
+		assert.Equal(t, want, isAway(url), url)
+	}
+}
+
+// BenchmarkControlGroup reports what 20 streams to a reference in another process cost this one, in bytes of memory and in
+// percent of a core.
+func BenchmarkControlGroup(b *testing.B) {
+	url := os.Getenv("CONTROL_URL")
+	if url == "" {
+		b.Skip("CONTROL_URL names a reference: `soak control --listen 127.0.0.1:PORT` serves one")
+	}
+	seconds := 20
+	if n, err := strconv.Atoi(os.Getenv("CONTROL_SECONDS")); err == nil {
+		seconds = n
+	}
+	for b.Loop() {
+		before := inUse()
+		g, err := newControlGroup(map[string]string{"CONTROL_URL": url}, time.Second)
+		require.NoError(b, err)
+		time.Sleep(3 * time.Second)
+		from := cpuUsed(b)
+		time.Sleep(time.Duration(seconds) * time.Second)
+		b.ReportMetric(100*(cpuUsed(b)-from).Seconds()/float64(seconds), "%core")
+		b.ReportMetric(float64(inUse())-float64(before), "B")
+		g.close()
+	}
+}
+
+func inUse() uint64 {
+	debug.FreeOSMemory()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+func cpuUsed(b *testing.B) time.Duration {
+	b.Helper()
+	var use syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &use))
+	return time.Duration(use.Utime.Nano() + use.Stime.Nano())
+}
