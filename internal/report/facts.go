@@ -29,6 +29,9 @@ func facts(v *verdict.Verdict) list {
 	} else {
 		out.streams(v)
 		out.processes(v)
+		if v.Control != nil {
+			out.add("control", "%s", v.Control.Line())
+		}
 		out.outages(v)
 	}
 	out = append(out, Cost(v.Cost)...)

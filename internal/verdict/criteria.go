@@ -20,11 +20,15 @@ func (s *Streams) Faults() (out []Criterion) {
 		Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
 		Why: "every client gets in", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
 	}, s.Sentences(ledger.KindRefused))
-	add(Criterion{
+	held := Criterion{
 		Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
 		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
 		faults: faults{unheld, uint64(max(c.Planned-c.Completed, 0))},
-	}, s.unheld())
+	}
+	if c.Unfinished == 0 {
+		held = s.orControl(held, ledger.KindDropped)
+	}
+	add(held, append(held.Reasons, s.unheld()...))
 	if !s.counted() {
 		return append(out, s.Silent()...)
 	}
@@ -42,7 +46,11 @@ func (s *Streams) Faults() (out []Criterion) {
 		{noops + "reordered", "a message that was overtaken", n.Reordered, s.proofs.reordered, false, []ledger.Kind{ledger.KindReordered}, none},
 		{noops + "corrupted", "a message whose content was changed", n.Corrupted, true, false, []ledger.Kind{ledger.KindCorrupted}, none},
 	} {
-		add(Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}, s.Sentences(f.kinds...))
+		c := Criterion{Name: f.name, Limit: "0", Actual: fmt.Sprint(f.count), Pass: f.count == 0, Why: f.why, weight: restsOn(f.proof), loaded: f.loaded, faults: faults{f.explained, f.count}}
+		if slices.Contains(f.kinds, ledger.KindLost) {
+			c = s.orControl(c, f.kinds...)
+		}
+		add(c, append(c.Reasons, s.Sentences(f.kinds...)...))
 	}
 	if s.byInterval() {
 		out = append(out, s.floor(), s.keptInterval())
@@ -54,14 +62,20 @@ func (s *Streams) Faults() (out []Criterion) {
 // late limits how many messages came late, where anybody knows.
 func (s *Streams) late() Criterion {
 	p, n, noops := s.m.Plan, s.Noops, s.m.Plan.Noun()+"s "
-	late, stalled := "any", stallsNoops(s.m)
+	late := "any"
 	if p.MaxLate >= 0 {
 		late = fmt.Sprint(p.MaxLate)
 	}
+	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
+	stalled := !pass && s.lateByGenerator(p.MaxLate)
+	reasons := s.Sentences(ledger.KindLate)
+	if text := s.Control.besides(p.Noun()); text != "" {
+		reasons = append([]string{text}, reasons...)
+	}
 	c := Criterion{
 		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
-		Pass: p.MaxLate < 0 || n.Late <= uint64(p.MaxLate), Invalid: stalled,
-		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true, Reasons: s.Sentences(ledger.KindLate),
+		Pass: pass, Invalid: stalled,
+		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true, Reasons: reasons,
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
 	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {

@@ -97,7 +97,7 @@ func (s *Streams) openTime() {
 func (s *Streams) HeldThroughout() []Criterion {
 	planned := s.m.Plan.Hold()
 	least := time.Duration(leastOpen * float64(planned))
-	short := s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
+	short := s.overruns(whole, func(c *shard.Connection) (over time.Duration, sentence string) {
 		open := s.openFor(c)
 		if c.State != ledger.Completed || open >= least || s.nothingCame() { // which proves nothing at all
 			return 0, ""
@@ -118,7 +118,8 @@ func (s *Streams) HeldThroughout() []Criterion {
 	var long overrun
 	if limit, ok := s.m.Plan.MaxOutage(); ok {
 		c.Limit = limit.String()
-		long = s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
+		outage := func(c *shard.Connection) (from, to ledger.Instant) { return c.Longest.From, c.Longest.To }
+		long = s.overruns(outage, func(c *shard.Connection) (over time.Duration, sentence string) {
 			took := c.Longest.To - c.Longest.From
 			if c.Streams == 0 || took <= limit {
 				return 0, ""
@@ -171,7 +172,7 @@ func (s *Streams) interruptions() (text string) {
 // overrun are the connections that exceeded a limit, the worst first.
 type overrun struct {
 	sentences []string
-	stalled   bool // stalls of the generator could explain every one
+	stalled   bool // delays of the generator could explain every one
 }
 
 // judged is the criterion that no connection exceeds the limit.
@@ -180,7 +181,12 @@ func (o overrun) judged(c Criterion) Criterion {
 	return c
 }
 
-func (s *Streams) overruns(of func(*shard.Connection) (over time.Duration, sentence string)) (out overrun) {
+// whole is the time in which a connection was to have a stream.
+func whole(c *shard.Connection) (from, to ledger.Instant) { return 0, c.ClosedAt }
+
+// overruns are the connections of which of has a sentence, and by how much they exceed the limit; when is the time in
+// which they did.
+func (s *Streams) overruns(when func(*shard.Connection) (from, to ledger.Instant), of func(*shard.Connection) (over time.Duration, sentence string)) (out overrun) {
 	type one struct {
 		over     time.Duration
 		sentence string
@@ -193,8 +199,8 @@ func (s *Streams) overruns(of func(*shard.Connection) (over time.Duration, sente
 			continue
 		}
 		all = append(all, one{over, sentence})
-		stall := time.Duration(s.m.Runners[c.Runner].StallMaxUS) * time.Microsecond
-		out.stalled = out.stalled && stall >= over
+		from, to := when(c)
+		out.stalled = out.stalled && s.delayed(c.Runner, from, to) >= over
 	}
 	slices.SortStableFunc(all, func(a, b one) int { return cmp.Compare(b.over, a.over) })
 	for _, o := range all {

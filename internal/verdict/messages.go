@@ -198,7 +198,8 @@ func (s *Streams) Silent() []Criterion {
 	every := s.m.Service.Heartbeat()
 	limit := every + max(s.m.Plan.Late(), every/10)
 	var longest time.Duration
-	silent := s.overruns(func(c *shard.Connection) (over time.Duration, sentence string) {
+	silence := func(c *shard.Connection) (from, to ledger.Instant) { return c.SilentFrom, c.SilentFrom + c.MaxSilence }
+	silent := s.overruns(silence, func(c *shard.Connection) (over time.Duration, sentence string) {
 		longest = max(longest, c.MaxSilence)
 		if c.MaxSilence <= limit {
 			return 0, ""

@@ -25,6 +25,7 @@ type Counts struct {
 	LatencyMS  *Latency    `json:"latency_ms,omitempty"`
 	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
 	Server     Server      `json:"server"`
+	Control    *Control    `json:"control,omitempty"`
 }
 
 // Counting is by what messages are counted; "" of noops.
@@ -95,6 +96,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	if p := s.Messages.Published; p != nil && p.Late > 0 && s.publishedOnTime() {
 		s.Warnings = append(s.Warnings, p.behind())
 	}
+	s.controlGroup()
 	s.interval()
 	s.latency()
 	s.basis()

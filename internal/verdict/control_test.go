@@ -1,0 +1,237 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// controlled gives both runners of a run a control group of 20 streams that was in time but for these moments of the first.
+func controlled(m *shard.Merged, moments ...shard.Moment) {
+	m.Plan.MaxLate = 0
+	one := shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 72_000, Received: 72_000, LongestUS: 9000}}
+	for i := range m.Runners {
+		m.Runners[i].Controlled = &shard.Controlled{Control: one}
+	}
+	m.Runners[0].Controlled.Moments = moments
+	sum := one
+	for _, moment := range moments {
+		sum.LongestUS = max(sum.LongestUS, moment.Longest.Microseconds())
+		if moment.Longest > time.Second {
+			sum.Late++
+		}
+	}
+	m.Control = &sum
+}
+
+// minute is a moment in the run that far after its start, in which so many noops were late by so much.
+func minute(n int, late int, by time.Duration) shard.Moment {
+	h := shard.NewHistogram()
+	for range late {
+		h.Record(by)
+	}
+	return shard.Moment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Duration(n) * time.Minute), Late: late, LateBy: h.Pack()}
+}
+
+// lateNoop makes noops of the first connection late, as the moments say.
+func lateNoops(m *shard.Merged, n int) {
+	m.Connections[0].Late = uint64(n)
+	for i := range n {
+		find(&m.Connections[0].Record, ledger.KindLate, uint64(i+1))
+	}
+}
+
+func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
+	t.Parallel()
+	group := func(at shard.Moment, longest time.Duration) shard.Moment {
+		at.Longest = longest
+		return at
+	}
+	silent := func(at shard.Moment, stall time.Duration) shard.Moment {
+		at.Silent, at.Stall = true, stall
+		return at
+	}
+	const second = time.Second
+	for name, c := range map[string]struct {
+		edit    func(m *shard.Merged)
+		want    Outcome
+		starved bool
+		says    string
+	}{
+		"late only here: the service's": {func(m *shard.Merged) {
+			controlled(m, minute(1, 3, 2*second))
+			lateNoops(m, 3)
+		}, Fail, false, "all 3 late noops came while the control group was in time, or far less late: their delay is not the generator's (of the events of the control group 0 of 72,000 were late)"},
+		"the same, whatever a probe says of stalls": {func(m *shard.Merged) {
+			controlled(m, minute(1, 3, 2*second))
+			lateNoops(m, 3)
+			m.Runners[0].StallMaxUS = 8e6
+		}, Fail, false, "not the generator's"},
+		"late there too: nobody knows": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 2*second), 3*second))
+			lateNoops(m, 3)
+		}, Invalid, true, "all 3 late noops came while the control group was late too, by up to 3.05s: their delay is the generator's (of the events of the control group 1 of 72,000 were late)"},
+		"late there too, on another host": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 2*second), 3*second))
+			m.Control.Away = true
+			lateNoops(m, 3)
+		}, Invalid, true, "their delay is the generator's or the network's"},
+		"late there in another stretch": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 0, 0), 3*second), minute(2, 3, 2*second))
+			lateNoops(m, 3)
+		}, Fail, true, "came while the control group was in time"},
+		"late there for much less": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
+			lateNoops(m, 3)
+		}, Fail, true, "came while the control group was in time"},
+		"late there, and noticed in the next stretch": {func(m *shard.Merged) {
+			next := minute(1, 0, 0)
+			next.At, next.Longest = next.At.Add(shard.BucketWidth), 3*second
+			controlled(m, minute(1, 3, 2*second), next)
+			lateNoops(m, 3)
+		}, Invalid, true, "was late too"},
+		"some with it, some without": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
+			lateNoops(m, 5)
+		}, Fail, true, "3 late noops came while the control group was late too, by up to 3.05s: their delay is the generator's; 2 came while it was in time, or far less late"},
+		"some without it, as many as may be": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
+			lateNoops(m, 5)
+			m.Plan.MaxLate = 2
+		}, Invalid, true, "3 late noops"},
+		"the reference itself was late, and no runner stalled": {func(m *shard.Merged) {
+			controlled(m, silent(minute(1, 3, 2*second), 0))
+			lateNoops(m, 3)
+		}, Fail, false, "not the generator's"},
+		"the reference itself was late, and so was the runner": {func(m *shard.Merged) {
+			controlled(m, silent(minute(1, 3, 2*second), 2*second))
+			lateNoops(m, 3)
+		}, Invalid, true, "the control group was late too"},
+		"the other runner's was late": {func(m *shard.Merged) {
+			controlled(m, minute(1, 3, 2*second))
+			m.Runners[1].Controlled.Moments = []shard.Moment{group(minute(1, 0, 0), 3*second)}
+			lateNoops(m, 3)
+		}, Fail, true, "not the generator's"},
+		"it was late, and nothing else": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 0, 0), 3*second))
+		}, Pass, true, "had their control group late too, by up to 3s (at 22:14:20 UTC)"},
+		"never held: stalls decide": {func(m *shard.Merged) {
+			controlled(m)
+			for i := range m.Runners {
+				m.Runners[i].Controlled.Received = 0
+			}
+			m.Control.Received, m.Control.Error = 0, "connection refused"
+			lateNoops(m, 3)
+			m.Runners[0].StallMaxUS = 8e6
+		}, Invalid, true, "the control group was never held (connection refused)"},
+		"never held, and no stall": {func(m *shard.Merged) {
+			controlled(m)
+			for i := range m.Runners {
+				m.Runners[i].Controlled.Received = 0
+			}
+			m.Control.Received = 0
+			lateNoops(m, 3)
+		}, Fail, false, "the control group was never held"},
+		"too few streams for the limit": {func(m *shard.Merged) {
+			controlled(m, minute(1, 3, 2*second))
+			for i := range m.Runners {
+				m.Runners[i].Controlled.Streams = 1
+			}
+			lateNoops(m, 3)
+			m.Runners[0].StallMaxUS = 8e6
+		}, Invalid, true, "raise CONTROL, or LATE_MS"},
+		"held by one runner, and the other stalled": {func(m *shard.Merged) {
+			controlled(m)
+			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 8e6
+			lateNoops(m, 3)
+		}, Invalid, false, ""},
+		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 2*second), 3*second))
+			lateNoops(m, 3)
+			m.Connections[1].Received, m.Connections[1].Lost = noopsEach-1, 1
+		}, Fail, true, "was late too"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := clean()
+			c.edit(m)
+			v := judgeSoak(m, server, Evidence{})
+			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
+			require.Equal(t, c.starved, v.Generator.Saturated)
+			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.says)
+			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a verdict can be made again at any time")
+		})
+	}
+}
+
+// What only the clock tells may be a delay; what a number or the server tells is a fault, whoever was late meanwhile.
+func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
+	t.Parallel()
+	at := shard.Moment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
+	missed := func(m *shard.Merged) {
+		r := &m.Connections[0].Record
+		r.Numbered, r.Received, r.Unsent = false, noopsEach-1, 1
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
+	}
+	idle := func(m *shard.Merged) {
+		r := &m.Connections[0].Record
+		r.State, r.Reason = ledger.Dropped, "idle"
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "idle"})
+	}
+	reset := func(m *shard.Merged) {
+		r := &m.Connections[0].Record
+		r.State, r.Reason = ledger.Dropped, "reset"
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "reset"})
+	}
+	number := func(m *shard.Merged) {
+		r := &m.Connections[0].Record
+		r.Received, r.Lost = noopsEach-1, 1
+		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute})
+	}
+	for name, c := range map[string]struct {
+		fault   func(m *shard.Merged)
+		during  Outcome // the control group was late at that time
+		instead Outcome // it was late an hour before
+	}{
+		"missed by the clock":  {missed, Invalid, Fail},
+		"silent for long":      {idle, Invalid, Fail},
+		"reset":                {reset, Fail, Fail},
+		"a number was skipped": {number, Fail, Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, hour := range []time.Duration{0, time.Hour} {
+				m, _ := clean()
+				c.fault(m)
+				then := at
+				then.At = then.At.Add(-hour)
+				controlled(m, then)
+				v := judgeSoak(m, nil, Evidence{})
+				if hour == 0 {
+					require.Equal(t, c.during, v.Verdict, "%q", v.Reasons)
+					continue
+				}
+				require.Equal(t, c.instead, v.Verdict, "%q", v.Reasons)
+			}
+		})
+	}
+}
+
+// An outage that the generator explains is doubtful, another one is not.
+func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
+	t.Parallel()
+	for late, want := range map[time.Duration]Outcome{40 * time.Second: Invalid, 5 * time.Second: Fail, 0: Fail} {
+		m, server := clean()
+		m.Plan.Reconnect = true
+		m.Runners[0].StallMaxUS = 3600e6
+		m.Connections[0].Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
+		controlled(m, shard.Moment{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
+		v := judgeSoak(m, server, Evidence{})
+		require.Equal(t, want, v.Verdict, "%v: %q", late, v.Reasons)
+	}
+}

@@ -1,0 +1,46 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A runner that is stopped reads its control group late too, a service that stalls does not delay it: the one is in doubt,
+// the other the service's fault, whatever else keeps this machine busy.
+func TestTheControlGroupTellsWhoWasLate(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stop string // the program to stop, by its path
+		want verdict.Outcome
+		says string
+	}{
+		"runner":  {"bin/k6", verdict.Invalid, "while the control group was late too"},
+		"backend": {"bin/backend", verdict.Fail, "their delay is not the generator's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := mark(t)
+			r := begin(t, []string{m}, "--connections", "20", "--runners", "1", "--seconds", "19", "--noop-interval", "2", "--max-late", "0")
+			r.holding("20")
+			pid := find(t, m, c.stop)
+			require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
+			time.Sleep(3 * time.Second) // the fault itself: longer than LATE_MS, shorter than a stream may be silent
+			require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Contains(t, v.Reasons[0], c.says)
+			require.True(t, v.Control.Decides)
+			require.Zero(t, v.Control.Lost)
+			require.Equal(t, 20, v.Connections.Opened, "the control group is counted nowhere else")
+			require.Zero(t, v.Noops.Missed)
+			require.Equal(t, c.want == verdict.Invalid, v.Control.LateAlone == 0, "%+v", v.Control)
+		})
+	}
+}
