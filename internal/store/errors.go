@@ -59,6 +59,11 @@ func permanent(err error) bool {
 	return noCredentials(err) || noRegion(err)
 }
 
+// assumesRole: it was asked for credentials by the token of a service account, as in a pod of EKS.
+func assumesRole(err error) bool {
+	return strings.Contains(err.Error(), "AssumeRoleWithWebIdentity")
+}
+
 func apiCode(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -79,6 +84,10 @@ func noRegion(err error) bool {
 // explain puts a sentence before what the SDK says where there is something to do about it.
 func explain(err error) error {
 	switch code := apiCode(err); {
+	case assumesRole(err) && permanent(err):
+		return said("the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/eks.md)", err)
+	case strings.Contains(err.Error(), "retrieve jwt from provide source"):
+		return said("the token of the service account cannot be read (AWS_WEB_IDENTITY_TOKEN_FILE)", err)
 	case code == "NoSuchBucket":
 		return said("the bucket does not exist; create it, or correct its name and region", err)
 	case code == "AccessDenied" || code == "Forbidden":
@@ -87,7 +96,7 @@ func explain(err error) error {
 		return said("the server does not accept the credentials; renew AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY", err)
 	case noRegion(err):
 		return said("the region is unknown; set AWS_REGION or ?region=", err)
-	case noCredentials(err):
+	case noCredentials(err) && !assumesRole(err):
 		return said("there are no credentials; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role", err)
 	}
 	return said("", err)

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// An stsServer is the Security Token Service: it gives a role to whoever has the token of a service account.
+type stsServer struct {
+	t       *testing.T
+	token   atomic.Value // what it takes, a string
+	lasts   time.Duration
+	asked   atomic.Int64
+	refuses bool
+	absent  atomic.Int64 // how many requests it hangs up on
+}
+
+const runnersRole = "arn:aws:iam::123456789012:role/sse-soak-runner"
+
+// podOfEKS gives this process what a pod has whose service account is annotated with a role: EKS adds these variables and
+// the file to it. Nothing else opens the bucket.
+func podOfEKS(t *testing.T, sts *stsServer) (tokenFile string) {
+	t.Helper()
+	sts.t = t
+	server := httptest.NewServer(sts)
+	t.Cleanup(server.Close)
+	tokenFile = filepath.Join(t.TempDir(), "token")
+	for name, value := range map[string]string{
+		"AWS_ROLE_ARN": runnersRole, "AWS_WEB_IDENTITY_TOKEN_FILE": tokenFile, "AWS_STS_REGIONAL_ENDPOINTS": "regional", "AWS_REGION": "eu-central-1",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_ENDPOINT_URL_STS": server.URL,
+	} {
+		t.Setenv(name, value)
+	}
+	return tokenFile
+}
+
+func (s *stsServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.absent.Add(-1) >= 0 {
+		panic(http.ErrAbortHandler)
+	}
+	n := s.asked.Add(1)
+	w.Header().Set("Content-Type", "text/xml")
+	if s.refuses || r.FormValue("Action") != "AssumeRoleWithWebIdentity" || r.FormValue("RoleArn") != runnersRole || r.FormValue("WebIdentityToken") != s.token.Load() {
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `<ErrorResponse><Error><Code>AccessDenied</Code><Message>Not authorized to perform sts:AssumeRoleWithWebIdentity</Message></Error></ErrorResponse>`)
+		return
+	}
+	fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><AssumeRoleWithWebIdentityResult><Credentials>`+
+		`<AccessKeyId>ASIA%d</AccessKeyId><SecretAccessKey>secret</SecretAccessKey><SessionToken>session-%d</SessionToken><Expiration>%s</Expiration>`+
+		`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, n, n, time.Now().Add(s.lasts).UTC().Format(time.RFC3339))
+}
+
+// inEKS opens a location as a pod does. The address of this server comes by the environment: endpoint= in the location
+// would be that of STS as well.
+func (s *s3Server) inEKS(t *testing.T, path string) Store {
+	t.Helper()
+	t.Setenv("AWS_ENDPOINT_URL_S3", s.url)
+	b, err := Create(t.Context(), "s3://"+path+"?region=eu-central-1&use_path_style=true")
+	require.NoError(t, err)
+	b.(*bucket).pause = time.Millisecond
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// runnersOnly lets through what the policy in docs/eks.md lets runners do, for whoever has the role.
+func (s *s3Server) runnersOnly(sts *stsServer) {
+	before := func(w http.ResponseWriter, r *http.Request) bool {
+		n := sts.asked.Load()
+		inRole := strings.Contains(r.Header.Get("Authorization"), fmt.Sprintf("Credential=ASIA%d/", n)) &&
+			r.Header.Get("X-Amz-Security-Token") == fmt.Sprintf("session-%d", n)
+		if inRole && r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/soaks/soak/") {
+			return false
+		}
+		refuse(http.StatusForbidden, "AccessDenied")(w, r)
+		return true
+	}
+	s.before.Store(&before)
+}
+
+// TestARoleForTheServiceAccount: a pod of EKS writes its shard in the role of its service account (IRSA), which may write
+// below one prefix and nothing else.
+func TestARoleForTheServiceAccount(t *testing.T) {
+	sts := &stsServer{lasts: time.Hour}
+	sts.token.Store("token of the pod")
+	file := podOfEKS(t, sts)
+	require.NoError(t, os.WriteFile(file, []byte("token of the pod"), 0o600))
+	server := startS3(t)
+	b := server.inEKS(t, "soaks/soak/aws-1")
+	server.runnersOnly(sts)
+	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
+	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("a checkpoint")))
+	require.EqualValues(t, 1, sts.asked.Load(), "the credentials are kept while they last")
+	require.ErrorContains(t, server.inEKS(t, "soaks/elsewhere").Put(within(t, time.Minute), "shard", nil), "access denied; the credentials need s3:PutObject")
+	_, err := b.Names(within(t, time.Minute))
+	require.ErrorContains(t, err, "access denied")
+	server.before.Store(nil)
+	require.Equal(t, "a checkpoint", get(t, b, "shard"))
+}
+
+// A token lasts for a day and credentials for an hour: a soak outlives both.
+func TestARoleIsTakenAnewWhenItsCredentialsEnd(t *testing.T) {
+	sts := &stsServer{lasts: time.Second}
+	sts.token.Store("first")
+	file := podOfEKS(t, sts)
+	require.NoError(t, os.WriteFile(file, []byte("first"), 0o600))
+	server := startS3(t)
+	b := server.inEKS(t, "soaks/soak/aws-1")
+	server.runnersOnly(sts)
+	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
+	sts.token.Store("second") // the kubelet writes another one
+	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
+	time.Sleep(1100 * time.Millisecond) // the clock of the SDK cannot be moved
+	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("two")))
+	require.Greater(t, sts.asked.Load(), int64(1))
+}
+
+// The shard of an hour must not be lost because STS did not answer for some seconds at its end.
+func TestARoleIsAskedForAgain(t *testing.T) {
+	sts := &stsServer{lasts: time.Hour}
+	sts.token.Store("token")
+	file := podOfEKS(t, sts)
+	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
+	server := startS3(t)
+	b := server.inEKS(t, "soaks/soak/aws-1")
+	server.runnersOnly(sts)
+	sts.absent.Store(4) // of which the SDK tries three by itself
+	var retries []string
+	ctx := OnRetry(within(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
+	require.NoError(t, b.Put(ctx, "shard", []byte("one")))
+	require.Len(t, retries, 1)
+}
+
+func TestARoleThatIsRefused(t *testing.T) {
+	sts := &stsServer{refuses: true}
+	file := podOfEKS(t, sts)
+	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
+	err := startS3(t).inEKS(t, "soaks/soak/aws-1").Put(within(t, time.Minute), "shard", nil)
+	require.ErrorContains(t, err, "the role of the service account is refused; its trust policy has to name this cluster and the account soak-runner (docs/eks.md)")
+	require.EqualValues(t, 1, sts.asked.Load(), "nothing changes by trying again")
+
+	require.NoError(t, os.Remove(file))
+	err = startS3(t).inEKS(t, "soaks/soak/aws-1").Put(within(t, time.Minute), "shard", nil)
+	require.ErrorContains(t, err, "the token of the service account cannot be read")
+}
