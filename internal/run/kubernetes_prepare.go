@@ -48,6 +48,7 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 	if err := d.dir.Begin(0, d.manifest()); err != nil {
 		return err
 	}
+	d.lookAtOperator(ctx)
 	if err := d.apply(ctx); err != nil {
 		return err
 	}
@@ -103,6 +104,20 @@ func (d *kubernetes) apply(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// lookAtOperator warns where the k6-operator is another release than the one that was tested. Where it may not be read, the
+// run goes on all the same.
+func (d *kubernetes) lookAtOperator(ctx context.Context) {
+	version, warning, err := d.client.Operator(ctx)
+	switch {
+	case err != nil:
+		d.say(fmt.Sprintf("%v; %s was tested", err, cluster.TestedOperator))
+	case warning != "":
+		d.warn(warning)
+	default:
+		d.say("the k6-operator is " + version)
+	}
 }
 
 // reachTarget finds how this machine reaches the target: at its URL, or forwarded by the API server.

@@ -1,0 +1,225 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const policyFile = "../deployer-policy.json"
+
+// A listOf is one string or several, as IAM takes both.
+type listOf []string
+
+func (l *listOf) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*l = listOf{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(l))
+}
+
+type policy struct {
+	Version   string
+	Statement []struct {
+		Sid, Effect      string
+		Action, Resource listOf
+		Condition        map[string]map[string]listOf
+	}
+}
+
+func deployerPolicy(t *testing.T) (p policy, text []byte) {
+	t.Helper()
+	text, err := os.ReadFile(policyFile)
+	require.NoError(t, err)
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&p))
+	return p, text
+}
+
+// resourceRights are the actions of IAM that Terraform's provider needs to make, read, change and delete each kind of what
+// is in modules/. Names of all actions here were held against AWS's service authorization reference (by parliament 1.6).
+var resourceRights = map[string]string{
+	"aws_budgets_budget":                                 "budgets:ModifyBudget budgets:ViewBudget budgets:TagResource budgets:UntagResource budgets:ListTagsForResource",
+	"aws_default_security_group":                         "ec2:DescribeSecurityGroups ec2:RevokeSecurityGroupIngress ec2:RevokeSecurityGroupEgress ec2:CreateTags ec2:DeleteTags",
+	"aws_iam_instance_profile":                           "iam:CreateInstanceProfile iam:GetInstanceProfile iam:DeleteInstanceProfile iam:TagInstanceProfile iam:UntagInstanceProfile iam:AddRoleToInstanceProfile iam:RemoveRoleFromInstanceProfile iam:PassRole",
+	"aws_iam_role":                                       "iam:CreateRole iam:GetRole iam:UpdateRole iam:UpdateRoleDescription iam:UpdateAssumeRolePolicy iam:DeleteRole iam:TagRole iam:UntagRole iam:ListRolePolicies iam:ListAttachedRolePolicies iam:ListInstanceProfilesForRole",
+	"aws_iam_role_policy":                                "iam:PutRolePolicy iam:GetRolePolicy iam:DeleteRolePolicy",
+	"aws_instance":                                       "ec2:RunInstances ec2:TerminateInstances ec2:StartInstances ec2:StopInstances ec2:ModifyInstanceAttribute ec2:ModifyInstanceMetadataOptions ec2:ModifyVolume ec2:CreateTags ec2:DescribeInstances ec2:DescribeInstanceAttribute ec2:DescribeInstanceTypes ec2:DescribeInstanceCreditSpecifications ec2:DescribeVolumes ec2:DescribeTags iam:PassRole",
+	"aws_internet_gateway":                               "ec2:CreateInternetGateway ec2:AttachInternetGateway ec2:DetachInternetGateway ec2:DeleteInternetGateway ec2:DescribeInternetGateways",
+	"aws_launch_template":                                "ec2:CreateLaunchTemplate ec2:CreateLaunchTemplateVersion ec2:ModifyLaunchTemplate ec2:DeleteLaunchTemplate ec2:DescribeLaunchTemplates ec2:DescribeLaunchTemplateVersions",
+	"aws_route_table":                                    "ec2:CreateRouteTable ec2:DeleteRouteTable ec2:CreateRoute ec2:ReplaceRoute ec2:DeleteRoute ec2:DescribeRouteTables",
+	"aws_route_table_association":                        "ec2:AssociateRouteTable ec2:DisassociateRouteTable",
+	"aws_s3_bucket":                                      "s3:CreateBucket s3:DeleteBucket s3:ListBucket s3:ListBucketVersions s3:DeleteObject s3:DeleteObjectVersion s3:PutBucketTagging s3:TagResource s3:UntagResource s3:ListTagsForResource s3:GetBucketTagging s3:GetBucketAcl s3:GetBucketCORS s3:GetBucketWebsite s3:GetBucketVersioning s3:GetBucketLogging s3:GetBucketRequestPayment s3:GetBucketPolicy s3:GetBucketObjectLockConfiguration s3:GetBucketLocation s3:GetAccelerateConfiguration s3:GetEncryptionConfiguration s3:GetLifecycleConfiguration s3:GetReplicationConfiguration",
+	"aws_s3_bucket_policy":                               "s3:PutBucketPolicy s3:GetBucketPolicy s3:DeleteBucketPolicy",
+	"aws_s3_bucket_versioning":                           "s3:PutBucketVersioning s3:GetBucketVersioning",
+	"aws_s3_object":                                      "s3:PutObject s3:PutObjectTagging s3:GetObject s3:GetObjectTagging s3:DeleteObject s3:DeleteObjectVersion s3:AbortMultipartUpload",
+	"aws_scheduler_schedule":                             "scheduler:CreateSchedule scheduler:GetSchedule scheduler:UpdateSchedule scheduler:DeleteSchedule iam:PassRole",
+	"aws_scheduler_schedule_group":                       "scheduler:CreateScheduleGroup scheduler:GetScheduleGroup scheduler:DeleteScheduleGroup scheduler:TagResource scheduler:UntagResource scheduler:ListTagsForResource",
+	"aws_security_group":                                 "ec2:CreateSecurityGroup ec2:DeleteSecurityGroup ec2:RevokeSecurityGroupEgress ec2:DescribeSecurityGroups ec2:DescribeNetworkInterfaces ec2:CreateTags ec2:DeleteTags",
+	"aws_ssm_parameter":                                  "ssm:PutParameter ssm:GetParameter ssm:GetParameters ssm:DescribeParameters ssm:DeleteParameter ssm:AddTagsToResource ssm:RemoveTagsFromResource ssm:ListTagsForResource",
+	"aws_subnet":                                         "ec2:CreateSubnet ec2:DeleteSubnet ec2:DescribeSubnets ec2:DescribeNetworkInterfaces",
+	"aws_vpc":                                            "ec2:CreateVpc ec2:DeleteVpc ec2:ModifyVpcAttribute ec2:DescribeVpcs ec2:DescribeVpcAttribute ec2:DescribeNetworkAcls ec2:DescribeRouteTables ec2:DescribeSecurityGroups",
+	"aws_vpc_endpoint":                                   "ec2:CreateVpcEndpoint ec2:ModifyVpcEndpoint ec2:DeleteVpcEndpoints ec2:DescribeVpcEndpoints ec2:DescribePrefixLists",
+	"terraform_data":                                     "",
+	"data aws_availability_zones":                        "ec2:DescribeAvailabilityZones",
+	"data aws_caller_identity":                           "", // everybody may ask
+	"data aws_default_tags":                              "",
+	"data aws_partition":                                 "",
+	"data aws_ssm_parameter":                             "ssm:GetParameter",
+	"aws_s3_bucket_lifecycle_configuration":              "s3:PutLifecycleConfiguration s3:GetLifecycleConfiguration",
+	"aws_s3_bucket_public_access_block":                  "s3:PutBucketPublicAccessBlock s3:GetBucketPublicAccessBlock",
+	"aws_s3_bucket_server_side_encryption_configuration": "s3:PutEncryptionConfiguration s3:GetEncryptionConfiguration",
+	"aws_vpc_security_group_egress_rule":                 "ec2:AuthorizeSecurityGroupEgress ec2:RevokeSecurityGroupEgress ec2:ModifySecurityGroupRules ec2:DescribeSecurityGroupRules ec2:CreateTags",
+	"aws_vpc_security_group_ingress_rule":                "ec2:AuthorizeSecurityGroupIngress ec2:RevokeSecurityGroupIngress ec2:ModifySecurityGroupRules ec2:DescribeSecurityGroupRules ec2:CreateTags",
+	"data aws_ec2_instance_type_offerings":               "ec2:DescribeInstanceTypeOfferings",
+}
+
+// callRights are the actions of IAM behind what soak-aws asks of AWS itself, where they are called otherwise than the
+// question or the service cannot be told from it. All other questions to EC2 and IAM are actions of those services.
+var callRights = map[string]string{
+	"GetCallerIdentity": "", "DescribeBudget": "budgets:ViewBudget", "DescribeBudgets": "budgets:ViewBudget",
+	"ListRoles": "iam:ListRoles", "GetRole": "iam:GetRole", "GetInstanceProfile": "iam:GetInstanceProfile",
+	"GetServiceQuota": "servicequotas:GetServiceQuota", "ssm.GetParameters": "ssm:GetParameters", "ssm.PutParameter": "ssm:PutParameter",
+	"tags": "tag:GetResources", "scheduler /schedules": "scheduler:ListSchedules scheduler:GetSchedule", "scheduler PUT": "scheduler:UpdateSchedule",
+	"scheduler /schedule-groups/": "scheduler:GetScheduleGroup", "s3": "s3:ListBucket",
+	"start-session": "ssm:StartSession ssm:TerminateSession ssm:ResumeSession ssmmessages:OpenDataChannel",
+}
+
+// questions are patterns of what soak-aws asks, in its sources.
+var questions = []*regexp.Regexp{
+	regexp.MustCompile(`"((?:Describe|Get|List|Run|Terminate|Start|Stop|Create|Delete|Put|Update|Modify)[A-Z][A-Za-z]+)"`),
+	regexp.MustCompile(`"[A-Za-z]+[0-9]*\.(Get[A-Za-z]+)"`),
+	regexp.MustCompile(`c\.(ssm\.[A-Z][A-Za-z]+)\(`), regexp.MustCompile(`c\.(tags)\b`), regexp.MustCompile(`"(start-session)"`),
+}
+
+// asked is what soak-aws asks of AWS, by its sources: the actions that it needs, each with the question.
+func asked(t *testing.T) map[string]string {
+	t.Helper()
+	needed := map[string]string{}
+	files, err := filepath.Glob("../../../cmd/soak-aws/*.go")
+	require.NoError(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		var found []string
+		for _, pattern := range questions {
+			for _, m := range pattern.FindAllStringSubmatch(string(text), -1) {
+				found = append(found, m[1])
+			}
+		}
+		for _, m := range regexp.MustCompile(`request\{service: "(s3|scheduler)"([^}]*)`).FindAllStringSubmatch(string(text), -1) {
+			question := m[1]
+			if m[1] == "scheduler" {
+				question += " " + regexp.MustCompile(`/schedule-groups/|/schedules|PUT|path: path`).FindString(strings.Replace(m[2], "http.MethodPut", "PUT", 1))
+			}
+			found = append(found, strings.Replace(question, "path: path", "/schedules", 1))
+		}
+		for _, question := range found {
+			rights, known := callRights[question]
+			if !known {
+				rights = "ec2:" + question
+			}
+			for right := range strings.FieldsSeq(rights) {
+				needed[right] = filepath.Base(file) + " asks " + question
+			}
+		}
+	}
+	return needed
+}
+
+// made is what Terraform's code makes and looks up: the actions that this needs, each with the kind of resource.
+func made(t *testing.T) map[string]string {
+	t.Helper()
+	needed := map[string]string{}
+	files, err := filepath.Glob("../modules/*/*.tf")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, m := range regexp.MustCompile(`(?m)^(resource|data) "([a-z0-9_]+)"`).FindAllStringSubmatch(string(text), -1) {
+			kind := strings.TrimPrefix(m[1]+" "+m[2], "resource ")
+			rights, known := resourceRights[kind]
+			require.True(t, known, "%s has a %s: say in resourceRights what Terraform's provider needs for it, and give it in %s", file, kind, policyFile)
+			for right := range strings.FieldsSeq(rights) {
+				needed[right] = kind
+			}
+		}
+	}
+	return needed
+}
+
+// readShards is what `soak` itself needs of the bucket.
+const readShards = "s3:GetObject s3:ListBucket"
+
+// TestDeployerPolicy: whoever has this policy can make, use and take down all of it, and it gives nothing beyond.
+func TestDeployerPolicy(t *testing.T) {
+	t.Parallel()
+	p, text := deployerPolicy(t)
+	needed := made(t)
+	maps.Copy(needed, asked(t))
+	for right := range strings.FieldsSeq(readShards) {
+		needed[right] = "soak reads shards"
+	}
+	require.Greater(t, len(needed), 80)
+	require.Contains(t, needed, "ec2:TerminateInstances")
+	require.Contains(t, needed, "scheduler:UpdateSchedule")
+
+	given := map[string]bool{} // whether somebody needs it
+	for _, s := range p.Statement {
+		for _, action := range s.Action {
+			given[action] = false
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(needed)) {
+		found := false
+		for action := range given {
+			if matches, err := path.Match(action, right); err == nil && matches {
+				given[action], found = true, true
+			}
+		}
+		assert.True(t, found, "%s is not given, which %s needs", right, needed[right])
+	}
+	for action, isNeeded := range given {
+		assert.True(t, isNeeded, "%s is given, which nothing here needs", action)
+	}
+	assert.LessOrEqual(t, len(regexp.MustCompile(`\s`).ReplaceAll(text, nil)), 6144, "a managed policy of IAM has no more characters")
+}
+
+// TestDeployerPolicyIsNarrow: what can do harm reaches what carries the tag or the name, and nothing else.
+func TestDeployerPolicyIsNarrow(t *testing.T) {
+	t.Parallel()
+	p, _ := deployerPolicy(t)
+	assert.Equal(t, "2012-10-17", p.Version)
+	names := map[string]bool{}
+	onEverything := regexp.MustCompile(`^(ec2:(Describe\*|Create[A-Z][A-Za-z]+|RunInstances|ModifySecurityGroupRules|(Authorize|Revoke)SecurityGroup(In|E)gress)|[a-z]+:(List|Describe|View|Get)[A-Za-z]+)$`)
+	for _, s := range p.Statement {
+		assert.Equal(t, "Allow", s.Effect, s.Sid)
+		assert.False(t, names[s.Sid], "two statements are called %s", s.Sid)
+		names[s.Sid] = true
+		for _, resource := range s.Resource {
+			bound := strings.Contains(resource, "sse-soak") || strings.Contains(resource, "document/") || strings.Contains(resource, "${aws:userid}") || strings.Contains(resource, ":parameter/aws/service/")
+			if bound || len(s.Condition) > 0 {
+				continue
+			}
+			for _, action := range s.Action {
+				assert.Regexp(t, onEverything, action, fmt.Sprintf("%s: on %s, without a condition", s.Sid, resource))
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// TestedOperator is the version of the k6-operator that soaks were tested with. What it makes of a TestRun (Jobs, their
+	// names, the starter) is no interface that it promises to keep.
+	TestedOperator = "v1.6.0"
+	// operatorNamespace is where its bundle, and its Helm chart by default, put it.
+	operatorNamespace = "k6-operator-system"
+)
+
+// operatorImage is the image that bundle and chart name, maybe in a registry of one's own: …/k6-operator:controller-v1.6.0.
+var operatorImage = regexp.MustCompile(`(?:^|/)k6-operator:(?:controller-)?(v?(\d+)\.(\d+)[^@]*)`)
+
+// Operator is the version of the k6-operator that is installed, and a sentence about it where it is another release than
+// the one that was tested. Patches of that release are taken for it.
+func (c *Client) Operator(ctx context.Context) (version, warning string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	list, err := c.AppsV1().Deployments(operatorNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", "", fmt.Errorf("read the version of the k6-operator: %w", err)
+	}
+	for _, d := range list.Items {
+		for _, container := range d.Spec.Template.Spec.Containers {
+			if found := operatorImage.FindStringSubmatch(container.Image); found != nil {
+				return found[1], otherOperator(found), nil
+			}
+		}
+	}
+	return "", "", errors.New("read the version of the k6-operator: no Deployment in " + operatorNamespace + " has an image of it with a version")
+}
+
+// otherOperator is the sentence about a version, which is a match of operatorImage.
+func otherOperator(found []string) string {
+	tested := operatorImage.FindStringSubmatch("k6-operator:" + TestedOperator)
+	for _, i := range []int{2, 3} { // major, minor
+		have, _ := strconv.Atoi(found[i])
+		want, _ := strconv.Atoi(tested[i])
+		switch {
+		case have < want:
+			return fmt.Sprintf("the k6-operator is %s, older than %s, which soaks were tested with: it may not know all that the TestRun says. kubectl apply --server-side -f "+
+				"https://raw.githubusercontent.com/grafana/k6-operator/%[2]s/bundle.yaml brings it there", found[1], TestedOperator)
+		case have > want:
+			return fmt.Sprintf("the k6-operator is %s, newer than %s, which soaks were tested with: should a phase not be recognized, that may be why (make e2e-k8s tests it)", found[1], TestedOperator)
+		}
+	}
+	return ""
+}
