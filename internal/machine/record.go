@@ -50,9 +50,8 @@ func (s Stretch) To() time.Time   { return time.UnixMicro(s.ToUS) }
 
 // A Notice is what AWS announced for a machine.
 type Notice struct {
-	What   string `json:"what"`               // "system-reboot", "spot terminate"
-	AtUS   int64  `json:"at_unix_us"`         // when it takes effect
-	SeenUS int64  `json:"first_seen_unix_us"` // when the run first saw it
+	What string `json:"what"`       // "system-reboot", "spot terminate"
+	AtUS int64  `json:"at_unix_us"` // when it takes effect
 }
 
 // Spot is what What of a notice begins with that a spot instance is taken away.

@@ -92,11 +92,6 @@ func (w *Watch) Notice(n Notice) {
 	}
 }
 
-// Known says which machine it is, where another record of it may be known by that.
-func (w *Watch) Known(boot, node string, booted int64) {
-	w.record.Boot, w.record.Node, w.record.BootedUnix = boot, node, booted
-}
-
 // Record is a copy of what was seen so far.
 func (w *Watch) Record() *Record {
 	r := w.record

@@ -34,12 +34,9 @@ const maxPoints = 10_000
 // FromPrometheus asks the Prometheus at address for what the target and its machines took
 // from one time to another, one sample Every. It is an error when it knows nothing of a backend.
 func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]Sample, error) {
-	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // it may hold a password: not shown
-	}
-	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Timeout: 30 * time.Second}})
+	ask, err := prometheusAt(address)
 	if err != nil {
-		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redacted(address), err)
+		return nil, err
 	}
 	from, to = from.Truncate(Every), to.Truncate(Every)
 	samples := make([]Sample, int(to.Sub(from)/Every)+1)
@@ -49,7 +46,7 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 	found := false
 	for at := 0; at < len(samples); at += maxPoints {
 		part := samples[at:min(at+maxPoints, len(samples))]
-		some, err := fill(ctx, prometheus.NewAPI(client), part)
+		some, err := fill(ctx, ask, part)
 		if err != nil {
 			return nil, fmt.Errorf("ask Prometheus at %s: %w", Redacted(address), err)
 		}
@@ -60,6 +57,18 @@ func FromPrometheus(ctx context.Context, address string, from, to time.Time) ([]
 			Redacted(address), from.UTC().Format(time.TimeOnly), to.UTC().Format(time.TimeOnly))
 	}
 	return samples, nil
+}
+
+// prometheusAt is the Prometheus at an address, which may hold a password.
+func prometheusAt(address string) (prometheus.API, error) {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("PROMETHEUS_URL must begin with http:// or https:// and name a host") // it may hold a password: not shown
+	}
+	client, err := api.NewClient(api.Config{Address: address, Client: &http.Client{Timeout: 30 * time.Second}})
+	if err != nil {
+		return nil, fmt.Errorf("PROMETHEUS_URL %s: %w", Redacted(address), err)
+	}
+	return prometheus.NewAPI(client), nil
 }
 
 // fill asks for every metric and puts its values into the samples of their time. found is false when

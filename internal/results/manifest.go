@@ -35,11 +35,12 @@ func numbered(name string, part int) string {
 	return fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, suffix), part, suffix)
 }
 
-// Evidence are the files that a verdict rests on, beside shards. Of several machines the first one samples the target.
+// Evidence are the files that a verdict rests on, beside shards. Of several machines the first one samples the target,
+// and asks Prometheus.
 func Evidence(part int) []string {
 	names := []string{PlanFile, RunName(part), LedgerName(part)}
 	if part <= 1 {
-		names = append(names, ResourcesFile)
+		names = append(names, ResourcesFile, MachinesFile)
 	}
 	return names
 }

@@ -22,6 +22,7 @@ const (
 	RunFile       = "run.json"
 	LedgerFile    = "backend-ledger.ndjson"
 	ResourcesFile = "resources.ndjson"
+	MachinesFile  = "machines.json" // that a Prometheus watched
 	VerdictFile   = "verdict.json"
 	PageFile      = "report.html"
 	ShardsDir     = "shards"

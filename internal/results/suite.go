@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -58,6 +59,9 @@ func (d Dir) evidence(merged *shard.Merged, run Run) (*verdict.Evidence, error) 
 	case err != nil:
 		e.Problems = append(e.Problems, err.Error())
 	}
+	if e.Machines, err = d.machines(); err != nil {
+		e.Problems = append(e.Problems, err.Error())
+	}
 	e.Problems = append(e.Problems, run.Problems...)
 	rounds, err := filepath.Glob(d.Path(roundPrefix + "*"))
 	if err != nil {
@@ -77,4 +81,20 @@ func (d Dir) evidence(merged *shard.Merged, run Run) (*verdict.Evidence, error) 
 		e.Rounds = append(e.Rounds, m)
 	}
 	return e, nil
+}
+
+// machines are those that a Prometheus watched; none where none did.
+func (d Dir) machines() (all []*machine.Record, err error) {
+	if _, err := d.readJSON(MachinesFile, &all); err != nil {
+		return nil, err
+	}
+	for _, m := range all {
+		if m == nil {
+			return nil, fmt.Errorf("read %s: it lists a machine that is none", d.Path(MachinesFile))
+		}
+		if err := m.Check(); err != nil {
+			return nil, fmt.Errorf("read %s: %w", d.Path(MachinesFile), err)
+		}
+	}
+	return all, nil
 }

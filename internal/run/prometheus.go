@@ -23,12 +23,13 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 	if address == "" {
 		return
 	}
+	ctx, cancel := waiting(graceful, force, prometheusWithin)
+	defer cancel()
+	s.askMachines(ctx, address, started)
 	own, ownErr := resources.Read(s.dir.Path(results.ResourcesFile))
 	if !s.Suite.Optional && slices.ContainsFunc(own, func(sample resources.Sample) bool { return sample.BackendRSS > 0 }) {
 		return
 	}
-	ctx, cancel := waiting(graceful, force, prometheusWithin)
-	defer cancel()
 	samples, err := resources.FromPrometheus(ctx, address, started, time.Now())
 	from := resources.Redacted(address)
 	if err == nil {
@@ -50,4 +51,16 @@ func (s *session) askPrometheus(graceful, force context.Context, started time.Ti
 		return
 	}
 	s.seen.ResourcesFrom = from
+}
+
+// askMachines keeps what PROMETHEUS_URL saw of the machines of the run, those of the target among them: their counters, and
+// what AWS announced for them. A Prometheus that watches none leaves no file.
+func (s *session) askMachines(ctx context.Context, address string, started time.Time) {
+	found, err := resources.MachinesFromPrometheus(ctx, address, started, time.Now(), s.Plan.Late())
+	if err == nil && len(found) > 0 {
+		err = s.dir.WriteJSON(results.MachinesFile, found)
+	}
+	if err != nil {
+		s.seen.Warnings = append(s.seen.Warnings, err.Error()+"; of the machines only what the runners saw is known")
+	}
 }

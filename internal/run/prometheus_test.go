@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +17,8 @@ import (
 // A Prometheus that watched another backend took the place of the samples that showed a leak.
 func TestPrometheusDoesNotReplaceSamplesThatCriteriaRestOn(t *testing.T) {
 	asked := false
-	watcher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked = true
+	watcher := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = asked || strings.Contains(r.FormValue("query"), `job="backend"`)
 		http.Error(w, "no", http.StatusInternalServerError)
 	}))
 	t.Cleanup(watcher.Close)

@@ -20,7 +20,6 @@ const (
 // quiet is a machine of AWS on which nothing happened, and moved what a counter of it did in 5 s from dropsAt on.
 func quiet(boot string) *machine.Record {
 	w := machine.Follow("", time.Second)
-	w.Known(boot, "", 1_600_000_000)
 	all := machine.Reading{machine.Tracked: 1, "nf_conntrack_max": 100, machine.Sent: 0}
 	for _, c := range machine.Counters {
 		if c.Limit == "" {
@@ -31,7 +30,7 @@ func quiet(boot string) *machine.Record {
 	all[machine.Sent] = 10_000
 	w.Add(time.Unix(1_700_003_600, 0), all)
 	r := w.Record()
-	r.Cores, r.Namespace, r.Cards = 2, "net:["+boot+"]", true
+	r.Boot, r.BootedUnix, r.Cores, r.Namespace, r.Cards = boot, 1_600_000_000, 2, "net:["+boot+"]", true
 	return r
 }
 

@@ -19,8 +19,9 @@ import (
 )
 
 // Start starts a Prometheus that scrapes target, HOST:PORT, as the job backend every second, and returns its address
-// when it has scraped it once: on a busy machine that takes longer than a short run. It ends with the test.
-func Start(t *testing.T, target string) (address string) {
+// when it has scraped it once: on a busy machine that takes longer than a short run. It ends with the test. nodes are
+// NAME=HOST:PORT of each node_exporter that it scrapes too, as that instance of the job node.
+func Start(t *testing.T, target string, nodes ...string) (address string) {
 	t.Helper()
 	binary, err := exec.LookPath("prometheus")
 	if err != nil {
@@ -28,7 +29,12 @@ func Start(t *testing.T, target string) (address string) {
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
-	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: [{job_name: backend, scrape_interval: 1s, static_configs: [{targets: ["+target+"]}]}]"), 0o600))
+	scraped := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
+	for _, node := range nodes {
+		name, at, _ := strings.Cut(node, "=")
+		scraped += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + at + "], labels: {job: node, instance: " + name + "}}]}"
+	}
+	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: ["+scraped+"]"), 0o600))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address = free.Addr().String()
