@@ -216,6 +216,14 @@ down: .env ## stop the stack; what Prometheus and Grafana stored stays
 logs: .env ## follow the logs of the stack
 	@docker compose logs --follow --tail 50 || test $$? = 130 # Ctrl-C
 
+# PROMETHEUS_URL where it is given; else the stack of this machine's, where `make up` made one.
+.PHONY: capsule
+capsule: build ## keep the evidence of a run (TESTID, or the last one) in one archive (docs/capsule.md)
+	@if [ -z "$$PROMETHEUS_URL" ] && [ -r .env ]; then \
+		PROMETHEUS_URL="$$(sed -n 's|^PUBLIC_URL=\(.*\)|\1/prometheus|p' .env | sed "s|://|://prometheus:$$(sed -n 's/^PROMETHEUS_PASSWORD=//p' .env)@|")"; \
+		export PROMETHEUS_URL; fi; \
+	bin/soak capsule '$(or $(TESTID),$(OUT)/latest)' --out '$(OUT)' $(if $(TO),--to '$(TO)')
+
 .PHONY: certs
 certs: ## make a local authority, a certificate for the stack's TLS and four for clients in certs/
 	@infra/compose/certs certs $(NAMES)

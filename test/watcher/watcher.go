@@ -40,7 +40,7 @@ func Start(t *testing.T, target string, nodes ...string) (address string) {
 	address = free.Addr().String()
 	require.NoError(t, free.Close())
 	ctx, stop := context.WithCancel(context.Background())
-	p := exec.CommandContext(ctx, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	p := exec.CommandContext(ctx, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--web.enable-remote-write-receiver")
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
 		stop()

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/internal/capsule"
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/run"
+	"github.com/sse-soak/sse-soak/internal/store"
+)
+
+const capsuleSuffix = ".capsule.tar.gz"
+
+func capsuleCommand() *cobra.Command {
+	out := plan.DefaultLocal().Out
+	var prometheus, to string
+	cmd := &cobra.Command{
+		Use:   "capsule TESTID|DIR",
+		Short: "Keep the evidence of a run in one archive",
+		Long: "capsule packs the results of a run, what Prometheus knew of its time, the dashboards, versions, image digests and kernel\n" +
+			"settings into one archive with checksums. `soak open` shows it again (docs/capsule.md).\n\n" +
+			"Prometheus is asked by remote read at the address of --prometheus or PROMETHEUS_URL, which may have a user and a password in it.\n" +
+			"Where it does not answer, the capsule says so and is made without. Secrets are left out.",
+		Args: oneArg("run, by its test id or its folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+				return usageError{Err: err}
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			if prometheus == "" {
+				prometheus = os.Getenv("PROMETHEUS_URL")
+			}
+			return makeCapsule(ctx, folderOf(args[0], out), prometheus, to, cmd.OutOrStdout())
+		},
+	}
+	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that is named by its test id"}})
+	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
+	cmd.Flags().StringVar(&to, "to", "", "file, folder, or s3://BUCKET/PREFIX to write the capsule to (default: TESTID"+capsuleSuffix+" beside the folder of the run)")
+	return cmd
+}
+
+// folderOf is the folder of a run that is named by it, or by its test id.
+func folderOf(name, out string) string {
+	if info, err := os.Stat(name); err != nil || !info.IsDir() {
+		name = filepath.Join(out, name)
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil { // latest
+		return real
+	}
+	return name
+}
+
+func makeCapsule(ctx context.Context, folder, prometheus, to string, out io.Writer) error {
+	from := capsule.Source{Results: folder, Prometheus: prometheus, Version: version()}
+	if board, err := run.Beside("grafana", "dashboards", "soak.json"); err == nil {
+		from.Dashboards = filepath.Dir(board)
+	}
+	dotenv := ".env"
+	if compose, err := run.Beside("compose.yaml"); err == nil {
+		from.Compose, dotenv = compose, filepath.Join(filepath.Dir(compose), dotenv)
+	}
+	from.Secrets = capsule.NewSecrets(os.Environ(), dotenv, prometheus)
+	name := filepath.Base(folder) + capsuleSuffix
+	file := filepath.Join(filepath.Dir(folder), name)
+	info, err := os.Stat(to)
+	switch {
+	case store.IsBucket(to):
+		tmp, err := os.MkdirTemp("", "soak-capsule-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(tmp)
+		file = filepath.Join(tmp, name)
+		if path, _, _ := strings.Cut(to, "?"); !strings.HasSuffix(path, ".tar.gz") {
+			to = store.Join(to, name)
+		}
+	case to != "" && err == nil && info.IsDir():
+		file = filepath.Join(to, name)
+	case to != "":
+		file = to
+	}
+	contents, err := capsule.Make(ctx, from, file)
+	if err != nil {
+		return err
+	}
+	if store.IsBucket(to) {
+		if err := store.Upload(ctx, file, to); err != nil {
+			return err
+		}
+		to, _, _ = strings.Cut(to, "?")
+	} else {
+		to = file
+	}
+	return tellCapsule(out, contents, to, file)
+}
+
+// tellCapsule says what is in a capsule, and what is not.
+func tellCapsule(out io.Writer, c capsule.Contents, where, file string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "capsule  %s, %s\nrun      %s: %s, %s to %s\n", where, format.Bytes(uint64(info.Size())), c.TestID, c.Verdict, format.Time(c.Started), format.Time(c.Ended))
+	if p := c.Prometheus; p.Missing == "" {
+		fmt.Fprintf(out, "data     %s in %s, from %s to %s\n", format.Count(p.Samples+p.Histograms, "sample"), format.Plural(p.Series, "series", "series"), format.Time(p.From), format.Time(p.To))
+	} else {
+		fmt.Fprintf(out, "data     none of Prometheus: %s\n", p.Missing)
+	}
+	if len(c.Redacted) > 0 {
+		fmt.Fprintf(out, "secrets  were replaced in %s\n", strings.Join(c.Redacted, ", "))
+	}
+	for _, sentence := range c.LeftOut {
+		fmt.Fprintf(out, "left out: %s\n", sentence)
+	}
+	return nil
+}
+
+func openCommand() *cobra.Command {
+	var dir string
+	var check bool
+	cmd := &cobra.Command{
+		Use:   "open ARCHIVE",
+		Short: "Show the evidence of a run again: Prometheus, and Grafana where there is Docker, on exactly its time",
+		Long: "open checks every file of a capsule by its checksum, unpacks it, and starts Prometheus (the program, or in Docker) on the data of\n" +
+			"the run and, where there is Docker, Grafana with the dashboards. It runs until Ctrl-C, and leaves nothing running.\n" +
+			"ARCHIVE is a file, or s3://BUCKET/NAME.",
+		Args: oneArg("archive that `soak capsule` made"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return openCapsule(ctx, args[0], dir, check, cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "folder to unpack to, which stays (default: one that is removed at the end)")
+	cmd.Flags().BoolVar(&check, "check", false, "only check the archive, and say what is in it")
+	return cmd
+}
+
+func openCapsule(ctx context.Context, archive, dir string, check bool, out io.Writer) (err error) {
+	tmp, err := os.MkdirTemp("", "soak-open-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	where := archive
+	if store.IsBucket(archive) {
+		archive = filepath.Join(tmp, "archive")
+		if err := store.Download(ctx, where, archive); err != nil {
+			return err
+		}
+		where, _, _ = strings.Cut(where, "?")
+	}
+	if dir == "" || check {
+		dir = filepath.Join(tmp, "capsule")
+	}
+	contents, err := capsule.Open(archive, dir)
+	if err != nil {
+		return err
+	}
+	if err := tellCapsule(out, contents, where, archive); err != nil || check {
+		return err
+	}
+	fmt.Fprintf(out, "report   %s\n", filepath.Join(dir, capsule.ResultsDir, "report.html"))
+	return show(ctx, contents, dir, tmp, out)
+}
+
+// shownAround is what is shown of the time before and after the run.
+const shownAround = 30 * time.Second

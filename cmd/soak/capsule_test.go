@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/stretchr/testify/require"
+)
+
+// runFolder is the folder of a run, with only what a capsule needs.
+func runFolder(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run-7")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "verdict.json"), []byte(`{"testid": "run-7", "verdict": "fail", "started_unix_s": 1700000000, "ended_unix_s": 1700003600}`), 0o600))
+	return dir
+}
+
+func TestCapsulesGoToAFileOrABucket(t *testing.T) {
+	memory := s3mem.New()
+	require.NoError(t, memory.CreateBucket("kept"))
+	server := httptest.NewServer(gofakes3.New(memory).Server())
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	query := "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	run, folder := runFolder(t), t.TempDir()
+	for to, where := range map[string]string{
+		"":                                   filepath.Join(filepath.Dir(run), "run-7.capsule.tar.gz"),
+		folder:                               filepath.Join(folder, "run-7.capsule.tar.gz"),
+		filepath.Join(folder, "mine.tar.gz"): filepath.Join(folder, "mine.tar.gz"),
+		"s3://kept/capsules" + query:         "s3://kept/capsules/run-7.capsule.tar.gz",
+		"s3://kept/a/b.tar.gz" + query:       "s3://kept/a/b.tar.gz",
+	} {
+		var said bytes.Buffer
+		require.NoError(t, makeCapsule(t.Context(), run, "", to, &said))
+		require.Contains(t, said.String(), "capsule  "+where+", ")
+		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus was named")
+		archive := where
+		if to != "" && to[0] == 's' {
+			archive += query
+		}
+		said.Reset()
+		require.NoError(t, openCapsule(t.Context(), archive, "", true, &said))
+		require.Contains(t, said.String(), where)
+	}
+	err := makeCapsule(t.Context(), run, "", "s3://none/x"+query, &bytes.Buffer{})
+	require.ErrorContains(t, err, "write s3://none/x/run-7.capsule.tar.gz: the bucket does not exist")
+}
+
+func TestRunsAreNamedByTheirIDOrFolder(t *testing.T) {
+	t.Parallel()
+	run := runFolder(t)
+	out := filepath.Dir(run)
+	require.NoError(t, os.Symlink("run-7", filepath.Join(out, "latest")))
+	real, err := filepath.EvalSymlinks(run)
+	require.NoError(t, err)
+	for _, name := range []string{run, "run-7", "latest", filepath.Join(out, "latest")} {
+		require.Equal(t, real, folderOf(name, out), name)
+	}
+}
+
+// Of a capsule without data nothing is started; what was unpacked is there until Ctrl-C, and gone after it.
+func TestOpenWithoutData(t *testing.T) {
+	run := runFolder(t)
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	file := filepath.Join(t.TempDir(), "x.tar.gz")
+	require.NoError(t, makeCapsule(t.Context(), run, "", file, &bytes.Buffer{}))
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- openCapsule(ctx, file, "", false, &bytes.Buffer{}) }()
+	require.Eventually(t, func() bool {
+		found, _ := filepath.Glob(filepath.Join(tmp, "soak-open-*", "capsule", "results", "verdict.json"))
+		return len(found) == 1
+	}, 10*time.Second, 10*time.Millisecond)
+	stop()
+	require.NoError(t, <-done)
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, left, fmt.Sprint(left))
+}

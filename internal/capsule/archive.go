@@ -1,0 +1,66 @@
+package capsule
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
+)
+
+// pack writes the files of a folder into an archive, in a folder of the name of the run, with their checksums first.
+func pack(dir, testID, file string) error {
+	names := []string{sumsFile}
+	var sums bytes.Buffer
+	all := os.DirFS(dir)
+	err := fs.WalkDir(all, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(all, name)
+		names = append(names, name)
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), name)
+		return err
+	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, sumsFile), sums.Bytes(), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("pack the capsule: %w", err)
+	}
+	return atomicfile.Write(file, func(w io.Writer) error {
+		zip := gzip.NewWriter(w)
+		out := tar.NewWriter(zip)
+		for _, name := range names {
+			if err := add(out, filepath.Join(dir, name), path.Join(testID, name)); err != nil {
+				return err
+			}
+		}
+		return errors.Join(out.Close(), zip.Close())
+	})
+}
+
+func add(out *tar.Writer, file, name string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	if err := out.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: info.Size(), ModTime: info.ModTime(), Typeflag: tar.TypeReg}); err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return err
+}

@@ -1,0 +1,88 @@
+// Package capsule keeps the evidence of a run in one archive: its results, what Prometheus knew of its time, dashboards,
+// versions, image digests and kernel settings, each file with its checksum. The archive is a tar.gz with one folder, named
+// after the run; docs/capsule.md describes it.
+package capsule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Schema is the version of the format. A reader refuses a later one.
+const Schema = 1
+
+// What an archive holds, in the folder of the run.
+const (
+	sumsFile       = "SHA256SUMS" // the first, as sha256sum writes it, of all others
+	contentsFile   = "capsule.json"
+	versionsFile   = "versions.json"
+	kernelFile     = "kernel.json"
+	ResultsDir     = "results"    // of results/TESTID
+	PrometheusDir  = "prometheus" // bodies of remote write before snappy, in the order in which they are to be given
+	DashboardsDir  = "dashboards"
+	RequestPattern = "*.pb"
+)
+
+// Contents is capsule.json: what is in the archive, and what is not.
+type Contents struct {
+	Schema     int       `json:"schema"`
+	TestID     string    `json:"testid"`
+	Verdict    string    `json:"verdict"`
+	Started    time.Time `json:"started"`
+	Ended      time.Time `json:"ended"`
+	Made       time.Time `json:"made"`
+	Soak       string    `json:"soak"` // version of who made it
+	Prometheus Snapshot  `json:"prometheus"`
+	LeftOut    []string  `json:"left_out,omitempty"` // sentences
+	Redacted   []string  `json:"redacted,omitempty"` // files in which secrets were replaced
+}
+
+// Snapshot is what was taken of a Prometheus.
+type Snapshot struct {
+	Missing    string    `json:"missing,omitempty"` // why there is none, in a sentence
+	Address    string    `json:"address,omitempty"` // without a password
+	From       time.Time `json:"from,omitzero"`     // both included
+	To         time.Time `json:"to,omitzero"`
+	Series     int       `json:"series"`
+	Samples    int       `json:"samples"`
+	Histograms int       `json:"native_histograms,omitempty"`
+	Requests   int       `json:"requests"`
+}
+
+// margin is the time around a run that is taken too: as far as Prometheus looks back for the value of a series.
+const margin = 5 * time.Minute
+
+// ran is what a capsule needs of verdict.json.
+type ran struct {
+	TestID  string  `json:"testid"`
+	Verdict string  `json:"verdict"`
+	Started float64 `json:"started_unix_s"`
+	Ended   float64 `json:"ended_unix_s"`
+	Runners []struct {
+		K6 string `json:"k6_version"`
+	} `json:"runners"`
+}
+
+// readVerdict says which run is in a folder, and when it was.
+func readVerdict(folder string) (r ran, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, "verdict.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		return r, fmt.Errorf("%s has no verdict.json: `soak merge %[1]s` makes the verdict of a run", folder)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("read the verdict in %s: %w", folder, err)
+	}
+	if r.TestID == "" || !filepath.IsLocal(r.TestID) || filepath.Base(r.TestID) != r.TestID {
+		return r, fmt.Errorf("the verdict in %s is of a run named %q, which is no name of a folder", folder, r.TestID)
+	}
+	return r, nil
+}
+
+func instant(unix float64) time.Time { return time.UnixMicro(int64(unix * 1e6)).UTC() }

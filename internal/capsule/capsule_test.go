@@ -1,0 +1,228 @@
+package capsule
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/watcher"
+)
+
+// folder is that of a run that ended now.
+func folder(t *testing.T, more map[string]string) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "run-1")
+	now := float64(time.Now().UnixMilli()) / 1000
+	files := map[string]string{
+		"verdict.json": fmt.Sprintf(`{"testid": "run-1", "verdict": "pass", "started_unix_s": %f, "ended_unix_s": %f, "runners": [{"k6_version": "v2.2.0"}]}`, now-10, now),
+		"report.html":  "<p>well</p>",
+		"run.json":     `{"command": ["soak", "run"]}`,
+	}
+	for name, text := range more {
+		files[name] = text
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	return dir
+}
+
+func made(t *testing.T, from Source) (file string, c Contents) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "it.capsule.tar.gz")
+	c, err := Make(t.Context(), from, file)
+	require.NoError(t, err)
+	return file, c
+}
+
+// opened is what a capsule unpacks to, by name.
+func opened(t *testing.T, file string) (map[string]string, Contents) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "new")
+	c, err := Open(file, dir)
+	require.NoError(t, err)
+	files := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		files[name] = string(text)
+		return err
+	}))
+	return files, c
+}
+
+func TestACapsuleHoldsTheEvidenceOfARun(t *testing.T) {
+	t.Parallel()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "it_build_info{version=\"1.2\"} 1\nnode_sysctl_net_core_somaxconn 8192\nnode_sysctl_net_ipv4_tcp_rmem{index=\"0\"} 4096\n"+
+			"container_last_seen{name=\"nginx\",image=\"nginx:1.28\",container_label_com_docker_compose_image=\"sha256:abc\"} 1\n"+
+			"told{token=\"of-the-service\"} 1\n")
+	}))
+	t.Cleanup(target.Close)
+	address := watcher.Start(t, target.Listener.Addr().String())
+	run := folder(t, map[string]string{"shards/runner-1.json.gz": zipped(t, "{}"), "connections.csv": "a,b\n"})
+	boards := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(boards, "soak.json"), []byte(`{"uid": "x"}`), 0o600))
+	file, c := made(t, Source{
+		Results: run, Prometheus: "http://me:pass-word@" + address, Dashboards: boards, Compose: "../../compose.yaml", Version: "v-test",
+		Secrets: NewSecrets([]string{"BACKEND_TOKEN=of-the-service"}, ""),
+	})
+	files, again := opened(t, file)
+	require.Equal(t, c, again)
+	require.Empty(t, c.Prometheus.Missing)
+	require.Positive(t, c.Prometheus.Samples)
+	require.GreaterOrEqual(t, c.Prometheus.Series, 5)
+	require.Equal(t, "http://me:xxxxx@"+address, c.Prometheus.Address)
+	for _, name := range []string{"results/verdict.json", "results/report.html", "results/shards/runner-1.json.gz", "results/connections.csv", "dashboards/soak.json", "prometheus/000001.pb", "SHA256SUMS", "kernel.json"} {
+		assert.Contains(t, files, name)
+	}
+	var v versions
+	require.NoError(t, json.Unmarshal([]byte(files["versions.json"]), &v))
+	require.Equal(t, []string{"v2.2.0"}, v.K6)
+	require.Equal(t, "v-test", v.Soak)
+	require.Contains(t, v.Compose["prometheus"], "prom/prometheus:")
+	require.Equal(t, container{"nginx:1.28", "sha256:abc"}, v.Containers["nginx"])
+	require.Contains(t, files["versions.json"], `"version": "1.2"`)
+	var k kernel
+	require.NoError(t, json.Unmarshal([]byte(files["kernel.json"]), &k))
+	require.Equal(t, map[string]string{"net_core_somaxconn": "8192", "net_ipv4_tcp_rmem[0]": "4096"}, k.Hosts[target.Listener.Addr().String()])
+	for name, text := range files {
+		assert.NotContains(t, text, "of-the-service", name)
+		assert.NotContains(t, text, "pass-word", name)
+	}
+}
+
+func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
+	t.Parallel()
+	nobody := httptest.NewServer(http.NotFoundHandler())
+	gone := nobody.Listener.Addr().String()
+	nobody.Close()
+	denied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "who are you?", http.StatusUnauthorized) }))
+	t.Cleanup(denied.Close)
+	for address, want := range map[string]string{
+		"":                            "no Prometheus was named",
+		"http://me:pass-word@" + gone: "connection refused",
+		"http://me:pass-word@" + denied.Listener.Addr().String(): "answers 401 Unauthorized: who are you?",
+	} {
+		file, c := made(t, Source{Results: folder(t, nil), Prometheus: address})
+		require.Contains(t, c.Prometheus.Missing, want)
+		files, again := opened(t, file)
+		require.Equal(t, c.Prometheus, again.Prometheus)
+		require.NotContains(t, files["capsule.json"], "pass-word")
+		require.Contains(t, files, "results/verdict.json")
+	}
+	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "must begin with http:// or https://")
+	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "has no verdict.json: `soak merge")
+}
+
+func TestNoSecretGoesIn(t *testing.T) {
+	t.Parallel()
+	dotenv := filepath.Join(t.TempDir(), ".env")
+	require.NoError(t, os.WriteFile(dotenv, []byte("# the stack\nGRAFANA_PASSWORD=g-secret\nHTTP_PORT=8080\n"), 0o600))
+	secrets := NewSecrets([]string{"BACKEND_TOKEN=b/secret", "AWS_SECRET_ACCESS_KEY=aws-secret-key", "OTHER_TOKEN=yes", "PROMETHEUS_URL=https://me:p%26secret@host/"}, dotenv)
+	run := folder(t, map[string]string{
+		"run.json":         `{"command": ["soak", "--backend-url", "http://u:hunter2@host", "--env", "BACKEND_TOKEN=other-secret"], "port": 8080, "ok": "yes"}`,
+		"k6.log":           "Authorization: Bearer b/secret\nX-Token b/secret b/secret\nGET /x?access_token=q-secret&id=5\n\"authorization\": \"Basic YTpiLXNlY3JldA==\"\n",
+		"backend.log":      "g-secret, p&secret, p%26secret, b%2Fsecret, aws-secret-key and AKIAABCDEFGHIJKLMNOP",
+		"shards/a.json.gz": zipped(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": zipped(t, `{}`), "shards/c.json.gz": "no gzip",
+		".env": "BACKEND_TOKEN=b/secret", "certs/server-key.pem": "KEY",
+	})
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(run, "link.json")))
+	file, c := made(t, Source{Results: run, Secrets: secrets})
+	files, _ := opened(t, file)
+	for name, text := range files {
+		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
+			assert.NotContains(t, text, secret, name)
+		}
+	}
+	require.ElementsMatch(t, []string{"results/run.json", "results/k6.log", "results/backend.log"}, c.Redacted)
+	require.JSONEq(t, `{"command": ["soak", "--backend-url", "http://u:[redacted]@host", "--env", "BACKEND_TOKEN=[redacted]"], "port": 8080, "ok": "yes"}`, files["results/run.json"])
+	require.Contains(t, files["results/k6.log"], "&id=5")
+	require.Contains(t, files, "results/shards/b.json.gz")
+	for _, name := range []string{"results/.env", "results/certs/server-key.pem", "results/link.json", "results/shards/a.json.gz", "results/shards/c.json.gz"} {
+		require.NotContains(t, files, name)
+	}
+	require.Contains(t, fmt.Sprint(c.LeftOut), "results/shards/a.json.gz has a secret in it")
+	require.Contains(t, fmt.Sprint(c.LeftOut), "results/certs/server-key.pem is no file that a run leaves")
+	require.Contains(t, files, "results/report.html")
+
+	// The page has a copy of what was redacted, in a form that no search finds.
+	_, c = made(t, Source{Results: folder(t, map[string]string{"connections.csv": "id,b/secret\n"}), Secrets: secrets})
+	require.Contains(t, fmt.Sprint(c.LeftOut), "report.html has copies of files in which secrets were replaced")
+}
+
+func zipped(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	_, err := io.WriteString(zip, text)
+	require.NoError(t, err)
+	require.NoError(t, zip.Close())
+	return out.String()
+}
+
+// An entry is one of a hostile archive.
+type entry struct {
+	tar.Header
+	text string
+}
+
+func packed(t *testing.T, entries []entry) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	zip := gzip.NewWriter(&out)
+	files := tar.NewWriter(zip)
+	for _, e := range entries {
+		if e.Typeflag == 0 {
+			e.Typeflag = tar.TypeReg
+		}
+		if e.Typeflag == tar.TypeReg {
+			e.Size = int64(len(e.text))
+		}
+		require.NoError(t, files.WriteHeader(&e.Header))
+		_, err := io.WriteString(files, e.text)
+		require.NoError(t, err)
+	}
+	require.NoError(t, files.Close())
+	require.NoError(t, zip.Close())
+	return out.Bytes()
+}
+
+// unpacked are the entries of an archive.
+func unpacked(t *testing.T, file string) (entries []entry) {
+	t.Helper()
+	in, err := os.Open(file)
+	require.NoError(t, err)
+	defer in.Close()
+	zip, err := gzip.NewReader(in)
+	require.NoError(t, err)
+	for files := tar.NewReader(zip); ; {
+		h, err := files.Next()
+		if err == io.EOF {
+			return entries
+		}
+		require.NoError(t, err)
+		text, err := io.ReadAll(files)
+		require.NoError(t, err)
+		entries = append(entries, entry{tar.Header{Name: h.Name, Mode: h.Mode}, string(text)})
+	}
+}

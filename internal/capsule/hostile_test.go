@@ -1,0 +1,103 @@
+package capsule
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// listed adds a file to the checksums: a hostile archive can do that too.
+func listed(entries []entry, name, text string) []entry {
+	entries[0].text += fmt.Sprintf("%x  %s\n", sha256.Sum256([]byte(text)), name)
+	return append(entries, entry{tar.Header{Name: "run-1/" + name, Mode: 0o644}, text})
+}
+
+func at(entries []entry, suffix string) *entry {
+	return &entries[slices.IndexFunc(entries, func(e entry) bool { return strings.HasSuffix(e.Name, suffix) })]
+}
+
+func TestArchivesThatAreNoneAreRefused(t *testing.T) {
+	t.Parallel()
+	good, _ := made(t, Source{Results: folder(t, nil)})
+	for name, c := range map[string]struct {
+		change func(e []entry) []entry
+		want   string
+	}{
+		"a name that leads out": {func(e []entry) []entry { return listed(e, "../../escaped", "x") }, "leads elsewhere"},
+		"an absolute name": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "/tmp/escaped", Mode: 0o644}, "x"})
+		}, "leads elsewhere"},
+		"a link": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "run-1/results/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"}, ""})
+		}, "no plain file"},
+		"a device": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "run-1/null", Typeflag: tar.TypeChar, Devmajor: 1, Devminor: 3}, ""})
+		}, "no plain file"},
+		"another checksum": {func(e []entry) []entry {
+			at(e, "results/verdict.json").text = `{"verdict": "pass"}`
+			return e
+		}, "results/verdict.json has another checksum than SHA256SUMS says"},
+		"a file that is missing": {func(e []entry) []entry {
+			return slices.DeleteFunc(e, func(e entry) bool { return strings.HasSuffix(e.Name, "run.json") })
+		}, "results/run.json is missing"},
+		"a file that is not listed": {func(e []entry) []entry {
+			return append(e, entry{tar.Header{Name: "run-1/more", Mode: 0o644}, "x"})
+		}, `"run-1/more" is not in SHA256SUMS`},
+		"a file twice":               {func(e []entry) []entry { return append(e, *at(e, "run.json")) }, "there twice"},
+		"a second folder":            {func(e []entry) []entry { e[1].Name = "other/" + filepath.Base(e[1].Name); return e }, "is not in SHA256SUMS"},
+		"checksums that are none":    {func(e []entry) []entry { e[0].text = "abc  run.json\n"; return e }, "a line that is none of sha256sum"},
+		"checksums that are missing": {func(e []entry) []entry { return e[1:] }, "where SHA256SUMS has to be"},
+		"nothing":                    {func([]entry) []entry { return nil }, "it is empty"},
+		"a bomb":                     {func(e []entry) []entry { return listed(e, "zeros", strings.Repeat("\x00", alwaysFit+16<<20)) }, "over 100 times its size"},
+		"a later format": {func(e []entry) []entry {
+			old := *at(e, "capsule.json")
+			text := strings.Replace(old.text, `"schema": 1`, `"schema": 2`, 1)
+			e[0].text = strings.ReplaceAll(e[0].text, fmt.Sprintf("%x", sha256.Sum256([]byte(old.text))), fmt.Sprintf("%x", sha256.Sum256([]byte(text))))
+			at(e, "capsule.json").text = text
+			return e
+		}, "version 2, and this soak reads up to 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "hostile.tar.gz")
+			require.NoError(t, os.WriteFile(file, packed(t, c.change(unpacked(t, good))), 0o600))
+			_, err := Open(file, filepath.Join(dir, "in", "to"))
+			require.ErrorContains(t, err, c.want)
+			require.ErrorContains(t, err, "no capsule that can be trusted, nothing of it was kept")
+			assert.NoFileExists(t, filepath.Join(dir, "escaped"))
+			assert.NoFileExists(t, "/tmp/escaped")
+			assert.NoDirExists(t, filepath.Join(dir, "in", "to"))
+		})
+	}
+	text, err := os.ReadFile(good)
+	require.NoError(t, err)
+	for _, damaged := range [][]byte{nil, []byte("no gzip"), text[:len(text)/2], text[:len(text)-4]} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "damaged.tar.gz")
+		require.NoError(t, os.WriteFile(file, damaged, 0o600))
+		_, err := Open(file, filepath.Join(dir, "to"))
+		require.ErrorContains(t, err, "no capsule that can be trusted", "%d bytes", len(damaged))
+	}
+}
+
+func TestACapsuleOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	file, _ := made(t, Source{Results: folder(t, nil)})
+	dir := t.TempDir()
+	mine := filepath.Join(dir, "mine")
+	require.NoError(t, os.WriteFile(mine, nil, 0o600))
+	_, err := Open(file, dir)
+	require.ErrorContains(t, err, "is not empty")
+	require.FileExists(t, mine)
+	_, err = Open(filepath.Join(dir, "none"), filepath.Join(dir, "to"))
+	require.ErrorContains(t, err, "open the capsule")
+}

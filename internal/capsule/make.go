@@ -1,0 +1,176 @@
+package capsule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/history"
+)
+
+// A Source is where the evidence of a run is.
+type Source struct {
+	Results    string // folder of the run
+	Prometheus string // address, with user and password if it wants them; "": none
+	Dashboards string // folder of dashboards; "": none
+	Compose    string // compose.yaml, which names the images of the stack; "": none
+	Secrets    Secrets
+	Version    string // of soak
+}
+
+// A making is a capsule that grows in a folder.
+type making struct {
+	dir      string
+	secrets  Secrets
+	contents Contents
+}
+
+// Make writes the capsule of a run into a file, whole or not at all. A Prometheus that cannot be reached leaves a sentence
+// in it.
+func Make(ctx context.Context, from Source, file string) (Contents, error) {
+	run, err := readVerdict(from.Results)
+	if err != nil {
+		return Contents{}, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(file), ".capsule-")
+	if err != nil {
+		return Contents{}, fmt.Errorf("make a folder for the capsule: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	m := &making{dir: dir, secrets: from.Secrets, contents: Contents{
+		Schema: Schema, TestID: run.TestID, Verdict: run.Verdict, Started: instant(run.Started), Ended: instant(run.Ended),
+		Made: time.Now().UTC().Truncate(time.Second), Soak: from.Version,
+	}}
+	if err := m.addResults(from.Results); err != nil {
+		return Contents{}, err
+	}
+	known, err := m.addPrometheus(ctx, from.Prometheus)
+	if err == nil {
+		err = m.addDashboards(from.Dashboards)
+	}
+	if err == nil {
+		err = errors.Join(m.addJSON(versionsFile, versionsOf(ctx, from, run, known)), m.addJSON(kernelFile, kernelOf(known)))
+	}
+	if err == nil {
+		err = m.addJSON(contentsFile, m.contents)
+	}
+	if err == nil {
+		err = pack(dir, run.TestID, file)
+	}
+	return m.contents, err
+}
+
+// addPrometheus takes what Prometheus knows of the run's time.
+func (m *making) addPrometheus(ctx context.Context, address string) (*known, error) {
+	k := newKnown()
+	if address == "" {
+		m.contents.Prometheus.Missing = "no Prometheus was named: --prometheus, or PROMETHEUS_URL"
+		return k, nil
+	}
+	prometheus, err := history.At(address)
+	if err != nil {
+		return k, err
+	}
+	snapshot := Snapshot{Address: prometheus.String(), From: m.contents.Started.Add(-margin), To: m.contents.Ended.Add(margin)}
+	if now := time.Now().UTC(); snapshot.To.After(now) {
+		snapshot.To = now
+	}
+	snapshot.From, snapshot.To = snapshot.From.Truncate(time.Millisecond), snapshot.To.Truncate(time.Millisecond)
+	clean := map[string]string{} // of each value of a label
+	var ours error               // not of Prometheus
+	err = prometheus.Take(ctx, snapshot.From, snapshot.To, func(series []*history.Series) error {
+		for _, s := range series {
+			for _, label := range s.Labels {
+				value, seen := clean[label.Value]
+				if !seen {
+					value = m.secrets.String(label.Value)
+					clean[label.Value] = value
+				}
+				label.Value = value
+			}
+			snapshot.Samples += len(s.Samples)
+			snapshot.Histograms += len(s.Histograms)
+			k.see(s)
+		}
+		var bodies [][]byte
+		if bodies, ours = history.Requests(series); ours != nil {
+			return ours
+		}
+		for _, body := range bodies {
+			snapshot.Requests++
+			if ours = m.put(filepath.Join(PrometheusDir, fmt.Sprintf("%06d.pb", snapshot.Requests)), body); ours != nil {
+				return ours
+			}
+		}
+		return nil
+	})
+	snapshot.Series = len(k.series)
+	switch {
+	case ours != nil:
+		return k, ours
+	case ctx.Err() != nil:
+		return k, ctx.Err()
+	case err != nil:
+		if err := os.RemoveAll(filepath.Join(m.dir, PrometheusDir)); err != nil { // half an hour would look like a whole one
+			return k, err
+		}
+		m.contents.Prometheus.Missing = m.secrets.String(err.Error())
+		return newKnown(), nil
+	case snapshot.Samples+snapshot.Histograms == 0:
+		m.contents.Prometheus.Missing = fmt.Sprintf("Prometheus at %s has nothing of the time from %s to %s", snapshot.Address,
+			snapshot.From.Format(time.RFC3339), snapshot.To.Format(time.RFC3339))
+		return k, nil
+	}
+	m.contents.Prometheus = snapshot
+	return k, nil
+}
+
+func (m *making) addDashboards(folder string) error {
+	if folder == "" {
+		m.leaveOut("the dashboards were not found beside this program")
+		return nil
+	}
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if _, err := m.addFile(file, filepath.Join(DashboardsDir, filepath.Base(file))); err != nil {
+			return fmt.Errorf("read the dashboards: %w", err)
+		}
+	}
+	return nil
+}
+
+// put stores a file.
+func (m *making) put(name string, content []byte) error {
+	path := filepath.Join(m.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, 0o644)
+}
+
+func (m *making) addJSON(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if name == contentsFile { // says where secrets were
+		return m.put(name, append(text, '\n'))
+	}
+	clean, _ := m.secrets.Clean(text)
+	return m.put(name, append(clean, '\n'))
+}
+
+func (m *making) leaveOut(format string, args ...any) {
+	sentence := fmt.Sprintf(format, args...)
+	if !slices.Contains(m.contents.LeftOut, sentence) {
+		m.contents.LeftOut = append(m.contents.LeftOut, sentence)
+	}
+}

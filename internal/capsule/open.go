@@ -1,0 +1,193 @@
+package capsule
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// What an archive may hold: samples pack to a twentieth of their size. A day with ten thousand series is a tenth of the most.
+const (
+	mostBytes = 16 << 30
+	mostRatio = 100
+	alwaysFit = 64 << 20 // bytes
+	mostFiles = 200_000
+	mostSums  = 32 << 20 // bytes of the checksums
+
+	mostPadding = 1 << 20 // bytes behind the end of a tar
+)
+
+// Open unpacks an archive into a folder that is empty or not there yet. Whoever made it is not trusted: names that lead
+// elsewhere, links, files that are missing or too many, wrong checksums and too much data are errors, and leave nothing.
+func Open(file, dir string) (c Contents, err error) {
+	in, err := os.Open(file)
+	if err != nil {
+		return c, fmt.Errorf("open the capsule: %w", err)
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return c, err
+	}
+	entries, err := os.ReadDir(dir)
+	switch {
+	case err == nil && len(entries) > 0:
+		return c, fmt.Errorf("%s is not empty: name a folder that is, or that is not there yet", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return c, err
+	}
+	there := err == nil
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return c, err
+	}
+	c, err = unpackAll(in, dir, min(mostBytes, alwaysFit+mostRatio*info.Size()))
+	if err == nil {
+		return c, nil
+	}
+	clean := os.RemoveAll(dir)
+	if there {
+		clean = errors.Join(clean, os.Mkdir(dir, 0o755))
+	}
+	return c, errors.Join(fmt.Errorf("%s is no capsule that can be trusted, nothing of it was kept: %w", file, err), clean)
+}
+
+// An unpacking checks what it takes out.
+type unpacking struct {
+	root *os.Root
+	top  string            // the folder that all is in
+	sums map[string]string // that are still to come
+	left int64             // bytes
+}
+
+func unpackAll(in io.Reader, dir string, most int64) (c Contents, err error) {
+	root, err := os.OpenRoot(dir) // no name, and no link, leads out of it
+	if err != nil {
+		return c, err
+	}
+	defer root.Close()
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return c, fmt.Errorf("it is no tar.gz: %w", err)
+	}
+	u := &unpacking{root: root, left: most}
+	files := tar.NewReader(zip)
+	for err == nil {
+		var h *tar.Header
+		if h, err = files.Next(); err == nil {
+			err = u.file(h, files)
+		}
+	}
+	if errors.Is(err, io.EOF) { // of the tar: that of the gzip has another checksum
+		_, err = io.CopyN(io.Discard, zip, mostPadding)
+	}
+	switch {
+	case err == nil:
+		return c, errors.New("there is more behind its end")
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return c, errors.New("it is cut off")
+	case !errors.Is(err, io.EOF):
+		return c, err
+	}
+	if u.sums == nil {
+		return c, errors.New("it is empty")
+	}
+	for name := range u.sums {
+		return c, fmt.Errorf("%s is missing, which %s lists (with %d others)", name, sumsFile, len(u.sums)-1)
+	}
+	return readContents(root)
+}
+
+// file takes one file out.
+func (u *unpacking) file(h *tar.Header, content io.Reader) error {
+	top, name, _ := strings.Cut(h.Name, "/")
+	switch {
+	case h.Typeflag != tar.TypeReg:
+		return fmt.Errorf("%q is no plain file", h.Name)
+	case !filepath.IsLocal(h.Name) || path.Clean(h.Name) != h.Name || name == "" || strings.Contains(h.Name, `\`):
+		return fmt.Errorf("the name %q leads elsewhere", h.Name)
+	case u.sums == nil && name != sumsFile:
+		return fmt.Errorf("it begins with %q, where %s has to be", h.Name, sumsFile)
+	case h.Size < 0 || h.Size > u.left:
+		return fmt.Errorf("with %q it would unpack to over %d times its size, or %d GiB, as no capsule does", h.Name, mostRatio, mostBytes>>30)
+	}
+	u.left -= h.Size
+	if u.sums == nil {
+		u.top = top
+		return u.readSums(h, content)
+	}
+	want, listed := u.sums[name]
+	if !listed || top != u.top {
+		return fmt.Errorf("%q is not in %s, or there twice", h.Name, sumsFile)
+	}
+	delete(u.sums, name)
+	if err := u.root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	out, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	hash := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, hash), content)
+	if err := errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
+		return fmt.Errorf("%s has another checksum than %s says: it was damaged or changed", name, sumsFile)
+	}
+	return nil
+}
+
+// readSums reads the checksums, as sha256sum writes them.
+func (u *unpacking) readSums(h *tar.Header, content io.Reader) error {
+	if h.Size > mostSums {
+		return fmt.Errorf("%s is larger than that of any run", sumsFile)
+	}
+	text, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	u.sums = map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		if !ok || len(sum) != 2*sha256.Size || u.sums[name] != "" || name == sumsFile {
+			return fmt.Errorf("%s has a line that is none of sha256sum: %.80q", sumsFile, line)
+		}
+		u.sums[name] = sum
+	}
+	if len(u.sums) > mostFiles {
+		return fmt.Errorf("it has %d files, which no run has", len(u.sums))
+	}
+	out, err := u.root.OpenFile(sumsFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(text)
+	return errors.Join(err, out.Close())
+}
+
+func readContents(root *os.Root) (c Contents, err error) {
+	text, err := root.ReadFile(contentsFile)
+	if err == nil {
+		err = json.Unmarshal(text, &c)
+	}
+	switch {
+	case err != nil:
+		return c, fmt.Errorf("read %s: %w", contentsFile, err)
+	case c.Schema < 1 || c.Schema > Schema:
+		return c, fmt.Errorf("its format has the version %d, and this soak reads up to %d: open it with the soak that made it, or a newer one", c.Schema, Schema)
+	case c.TestID == "" || c.Ended.Before(c.Started):
+		return c, fmt.Errorf("%s does not say which run it is of, and when that was", contentsFile)
+	}
+	return c, nil
+}

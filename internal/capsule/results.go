@@ -1,0 +1,107 @@
+package capsule
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// kinds are the files of a run. Whatever else lies in its folder, such as keys and certificates, is nobody's evidence.
+var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
+
+// inPage are the files that report.html carries a copy of, which no search finds.
+var inPage = []string{"verdict.json", "connections.csv", "series.csv"}
+
+const page = "report.html"
+
+// addResults copies the folder of a run, without secrets.
+func (m *making) addResults(folder string) error {
+	var stale bool // the page has a copy of what was redacted
+	var later []string
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
+			m.leaveOut("%s is no file that a run leaves", filepath.Join(ResultsDir, name))
+			return nil
+		case name == page:
+			later = append(later, name)
+			return nil
+		}
+		found, err := m.addFile(path, filepath.Join(ResultsDir, name))
+		stale = stale || found && slices.Contains(inPage, name)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the results in %s: %w", folder, err)
+	}
+	if stale {
+		m.leaveOut("%s has copies of files in which secrets were replaced: `soak report` makes it anew", page)
+		return nil
+	}
+	for _, name := range later {
+		if _, err := m.addFile(filepath.Join(folder, name), filepath.Join(ResultsDir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addFile copies one file, without secrets; found says that there was one. A compressed file with one is left out.
+func (m *making) addFile(path, name string) (found bool, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return false, err
+	}
+	if filepath.Ext(name) == ".gz" {
+		switch secret, err := m.packedSecret(text); {
+		case err != nil:
+			m.leaveOut("%s cannot be read, so that nobody knows whether a secret is in it: %v", name, err)
+			return false, nil
+		case secret:
+			m.leaveOut("%s has a secret in it", name)
+			return true, nil
+		}
+		return false, m.put(name, text)
+	}
+	clean, found := m.secrets.Clean(text)
+	if found {
+		m.contents.Redacted = append(m.contents.Redacted, filepath.ToSlash(name))
+	}
+	return found, m.put(name, clean)
+}
+
+// mostUnpacked bounds what is looked at of a compressed file: no shard is larger.
+const mostUnpacked = 2 << 30
+
+func (m *making) packedSecret(packed []byte) (bool, error) {
+	in, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return false, err
+	}
+	text, err := io.ReadAll(io.LimitReader(in, mostUnpacked+1))
+	if err == nil && len(text) > mostUnpacked {
+		err = errors.New("it is too large")
+	}
+	if err != nil {
+		return false, err
+	}
+	_, found := m.secrets.Clean(text)
+	return found, nil
+}

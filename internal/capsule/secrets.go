@@ -1,0 +1,104 @@
+package capsule
+
+import (
+	"bufio"
+	"bytes"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Secrets are values that never go into a capsule.
+type Secrets struct{ known []*regexp.Regexp }
+
+// redacted stands where a secret was.
+const redacted = "[redacted]"
+
+// What looks like a secret, whoever's it is; the group stays.
+var lookalikes = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*(?:\[?\\*["'])?\s*(?:bearer|basic|digest)?\s*)[^\s"'\\<>\]]+`),
+	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`),
+	regexp.MustCompile(`(://[^\s/@"':]*:)[^\s/@"']+(?:@)`),
+	regexp.MustCompile(`(?i)(\b[a-z0-9_]*(?:token|password|passwd|secret|api_?key|access_key)(?:=|%3D))[^\s"'&\\<>;,]+`),
+	regexp.MustCompile(`(?i)("[a-z0-9_-]*(?:token|password|passwd|secret|api_?key)"\s*:\s*")[^"\\]+`),
+	regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
+}
+
+// secretName is a variable that holds a secret.
+var secretName = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_KEY)$`)
+
+// ours are the project's own, which may be short.
+var ours = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD"}
+
+const (
+	shortest      = 8 // of a secret of others, so that a variable that says "yes" does not take every yes away
+	shortestOfOur = 3
+)
+
+// NewSecrets are those of an environment, of a file like .env if it is there, and of addresses with a password.
+func NewSecrets(environment []string, dotenv string, addresses ...string) Secrets {
+	if text, err := os.ReadFile(dotenv); err == nil {
+		for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+			environment = append(slices.Clip(environment), strings.TrimSpace(lines.Text()))
+		}
+	}
+	var s Secrets
+	for _, setting := range environment {
+		name, value, _ := strings.Cut(setting, "=")
+		value = strings.Trim(value, `"'`)
+		own := slices.Contains(ours, name)
+		if own && len(value) >= shortestOfOur || secretName.MatchString(name) && len(value) >= shortest {
+			s.add(value)
+		}
+		if strings.Contains(value, "://") {
+			addresses = append(addresses, value)
+		}
+	}
+	for _, address := range addresses {
+		if u, err := url.Parse(address); err == nil && u.User != nil {
+			if password, ok := u.User.Password(); ok && password != "" {
+				s.add(password)
+			}
+		}
+	}
+	return s
+}
+
+// add also takes the forms that a URL gives a value.
+func (s *Secrets) add(value string) {
+	for _, form := range slices.Compact([]string{value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:]}) {
+		s.known = append(s.known, regexp.MustCompile(`(^|[^A-Za-z0-9])`+regexp.QuoteMeta(form)+`($|[^A-Za-z0-9])`))
+	}
+}
+
+// Clean replaces secrets in a text, and says whether there was one.
+func (s Secrets) Clean(text []byte) (clean []byte, found bool) {
+	clean = text
+	for _, one := range s.known {
+		for one.Match(clean) { // again: of two side by side the first takes the character between them
+			clean = one.ReplaceAll(clean, []byte("${1}"+redacted+"${2}"))
+		}
+	}
+	for _, like := range lookalikes {
+		clean = like.ReplaceAllFunc(clean, func(match []byte) []byte {
+			if bytes.Contains(match, []byte(redacted)) {
+				return match
+			}
+			keep := like.FindSubmatch(match)[1]
+			out := append(slices.Clone(keep), redacted...)
+			if bytes.HasSuffix(match, []byte("@")) {
+				out = append(out, '@')
+			}
+			return out
+		})
+	}
+	return clean, !bytes.Equal(clean, text)
+}
+
+// String is Clean for one value.
+func (s Secrets) String(value string) string {
+	clean, _ := s.Clean([]byte(value))
+	return string(clean)
+}

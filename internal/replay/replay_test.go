@@ -1,0 +1,152 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/sse-soak/sse-soak/internal/history"
+	"github.com/sse-soak/sse-soak/test/watcher"
+)
+
+// staleMarker is the NaN with which Prometheus ends a series.
+const staleMarker uint64 = 0x7ff0000000000002
+
+// What one Prometheus knew another one knows: values to the bit, timestamps to the millisecond, ends of series, also of
+// hours ago and of more than one window.
+func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	var gone atomic.Bool // a series ends while Prometheus watches
+	var n atomic.Int64
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "# TYPE seen_total counter\nseen_total %d.1\n", n.Add(1))
+		if !gone.Load() {
+			fmt.Fprint(w, "leaves 1\n")
+		}
+	}))
+	t.Cleanup(target.Close)
+	address := "http://" + watcher.Start(t, target.Listener.Addr().String())
+	old, err := history.At(address)
+	require.NoError(t, err)
+	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 1 })
+	gone.Store(true)
+	await(t, address, `leaves`, func(v model.Vector) bool { return len(v) == 0 })
+
+	// Into the past, as far as a Prometheus takes it: over several windows, at odd milliseconds, with odd values.
+	await(t, address, `count_over_time(seen_total[1m]) >= 3`, func(v model.Vector) bool { return len(v) == 1 })
+	now := time.Now().Truncate(time.Millisecond)
+	from := now.Add(-25 * time.Minute)
+	odd := []float64{0.1, math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1), math.Inf(-1), math.NaN(), 1e15 + .3, math.Float64frombits(staleMarker)}
+	series := &history.Series{Labels: []*prompb.Label{{Name: "__name__", Value: "odd"}, {Name: "name", Value: `"ü\` + "\n"}}}
+	for i := range 1000 {
+		series.Samples = append(series.Samples, &prompb.Sample{Value: odd[i%len(odd)], Timestamp: from.UnixMilli() + int64(i)*1379 + 1})
+	}
+	bodies, err := history.Requests([]*history.Series{series})
+	require.NoError(t, err)
+	for _, body := range bodies {
+		require.NoError(t, old.Give(ctx, body))
+	}
+
+	taken := func(p *history.Prometheus) map[string][]string {
+		all := map[string][]string{}
+		require.NoError(t, p.Take(ctx, from, now, func(series []*history.Series) error {
+			for _, s := range series {
+				key := fmt.Sprint(history.Labels(s))
+				for _, sample := range s.Samples {
+					all[key] = append(all[key], fmt.Sprintf("%d %x", sample.Timestamp, math.Float64bits(sample.Value)))
+				}
+			}
+			return nil
+		}))
+		return all
+	}
+	dir := t.TempDir()
+	count := 0
+	require.NoError(t, old.Take(ctx, from, now, func(series []*history.Series) error {
+		bodies, err := history.Requests(series)
+		for _, body := range bodies {
+			count++
+			require.NoError(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%06d.pb", count)), body, 0o600))
+		}
+		return err
+	}))
+	require.Greater(t, count, 4, "windows")
+
+	replayed, err := Prometheus(ctx, dir)
+	require.NoError(t, err)
+	t.Cleanup(replayed.Stop)
+	require.NoError(t, replayed.Fill(ctx, filepath.Join(dir, "*.pb")))
+	again, err := history.At(replayed.URL)
+	require.NoError(t, err)
+	want := taken(old)
+	require.Equal(t, want, taken(again), "every sample, to the bit and the millisecond")
+	for key, samples := range want {
+		if key == fmt.Sprint(history.Labels(series)) {
+			require.Len(t, samples, 1000)
+		}
+	}
+	window := prometheus.Range{Start: from, End: now, Step: 700 * time.Millisecond}
+	for _, query := range []string{`odd`, `leaves`, `rate(seen_total[10s])`, `count_over_time(odd[1m])`, `up`} {
+		asked := ranged(t, address, query, window)
+		assert.NotEmpty(t, asked, query)
+		assert.Equal(t, asked, ranged(t, replayed.URL, query, window), query)
+	}
+
+	process := replayed.process
+	replayed.Stop()
+	<-process.Done()
+	_, err = http.Get(replayed.URL)
+	require.Error(t, err, "nothing listens any more")
+}
+
+func ask(t *testing.T, address string) prometheus.API {
+	t.Helper()
+	client, err := api.NewClient(api.Config{Address: address})
+	require.NoError(t, err)
+	return prometheus.NewAPI(client)
+}
+
+func await(t *testing.T, address, query string, well func(model.Vector) bool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got, _, err := ask(t, address).Query(context.Background(), query, time.Now())
+		vector, ok := got.(model.Vector)
+		return err == nil && ok && well(vector)
+	}, 30*time.Second, 100*time.Millisecond, query)
+}
+
+func ranged(t *testing.T, address, query string, window prometheus.Range) string {
+	t.Helper()
+	got, _, err := ask(t, address).QueryRange(t.Context(), query, window)
+	require.NoError(t, err)
+	return got.String()
+}
+
+// An archive does not choose what Docker runs; compose.yaml does.
+func TestImagesAreThoseOfTheStack(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../compose.yaml")
+	require.NoError(t, err)
+	var compose struct {
+		Services map[string]struct{ Image string }
+	}
+	require.NoError(t, yaml.Unmarshal(text, &compose))
+	require.Equal(t, compose.Services["prometheus"].Image, PrometheusImage)
+	require.Equal(t, compose.Services["grafana"].Image, GrafanaImage)
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path"
+	"strings"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/s3blob"
+)
+
+// IsBucket says that a location is in a bucket.
+func IsBucket(location string) bool { return strings.HasPrefix(location, "s3://") }
+
+// Upload puts a file of any size into a bucket, as s3://BUCKET/NAME with the parameters that Open takes. It goes in parts,
+// which the SDK sends again where one did not get through.
+func Upload(ctx context.Context, file, location string) error {
+	in, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	b, name, err := openFile(ctx, location)
+	if err != nil {
+		return err
+	}
+	err = b.Upload(ctx, name, in, &blob.WriterOptions{ContentType: "application/gzip"})
+	if err := errors.Join(err, b.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", shownAs(location), explain(err))
+	}
+	return nil
+}
+
+// Download is the other way.
+func Download(ctx context.Context, location, file string) (err error) {
+	b, name, err := openFile(ctx, location)
+	if err != nil {
+		return err
+	}
+	out, err := os.Create(file)
+	if err != nil {
+		return errors.Join(err, b.Close())
+	}
+	err = cmp.Or(b.Download(ctx, name, io.Writer(out), nil), out.Close(), b.Close())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", shownAs(location), explain(err))
+	}
+	return nil
+}
+
+func openFile(ctx context.Context, location string) (*blob.Bucket, string, error) {
+	u, err := url.Parse(location)
+	if err != nil || u.Scheme != "s3" || u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		return nil, "", fmt.Errorf("%q is no file in a bucket: write s3://BUCKET/NAME", location)
+	}
+	var opener s3blob.URLOpener
+	b, err := opener.OpenBucketURL(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: u.RawQuery})
+	return b, path.Clean(strings.Trim(u.Path, "/")), err
+}
+
+// shownAs is a location without its parameters.
+func shownAs(location string) string {
+	before, _ := cutQuery(location)
+	return before
+}
