@@ -66,8 +66,7 @@ func openTunnel(ctx context.Context, out outputs, port int, tell func(string)) (
 	if err != nil {
 		return nil, fmt.Errorf("port %d of this machine is taken: name another one, `make aws-open PORT=8081` (%w)", port, err)
 	}
-	// Session Manager asks for a session once a minute at the longest; AWS ends one that is idle for 20 minutes, or for
-	// as few as one where the account says so.
+	// AWS ends a session that is idle for 20 minutes, or for as few as one where the account's preferences say so.
 	t := &tunnel{address: l.Addr().String(), region: out.Region, host: host, every: 30 * time.Second, tell: tell}
 	if err := l.Close(); err != nil {
 		return nil, err

@@ -1,0 +1,74 @@
+package check
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// planned are the resources of the committed plan (TestPlan keeps it), by their address.
+func planned(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../..", "docs/results/terraform-plan.txt"))
+	require.NoError(t, err)
+	all := map[string]string{}
+	for part := range strings.SplitSeq(string(text), "\n  # ") {
+		if address, body, ok := strings.Cut(part, " will be created\n"); ok {
+			all[address] = body
+		}
+	}
+	require.Greater(t, len(all), 40)
+	return all
+}
+
+func setTo(body, name string) string {
+	found := regexp.MustCompile(`\+ ` + name + ` +=\s+"?([^"\s]+)`).FindStringSubmatch(body)
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// TestWhatTheInternetReaches: by default no port that a password or a token could go by in clear, only the Kubernetes API,
+// which is TLS with certificates, and that from the addresses of operators.
+func TestWhatTheInternetReaches(t *testing.T) {
+	t.Parallel()
+	rules := 0
+	for address, body := range planned(t) {
+		if !strings.Contains(address, "ingress_rule") || strings.Contains(address, "egress_rule") {
+			continue
+		}
+		rules++
+		if from := setTo(body, "cidr_ipv4"); from != "" {
+			assert.Equal(t, "203.0.113.7/32 6443 6443", from+" "+setTo(body, "from_port")+" "+setTo(body, "to_port"), address)
+		} else {
+			assert.Contains(t, body, "+ referenced_security_group_id", address)
+		}
+	}
+	assert.Greater(t, rules, 3)
+}
+
+// TestWhoReachesTheMetadata: on the stack's host no container with a network of its own; pods on the runners' hosts, which
+// write shards in the role of their host.
+func TestWhoReachesTheMetadata(t *testing.T) {
+	t.Parallel()
+	hosts := 0
+	for address, body := range planned(t) {
+		if !strings.Contains(address, ".aws_instance.") && !strings.Contains(address, ".aws_launch_template.") {
+			continue
+		}
+		hosts++
+		want := "1"
+		if strings.HasPrefix(address, "module.runners") {
+			want = "2"
+		}
+		assert.Equal(t, want, setTo(body, "http_put_response_hop_limit"), address)
+		assert.Equal(t, "required", setTo(body, "http_tokens"), address)
+	}
+	assert.Equal(t, 4, hosts)
+}
