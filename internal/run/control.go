@@ -16,6 +16,8 @@ import (
 // that it inherits.
 const ControlCommand = "control"
 
+const noControl = "there is no control group, so delays of the generator are told from those of the service by its stalls alone"
+
 // serveControl starts the reference target of the control group, in a process of its own so that it does not stall with a
 // runner. A run goes on without.
 func (d *local) serveControl() {
@@ -25,7 +27,7 @@ func (d *local) serveControl() {
 	url, err := d.startControl()
 	switch {
 	case err != nil:
-		d.warn(fmt.Sprintf("there is no control group, so delays of the generator are told from those of the service by its stalls alone: %v", err))
+		d.warn(fmt.Sprintf("%s: %v", noControl, err))
 	case d.part > 0:
 		fmt.Fprintf(d.Stdout, "control reference target served at %s\n", url)
 	}
@@ -62,5 +64,15 @@ func (d *local) startControl() (url string, err error) {
 func (d *local) stopControl(force context.Context) {
 	if d.control != nil {
 		d.control.Stop(force, syscall.SIGTERM, time.Second)
+	}
+}
+
+// makeControl makes the reference target in the cluster. A run goes on without.
+func (d *kubernetes) makeControl(ctx context.Context) {
+	if !d.ownControl {
+		return
+	}
+	if err := d.client.CreateControl(ctx, d.manifests.TestRun, d.Plan.TestID); err != nil {
+		d.warn(fmt.Sprintf("%s: %v", noControl, err))
 	}
 }

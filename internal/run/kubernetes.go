@@ -39,6 +39,7 @@ type kubernetes struct {
 	look        time.Duration    // between two looks at the cluster; 0: as long as is usual
 	answers     bool             // the target answered this machine before the run
 	created     bool
+	ownControl  bool // the reference target of the control group is made with the run
 	lost        bool
 	closers     []func()
 }
@@ -104,6 +105,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		if err := d.client.Create(ctx, d.manifests.TestRun, d.Plan.TestID, tokens); err != nil {
 			return nil, err
 		}
+		d.makeControl(ctx)
 	}
 	d.created = true
 	limits := cluster.DefaultLimits(d.needs.Duration)

@@ -39,6 +39,9 @@ func (d *kubernetes) prepare(ctx context.Context) (err error) {
 		return UsageError{errors.New("the runners need a bucket for their shards: give one by --shards s3://BUCKET/PREFIX, or in the overlay")}
 	}
 	d.location = store.Join(d.Shards, d.Plan.TestID)
+	if d.Plan.Control > 0 && d.Plan.ControlURL == "" {
+		d.Plan.ControlURL, d.ownControl = cluster.ControlURL(d.namespace, d.Plan.TestID), true
+	}
 	if err := d.chooseBackend(ctx); err != nil {
 		return err
 	}

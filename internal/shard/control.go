@@ -10,7 +10,7 @@ import (
 // soaked. They are counted nowhere else.
 type Control struct {
 	URL     string `json:"url"`
-	Away    bool   `json:"away,omitempty"`  // the reference is on another host, so a network lies between
+	Away    bool   `json:"away,omitempty"`  // a network lies between runner and reference
 	Streams int    `json:"streams"`         // that were to be held
 	LateMS  int    `json:"late_ms"`         // above which an event counts as late
 	Opened  int    `json:"opened"`          // as often as any was opened

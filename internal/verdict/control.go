@@ -13,7 +13,7 @@ import (
 // Control is what the control group of the run saw, and what it says of what was late on the streams.
 type Control struct {
 	URL     string `json:"url,omitempty"` // "" where runners had different ones
-	Away    bool   `json:"away"`          // the reference target is on another host: a network lies between
+	Away    bool   `json:"away"`          // a network lies between the runners and the reference target
 	Streams int    `json:"streams"`
 	Refused int    `json:"refused"` // attempts to open one
 	Cut     int    `json:"cut"`
@@ -246,9 +246,9 @@ func (c *Control) besides(noun string) string {
 
 // Line sums the group up for people.
 func (c *Control) Line() string {
-	where := "on this machine"
+	where := "on the runners' own machine"
 	if c.Away {
-		where = "on another host"
+		where = "across a network"
 	}
 	if c.Received == 0 {
 		return fmt.Sprintf("%s to a reference %s: none was held", format.Count(c.Streams, "stream"), where)

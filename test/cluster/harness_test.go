@@ -161,7 +161,9 @@ func (k *kube) nothingLeft(t *testing.T) {
 		require.NoError(t, err)
 		services, err := k.CoreV1().Services(namespace).List(t.Context(), runs)
 		require.NoError(t, err)
-		return len(pods.Items)+len(jobs.Items)+len(services.Items) == 0
+		references, err := k.AppsV1().Deployments(namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=soak-control"})
+		require.NoError(t, err)
+		return len(pods.Items)+len(jobs.Items)+len(services.Items)+len(references.Items) == 0
 	}, patience, 500*time.Millisecond, "the garbage collector takes what belonged to the TestRun")
 }
 

@@ -40,6 +40,9 @@ func (s *subject) card() Section {
 		"ended", format.Moment(s.v.EndedUnix),
 		"command", report.Shell(s.Command...),
 	)
+	if c := s.v.Control; c != nil {
+		plan.Rows = append(plan.Rows, facts("control group", c.Line()).Rows...)
+	}
 	for i, fact := range report.Cost(s.v.Cost) {
 		plan.Rows = append(plan.Rows, facts([]string{"cost", "it took", "prices"}[i], fact.Value).Rows...)
 	}
