@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,6 +28,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	prom "github.com/sse-soak/sse-soak/test/watcher"
 )
 
 // What the Prometheus of these tests takes, and the same as it keeps it.
@@ -47,8 +47,6 @@ type watcher struct {
 // startPrometheus starts one on this machine, at the address by which the cluster's node reaches it.
 func startPrometheus(t *testing.T, k *kube) *watcher {
 	t.Helper()
-	program, err := exec.LookPath("prometheus")
-	require.NoError(t, err, "apt-get install prometheus")
 	nodes, err := k.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
 	node := ""
@@ -61,31 +59,12 @@ func startPrometheus(t *testing.T, k *kube) *watcher {
 	require.NoError(t, err)
 	here := way.LocalAddr().(*net.UDPAddr).IP.String()
 	require.NoError(t, way.Close())
-	l, err := net.Listen("tcp", net.JoinHostPort(here, "0"))
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-
-	dir := t.TempDir()
-	config, web := filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "web.yml")
-	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: []\n"), 0o600))
+	web := filepath.Join(t.TempDir(), "web.yml")
 	require.NoError(t, os.WriteFile(web, []byte("basic_auth_users: {"+user+": '"+hashedPassword+"'}\n"), 0o600))
-	server := exec.Command(program, "--config.file="+config, "--web.config.file="+web, "--storage.tsdb.path="+filepath.Join(dir, "tsdb"),
-		"--web.listen-address="+address, "--web.enable-remote-write-receiver", "--log.level=warn")
-	server.Stdout, server.Stderr = os.Stdout, os.Stderr
-	require.NoError(t, server.Start())
-	t.Cleanup(func() {
-		_ = server.Process.Kill()
-		_ = server.Wait()
-	})
+	address := prom.Run(t, here, "scrape_configs: []", "--web.config.file="+web)
 	client, err := api.NewClient(api.Config{Address: "http://" + url.UserPassword(user, password).String() + "@" + address})
 	require.NoError(t, err)
-	w := &watcher{API: prometheus.NewAPI(client), address: address}
-	require.Eventually(t, func() bool {
-		_, err := w.Runtimeinfo(t.Context())
-		return err == nil
-	}, patience, 100*time.Millisecond)
-	return w
+	return &watcher{API: prometheus.NewAPI(client), address: address}
 }
 
 // tell has soak's environment name the Prometheus.

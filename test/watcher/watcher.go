@@ -2,6 +2,7 @@
 package watcher
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -23,31 +24,57 @@ import (
 // NAME=HOST:PORT of each node_exporter that it scrapes too, as that instance of the job node.
 func Start(t *testing.T, target string, nodes ...string) (address string) {
 	t.Helper()
-	binary, err := exec.LookPath("prometheus")
-	if err != nil {
-		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
-	}
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
 	scraped := "{job_name: backend, scrape_interval: 1s, static_configs: [{targets: [" + target + "]}]}"
 	for _, node := range nodes {
 		name, at, _ := strings.Cut(node, "=")
 		scraped += ", {job_name: " + name + ", scrape_interval: 1s, static_configs: [{targets: [" + at + "], labels: {job: node, instance: " + name + "}}]}"
 	}
-	require.NoError(t, os.WriteFile(config, []byte("scrape_configs: ["+scraped+"]"), 0o600))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address = Run(t, "127.0.0.1", "scrape_configs: ["+scraped+"]")
+	require.Eventually(t, func() bool { return hasScraped(address) }, time.Minute, 50*time.Millisecond, "Prometheus has not scraped %s", target)
+	return address
+}
+
+// Run starts a Prometheus of that configuration at a free port of a host, and returns its address when it answers. It ends
+// with the test.
+func Run(t *testing.T, host, config string, args ...string) (address string) {
+	t.Helper()
+	binary, err := exec.LookPath("prometheus")
+	if err != nil {
+		untested.Missing(t, "prometheus is not installed: apt-get install prometheus")
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "prometheus.yml")
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	free, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	require.NoError(t, err)
 	address = free.Addr().String()
 	require.NoError(t, free.Close())
 	ctx, stop := context.WithCancel(context.Background())
-	p := exec.CommandContext(ctx, binary, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address, "--web.enable-remote-write-receiver")
+	args = append([]string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
+		"--web.enable-remote-write-receiver"}, args...)
+	var said bytes.Buffer
+	p := exec.CommandContext(ctx, binary, args...)
+	p.Stderr = &said
 	require.NoError(t, p.Start())
 	t.Cleanup(func() {
 		stop()
 		_ = p.Wait() // killed
+		if t.Failed() {
+			t.Log(said.String())
+		}
 	})
-	require.Eventually(t, func() bool { return hasScraped(address) }, time.Minute, 50*time.Millisecond, "Prometheus has not scraped %s", target)
+	require.Eventually(t, func() bool { return answers(address) }, time.Minute, 50*time.Millisecond, "Prometheus does not answer")
 	return address
+}
+
+// answers: it is ready, or wants a password first.
+func answers(address string) bool {
+	answer, err := http.Get("http://" + address + "/-/ready")
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK || answer.StatusCode == http.StatusUnauthorized
 }
 
 func hasScraped(address string) bool {
