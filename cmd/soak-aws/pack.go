@@ -15,7 +15,7 @@ import (
 // stackFiles are what the stack's host needs of this repository, beside its images. An override of compose.yaml goes along.
 var stackFiles = []string{
 	"compose.yaml", "compose.override.yaml", ".env.example", "infra/compose/env", "infra/compose/docker-reader.conf",
-	"infra/prometheus/prometheus.yml", "infra/prometheus/rules", "grafana/provisioning", "grafana/dashboards",
+	"infra/prometheus/prometheus.yml", "infra/prometheus/runners-aws.yml", "infra/prometheus/rules", "grafana/provisioning", "grafana/dashboards",
 }
 
 // packedImages is the folder of the stack's images in the archive.

@@ -27,7 +27,7 @@ func TestPackOfTheStack(t *testing.T) {
 		_, err := io.Copy(io.Discard, content)
 		return err
 	}))
-	for _, name := range []string{"compose.yaml", ".env.example", "infra/compose/env", "infra/compose/docker-reader.conf", "infra/prometheus/rules/alerts.yml", packedImages + filepath.Base(images)} {
+	for _, name := range []string{"compose.yaml", ".env.example", "infra/compose/env", "infra/compose/docker-reader.conf", "infra/prometheus/rules/alerts.yml", "infra/prometheus/runners-aws.yml", packedImages + filepath.Base(images)} {
 		assert.True(t, inside[name], name)
 	}
 	for name := range inside {

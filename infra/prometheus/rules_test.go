@@ -41,6 +41,13 @@ func files(t *testing.T, pattern string) (paths []string, text string) {
 func TestConfigurationIsValid(t *testing.T) {
 	t.Parallel()
 	promtool(t, "check", "config", "prometheus.yml")
+	everywhere, err := os.ReadFile("prometheus.yml")
+	require.NoError(t, err)
+	onAWS, err := os.ReadFile("runners-aws.yml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "prometheus.yml")
+	require.NoError(t, os.WriteFile(file, append(everywhere, onAWS...), 0o600))
+	promtool(t, "check", "config", file)
 }
 
 func TestRules(t *testing.T) {

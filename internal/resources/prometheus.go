@@ -14,18 +14,22 @@ import (
 	"github.com/prometheus/common/model"
 )
 
+// notRunners leaves out the machines of the runners, where the same Prometheus watches them (infra/prometheus/runners-aws.yml):
+// the figures are of the target's.
+const notRunners = `instance!~"runner-.+"`
+
 // ofOthers are the queries for what is not of a backend, in the names of this repository's scrape
 // configuration (infra/prometheus): nginx's exporter, node_exporter with tcpstat.
 var ofOthers = map[string]func(*Sample, float64){
-	`sum(nginx_connections_active)`:                             func(s *Sample, v float64) { s.NginxActive = int(v) },
-	`sum(container_memory_rss{name=~".*nginx.*"})`:              func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
-	`sum(container_cpu_usage_seconds_total{name=~".*nginx.*"})`: func(s *Sample, v float64) { s.NginxCPU = v },
-	`sum(node_cpu_seconds_total{mode!~"idle|iowait"})`:          func(s *Sample, v float64) { s.BusySeconds = v },
-	`sum(node_memory_MemAvailable_bytes)`:                       func(s *Sample, v float64) { s.Available = uint64(v) },
-	`sum(node_netstat_Tcp_OutSegs)`:                             func(s *Sample, v float64) { s.Sent = uint64(v) },
-	`sum(node_netstat_Tcp_RetransSegs)`:                         func(s *Sample, v float64) { s.Retransmits, s.NetworkKnown = uint64(v), true },
-	`sum(node_netstat_TcpExt_ListenOverflows)`:                  func(s *Sample, v float64) { s.Overflows = uint64(v) },
-	`sum(node_netstat_TcpExt_ListenDrops)`:                      func(s *Sample, v float64) { s.Drops = uint64(v) },
+	`sum(nginx_connections_active)`:                                       func(s *Sample, v float64) { s.NginxActive = int(v) },
+	`sum(container_memory_rss{name=~".*nginx.*"})`:                        func(s *Sample, v float64) { s.NginxRSS = uint64(v) },
+	`sum(container_cpu_usage_seconds_total{name=~".*nginx.*"})`:           func(s *Sample, v float64) { s.NginxCPU = v },
+	`sum(node_cpu_seconds_total{mode!~"idle|iowait",` + notRunners + `})`: func(s *Sample, v float64) { s.BusySeconds = v },
+	`sum(node_memory_MemAvailable_bytes{` + notRunners + `})`:             func(s *Sample, v float64) { s.Available = uint64(v) },
+	`sum(node_netstat_Tcp_OutSegs{` + notRunners + `})`:                   func(s *Sample, v float64) { s.Sent = uint64(v) },
+	`sum(node_netstat_Tcp_RetransSegs{` + notRunners + `})`:               func(s *Sample, v float64) { s.Retransmits, s.NetworkKnown = uint64(v), true },
+	`sum(node_netstat_TcpExt_ListenOverflows{` + notRunners + `})`:        func(s *Sample, v float64) { s.Overflows = uint64(v) },
+	`sum(node_netstat_TcpExt_ListenDrops{` + notRunners + `})`:            func(s *Sample, v float64) { s.Drops = uint64(v) },
 }
 
 // maxPoints is below what Prometheus gives at once, 11,000.

@@ -2,8 +2,10 @@ package resources
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +20,21 @@ func TestFromPrometheus(t *testing.T) {
 		fmt.Fprint(w, page, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 17\n")
 	}))
 	t.Cleanup(target.Close)
-	url := "http://" + watcher.Start(t, target.Listener.Addr().String())
+	runner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE node_netstat_Tcp_RetransSegs counter\nnode_netstat_Tcp_RetransSegs 1000\n")
+	}))
+	t.Cleanup(runner.Close)
 	started := time.Now()
+	url := "http://" + watcher.Start(t, target.Listener.Addr().String(), "runner-1="+runner.Listener.Addr().String())
+	require.Eventually(t, func() bool {
+		answer, err := http.Get(url + "/api/v1/query?query=node_netstat_Tcp_RetransSegs")
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(text), `"1000"`) && strings.Contains(string(text), `"17"`)
+	}, 30*time.Second, 100*time.Millisecond, "it watches a host of the runners too, which is none of the target's")
 	var samples []Sample
 	var last Sample
 	require.Eventually(t, func() bool {

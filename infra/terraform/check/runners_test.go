@@ -60,5 +60,7 @@ func TestRunners(t *testing.T) {
 		assert.Equal(t, "1024\t65535", m.sh("cat /proc/sys/net/ipv4/ip_local_port_range"))
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
 		m.installsNothingElse()
+		m.tellsOfItself()
 	}
+	areFound(t, map[string]string{"runner-1": server.ip, "runner-3": agent.ip})
 }

@@ -8,6 +8,7 @@ mock_provider "aws" {
 variables {
   name                                = "sse-soak-stack"
   host_count                          = 2
+  host_names                          = ["a", "b"]
   region                              = "eu-central-1"
   subnet_id                           = "subnet-0123456789abcdef0"
   security_group_id                   = "sg-0123456789abcdef0"
@@ -57,6 +58,11 @@ run "host" {
   assert {
     condition     = alltrue([for i in aws_instance.this : i.volume_tags["Run"] == "sse-soak"])
     error_message = "Volumes have to carry the tag Run: default_tags do not reach them."
+  }
+
+  assert {
+    condition     = aws_instance.this[*].tags["Host"] == ["a", "b"]
+    error_message = "The stack's Prometheus finds hosts, and names them, by the tag Host."
   }
 
   assert {

@@ -278,6 +278,11 @@ run "runners" {
   }
 
   assert {
+    condition     = aws_vpc_security_group_ingress_rule.exporter.referenced_security_group_id == "sg-0fedcba9876543210" && aws_vpc_security_group_ingress_rule.exporter.from_port == 9100 && aws_vpc_security_group_egress_rule.exporter.security_group_id == "sg-0fedcba9876543210" && aws_vpc_security_group_egress_rule.exporter.to_port == 9100
+    error_message = "The stack, and nobody else, reads the metrics of the runners' hosts."
+  }
+
+  assert {
     condition     = alltrue([for r in aws_vpc_security_group_ingress_rule.operators : r.from_port == 6443 && r.to_port == 6443])
     error_message = "Operators reach the Kubernetes API and nothing else."
   }

@@ -102,7 +102,7 @@ resource "aws_instance" "this" {
   # default_tags do not reach volumes that an instance makes.
   volume_tags = merge(data.aws_default_tags.current.tags, { Name = local.names[count.index] })
 
-  tags = { Name = local.names[count.index] }
+  tags = { Name = local.names[count.index], Host = var.host_names[count.index] }
 
   lifecycle {
     # Canonical publishes a new image every few weeks, maybe during a soak.

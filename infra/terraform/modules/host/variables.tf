@@ -9,6 +9,11 @@ variable "host_count" {
   default     = 1
 }
 
+variable "host_names" {
+  description = "What people call the hosts, in dashboards: the tag Host, by which the stack's Prometheus finds and names them."
+  type        = list(string)
+}
+
 variable "region" {
   description = "AWS region, which the host's script asks."
   type        = string

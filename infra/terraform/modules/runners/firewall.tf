@@ -72,6 +72,26 @@ resource "aws_vpc_security_group_ingress_rule" "stack" {
   to_port                      = 80
 }
 
+# The exporter of the machine's metrics listens on all addresses, since the private one is what the public one leads to:
+# what closes it is that only the stack is let in.
+resource "aws_vpc_security_group_ingress_rule" "exporter" {
+  security_group_id            = aws_security_group.this.id
+  description                  = "The stack's Prometheus"
+  referenced_security_group_id = var.stack_security_group_id
+  ip_protocol                  = "tcp"
+  from_port                    = 9100
+  to_port                      = 9100
+}
+
+resource "aws_vpc_security_group_egress_rule" "exporter" {
+  security_group_id            = var.stack_security_group_id
+  description                  = "Metrics of the runners' hosts"
+  referenced_security_group_id = aws_security_group.this.id
+  ip_protocol                  = "tcp"
+  from_port                    = 9100
+  to_port                      = 9100
+}
+
 # Packages, images and AWS. Name service and time are the VPC's own, which no rule concerns.
 resource "aws_vpc_security_group_egress_rule" "web" {
   for_each = toset(["80", "443"])

@@ -60,6 +60,7 @@ module "server" {
   source = "../host"
 
   name                                = "${var.name}-runners"
+  host_names                          = ["runner-1"]
   region                              = var.region
   subnet_id                           = var.network.subnet_id
   security_group_id                   = aws_security_group.this.id
@@ -99,6 +100,7 @@ module "agents" {
 
   name                                = "${var.name}-agents"
   host_count                          = var.node_count - 1
+  host_names                          = [for i in range(var.node_count - 1) : "runner-${i + 2}"]
   region                              = var.region
   subnet_id                           = var.network.subnet_id
   security_group_id                   = aws_security_group.this.id

@@ -29,6 +29,7 @@ module "host" {
   source = "../host"
 
   name                                = "${var.name}-stack"
+  host_names                          = ["stack"]
   region                              = var.region
   subnet_id                           = var.network.subnet_id
   security_group_id                   = aws_security_group.this.id
@@ -55,6 +56,13 @@ module "host" {
       Action   = ["s3:GetObject"]
       Resource = ["${var.bucket_arn}/${var.archive.key}"]
     },
+    # Prometheus looks for the runners' hosts by their tags. Their addresses are not written here: then another number of
+    # runners would make another stack.
+    {
+      Effect   = "Allow"
+      Action   = ["ec2:DescribeInstances"]
+      Resource = ["*"] # it knows no resources
+    },
   ]
 
   script = file("${path.module}/setup.sh")
@@ -63,6 +71,7 @@ module "host" {
     ARCHIVE_SHA256    = var.archive.sha256
     CONNECTIONS       = tostring(var.connections)
     NOOP_INTERVAL     = tostring(var.noop_interval_seconds)
+    RUN               = var.name
     SECRETS_PARAMETER = aws_ssm_parameter.secrets.name
   }
 }

@@ -25,6 +25,9 @@ tar -xzf /opt/soak/stack.tar.gz --no-same-owner
 for image in images/*; do docker load -q -i "$image"; done
 rm -r images /opt/soak/stack.tar.gz
 
+# The runners' hosts, beside what the stack's Prometheus watches anywhere.
+sed "s/REGION/$REGION/; s/RUN/$RUN/" infra/prometheus/runners-aws.yml >>infra/prometheus/prometheus.yml
+
 # set_env NAME VALUE: in .env
 set_env() {
   grep -q "^$1=" .env || { echo ".env.example has no $1" >&2; return 1; }

@@ -1,0 +1,187 @@
+//go:build aws
+
+package check
+
+import (
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/sse-soak/sse-soak/test/watcher"
+	"github.com/sse-soak/sse-soak/tools/dashboards"
+	"github.com/sse-soak/sse-soak/tools/dashboards/query"
+)
+
+// tellsOfItself: the host's exporter has what a run needs to know of its machine, and of ethtool nothing else.
+func (m *machine) tellsOfItself() {
+	t := m.t
+	t.Helper()
+	m.sh("printf 'soak_test 7\\n' >/var/lib/prometheus/node-exporter/test.prom")
+	answer, err := http.Get("http://" + m.ip + ":9100/metrics")
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	all, err := parser.TextToMetricFamilies(answer.Body)
+	require.NoError(t, err)
+	works := map[string]bool{}
+	for _, metric := range all["node_scrape_collector_success"].GetMetric() {
+		works[metric.GetLabel()[0].GetValue()] = metric.GetGauge().GetValue() == 1
+	}
+	for _, collector := range []string{"tcpstat", "ethtool", "conntrack", "softnet", "textfile", "netstat", "cpu", "pressure"} {
+		assert.True(t, works[collector], "%s: %v", collector, works)
+	}
+	for _, name := range []string{"node_tcp_connection_states", "node_softnet_dropped_total", "node_nf_conntrack_entries", "node_netstat_TcpExt_ListenOverflows", "soak_test"} {
+		assert.Contains(t, all, name)
+	}
+	for name := range all {
+		assert.NotRegexp(t, `^node_ethtool_(rx|tx|peer)_`, name, "AWS's counters of drops, and none of the driver's")
+	}
+	assert.NotContains(t, m.sh("systemctl list-timers --all"), "prometheus-node-exporter", "nothing that looks for updates")
+}
+
+// areFound: the stack's Prometheus finds hosts at those addresses by their names, and the dashboard of the generators shows
+// their machines.
+func areFound(t *testing.T, hosts map[string]string) {
+	t.Helper()
+	ec2 := httptest.NewServer(describe(t, hosts))
+	t.Cleanup(ec2.Close)
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	address := "http://" + watcher.Run(t, "127.0.0.1", onTheStack(t, ec2.URL))
+	instances := func() (names []string) {
+		view := query.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-time.Minute), End: time.Now(), Step: time.Second}}
+		found, err := view.Ask(t.Context(), `up{job="node"}`)
+		require.NoError(t, err)
+		for _, series := range found {
+			names = append(names, string(series.Metric["instance"]))
+		}
+		slices.Sort(names)
+		return names
+	}
+	want := []string{"runner-1", "runner-3"}
+	require.Eventually(t, func() bool { return slices.Equal(want, instances()) }, time.Minute, 500*time.Millisecond, "%v", instances())
+
+	shown := 0
+	for _, board := range dashboards.Boards() {
+		heading := ""
+		for _, tile := range board.Tiles() {
+			if tile.Panel == nil {
+				heading = tile.Heading
+				continue
+			}
+			if heading != "The machine of the generators" || strings.Contains(tile.Panel.Title, "in containers") {
+				continue
+			}
+			for _, q := range tile.Panel.Queries {
+				shown++
+				require.Eventually(t, func() bool {
+					view := query.View{Prometheus: address, Range: v1.Range{Start: time.Now().Add(-5 * time.Second), End: time.Now(), Step: time.Second}, Variables: map[string]string{"instance": ".*"}}
+					found, err := view.Ask(t.Context(), q.Expr)
+					require.NoError(t, err)
+					names := map[string]bool{}
+					for _, series := range found {
+						names[string(series.Metric["instance"])] = true
+					}
+					return names[want[0]] && names[want[1]]
+				}, time.Minute, 500*time.Millisecond, "%s: %s", tile.Panel.Title, q.Expr)
+			}
+		}
+	}
+	assert.Positive(t, shown)
+}
+
+// onTheStack is the configuration of Prometheus as setup.sh leaves it on the stack's host, without what is scraped on that
+// host itself, and with EC2 at another address.
+func onTheStack(t *testing.T, ec2 string) string {
+	t.Helper()
+	setup, err := os.ReadFile(filepath.Join(source, "modules/stack/setup.sh"))
+	require.NoError(t, err)
+	line := regexp.MustCompile(`(?m)^.*runners-aws\.yml.*$`).Find(setup)
+	require.NotEmpty(t, line)
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(filepath.Join(dir, "infra/prometheus"), os.DirFS(filepath.Join(root, "infra/prometheus"))))
+	run(t, dir, "env", "REGION="+region, "RUN=sse-soak", "bash", "-c", string(line))
+	file := filepath.Join(dir, "infra/prometheus/prometheus.yml")
+	run(t, dir, "promtool", "check", "config", file)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	var config map[string]any
+	require.NoError(t, yaml.Unmarshal(text, &config))
+	delete(config, "rule_files")
+	config["scrape_configs"] = slices.DeleteFunc(config["scrape_configs"].([]any), func(job any) bool {
+		discovers, is := job.(map[string]any)["ec2_sd_configs"].([]any)
+		if is {
+			discovers[0].(map[string]any)["endpoint"] = ec2
+		}
+		return !is
+	})
+	text, err = yaml.Marshal(config)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// describe is as much of EC2 as may be asked in the role of the stack's host: DescribeInstances. Beside those hosts it has
+// the stack, and a runners' host of another deployment.
+func describe(t *testing.T, hosts map[string]string) http.Handler {
+	type tag struct {
+		Key   string `xml:"key"`
+		Value string `xml:"value"`
+	}
+	type instance struct {
+		ID      string `xml:"instanceId"`
+		State   string `xml:"instanceState>name"`
+		Address string `xml:"privateIpAddress"`
+		Image   string `xml:"imageId"`
+		Type    string `xml:"instanceType"`
+		Zone    string `xml:"placement>availabilityZone"`
+		Tags    []tag  `xml:"tagSet>item"`
+	}
+	all := []instance{
+		{ID: "i-stack", State: "running", Address: "127.0.0.9", Tags: []tag{{"Run", "sse-soak"}, {"Host", "stack"}}},
+		{ID: "i-other", State: "running", Address: "127.0.0.9", Tags: []tag{{"Run", "second"}, {"Host", "runner-2"}}},
+	}
+	for name, address := range hosts {
+		all = append(all, instance{ID: "i-" + name, State: "running", Address: address, Tags: []tag{{"Run", "sse-soak"}, {"Host", name}}})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("Action") != "DescribeInstances" {
+			w.WriteHeader(http.StatusForbidden)
+			fmt.Fprint(w, `<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>no</Message></Error></Errors></Response>`)
+			return
+		}
+		found := slices.Clone(all)
+		for n := 1; r.FormValue(fmt.Sprintf("Filter.%d.Name", n)) != ""; n++ {
+			key, isTag := strings.CutPrefix(r.FormValue(fmt.Sprintf("Filter.%d.Name", n)), "tag:")
+			pattern := r.FormValue(fmt.Sprintf("Filter.%d.Value.1", n))
+			found = slices.DeleteFunc(found, func(i instance) bool {
+				value := i.State
+				if isTag {
+					value = i.Tags[slices.IndexFunc(i.Tags, func(t tag) bool { return t.Key == key })].Value
+				}
+				matches, err := path.Match(pattern, value)
+				return err != nil || !matches
+			})
+		}
+		answer := struct {
+			XMLName   xml.Name   `xml:"DescribeInstancesResponse"`
+			Instances []instance `xml:"reservationSet>item>instancesSet>item"`
+		}{Instances: found}
+		assert.NoError(t, xml.NewEncoder(w).Encode(answer))
+	})
+}
