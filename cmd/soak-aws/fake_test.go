@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -25,6 +26,7 @@ type fakeAWS struct {
 	schedules  map[string]map[string]any // by name
 	there      []string                  // what services still know, by its id
 	denied     bool
+	sessions   []string     // what StartSession was asked
 	account    *fakeAccount // nil: nobody asks for it
 }
 
@@ -58,6 +60,10 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewDecoder(r.Body).Decode(&asked)
 		f.parameters[asked.Name] = asked.Value
 		fmt.Fprint(w, `{"Version":2}`)
+	case target == "AmazonSSM.StartSession":
+		asked, _ := io.ReadAll(r.Body)
+		f.sessions = append(f.sessions, string(asked))
+		fmt.Fprint(w, `{"SessionId":"me-0123","StreamUrl":"wss://example.com","TokenValue":"token"}`)
 	case r.URL.Query().Get("Action") == "ListRoles":
 		fmt.Fprint(w, `<ListRolesResponse><ListRolesResult><IsTruncated>`+fmt.Sprint(r.URL.Query().Get("Marker") == "")+`</IsTruncated><Marker>more</Marker><Roles>`)
 		for _, name := range []string{"of-somebody-else", "sse-soak-stack-2026"} {

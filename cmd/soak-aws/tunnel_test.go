@@ -20,10 +20,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain makes this program the AWS command line where it is called by that name.
+// TestMain makes this program the AWS command line, or its plugin, where it is called by that name.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "aws" {
+	switch filepath.Base(os.Args[0]) {
+	case "aws":
 		os.Exit(fakeSession(os.Args[1:]))
+	case "session-manager-plugin":
+		os.Exit(fakePlugin(os.Args[1:]))
 	}
 	os.Exit(m.Run())
 }
@@ -39,8 +42,16 @@ func fakeSession(args []string) int {
 		_, _ = fmt.Fprintln(f, strings.Join(args, " "))
 		_ = f.Close()
 	}
+	if !ok {
+		return 2
+	}
+	return forward(port)
+}
+
+// forward passes connections on as the plugin does, which listens at localhost and ends on SIGINT.
+func forward(port string) int {
 	l, err := net.Listen("tcp", "localhost:"+port)
-	if err != nil || !ok {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "cannot listen", err)
 		return 1
 	}
