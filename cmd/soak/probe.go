@@ -28,20 +28,28 @@ has {seq}, {sentAt} and {sum} in place of {n} and {id}. Values of headers that l
 second.
 
     soak probe http://HOST/sub/news --topic news \
-      --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'`
+      --publish-url http://HOST/pub/news --publish-body '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}'
+
+--idle writes no description: it holds up to ten silent streams, for a quarter of an hour, and tells after how long
+something on the way cuts them, and what is known to. With --publish-url it asks each stream by one message whether it
+is alive, since a NAT cuts without telling anybody; each stream has a topic of its own then.`
 
 func probeCommand() *cobra.Command {
 	var c probe.Config
 	var seconds int
 	var out string
+	var idle bool
 	cmd := &cobra.Command{
 		Use:   "probe URL",
 		Short: "Look at a service for a minute, and write a description of it",
 		Long:  probeHelp,
 		Args:  oneArg("URL of an event stream"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if idle && !cmd.Flags().Changed("seconds") {
+				seconds = int(probe.LongestIdle / time.Second)
+			}
 			c.URL, c.Length = args[0], time.Duration(seconds)*time.Second
-			if err := checkProbe(&c, out); err != nil {
+			if err := checkProbe(&c, out, idle); err != nil {
 				return usageError{Err: err}
 			}
 			c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
@@ -52,15 +60,19 @@ func probeCommand() *cobra.Command {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program
-			module, err := probe.Run(ctx, c)
+			look := probe.Run
+			if idle {
+				look = probe.Idle
+			}
+			text, err := look(ctx, c)
 			if err != nil {
 				return err //nolint:wrapcheck // a sentence for the user
 			}
 			if out == "" {
-				_, err = io.WriteString(cmd.OutOrStdout(), module)
+				_, err = io.WriteString(cmd.OutOrStdout(), text)
 				return err //nolint:wrapcheck // of standard output
 			}
-			if err := os.WriteFile(out, []byte(module), 0o644); err != nil {
+			if err := os.WriteFile(out, []byte(text), 0o644); err != nil {
 				return fmt.Errorf("write the description: %w", err)
 			}
 			fmt.Fprintf(os.Stderr, "probe: wrote %s\n", out)
@@ -69,7 +81,8 @@ func probeCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
-	f.IntVar(&seconds, "seconds", 60, "seconds to look; heartbeats and lifetimes that are longer are not seen")
+	f.IntVar(&seconds, "seconds", 60, "seconds to look; heartbeats and lifetimes that are longer are not seen (with --idle: 900)")
+	f.BoolVar(&idle, "idle", false, "hold silent streams, and tell after how long something on the way cuts them")
 	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
@@ -89,12 +102,18 @@ func probeRequest(f *pflag.FlagSet, r *probe.Request, prefix, of string) {
 }
 
 // checkProbe checks what has bounds, and names the service.
-func checkProbe(c *probe.Config, out string) error {
+func checkProbe(c *probe.Config, out string, idle bool) error {
+	longest := probe.Longest
+	if idle {
+		longest = probe.LongestIdle
+	}
 	switch {
+	case idle && out != "":
+		return errors.New("--out is for a description, and --idle writes none: leave one of them out")
 	case c.Streams < 1 || c.Streams > probe.MostStreams:
 		return fmt.Errorf("--streams is %d: a probe looks at 1 to %d, and never loads a service", c.Streams, probe.MostStreams)
-	case c.Length < probe.Shortest || c.Length > probe.Longest:
-		return fmt.Errorf("--seconds is %.0f: it must be from %.0f to %.0f", c.Length.Seconds(), probe.Shortest.Seconds(), probe.Longest.Seconds())
+	case c.Length < probe.Shortest || c.Length > longest:
+		return fmt.Errorf("--seconds is %.0f: it must be from %.0f to %.0f", c.Length.Seconds(), probe.Shortest.Seconds(), longest.Seconds())
 	}
 	if out == "" {
 		return nil

@@ -28,6 +28,8 @@ type Config struct {
 
 	Progress func(sentence string) // may be nil
 	Wrong    func(err error) error // makes wrong usage of an error; may be nil
+
+	ages []time.Duration // of Idle, in tests
 }
 
 // The probe is no load: these bound it.
@@ -45,6 +47,19 @@ const usualTopic = "soak-probe"
 
 // Run probes a service until Length has passed or ctx ends, and returns the module that describes it.
 func Run(ctx context.Context, c Config) (module string, err error) {
+	a, err := c.prepare()
+	if err != nil {
+		return "", err
+	}
+	s := newSession(c, a)
+	if err := s.observe(ctx); err != nil {
+		return "", err
+	}
+	return s.describe()
+}
+
+// prepare fills in what is left out, and reads what was asked.
+func (c *Config) prepare() (*asked, error) {
 	if c.Pace == 0 {
 		c.Pace = time.Second
 	}
@@ -54,18 +69,14 @@ func Run(ctx context.Context, c Config) (module string, err error) {
 	if c.Wrong == nil {
 		c.Wrong = func(err error) error { return err }
 	}
-	a, err := understand(&c)
+	a, err := understand(c)
 	if err != nil {
-		return "", c.Wrong(err)
+		return nil, c.Wrong(err)
 	}
 	if c.Topic == "" {
 		c.Topic = usualTopic
 	}
-	s := newSession(c, a)
-	if err := s.observe(ctx); err != nil {
-		return "", err
-	}
-	return s.describe()
+	return a, nil
 }
 
 // describe writes down what was seen.

@@ -22,7 +22,7 @@ type sending struct {
 // publish publishes n messages, one for each Pace. The error says why the first one was refused.
 func (s *session) publish(ctx context.Context, n int) error {
 	for i := 0; i < n && s.service.Publish != nil && ctx.Err() == nil; i++ {
-		if err := s.send(ctx); err != nil {
+		if err := s.send(ctx, 0); err != nil {
 			return err
 		}
 		s.Progress("published " + count(s.confirmed(), "message"))
@@ -31,9 +31,9 @@ func (s *session) publish(ctx context.Context, n int) error {
 	return nil
 }
 
-// send publishes the next message. What goes wrong is an error as long as nothing was confirmed, and a note later.
-func (s *session) send(ctx context.Context) error {
-	v := s.values(0)
+// send publishes the next message, to the topic of stream n. What goes wrong is an error as long as nothing was confirmed, and a note later.
+func (s *session) send(ctx context.Context, n int) error {
+	v := s.values(n)
 	v.Token, v.Seq, v.SentAt = s.asked.publishing, int64(len(s.published)+1), time.Now().UnixMicro()
 	r := stream.Fill(s.service.Publish, &v)
 	r.NoRedirect = true

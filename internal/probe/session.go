@@ -23,6 +23,7 @@ type session struct {
 	asked   *asked
 	service *service.Service // the requests, without what is to be found out
 	marker  string
+	quiet   bool // streams are held silent: each has a topic of its own, and no keep-alive
 
 	began  time.Time
 	opened int // streams; {n} of the next one
@@ -50,8 +51,12 @@ func newSession(c Config, a *asked) *session {
 }
 
 func (s *session) values(n int) service.Values {
+	topic := s.Topic
+	if s.quiet {
+		topic += "-" + strconv.Itoa(n)
+	}
 	return service.Values{
-		Base: s.asked.base, Topic: s.Topic, Run: s.marker, Token: s.asked.subscribe,
+		Base: s.asked.base, Topic: topic, Run: s.marker, Token: s.asked.subscribe,
 		N: int64(n), ID: s.marker + "-" + strconv.Itoa(n),
 	}
 }
@@ -133,6 +138,7 @@ func (s *session) answer(life context.Context, t *track) {
 	if t.lastID != "" {
 		r.Header.Set("Last-Event-ID", t.lastID)
 	}
+	r.NoKeepAlive = s.quiet
 	ctx, cancel := context.WithCancel(life)
 	timer := time.AfterFunc(min(patience, s.Length/2), cancel)
 	t.asked, t.done = time.Now(), make(chan struct{})

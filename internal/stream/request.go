@@ -25,6 +25,8 @@ type Request struct {
 
 	// NoRedirect takes a redirect for the answer, as the publisher of a run does.
 	NoRedirect bool
+	// NoKeepAlive sends no TCP keep-alive, which tells routers on the way that a silent connection is in use.
+	NoKeepAlive bool
 
 	secret string // that is in it: what is quoted of the answer does not show it
 }
@@ -65,12 +67,16 @@ type Answer struct {
 const dialTimeout = 10 * time.Second
 
 // newTransport makes one connection, used once: HTTP/1.1 and no proxy, as k6/sse connects.
-func newTransport(last bool) *http.Transport {
+func newTransport(last, silent bool) *http.Transport {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if silent {
+		dialer.KeepAlive = -1
+	}
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return &http.Transport{
 		DisableKeepAlives:   last, // it says Connection: close
 		DisableCompression:  true, // a caller that wants it asks for it
-		DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
 	}
@@ -87,7 +93,7 @@ func (r Request) exchange(ctx context.Context, accept string, last bool) (*http.
 	for name, values := range r.Header {
 		req.Header[name] = values
 	}
-	client := &http.Client{Transport: newTransport(last)}
+	client := &http.Client{Transport: newTransport(last, r.NoKeepAlive)}
 	if r.NoRedirect {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}

@@ -1,0 +1,204 @@
+package probe
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+// A path is what lies between client and service: it forgets connections that are silent for too long.
+type path struct {
+	limit time.Duration
+	tells bool // it closes them; else it drops what comes, as a NAT does
+	reset bool
+}
+
+// start is a path to an address, and the URL at this end.
+func (p *path) start(t *testing.T, to string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var open sync.WaitGroup
+	t.Cleanup(func() { _ = l.Close(); open.Wait() })
+	open.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() { p.carry(client, strings.TrimPrefix(to, "http://")) })
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+func (p *path) carry(client net.Conn, to string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var forgotten atomic.Bool
+	timer := time.AfterFunc(p.limit, func() {
+		forgotten.Store(true)
+		if p.tells {
+			if p.reset {
+				_ = client.(*net.TCPConn).SetLinger(0)
+			}
+			_ = client.Close()
+			_ = server.Close()
+		}
+	})
+	defer timer.Stop()
+	pass := func(to io.Writer, from io.Reader) {
+		b := make([]byte, 4096)
+		for {
+			n, err := from.Read(b)
+			if err != nil {
+				return
+			}
+			if !forgotten.Load() {
+				timer.Reset(p.limit)
+				_, _ = to.Write(b[:n])
+			}
+		}
+	}
+	go func() { pass(client, server); _ = client.Close() }()
+	pass(server, client)
+}
+
+// silentFor are the ages of these tests.
+var silentFor = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 1200 * time.Millisecond, 1500 * time.Millisecond, 1900 * time.Millisecond}
+
+func idleOf(t *testing.T, url string, publish Request, c Config) string {
+	t.Helper()
+	c.URL, c.Publish, c.Streams, c.Pace, c.ages = url+"/sub/{topic}", publish, 3, 20*time.Millisecond, silentFor
+	if c.Length == 0 {
+		c.Length = 2 * time.Second
+	}
+	text, err := Idle(t.Context(), c)
+	require.NoError(t, err)
+	t.Log(text)
+	return text
+}
+
+func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
+	t.Parallel()
+	const limit = 700 * time.Millisecond
+	const two = `alive after   [^,]+ s, [^,]+ s\n`
+	for name, c := range map[string]struct {
+		path *path
+		hub  *hub.Hub
+		no   bool // nothing publishes
+		says []string
+	}{
+		"nobody": {says: []string{
+			`alive after   ([^,]+ s, ){4}[^,]+ s\n`, `Nothing cut a stream that was silent for (1\.9|[2-9]).* s\.`,
+		}},
+		"one who closes": {path: &path{limit: limit, tells: true}, says: []string{
+			two, `cut after     0\.[7-9].*, 3 of 5: the connection was closed in the middle of the answer`, "Nothing is known that cuts then by default",
+			"send something on each stream, such as a comment line, at least every 0.",
+		}},
+		"one who resets": {path: &path{limit: limit, tells: true, reset: true}, says: []string{"3 of 5: the connection was reset"}},
+		"a NAT": {path: &path{limit: limit}, says: []string{
+			two, `gone after    1\..*, 2 of 5: the message did not come`, "not asked     1 of 5", "at least every 0.",
+		}},
+		"one who closes, seen without messages": {path: &path{limit: limit, tells: true}, no: true, says: []string{
+			"Only cuts that the client is told of are seen", `cut after     0\.[7-9].*, 3 of 3`,
+		}},
+		"a NAT, unseen without messages": {path: &path{limit: limit}, no: true, says: []string{"Nobody closed a stream that was silent for [2-9]"}},
+		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, says: []string{
+			"3 of 3: the answer was ended in order", "it may be the service itself",
+		}},
+		"heartbeats": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: ":\n\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
+			"Something came on each stream by itself: none was silent for longer than 0.",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := c.hub
+			if h == nil {
+				h = &hub.Hub{}
+			}
+			to := h.Start(t).URL
+			if c.path != nil {
+				to = c.path.start(t, to)
+			}
+			publish := publishing
+			if c.no {
+				publish = Request{}
+			}
+			text := idleOf(t, to, publish, Config{})
+			for _, want := range c.says {
+				require.Regexp(t, want, text)
+			}
+		})
+	}
+}
+
+// What is known is told where it fits, and only there.
+func TestKnownLimits(t *testing.T) {
+	t.Parallel()
+	at := func(f fate, after ...time.Duration) (out []*held) {
+		for _, d := range after {
+			out = append(out, &held{track: &track{ended: io.ErrUnexpectedEOF}, fate: f, after: d})
+		}
+		return out
+	}
+	say := func(all ...*held) string {
+		i := &idler{session: &session{}, held: all, asks: true}
+		return i.conclusion(i.of(cut), i.of(vanished))
+	}
+	minute := say(at(cut, 60030*time.Millisecond, 60100*time.Millisecond)...)
+	require.Contains(t, minute, "Known to cut after 60 s: nginx's proxy_read_timeout")
+	require.Contains(t, minute, "Application Load Balancer")
+	require.Contains(t, minute, "at least every 30 s")
+	require.NotContains(t, minute, "NAT")
+	nat := say(append(at(alive, 345*time.Second), at(vanished, 355*time.Second, 895*time.Second)...)...)
+	require.Contains(t, nat, "Known to cut after 350 s: a NAT gateway of AWS")
+	require.NotContains(t, nat, "nginx")
+	require.Contains(t, say(at(cut, 77*time.Second)...), "Nothing is known that cuts then by default")
+}
+
+func TestAnIdleProbeThatIsStoppedSaysWhatItSaw(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{}
+	c := Config{URL: h.Start(t).URL + "/sub/{topic}", Streams: 2, Length: time.Minute}
+	ctx, stop := context.WithCancel(t.Context())
+	c.Progress = func(said string) {
+		if strings.HasPrefix(said, "holding") {
+			stop()
+		}
+	}
+	text, err := Idle(ctx, c)
+	require.NoError(t, err)
+	require.Contains(t, text, "was stopped after")
+}
+
+func TestSilenceIsWaitedForAsLongAsThereIsTime(t *testing.T) {
+	t.Parallel()
+	c := Config{Length: 2 * time.Minute, Pace: time.Second}
+	require.Equal(t, []time.Duration{30 * time.Second, 55 * time.Second, 65 * time.Second, 115 * time.Second, 119 * time.Second}, c.within(ages))
+	c.Length = LongestIdle
+	all := c.within(ages)
+	require.Len(t, all, MostStreams)
+	require.Equal(t, 899*time.Second, all[len(all)-1])
+}
+
+// A service that confirms and brings nothing would make every stream look dead.
+func TestAStreamThatBringsNothingCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{Lose: func(string, string) bool { return true }}
+	_, err := Idle(t.Context(), Config{URL: h.Start(t).URL + "/sub/{topic}", Publish: publishing, Pace: 20 * time.Millisecond, Length: time.Second, ages: silentFor})
+	require.ErrorContains(t, err, "was confirmed, and did not come on the stream of that topic")
+}

@@ -1,0 +1,85 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// A real nginx with a short proxy_read_timeout stands before a real nchan: the idle probe finds it.
+func TestTheIdleProbeFindsAProxysTimeout(t *testing.T) {
+	t.Parallel()
+	r, err := services.Start(t.Context(), "nchan", services.Options{})
+	if missing := (*services.Missing)(nil); errors.As(err, &missing) {
+		untested.Missing(t, err.Error())
+	}
+	require.NoError(t, err)
+	t.Cleanup(r.Stop)
+	front := "http://" + proxyThatCuts(t, r.URL, 15*time.Second)
+	flags := r.Flags()
+	for i := range flags {
+		flags[i] = strings.ReplaceAll(flags[i], r.URL, front)
+	}
+	look := exec.Command(filepath.Join(root, "bin", "soak"), append([]string{"probe", "--idle", "--seconds", "40"}, flags...)...)
+	look.Env = append(os.Environ(), r.Env...)
+	said, err := look.CombinedOutput()
+	t.Log(string(said))
+	require.NoError(t, err)
+	require.Regexp(t, `cut after     1[4-7]\..* s, 2 of 2: the connection was closed in the middle of the answer`, string(said))
+	require.Contains(t, string(said), "send something on each stream")
+}
+
+// proxyThatCuts is the address of an nginx that cuts what is silent for so long.
+func proxyThatCuts(t *testing.T, to string, after time.Duration) (address string) {
+	t.Helper()
+	u, err := url.Parse(to)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address = l.Addr().String()
+	require.NoError(t, l.Close())
+	conf := filepath.Join(dir, "nginx.conf")
+	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil, `daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
+events { worker_connections 64; }
+http {
+  access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+  server { listen %[2]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; proxy_buffering off; proxy_read_timeout %[4]ds; } }
+}
+`, dir, address, u.Host, int(after.Seconds())), 0o600))
+	program, err := exec.LookPath("nginx")
+	if err != nil {
+		program = "/usr/sbin/nginx"
+	}
+	p, err := process.Start(process.Spec{Name: "nginx", Path: program, Args: []string{"-e", "stderr", "-c", conf}, Log: filepath.Join(dir, "log"), Orphan: syscall.SIGTERM})
+	if errors.Is(err, os.ErrNotExist) {
+		untested.Missing(t, "nginx is not installed")
+	}
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Stop(context.Background(), syscall.SIGTERM, 5*time.Second) })
+	await(t, "nginx listens", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return address
+}
