@@ -98,9 +98,10 @@ func (m *machine) isSetUp(c *cloud) {
 	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
 	require.Len(t, stored, 3)
 	env := "\n" + m.sh("cat /opt/sse-soak/.env") + "\n"
-	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "PUBLIC_URL=http://localhost:8080") {
+	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
+	m.asksForNotices()
 	m.answers(strings.TrimPrefix(stored[0], "BACKEND_TOKEN="))
 }
 

@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 	needs(t, "shellcheck", "apt-get install shellcheck")
 	scripts, err := filepath.Glob(filepath.Join(source, "modules/*/*.sh"))
 	require.NoError(t, err)
-	require.Len(t, scripts, 7)
+	require.Len(t, scripts, 8)
 	for _, s := range scripts {
 		run(t, filepath.Dir(s), "shellcheck", "-x", filepath.Base(s))
 	}

@@ -59,6 +59,7 @@ func TestRunners(t *testing.T) {
 		assert.Equal(t, string(runnerImage), m.sh("cat /var/lib/rancher/k3s/agent/images/runner.tar.gz")+"\n")
 		assert.Equal(t, "1024\t65535", m.sh("cat /proc/sys/net/ipv4/ip_local_port_range"))
 		assert.Equal(t, "active", m.sh("systemctl is-active soak-end.timer"))
+		m.asksForNotices()
 		m.installsNothingElse()
 		m.tellsOfItself()
 	}

@@ -40,6 +40,14 @@ if [[ ! -e $units/soak-end.timer ]]; then
   systemctl enable --now soak-end.timer
 fi
 
+# What AWS announces for this host, asked for each half minute (notices.sh).
+printf '%s\n' '[Unit]' 'Description=Ask what AWS announces for this host' \
+  '[Service]' 'Type=oneshot' 'ExecStart=/bin/bash /opt/soak/notices.sh' >$units/soak-notices.service
+printf '%s\n' '[Unit]' 'Description=Ask each half minute what AWS announces for this host' \
+  '[Timer]' 'OnActiveSec=0' 'OnUnitActiveSec=30' 'AccuracySec=1' '[Install]' 'WantedBy=timers.target' >$units/soak-notices.timer
+systemctl daemon-reload
+systemctl enable --now soak-notices.timer
+
 # Nothing else installs packages: neither while this does, nor in the middle of a soak.
 printf '%s\n' 'APT::Periodic::Enable "0";' 'DPkg::Lock::Timeout "600";' 'Acquire::Retries "5";' >/etc/apt/apt.conf.d/99-soak
 systemctl stop apt-daily.timer apt-daily-upgrade.timer || true # a host may lack them

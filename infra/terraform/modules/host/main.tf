@@ -17,10 +17,11 @@ locals {
   })]
 
   files = merge(var.files, {
-    "begin.sh" = file("${path.module}/begin.sh")
-    "aws.sh"   = file("${path.module}/aws.sh")
-    "end.sh"   = file("${path.module}/end.sh")
-    "setup.sh" = var.script
+    "begin.sh"   = file("${path.module}/begin.sh")
+    "aws.sh"     = file("${path.module}/aws.sh")
+    "end.sh"     = file("${path.module}/end.sh")
+    "notices.sh" = file("${path.module}/notices.sh")
+    "setup.sh"   = var.script
   })
 
   # One command: cloud-init goes on after a line that failed.

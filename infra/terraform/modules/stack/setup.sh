@@ -38,6 +38,7 @@ infra/compose/env .env
 set_env CONNECTIONS "$CONNECTIONS"
 set_env NOOP_INTERVAL "$NOOP_INTERVAL"
 set_env PUBLIC_URL http://localhost:8080 # where `make aws-open` shows it
+set_env NODE_TEXTFILES /host/var/lib/prometheus/node-exporter # notices.sh writes there
 set_env PROMETHEUS_MEMORY 1g # of 4 GiB
 # The first host's secrets stay those of the deployment, also where the host is replaced.
 stored=$(parameter "$SECRETS_PARAMETER")

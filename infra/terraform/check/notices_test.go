@@ -1,0 +1,111 @@
+//go:build aws
+
+package check
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// asksForNotices: each half minute, and Prometheus learns which boot of the host it is.
+func (m *machine) asksForNotices() {
+	m.t.Helper()
+	assert.Equal(m.t, "active", m.sh("systemctl is-active soak-notices.timer"))
+	const file = "/var/lib/prometheus/node-exporter/soak.prom"
+	assert.Equal(m.t, fmt.Sprintf("soak_host_info{boot_id=%q} 1", m.sh("cat /proc/sys/kernel/random/boot_id")), m.sh("cat "+file))
+}
+
+// What AWS announces, as its metadata service does (docs.aws.amazon.com: "View scheduled events for your instances" and
+// "Spot Instance interruption notices"), is what Prometheus learns.
+func TestNoticesOfAWS(t *testing.T) {
+	t.Parallel()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	require.NoError(t, err)
+	info := fmt.Sprintf("soak_host_info{boot_id=%q} 1\n", strings.TrimSpace(string(boot)))
+	event := func(code, notBefore, state string) string {
+		return fmt.Sprintf(`{"NotBefore": %q, "Code": %q, "Description": "scheduled \"reboot\"", "EventId": "instance-event-0d59937288b749b32", "NotAfter": "21 Jan 2019 09:17:23 GMT", "State": %q}`, notBefore, code, state)
+	}
+	for name, c := range map[string]struct {
+		pages map[string]string // of the metadata service; all others are not found
+		want  string
+	}{
+		"nothing":       {nil, ""},
+		"an empty list": {map[string]string{"events/maintenance/scheduled": "[]"}, ""},
+		"a reboot": {
+			map[string]string{"events/maintenance/scheduled": "[" + event("system-reboot", "21 Jan 2019 09:00:43 GMT", "active") + "]"},
+			`soak_host_notice_timestamp_seconds{what="system-reboot"} 1548061243` + "\n",
+		},
+		"one of two that are to come, and two that are over": {
+			map[string]string{"events/maintenance/scheduled": "[" + strings.Join([]string{
+				event("system-reboot", "22 Jan 2019 09:00:43 GMT", "active"), event("system-reboot", "21 Jan 2019 09:00:43 GMT", "active"),
+				event("instance-stop", "21 Jan 2019 09:00:43 GMT", "completed"), event("instance-retirement", "21 Jan 2019 09:00:43 GMT", "canceled"),
+			}, ",") + "]"},
+			`soak_host_notice_timestamp_seconds{what="system-reboot"} 1548061243` + "\n",
+		},
+		"a spot instance that is taken away": {
+			map[string]string{"events/maintenance/scheduled": "[]", "spot/instance-action": `{"action": "terminate", "time": "2017-09-18T08:22:00Z"}`},
+			`soak_host_notice_timestamp_seconds{what="spot terminate"} 1505722920` + "\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			to := filepath.Join(t.TempDir(), "not", "there", "yet")
+			said, err := notices(t, c.pages, to)
+			require.NoError(t, err, said)
+			got, err := os.ReadFile(filepath.Join(to, "soak.prom"))
+			require.NoError(t, err)
+			assert.Equal(t, info+c.want, string(got))
+		})
+	}
+
+	to := t.TempDir()
+	_, err = notices(t, nil, to)
+	require.NoError(t, err)
+	_, err = notices(t, map[string]string{"events/maintenance/scheduled": "<html>"}, to)
+	require.Error(t, err, "systemd is to see it")
+	got, err := os.ReadFile(filepath.Join(to, "soak.prom"))
+	require.NoError(t, err)
+	assert.Equal(t, info, string(got), "what was known stays")
+}
+
+// notices runs the host's script, with a metadata service that has these pages.
+func notices(t *testing.T, pages map[string]string, to string) (string, error) {
+	t.Helper()
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		page, known := pages[strings.TrimPrefix(r.URL.Path, "/latest/meta-data/")]
+		switch {
+		case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
+			fmt.Fprint(w, "token")
+		case r.Header.Get("X-Aws-Ec2-Metadata-Token") != "token":
+			http.Error(w, "no token", http.StatusUnauthorized)
+		case !known:
+			http.NotFound(w, r)
+		default:
+			fmt.Fprint(w, page)
+		}
+	}))
+	t.Cleanup(service.Close)
+	bin := t.TempDir()
+	curl := "#!/bin/bash\nexec " + lookPath(t, "curl") + ` "${@//http:\/\/169.254.169.254/` + strings.ReplaceAll(service.URL, "/", `\/`) + `}"` + "\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "curl"), []byte(curl), 0o755))
+	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(source, "modules/host/notices.sh"), to)
+	cmd.Env = append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	said, err := cmd.CombinedOutput()
+	return string(said), err
+}
+
+func lookPath(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	require.NoError(t, err)
+	return path
+}

@@ -1,0 +1,28 @@
+#!/bin/bash
+# What AWS announces for this host, for node_exporter, which passes it on to Prometheus: events such as a reboot, and that
+# a spot instance is taken away. Which boot it is of says which runners ran here.
+set -euo pipefail
+# shellcheck source=aws.sh
+. "${BASH_SOURCE[0]%/*}/aws.sh"
+
+to=${1:-/var/lib/prometheus/node-exporter}
+mkdir -p "$to"
+# Where there is none, the service has no such page.
+events=$(metadata events/maintenance/scheduled 2>/dev/null || echo '[]')
+spot=$(metadata spot/instance-action 2>/dev/null || echo '{}')
+python3 - "$events" "$spot" <<'EOF' >"$to/soak.prom.part"
+import datetime, email.utils, json, sys
+at = {}
+def notice(what, when):
+    at[what] = min(at.get(what, when), when)
+for event in json.loads(sys.argv[1]):
+    if event.get("State", "active") == "active":
+        notice(event["Code"], email.utils.parsedate_to_datetime(event["NotBefore"]).timestamp())
+spot = json.loads(sys.argv[2])
+if "action" in spot:
+    notice("spot " + spot["action"], datetime.datetime.fromisoformat(spot["time"].replace("Z", "+00:00")).timestamp())
+print('soak_host_info{boot_id="%s"} 1' % open("/proc/sys/kernel/random/boot_id").read().strip())
+for what, when in sorted(at.items()):
+    print("soak_host_notice_timestamp_seconds{what=%s} %d" % (json.dumps(what), when))
+EOF
+mv "$to/soak.prom.part" "$to/soak.prom"
