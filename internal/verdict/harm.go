@@ -137,12 +137,25 @@ func (h *harm) count(runner *shard.Runner, r *shard.Connection, all []window) {
 			if w := silence(f.At-f.Lateness, f.At); w != nil {
 				h.explained[delayed]++
 				h.by[w.machine].late++
-			} else if w := covers(all, runner.At(f.At-f.Lateness), runner.At(f.At), machine.Delays); w != nil {
+			} else if w := h.stood(runner, f, all); w != nil {
 				h.explained[delayed]++
 				h.by[w.machine].stalled++
 			}
 		}
 	}
+}
+
+// stood finds a window in which the machine stood still while a message was late. A control group that was in time meanwhile
+// knows better: what is read by the same process was not delayed. Of a dropped packet it knows nothing, which is of one
+// stream.
+func (h *harm) stood(runner *shard.Runner, f ledger.Finding, all []window) *window {
+	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
+	if group := runner.Controlled; decides(group) {
+		if delay, _ := during(group, from, to); !explains(group, delay) {
+			return nil
+		}
+	}
+	return covers(all, from, to, machine.Delays)
 }
 
 // covers finds a window in which a silence may have begun or gone on, and that lasted for at least half of it.
