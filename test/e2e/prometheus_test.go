@@ -30,9 +30,11 @@ func TestResourcesComeFromPrometheus(t *testing.T) {
 
 func TestAPrometheusThatIsNotThereIsAWarning(t *testing.T) {
 	t.Parallel()
-	r := begin(t, []string{"PROMETHEUS_URL=http://127.0.0.1:1"}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
+	r := begin(t, []string{"PROMETHEUS_URL=http://127.0.0.1:1", "K6_PROMETHEUS_RW_SERVER_URL=http://127.0.0.1:1/api/v1/write"}, "--connections", "20", "--seconds", "12", "--noop-interval", "1")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Contains(t, strings.Join(v.Warnings, "\n"), "the resources are those that soak sampled itself")
+	warnings := strings.Join(v.Warnings, "\n")
+	require.Contains(t, warnings, "the resources are those that soak sampled itself")
+	require.Regexp(t, `\d+ remote writes of 2 runners to Prometheus failed \(the last: .*connection refused`, warnings)
 	require.NotZero(t, v.Resources.BackendRSSMax)
 }
