@@ -52,12 +52,14 @@ func TestTheRealCommandLine(t *testing.T) {
 	assert.True(t, tn.answers(t.Context()))
 	_, port, err := net.SplitHostPort(tn.address)
 	require.NoError(t, err)
+	f.mu.Lock()
 	assert.JSONEq(t, `{"Target":"i-1","DocumentName":"AWS-StartPortForwardingSession","Parameters":{"portNumber":["80"],"localPortNumber":["`+port+`"]}}`, f.sessions[0])
+	f.denied = true // from now on
+	f.mu.Unlock()
 	tn.close()
 	_, err = net.Dial("tcp", tn.address)
 	require.Error(t, err, "the plugin has ended")
 
-	f.denied = true
 	_, err = openTunnel(t.Context(), outputs{Region: "eu-central-1", Instances: map[string]string{"stack": "i-1"}}, 0, nil)
 	require.ErrorContains(t, err, "these credentials may not open a session")
 }
