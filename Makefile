@@ -317,8 +317,8 @@ aws-extend: bin/soak-aws ## let all hosts on AWS live MINUTES (60) longer
 	@$(SOAK_AWS) extend --minutes '$(or $(MINUTES),60)'
 
 .PHONY: aws-down
-aws-down: bin/soak-aws ## destroy all that aws-up made, and look whether something is left
-	@$(SOAK_AWS) down
+aws-down: bin/soak-aws ## keep the runs' evidence (CAPSULE=0: not), destroy all but that (ALL=1: that too), look what is left
+	@$(SOAK_AWS) down $(if $(filter 0,$(CAPSULE)),--no-capsule) $(if $(filter 1,$(ALL)),--all)
 
 .PHONY: aws-sweep
 aws-sweep: bin/soak-aws ## find by its tag what is there, also where terraform's state is lost

@@ -61,13 +61,13 @@ func TestNothingIsLeft(t *testing.T) {
 	f := startAWS(t)
 	// The list lags behind; a host that it still names is asked for at EC2, which knows none.
 	f.tagged, f.there = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {"arn:aws:ec2:eu-central-1:1:instance/i-1"}}, nil
-	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", time.Minute, tick))
+	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", "", time.Minute, tick))
 }
 
 func TestSomethingIsLeft(t *testing.T) {
 	f := startAWS(t)
 	f.tagged, f.hosts, f.there = [][]string{{"arn:aws:s3:::sse-soak-1"}}, []string{"i-0123456789abcdef0"}, []string{"sse-soak-1"}
-	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", 0, tick)
+	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", "", 0, tick)
 	require.ErrorContains(t, err, "2 things in eu-central-1 still carry the tag Run=sse-soak")
 	require.ErrorContains(t, err, "arn:aws:s3:::sse-soak-1")
 	require.ErrorContains(t, err, "i-0123456789abcdef0")
@@ -84,7 +84,7 @@ func TestWhatIsGoneButStillListed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, left)
 	assert.Equal(t, f.tagged[0], listed)
-	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", 0, tick))
+	require.NoError(t, connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", "", 0, tick))
 
 	f.there, f.parameters["/sse-soak/stack/status"] = []string{"vpc-1"}, "ready"
 	left, _, err = connected(t).left(context.Background(), tag{"Run", "sse-soak"})
@@ -96,7 +96,7 @@ func TestWhatIsGoneButStillListed(t *testing.T) {
 func TestADeniedCheckIsAnError(t *testing.T) {
 	f := startAWS(t)
 	f.denied = true
-	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", time.Minute, tick)
+	err := connected(t).verifyGone(context.Background(), "sse-soak", "eu-central-1", "", time.Minute, tick)
 	require.ErrorContains(t, err, "could not be verified")
 }
 

@@ -62,6 +62,17 @@ func (d *deployment) openCommand() *cobra.Command {
 	return c
 }
 
+func (d *deployment) downCommand() *cobra.Command {
+	var k keep
+	c := d.subcommand("down", "Keep the evidence, destroy all, and look whether something that carries its tag is left", func(ctx context.Context) error {
+		return d.down(ctx, 3*time.Minute, k)
+	})
+	c.Flags().StringVar(&k.program, "soak", "bin/soak", "the program soak, which makes capsules")
+	c.Flags().BoolVar(&k.without, "no-capsule", false, "make no capsule of the runs; those that are in the bucket stay")
+	c.Flags().BoolVar(&k.all, "all", false, "make no capsule, and delete the bucket with those that are in it")
+	return c
+}
+
 func (d *deployment) extendCommand() *cobra.Command {
 	var minutes int
 	c := d.subcommand("extend", "Move the end of all hosts, without making new ones", func(ctx context.Context) error {

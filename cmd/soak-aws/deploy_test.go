@@ -6,6 +6,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +51,8 @@ func TestDeployment(t *testing.T) {
 	d := &deployment{dir: dir, yes: true}
 	stack := startStack(t).Listener.Addr().String()
 	withSessions(t, stack)
-	require.Equal(t, exitError(2), d.soak(ctx, soakProgram(t), []string{"--out", t.TempDir()}))
+	program := soakProgram(t)
+	require.Equal(t, exitError(2), d.soak(ctx, program, []string{"--out", t.TempDir()}))
 	assert.Contains(t, cluster.created("testruns"), "s3://", "the bucket is the one that terraform made")
 	require.NoError(t, d.logs(ctx))
 
@@ -66,15 +68,31 @@ func TestDeployment(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "second", out.Name)
 	f.hosts = nil
-	require.NoError(t, second.down(ctx, time.Minute))
+	require.NoError(t, second.down(ctx, time.Minute, keep{}))
 	out, err = again.outputs(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, "sse-soak", out.Name, "the first is still there")
 
 	// The image is gone by now, as after `make clean`: taking down needs none.
 	require.NoError(t, os.Remove(image))
+	run := filepath.Join(t.TempDir(), "run-1")
+	require.NoError(t, os.Mkdir(run, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), []byte(`{"testid": "run-1", "started_unix_s": 1, "ended_unix_s": 2}`), 0o600))
+	require.NoError(t, d.remember("", run))
+	f.tagged, f.there = [][]string{{"arn:aws:s3:::" + out.Bucket}}, []string{out.Bucket}
+	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{program: program}))
+	assert.Contains(t, f.objects, out.Bucket+"/capsules/run-1.capsule.tar.gz", "the stack's Prometheus answers nothing here, which the capsule tells")
+	list, err := d.command(ctx, "state", "list").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(list), "module.storage.aws_s3_bucket_lifecycle_configuration.this\n", "the bucket is left, and deletes what is in it by itself")
+	for address := range strings.Lines(string(list)) {
+		assert.Regexp(t, `^module\.storage\.aws_s3_bucket|(^|\.)data\.`, address)
+	}
+
+	// What is left goes when somebody says so.
+	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{}), "it stays until then")
 	f.tagged = [][]string{{"arn:aws:sqs:eu-central-1:1:slow-to-go"}, {}}
-	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute))
+	require.NoError(t, (&deployment{dir: dir, yes: true}).down(ctx, time.Minute, keep{all: true}))
 	assert.NoFileExists(t, d.kubeconfig())
 	state, err := os.ReadFile(filepath.Join(dir, "terraform.tfstate"))
 	require.NoError(t, err)

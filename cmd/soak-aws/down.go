@@ -18,7 +18,7 @@ func (d *deployment) kubeconfig() string {
 }
 
 // down destroys, and gives what is left some time to be gone: AWS's list of tags lags behind.
-func (d *deployment) down(ctx context.Context, lag time.Duration) error {
+func (d *deployment) down(ctx context.Context, lag time.Duration, k keep) error {
 	// Destroying needs a value for each variable, though none matters any more.
 	d.env = append(d.env, anyFiles...)
 	if err := d.init(ctx); err != nil {
@@ -32,11 +32,36 @@ func (d *deployment) down(ctx context.Context, lag time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := d.talk(ctx, "destroy"); err != nil {
+	bucket, capsules, err := d.keepEvidence(ctx, aws, k)
+	if err != nil {
+		return err
+	}
+	if err := d.destroy(ctx, len(capsules) > 0); err != nil {
 		return fmt.Errorf("%w; what is left goes on costing money.\n  continue:  make aws-down", err)
 	}
 	if err := os.Remove(d.kubeconfig()); err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return aws.verifyGone(ctx, s.Name, s.Region, lag, 5*time.Second)
+	if len(capsules) == 0 {
+		bucket = ""
+	}
+	if err := aws.verifyGone(ctx, s.Name, s.Region, bucket, lag, 5*time.Second); err != nil {
+		return err
+	}
+	if bucket != "" {
+		tellKept(s, bucket, capsules)
+	}
+	return nil
+}
+
+// destroy takes all down, but for the bucket where it is kept.
+func (d *deployment) destroy(ctx context.Context, keepBucket bool) error {
+	if !keepBucket {
+		return d.talk(ctx, "destroy")
+	}
+	targets, err := d.allButTheBucket(ctx)
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	return d.talk(ctx, "destroy", targets...)
 }

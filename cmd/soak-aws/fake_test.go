@@ -25,6 +25,7 @@ type fakeAWS struct {
 	launched   time.Time                 // of the hosts
 	schedules  map[string]map[string]any // by name
 	there      []string                  // what services still know, by its id
+	objects    []string                  // of buckets: BUCKET/KEY
 	denied     bool
 	sessions   []string     // what StartSession was asked
 	account    *fakeAccount // nil: nobody asks for it
@@ -113,7 +114,16 @@ func (f *fakeAWS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	case r.URL.Query().Has("list-type"): // of a bucket
-		fmt.Fprint(w, `<ListBucketResult><KeyCount>0</KeyCount></ListBucketResult>`)
+		fmt.Fprint(w, `<ListBucketResult>`)
+		for _, o := range f.objects {
+			bucket, key, _ := strings.Cut(o, "/")
+			if bucket == strings.Trim(r.URL.Path, "/") && strings.HasPrefix(key, r.URL.Query().Get("prefix")) {
+				fmt.Fprintf(w, `<Contents><Key>%s</Key></Contents>`, key)
+			}
+		}
+		fmt.Fprint(w, `<KeyCount>0</KeyCount></ListBucketResult>`)
+	case r.Method == http.MethodPut: // an object
+		f.objects = append(f.objects, strings.Trim(r.URL.Path, "/"))
 	default:
 		http.Error(w, "unknown question", http.StatusBadRequest)
 	}

@@ -17,11 +17,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
 
-// verifyGone asks AWS, not the state, whether anything that carries the tag is left.
-func (c *cloud) verifyGone(ctx context.Context, name, region string, lag, every time.Duration) error {
+// verifyGone asks AWS, not the state, whether anything that carries the tag is left, but for a bucket that is kept.
+func (c *cloud) verifyGone(ctx context.Context, name, region, kept string, lag, every time.Duration) error {
 	var left, listed []string
 	err := poll(ctx, every, lag, func() (gone bool, err error) {
 		left, listed, err = c.left(ctx, tag{"Run", name})
+		left = slices.DeleteFunc(left, func(arn string) bool { return kept != "" && arn == "arn:aws:s3:::"+kept })
 		return len(left) == 0, err
 	})
 	switch {
@@ -33,6 +34,10 @@ func (c *cloud) verifyGone(ctx context.Context, name, region string, lag, every 
 	}
 	for _, arn := range listed {
 		fmt.Printf("gone, still listed by its tag: %s\n", arn)
+	}
+	if kept != "" {
+		fmt.Printf("nothing but the bucket is left in %s that carries the tag Run=%s\n", region, name)
+		return nil
 	}
 	fmt.Printf("nothing is left in %s that carries the tag Run=%s\n", region, name)
 	return nil

@@ -12,7 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -49,9 +48,7 @@ func run(ctx context.Context, args []string) int {
 	}
 	root.AddCommand(d.checkCommand(), d.upCommand(), d.soakCommand(), d.openCommand(), d.extendCommand(), d.sweepCommand(), packCommand(),
 		d.subcommand("arch", "Print the architecture of the runners' hosts, which their image has to have", d.arch),
-		d.subcommand("down", "Destroy all of it, and look whether something that carries its tag is left", func(ctx context.Context) error {
-			return d.down(ctx, 3*time.Minute)
-		}),
+		d.downCommand(),
 		d.subcommand("logs", "Show how far each host is, what its setup said if it failed, and how to get a shell", d.logs))
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)

@@ -25,6 +25,8 @@ type settings struct {
 	TTLMinutes  int     `json:"ttl_minutes"`
 	StackDisk   int     `json:"stack_disk_gib"`
 	RunnerDisk  int     `json:"runner_disk_gib"`
+
+	RetentionDays int `json:"retention_days"`
 }
 
 // anyFiles are values of variables for files that aws-up makes, where they do not matter: some file that is there.
@@ -36,7 +38,7 @@ func (d *deployment) settings(ctx context.Context) (settings, error) {
 	var pairs []string
 	for _, name := range []string{
 		"name", "region", "zone", "stack_instance_type", "runner_instance_type", "runner_node_count", "budget_usd", "ttl_minutes",
-		"stack_disk_gib", "runner_disk_gib",
+		"stack_disk_gib", "runner_disk_gib", "retention_days",
 	} {
 		pairs = append(pairs, name+" = var."+name)
 	}

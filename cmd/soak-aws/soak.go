@@ -60,7 +60,11 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Minute
+	before := latestRun(args)
 	err = cmd.Run()
+	if err := d.remember(before, latestRun(args)); err != nil {
+		fmt.Fprintf(os.Stderr, "make aws-down will make no capsule of this run: %v\n", err)
+	}
 	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: make aws-down\n"+
 		"A soak that was cut off goes on there: KUBECONFIG=%s %s attach TESTID\n", end.UTC().Format(time.TimeOnly+" MST"), d.kubeconfig(), program)
 	var exit *exec.ExitError

@@ -41,6 +41,11 @@ func sweep(ctx context.Context, region, name string, endHosts bool) error {
 	fmt.Printf("%d things in %s carry the tag %s, or the name of such a deployment:\n", len(left), region, of)
 	for _, thing := range left {
 		fmt.Printf("  %s\n      %s\n", thing, remove(region, thing))
+		if bucket, ok := strings.CutPrefix(thing, "arn:aws:s3:::"); ok {
+			if capsules, err := c.capsules(ctx, bucket); err == nil && len(capsules) > 0 {
+				fmt.Printf("      it holds evidence of runs: %s\n", strings.Join(capsules, ", "))
+			}
+		}
 	}
 	switch {
 	case len(hosts) == 0:

@@ -25,7 +25,7 @@ const capsuleSuffix = ".capsule.tar.gz"
 
 func capsuleCommand() *cobra.Command {
 	out := plan.DefaultLocal().Out
-	var prometheus, to string
+	var prometheus, without, to string
 	cmd := &cobra.Command{
 		Use:   "capsule TESTID|DIR",
 		Short: "Keep the evidence of a run in one archive",
@@ -43,11 +43,13 @@ func capsuleCommand() *cobra.Command {
 			if prometheus == "" {
 				prometheus = os.Getenv("PROMETHEUS_URL")
 			}
-			return makeCapsule(ctx, folderOf(args[0], out), prometheus, to, cmd.OutOrStdout())
+			from := capsule.Source{Results: folderOf(args[0], out), Prometheus: prometheus, Without: without}
+			return makeCapsule(ctx, from, to, cmd.OutOrStdout())
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that is named by its test id"}})
 	cmd.Flags().StringVar(&prometheus, "prometheus", "", "address of the Prometheus that watched the run (default: PROMETHEUS_URL)")
+	cmd.Flags().StringVar(&without, "without-prometheus", "", "make it without Prometheus's data, for this reason, which the capsule tells")
 	cmd.Flags().StringVar(&to, "to", "", "file, folder, or s3://BUCKET/PREFIX to write the capsule to (default: TESTID"+capsuleSuffix+" beside the folder of the run)")
 	return cmd
 }
@@ -63,8 +65,8 @@ func folderOf(name, out string) string {
 	return name
 }
 
-func makeCapsule(ctx context.Context, folder, prometheus, to string, out io.Writer) error {
-	from := capsule.Source{Results: folder, Prometheus: prometheus, Version: version()}
+func makeCapsule(ctx context.Context, from capsule.Source, to string, out io.Writer) error {
+	from.Version = version()
 	if board, err := run.Beside("grafana", "dashboards", "soak.json"); err == nil {
 		from.Dashboards = filepath.Dir(board)
 	}
@@ -72,9 +74,9 @@ func makeCapsule(ctx context.Context, folder, prometheus, to string, out io.Writ
 	if compose, err := run.Beside("compose.yaml"); err == nil {
 		from.Compose, dotenv = compose, filepath.Join(filepath.Dir(compose), dotenv)
 	}
-	from.Secrets = capsule.NewSecrets(os.Environ(), dotenv, prometheus)
-	name := filepath.Base(folder) + capsuleSuffix
-	file := filepath.Join(filepath.Dir(folder), name)
+	from.Secrets = capsule.NewSecrets(os.Environ(), dotenv, from.Prometheus)
+	name := filepath.Base(from.Results) + capsuleSuffix
+	file := filepath.Join(filepath.Dir(from.Results), name)
 	info, err := os.Stat(to)
 	switch {
 	case store.IsBucket(to):

@@ -13,6 +13,8 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/capsule"
 )
 
 // runFolder is the folder of a run, with only what a capsule needs.
@@ -42,7 +44,7 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 		"s3://kept/a/b.tar.gz" + query:       "s3://kept/a/b.tar.gz",
 	} {
 		var said bytes.Buffer
-		require.NoError(t, makeCapsule(t.Context(), run, "", to, &said))
+		require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run}, to, &said))
 		require.Contains(t, said.String(), "capsule  "+where+", ")
 		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus was named")
 		archive := where
@@ -53,7 +55,7 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 		require.NoError(t, openCapsule(t.Context(), archive, "", true, &said))
 		require.Contains(t, said.String(), where)
 	}
-	err := makeCapsule(t.Context(), run, "", "s3://none/x"+query, &bytes.Buffer{})
+	err := makeCapsule(t.Context(), capsule.Source{Results: run}, "s3://none/x"+query, &bytes.Buffer{})
 	require.ErrorContains(t, err, "write s3://none/x/run-7.capsule.tar.gz: the bucket does not exist")
 }
 
@@ -75,7 +77,7 @@ func TestOpenWithoutData(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	file := filepath.Join(t.TempDir(), "x.tar.gz")
-	require.NoError(t, makeCapsule(t.Context(), run, "", file, &bytes.Buffer{}))
+	require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run}, file, &bytes.Buffer{}))
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- openCapsule(ctx, file, "", false, &bytes.Buffer{}) }()

@@ -227,7 +227,7 @@ variable "budget_usd" {
 }
 
 variable "retention_days" {
-  description = "Days after which shards and reports in the bucket are deleted."
+  description = "Days after which shards and capsules in the bucket are deleted; with capsules in it, the bucket outlives the hosts."
   type        = number
   default     = 30
 

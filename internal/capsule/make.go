@@ -17,6 +17,7 @@ import (
 type Source struct {
 	Results    string // folder of the run
 	Prometheus string // address, with user and password if it wants them; "": none
+	Without    string // why Prometheus is not asked, in a sentence; "": it is
 	Dashboards string // folder of dashboards; "": none
 	Compose    string // compose.yaml, which names the images of the stack; "": none
 	Secrets    Secrets
@@ -49,7 +50,7 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 	if err := m.addResults(from.Results); err != nil {
 		return Contents{}, err
 	}
-	known, err := m.addPrometheus(ctx, from.Prometheus)
+	known, err := m.addPrometheus(ctx, from.Prometheus, from.Without)
 	if err == nil {
 		err = m.addDashboards(from.Dashboards)
 	}
@@ -66,8 +67,12 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 }
 
 // addPrometheus takes what Prometheus knows of the run's time.
-func (m *making) addPrometheus(ctx context.Context, address string) (*known, error) {
+func (m *making) addPrometheus(ctx context.Context, address, without string) (*known, error) {
 	k := newKnown()
+	if without != "" {
+		m.contents.Prometheus.Missing = m.secrets.String(without)
+		return k, nil
+	}
 	if address == "" {
 		m.contents.Prometheus.Missing = "no Prometheus was named: --prometheus, or PROMETHEUS_URL"
 		return k, nil

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// made is a deployment that terraform made, as a program that notes what it destroys.
+type madeDeployment struct {
+	*deployment
+	bin, run, program string
+}
+
+// withRun is one with a run, and a soak that puts a capsule into the bucket as it is told to.
+func withRun(t *testing.T, f *fakeAWS) madeDeployment {
+	t.Helper()
+	bin := t.TempDir()
+	outputs, err := os.ReadFile("testdata/outputs.json")
+	require.NoError(t, err)
+	settings := strings.Replace(strings.Replace(defaults, "us-east-1", "eu-central-1", 1), `"budget_usd"`, `"retention_days":30,"budget_usd"`, 1)
+	program := filepath.Join(bin, "soak")
+	for name, text := range map[string]string{
+		"terraform": "#!/bin/sh\ncd '" + bin + "'\ncase $1 in console) cat settings;; output) cat outputs;; state) cat state;; destroy) echo \"$@\" >>destroyed;; esac\n",
+		"settings":  strconv.Quote(settings), "outputs": string(outputs),
+		"state": "data.aws_partition.this\nmodule.guard.data.aws_caller_identity.current\nmodule.network.aws_vpc.this\nmodule.runners[0].module.server.aws_instance.this[0]\n" +
+			"module.storage.aws_s3_bucket.this\nmodule.storage.aws_s3_bucket_policy.this\nmodule.storage.aws_s3_object.stack\n",
+		"soak": "#!/bin/sh\necho \"$@\" >>'" + bin + "/asked'\necho \"$PROMETHEUS_URL $GRAFANA_PASSWORD\" >>'" + bin + "/asked'\nexit $SOAK_FAILS\n",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
+	}
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("SOAK_FAILS", "0")
+	f.ready("http://127.0.0.1:1")
+	f.hosts, f.there = nil, []string{"sse-soak-123"}
+	results := t.TempDir()
+	run := filepath.Join(results, "run-1")
+	require.NoError(t, os.Mkdir(run, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(run, "verdict.json"), nil, 0o600))
+	d := &deployment{dir: t.TempDir()}
+	require.NoError(t, d.remember("", run))
+	return madeDeployment{d, bin, run, program}
+}
+
+func (m madeDeployment) down(t *testing.T, k keep) (said string, err error) {
+	t.Helper()
+	k.program = m.program
+	said = printed(t, func() { err = m.deployment.down(context.Background(), time.Second, k) })
+	return said, err
+}
+
+// The evidence of a run goes to the bucket before its hosts are destroyed, and the bucket stays with it.
+func TestDownKeepsTheEvidence(t *testing.T) {
+	f := startAWS(t)
+	m := withRun(t, f)
+	withSessions(t, startStack(t).Listener.Addr().String())
+	f.objects = []string{"sse-soak-123/shards/run-1/runner-1.json.gz", "sse-soak-123/capsules/run-1.capsule.tar.gz"}
+	f.tagged = [][]string{{"arn:aws:s3:::sse-soak-123"}}
+	said, err := m.down(t, keep{})
+	require.NoError(t, err)
+	asked := lines(t, filepath.Join(m.bin, "asked"))
+	assert.Equal(t, "capsule "+m.run+" --to s3://sse-soak-123/capsules?region=eu-central-1", asked[0])
+	assert.Regexp(t, `^http://prometheus:ghi@127.0.0.1:\d+/prometheus/ def$`, asked[1], "soak knows what must stay out")
+	assert.Equal(t, []string{"destroy -target=module.network.aws_vpc.this -target=module.runners[0].module.server.aws_instance.this[0] -target=module.storage.aws_s3_object.stack"},
+		lines(t, filepath.Join(m.bin, "destroyed")))
+	for _, part := range []string{
+		"nothing but the bucket is left in eu-central-1", "kept: the bucket sse-soak-123", "Each capsule is deleted 30 days after",
+		"bin/soak open 's3://sse-soak-123/capsules/run-1.capsule.tar.gz?region=eu-central-1'", "make aws-down ALL=1",
+	} {
+		assert.Contains(t, said, part)
+	}
+
+	// Again: the run is kept already, and the bucket is all there is.
+	require.NoError(t, os.WriteFile(filepath.Join(m.bin, "state"), []byte("module.storage.aws_s3_bucket.this\n"), 0o600))
+	_, err = m.down(t, keep{})
+	require.NoError(t, err)
+	assert.Len(t, lines(t, filepath.Join(m.bin, "asked")), 2)
+	assert.Len(t, lines(t, filepath.Join(m.bin, "destroyed")), 1, "destroying without a target would take the bucket")
+
+	// Until somebody wants it gone.
+	f.tagged = nil
+	said, err = m.down(t, keep{all: true})
+	require.NoError(t, err)
+	assert.Equal(t, "destroy", lines(t, filepath.Join(m.bin, "destroyed"))[1])
+	assert.Contains(t, said, "nothing is left in eu-central-1")
+}
+
+func TestDownWithoutACapsule(t *testing.T) {
+	f := startAWS(t)
+	m := withRun(t, f)
+	_, err := m.down(t, keep{without: true})
+	require.NoError(t, err)
+	assert.Empty(t, lines(t, filepath.Join(m.bin, "asked")))
+	assert.Equal(t, []string{"destroy"}, lines(t, filepath.Join(m.bin, "destroyed")), "no earlier capsule is in the bucket")
+}
+
+// Hosts that have ended themselves cannot be asked, and the capsule says so. One that cannot be stored stops it all.
+func TestDownAfterTheHostsEnded(t *testing.T) {
+	f := startAWS(t)
+	m := withRun(t, f)
+	withSessions(t, "127.0.0.1:1")
+	t.Setenv("FAKE_AWS_REFUSES", "TargetNotConnected")
+	_, err := m.down(t, keep{})
+	require.NoError(t, err)
+	assert.Contains(t, lines(t, filepath.Join(m.bin, "asked"))[0], "--without-prometheus no tunnel to the stack's host i-1: it is not connected to Systems Manager")
+
+	require.NoError(t, m.remember("", m.run))
+	require.NoError(t, os.Remove(filepath.Join(m.bin, "destroyed")))
+	t.Setenv("SOAK_FAILS", "2")
+	_, err = m.down(t, keep{})
+	for _, part := range []string{"could not be kept", "nothing was destroyed", "make aws-down CAPSULE=0"} {
+		require.ErrorContains(t, err, part)
+	}
+	assert.NoFileExists(t, filepath.Join(m.bin, "destroyed"))
+}
+
+func TestRunsOfADeploymentAreRemembered(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	args := []string{"--seconds", "60", "--out", out}
+	require.Empty(t, latestRun(args))
+	for _, id := range []string{"a", "b"} {
+		require.NoError(t, os.Mkdir(filepath.Join(out, id), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(out, "a", "verdict.json"), nil, 0o600))
+	require.NoError(t, os.Symlink("a", filepath.Join(out, "latest")))
+	first := latestRun(args)
+	require.Equal(t, "a", filepath.Base(first))
+	require.Equal(t, first, latestRun([]string{"--out=" + out}))
+	d := &deployment{dir: t.TempDir(), name: "second"}
+	require.NoError(t, d.remember(first, first), "a run that did not begin leaves the link where it was")
+	runs, err := d.runs()
+	require.NoError(t, err)
+	require.Empty(t, runs)
+	require.NoError(t, d.remember("", first))
+	require.NoError(t, d.remember(first, first+"/../b"))
+	require.NoError(t, d.remember("", first))
+	runs, err = d.runs()
+	require.NoError(t, err)
+	require.Equal(t, []string{first}, runs, "once each, and only those with a verdict")
+}
