@@ -1,0 +1,102 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// An accept queue overflows on the machine of runners and target, while a soak holds its streams: two runners see it, it is
+// counted once, and the run passes with a warning that says when it was.
+func TestAnAcceptQueueThatOverflowsIsSaid(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	if os.Geteuid() != 0 {
+		untested.Skip(t, "network namespaces need root")
+	}
+	name := fmt.Sprintf("soak-m%d", os.Getpid())
+	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	run(t, "ip", "-n", name, "link", "set", "lo", "up")
+	r := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
+	r.holding("20")
+	const connects = 5
+	overflow(t, name, connects)
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Len(t, v.Machines, 1)
+	require.Equal(t, []int{1, 2}, v.Machines[0].Runners)
+	require.True(t, v.Machines[0].Target)
+	counted := v.Machines[0].Counter(machine.Overflows).Grown
+	require.Positive(t, counted)
+	require.LessOrEqual(t, counted, float64(8*connects), "each connect tries some times; the runners do not add up")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), fmt.Sprintf("%.0f connects found an accept queue full on runners 1 and 2", counted))
+	text, err := os.ReadFile(r.dir.Path("report.txt"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), fmt.Sprintf("overflows %.0f", counted))
+}
+
+// overflow makes connects to a listener in a namespace that takes two and accepts none.
+func overflow(t *testing.T, namespace string, connects int) {
+	t.Helper()
+	made := make(chan error)
+	var sockets []int
+	go func() {
+		runtime.LockOSThread() // see tun
+		made <- func() error {
+			ns, err := os.Open("/run/netns/" + namespace)
+			if err != nil {
+				return err
+			}
+			defer ns.Close()
+			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			sockets = append(sockets, listener)
+			if err := unix.Listen(listener, 1); err != nil { // at a free port of any address
+				return err
+			}
+			at, err := unix.Getsockname(listener)
+			if err != nil {
+				return err
+			}
+			for range connects {
+				s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+				if err != nil {
+					return err
+				}
+				sockets = append(sockets, s)
+				to := &unix.SockaddrInet4{Port: at.(*unix.SockaddrInet4).Port, Addr: [4]byte{127, 0, 0, 1}}
+				if err := unix.Connect(s, to); err != nil && err != unix.EINPROGRESS {
+					return err
+				}
+			}
+			return nil
+		}()
+		select {}
+	}()
+	require.NoError(t, <-made)
+	t.Cleanup(func() {
+		for _, s := range sockets {
+			_ = unix.Close(s)
+		}
+	})
+}
