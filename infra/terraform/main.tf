@@ -50,6 +50,7 @@ module "stack" {
   archive                             = module.storage.stack_archive
   connections                         = var.connections
   noop_interval_seconds               = var.noop_interval_seconds
+  alerts_topic_arn                    = var.alerts_topic_arn
 }
 
 module "runners" {

@@ -42,6 +42,17 @@ variable "alert_emails" {
   }
 }
 
+variable "alerts_topic_arn" {
+  description = "ARN of an SNS topic of yours that the stack's alerts go to (docs/stack.md), without a key of its own. Empty: alerts are on the dashboards only."
+  type        = string
+  default     = ""
+
+  validation {
+    condition     = var.alerts_topic_arn == "" || can(regex("^arn:aws[a-z-]*:sns:[a-z0-9-]+:[0-9]{12}:[A-Za-z0-9_-]+$", var.alerts_topic_arn))
+    error_message = "alerts_topic_arn is no ARN of an SNS topic such as arn:aws:sns:eu-central-1:123456789012:soak."
+  }
+}
+
 # What is built, and where.
 
 variable "stack_archive_file" {

@@ -1,5 +1,5 @@
-// Command nginxconf writes what the nginx and the Prometheus of compose.yaml read from environment
-// variables: nginx.conf, the password file of /prometheus/, and the list of backends to scrape. It
+// Command nginxconf writes what the nginx, the Prometheus and the Alertmanager of compose.yaml read from environment
+// variables: nginx.conf, the password file of /prometheus/, the list of backends to scrape, and where alerts go. It
 // runs in a container of its own before them, so that the host needs nothing but Docker.
 package main
 
@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/infra/alertmanager"
 	"github.com/sse-soak/sse-soak/nginx"
 )
 
@@ -25,6 +26,7 @@ const (
 	internal   = "127.0.0.1:9145"
 	grafana    = "127.0.0.1:3000"
 	prometheus = "127.0.0.1:9090"
+	alerts     = "127.0.0.1:9093"
 )
 
 // silence is longer than that of any client in its right mind: it is for the client and the
@@ -32,14 +34,17 @@ const (
 const silence = time.Hour
 
 func main() {
-	if err := write("/etc/nginx-conf", "/etc/prometheus-targets", os.Getenv); err != nil {
+	if err := write(folders{"/etc/nginx-conf", "/etc/prometheus-targets", "/etc/alertmanager-conf"}, os.Getenv); err != nil {
 		fmt.Fprintln(os.Stderr, "nginxconf:", err)
 		os.Exit(1)
 	}
 }
 
-// write makes the files in the folders of nginx and of Prometheus.
-func write(conf, targets string, env func(string) string) error {
+// The folders of nginx, of Prometheus and of Alertmanager.
+type folders struct{ conf, targets, alerts string }
+
+// write makes the files in the folders.
+func write(to folders, env func(string) string) error {
 	c, err := config(env)
 	if err != nil {
 		return err
@@ -60,11 +65,18 @@ func write(conf, targets string, env func(string) string) error {
 	if err != nil {
 		return err
 	}
+	told, routes, err := alerting(env)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
 		// nginx.conf holds the token; root reads it before the workers are there.
-		replace(filepath.Join(conf, "nginx.conf"), text.String(), 0o600),
-		replace(filepath.Join(conf, "htpasswd"), line, 0o644),
-		replace(filepath.Join(targets, "backend.json"), string(list), 0o644),
+		replace(filepath.Join(to.conf, "nginx.conf"), text.String(), 0o600),
+		replace(filepath.Join(to.conf, "htpasswd"), line, 0o644),
+		replace(filepath.Join(to.targets, "backend.json"), string(list), 0o644),
+		// Not .json: what ends so are backends.
+		replace(filepath.Join(to.targets, "alertmanager.yml"), told, 0o644),
+		replace(filepath.Join(to.alerts, "alertmanager.yml"), routes, 0o644), // read by nobody else: the volume is Alertmanager's
 	)
 }
 
@@ -92,10 +104,23 @@ func config(env func(string) string) (nginx.Config, error) {
 			return nginx.Config{}, fmt.Errorf("%s is %q: it must be the number of a port", name, port)
 		}
 	}
-	if slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), "cluster") {
+	if profile(env, "cluster") {
 		c.Sockets = append(c.Sockets, socket(2), socket(3))
 	}
 	return c, nil
+}
+
+func profile(env func(string) string, name string) bool {
+	return slices.Contains(strings.Split(env("COMPOSE_PROFILES"), ","), name)
+}
+
+// alerting is the list of Alertmanagers that Prometheus tells, and the configuration of the one there is.
+func alerting(env func(string) string) (told, routes string, err error) {
+	if !profile(env, "alerts") {
+		return "[]", "", nil
+	}
+	text, err := alertmanager.Config(env("ALERT_WEBHOOK_URL"), env("ALERT_SNS_TOPIC"))
+	return `[{"targets": ["` + alerts + `"], "labels": {"instance": "stack"}}]`, string(text), err
 }
 
 func socket(n int) string { return fmt.Sprintf("/run/backend/backend-%d.sock", n) }

@@ -31,7 +31,7 @@ func read(t *testing.T, elements ...string) string {
 func TestOneBackend(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, write(dir, dir, environment(nil)))
+	require.NoError(t, write(folders{dir, dir, t.TempDir()}, environment(nil)))
 	conf := read(t, dir, "nginx.conf")
 	require.Contains(t, conf, "listen 80 backlog=8192;")
 	require.Contains(t, conf, "proxy_read_timeout 3600s;")
@@ -48,12 +48,22 @@ func TestOneBackend(t *testing.T) {
 func TestClusterAndTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, write(dir, dir, environment(map[string]string{"COMPOSE_PROFILES": "x,cluster", "HTTPS_PORT": "443"})))
+	require.NoError(t, write(folders{dir, dir, t.TempDir()}, environment(map[string]string{"COMPOSE_PROFILES": "x,cluster", "HTTPS_PORT": "443"})))
 	conf := read(t, dir, "nginx.conf")
 	require.Contains(t, conf, "hash $arg_id consistent;")
 	require.Contains(t, conf, "server unix:/run/backend/backend-3.sock max_fails=0;")
 	require.Contains(t, conf, "listen 443 ssl")
 	require.Contains(t, read(t, dir, "backend.json"), `"/backend-3/metrics"`)
+}
+
+func TestAlertsGoWhereTheyAreWanted(t *testing.T) {
+	t.Parallel()
+	to := folders{t.TempDir(), t.TempDir(), t.TempDir()}
+	require.NoError(t, write(to, environment(nil)))
+	require.Equal(t, "[]", read(t, to.targets, "alertmanager.yml"), "none is told, and none is missed")
+	require.NoError(t, write(to, environment(map[string]string{"COMPOSE_PROFILES": "cluster,alerts", "ALERT_WEBHOOK_URL": "http://10.0.0.1/hook"})))
+	require.JSONEq(t, `[{"targets":["127.0.0.1:9093"],"labels":{"instance":"stack"}}]`, read(t, to.targets, "alertmanager.yml"))
+	require.Contains(t, read(t, to.alerts, "alertmanager.yml"), `"url": "http://10.0.0.1/hook"`)
 }
 
 func TestRefuses(t *testing.T) {
@@ -65,9 +75,10 @@ func TestRefuses(t *testing.T) {
 		`HTTP_PORT is ""`:              {"HTTP_PORT": ""},
 		`HTTPS_PORT is "443;"`:         {"HTTPS_PORT": "443;"},
 		`OPEN_DISCONNECT is "maybe"`:   {"OPEN_DISCONNECT": "maybe"},
+		"alerts, which go nowhere":     {"COMPOSE_PROFILES": "alerts"},
 	} {
 		dir := t.TempDir()
-		require.ErrorContains(t, write(dir, dir, environment(change)), want)
+		require.ErrorContains(t, write(folders{dir, dir, t.TempDir()}, environment(change)), want)
 		files, err := os.ReadDir(dir)
 		require.NoError(t, err)
 		require.Empty(t, files)

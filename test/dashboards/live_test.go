@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -85,30 +84,6 @@ func TestFaultyNoopsShowOneByOne(t *testing.T) {
 		assert.InDelta(t, want, a.series(t, find(t, title).Queries[0].Expr)[0].Last(), 0, title)
 	}
 	assert.NotEmpty(t, a.series(t, `ALERTS{alertname="NoopMissed",alertstate="firing",testid="`+testID+`"}`))
-}
-
-// Of three runners one is killed, one is interrupted and one ends in order: the alert is of the first, and soon.
-func TestARunnerThatIsKilledIsTold(t *testing.T) {
-	t.Parallel()
-	s := startStack(t)
-	s.soak(30)
-	interrupted := s.runner("interrupted", 30, 1, "--execution-segment", "0:1/2", "--execution-segment-sequence", "0,1/2,1")
-	s.await(fmt.Sprintf(`sum(testid:k6_streams:held) == %d and on () count(runner:soak_streams:open > 0) == 3`, streams+streams/2))
-	s.runners[1].Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
-	killed := time.Now()
-	interrupted.Stop(context.Background(), syscall.SIGINT, 30*time.Second)
-	s.await(`ALERTS{alertstate="firing",alertname="RunnerSilent",testid="` + testID + `",runner="2"}`)
-	assert.Less(t, time.Since(killed), 30*time.Second)
-	s.ends(s.runners[0], 0)
-	// All three have been silent for long enough, and said so to the rules.
-	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
-	a := s.asker(time.Second)
-	a.Range.Start = killed
-	alerts := a.series(t, `ALERTS{alertname="RunnerSilent"}`)
-	assert.NotEmpty(t, alerts)
-	for _, alert := range alerts {
-		assert.Equal(t, testID+" 2", alert.Name("{{testid}} {{runner}}"))
-	}
 }
 
 // watch runs a soak and returns who can be asked about it, from before its beginning to its end.

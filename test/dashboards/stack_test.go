@@ -20,6 +20,7 @@ import (
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/infra/alertmanager"
 	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/tools/dashboards/query"
@@ -51,6 +52,7 @@ type stack struct {
 	t                                               *testing.T
 	dir                                             string
 	backend, nginx, status, node, exporter, watcher string // addresses
+	alerts                                          string // address of the Alertmanager, where there is one
 	hasExporter                                     bool
 	service                                         *process.Process // the backend
 	runners                                         []*process.Process
@@ -59,7 +61,16 @@ type stack struct {
 // startStack starts all but the runners. env are settings of the backend.
 func startStack(t *testing.T, env ...string) *stack {
 	t.Helper()
+	return startStackThatTells(t, "", env...)
+}
+
+// startStackThatTells starts an Alertmanager too, which tells a webhook of alerts.
+func startStackThatTells(t *testing.T, webhook string, env ...string) *stack {
+	t.Helper()
 	s := &stack{t: t, dir: t.TempDir()}
+	if webhook != "" {
+		s.startAlertmanager(webhook)
+	}
 	for _, address := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
 		*address = freeAddress(t)
 	}
@@ -115,7 +126,11 @@ func (s *stack) startPrometheus() {
 	require.NoError(s.t, err)
 	require.DirExists(s.t, rules)
 	text := fmt.Sprintf("global: {scrape_interval: %[1]s, scrape_timeout: %[1]s, evaluation_interval: %[1]s}\n", rhythm) +
-		"rule_files: ['" + rules + "/*.yml']\nscrape_configs:\n"
+		"rule_files: ['" + rules + "/*.yml']\n"
+	if s.alerts != "" {
+		text += "alerting: {alertmanagers: [{static_configs: [{targets: ['" + s.alerts + "']}]}]}\n"
+	}
+	text += "scrape_configs:\n"
 	jobs := []struct{ name, address string }{{"backend", s.backend}, {"node", s.node}, {"prometheus", s.watcher}}
 	if s.hasExporter {
 		jobs = append(jobs, struct{ name, address string }{"nginx", s.exporter})
@@ -127,6 +142,18 @@ func (s *stack) startPrometheus() {
 	s.start("prometheus", nil, program(s.t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(s.dir, "tsdb"),
 		"--web.listen-address="+s.watcher, "--web.enable-remote-write-receiver", "--log.level=warn")
 	s.answers("http://" + s.watcher + "/-/ready")
+}
+
+// startAlertmanager runs it with the configuration that the stack's has.
+func (s *stack) startAlertmanager(webhook string) {
+	s.alerts = freeAddress(s.t)
+	text, err := alertmanager.Config(webhook, "")
+	require.NoError(s.t, err)
+	config := filepath.Join(s.dir, "alertmanager.yml")
+	s.write(config, string(text))
+	s.start("alertmanager", nil, program(s.t, "alertmanager", "prometheus-alertmanager"), "--config.file="+config,
+		"--storage.path="+filepath.Join(s.dir, "alertmanager"), "--web.listen-address="+s.alerts, "--web.route-prefix=/", "--cluster.listen-address=")
+	s.answers("http://" + s.alerts + "/-/ready")
 }
 
 // soak starts connectionTest.js on all runners, as docs/dashboards.md says. The result waits for
@@ -259,7 +286,7 @@ func program(t *testing.T, names ...string) string {
 	t.Helper()
 	path := found(names...)
 	if path == "" {
-		untested.Missing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-node-exporter prometheus-nginx-exporter")
+		untested.Missing(t, names[0]+" is not installed: apt-get install nginx-light prometheus prometheus-alertmanager prometheus-node-exporter prometheus-nginx-exporter")
 	}
 	return path
 }

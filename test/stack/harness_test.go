@@ -29,7 +29,7 @@ const (
 )
 
 // internalPorts are those of the services on the loopback interface.
-var internalPorts = []string{"3000", "9090", "9100", "9113", "9145", "9180"}
+var internalPorts = []string{"3000", "9090", "9093", "9100", "9113", "9145", "9180"}
 
 // A stack is one that runs, from start to the end of the test.
 type stack struct {

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,7 +27,15 @@ import (
 )
 
 func TestStack(t *testing.T) {
-	s := start(t, map[string]string{"CONNECTIONS": "500", "NOOP_INTERVAL": "1"})
+	told := make(chan string, 100)
+	webhook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told <- string(body)
+	}))
+	t.Cleanup(webhook.Close)
+	s := start(t, map[string]string{
+		"CONNECTIONS": "500", "NOOP_INTERVAL": "1", "COMPOSE_PROFILES": "alerts", "ALERT_WEBHOOK_URL": webhook.URL,
+	})
 	s.isClosedToStrangers()
 	s.isConfined()
 	s.keepsDockerToItself()
@@ -36,7 +46,22 @@ func TestStack(t *testing.T) {
 	s.keepsWhatK6Writes()
 	s.logsInJSON()
 	s.survivesARestartOfTheBackend()
+	s.tellsOf("BackendRestarted", told)
 	s.becomesACluster()
+}
+
+// tellsOf: what Prometheus finds, Alertmanager says outside.
+func (s *stack) tellsOf(alert string, told chan string) {
+	for {
+		select {
+		case message := <-told:
+			if strings.Contains(message, alert) {
+				return
+			}
+		case <-time.After(time.Minute):
+			require.Failf(s.t, "the webhook has not heard", alert)
+		}
+	}
 }
 
 // isClosedToStrangers: one port is open to the outside, and on it only what is for everyone.
@@ -120,6 +145,9 @@ func (s *stack) saysItsVersion() {
 // isScraped: Prometheus has all it is to have, from that many backends.
 func (s *stack) isScraped(backends int) {
 	jobs := map[string]int{"backend": backends, "nginx": 1, "node": 1, "cadvisor": 1, "prometheus": 1}
+	if strings.Contains(s.env["COMPOSE_PROFILES"], "alerts") {
+		jobs["alertmanager"] = 1
+	}
 	if s.grafana {
 		jobs["grafana"] = 1
 	}
@@ -251,7 +279,7 @@ func (s *stack) noop(id string) error {
 
 // becomesACluster: with three backends, each id connects to one and ends at the same.
 func (s *stack) becomesACluster() {
-	s.set(map[string]string{"COMPOSE_PROFILES": "cluster"})
+	s.set(map[string]string{"COMPOSE_PROFILES": "cluster,alerts"})
 	s.up()
 	s.isScraped(3)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -221,6 +221,7 @@ run "stack" {
     archive               = { key = "images/stack.tar.gz", sha256 = "00" }
     connections           = 1200
     noop_interval_seconds = 15
+    alerts_topic_arn      = ""
   }
 
   assert {
@@ -229,12 +230,17 @@ run "stack" {
   }
 
   assert {
+    condition     = length(local.tells) == 0
+    error_message = "Without a topic there is nothing to write to."
+  }
+
+  assert {
     condition     = aws_ssm_parameter.secrets.type == "SecureString" && aws_ssm_parameter.secrets.value_wo_version == 1
     error_message = "The secrets are encrypted, and written so that no value of theirs enters the state."
   }
 }
 
-run "stack_for_laptops" {
+run "stack_for_laptops_that_tells_of_alerts" {
   command = plan
 
   module {
@@ -248,11 +254,17 @@ run "stack_for_laptops" {
     archive               = { key = "images/stack.tar.gz", sha256 = "00" }
     connections           = 1200
     noop_interval_seconds = 15
+    alerts_topic_arn      = "arn:aws:sns:eu-central-1:123456789012:soak"
   }
 
   assert {
     condition     = length(aws_vpc_security_group_ingress_rule.laptops) == 1 && alltrue([for r in aws_vpc_security_group_ingress_rule.laptops : r.cidr_ipv4 == "203.0.113.7/32" && r.from_port == 80 && r.to_port == 80])
     error_message = "Laptops reach port 80 and nothing else."
+  }
+
+  assert {
+    condition     = local.tells[0].Resource[0] == var.alerts_topic_arn
+    error_message = "The Alertmanager may write to the topic, and to no other."
   }
 }
 

@@ -19,6 +19,7 @@ run "too_little_or_none" {
   variables {
     operator_cidrs        = []
     alert_emails          = ["nobody"]
+    alerts_topic_arn      = "soak"
     region                = "frankfurt"
     name                  = "Soak"
     connections           = 0
@@ -35,6 +36,7 @@ run "too_little_or_none" {
   expect_failures = [
     var.operator_cidrs,
     var.alert_emails,
+    var.alerts_topic_arn,
     var.region,
     var.name,
     var.connections,

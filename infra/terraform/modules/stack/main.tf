@@ -5,6 +5,9 @@ locals {
   # never enter the state.
   secrets = "/${var.name}/stack/secrets"
   status  = "/${var.name}/stack/status"
+
+  # What the stack's Alertmanager may do, where it is to tell anybody.
+  tells = var.alerts_topic_arn == "" ? [] : [{ Effect = "Allow", Action = ["sns:Publish"], Resource = [var.alerts_topic_arn] }]
 }
 
 resource "aws_ssm_parameter" "secrets" {
@@ -40,7 +43,7 @@ module "host" {
   ttl_minutes                         = var.ttl_minutes
   status_parameters                   = [aws_ssm_parameter.status.name]
 
-  statements = [
+  statements = concat(local.tells, [
     {
       Effect   = "Allow"
       Action   = ["ssm:GetParameter", "ssm:PutParameter"]
@@ -63,10 +66,11 @@ module "host" {
       Action   = ["ec2:DescribeInstances"]
       Resource = ["*"] # it knows no resources
     },
-  ]
+  ])
 
   script = file("${path.module}/setup.sh")
   settings = {
+    ALERT_SNS_TOPIC   = var.alerts_topic_arn
     ARCHIVE_URL       = "https://${var.bucket}.s3.${var.region}.amazonaws.com/${var.archive.key}"
     ARCHIVE_SHA256    = var.archive.sha256
     CONNECTIONS       = tostring(var.connections)

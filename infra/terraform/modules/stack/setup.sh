@@ -40,6 +40,10 @@ set_env NOOP_INTERVAL "$NOOP_INTERVAL"
 set_env PUBLIC_URL http://localhost:8080 # where `make aws-open` shows it
 set_env NODE_TEXTFILES /host/var/lib/prometheus/node-exporter # notices.sh writes there
 set_env PROMETHEUS_MEMORY 1g # of 4 GiB
+if [[ $ALERT_SNS_TOPIC ]]; then
+  set_env COMPOSE_PROFILES alerts
+  set_env ALERT_SNS_TOPIC "$ALERT_SNS_TOPIC"
+fi
 # The first host's secrets stay those of the deployment, also where the host is replaced.
 stored=$(parameter "$SECRETS_PARAMETER")
 if [[ $stored == pending ]]; then

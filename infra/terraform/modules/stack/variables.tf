@@ -78,3 +78,8 @@ variable "noop_interval_seconds" {
   description = "Seconds between two noops of one stream."
   type        = number
 }
+
+variable "alerts_topic_arn" {
+  description = "SNS topic that alerts go to, empty for none."
+  type        = string
+}

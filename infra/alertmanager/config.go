@@ -1,0 +1,50 @@
+// Package alertmanager makes the configuration of the stack's Alertmanager, which compose.yaml starts with the profile `alerts`.
+package alertmanager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+)
+
+// topic is the ARN of an SNS topic; its region is where it is asked.
+var topic = regexp.MustCompile(`^arn:aws[a-z-]*:sns:([a-z0-9-]+):[0-9]{12}:[A-Za-z0-9_-]+$`)
+
+type object = map[string]any
+
+// Config is alertmanager.yml for alerts that go to a webhook, to an SNS topic, or to both: one message per run and alert when
+// it begins, and one when it is over.
+func Config(webhook, topicARN string) ([]byte, error) {
+	receiver := object{"name": "people"}
+	if webhook != "" {
+		u, err := url.Parse(webhook)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return nil, errors.New("ALERT_WEBHOOK_URL is no http or https address of a webhook") // which may hold a secret
+		}
+		receiver["webhook_configs"] = []object{{"url": webhook}}
+	}
+	if topicARN != "" {
+		parts := topic.FindStringSubmatch(topicARN)
+		if parts == nil {
+			return nil, fmt.Errorf("ALERT_SNS_TOPIC is %q: it must be the ARN of a topic, such as arn:aws:sns:eu-central-1:123456789012:soak", topicARN)
+		}
+		receiver["sns_configs"] = []object{{
+			"topic_arn": topicARN, "sigv4": object{"region": parts[1]},
+			"subject": `soak: {{ .GroupLabels.alertname }} {{ .GroupLabels.testid }}`,
+			"message": `{{ range .Alerts }}{{ .Status }} {{ .Labels.alertname }}: {{ .Annotations.summary }}. {{ .Annotations.do }}` + "\n{{ end }}",
+		}}
+	}
+	if len(receiver) == 1 {
+		return nil, errors.New("COMPOSE_PROFILES in .env has alerts, which go nowhere: set ALERT_WEBHOOK_URL or ALERT_SNS_TOPIC, or leave alerts out")
+	}
+	return json.MarshalIndent(object{ // JSON is YAML as well
+		"route": object{
+			"receiver": "people", "group_by": []string{"alertname", "testid"},
+			// Who hears of a killed runner after minutes has lost the run.
+			"group_wait": "2s", "group_interval": "30s", "repeat_interval": "1h",
+		},
+		"receivers": []object{receiver},
+	}, "", "  ")
+}

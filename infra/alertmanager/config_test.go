@@ -1,0 +1,46 @@
+package alertmanager
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+const arn = "arn:aws:sns:eu-central-1:123456789012:soak"
+
+func TestAlertmanagerTakesTheConfiguration(t *testing.T) {
+	t.Parallel()
+	amtool, err := exec.LookPath("amtool")
+	if err != nil {
+		untested.Missing(t, "amtool is not installed: apt-get install prometheus-alertmanager")
+	}
+	for _, to := range [][2]string{{"http://127.0.0.1:8080/alerts", ""}, {"", arn}, {"https://example.com/a?b=c", arn}} {
+		text, err := Config(to[0], to[1])
+		require.NoError(t, err)
+		file := filepath.Join(t.TempDir(), "alertmanager.yml")
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		out, err := exec.Command(amtool, "check-config", file).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "1 receivers")
+		out, err = exec.Command(amtool, "config", "routes", "test", "--config.file="+file, "alertname=RunnerSilent").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "people\n")
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	for want, to := range map[string][2]string{
+		"alerts, which go nowhere":                        {},
+		"ALERT_WEBHOOK_URL is no":                         {"example.com/alerts", ""},
+		"ALERT_SNS_TOPIC is \"soak\": it must be the ARN": {"", "soak"},
+	} {
+		_, err := Config(to[0], to[1])
+		require.ErrorContains(t, err, want)
+	}
+}

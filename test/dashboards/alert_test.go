@@ -1,0 +1,75 @@
+//go:build dashboards
+
+package live
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// Of three runners one is killed, one is interrupted and one ends in order: the alert is of the first, and it is soon where
+// people read it.
+func TestARunnerThatIsKilledIsTold(t *testing.T) {
+	t.Parallel()
+	url, told := webhook(t)
+	s := startStackThatTells(t, url)
+	s.soak(30)
+	interrupted := s.runner("interrupted", 30, 1, "--execution-segment", "0:1/2", "--execution-segment-sequence", "0,1/2,1")
+	s.await(fmt.Sprintf(`sum(runner:soak_streams:open) == %d`, streams+streams/2))
+	s.runners[1].Stop(context.Background(), syscall.SIGKILL, 10*time.Second)
+	killed := time.Now()
+	interrupted.Stop(context.Background(), syscall.SIGINT, 30*time.Second)
+	select {
+	case a := <-told:
+		assert.Less(t, time.Since(killed), 30*time.Second)
+		assert.Equal(t, "firing", a.Status)
+		assert.Equal(t, testID+" 2", a.Labels["testid"]+" "+a.Labels["runner"])
+		assert.Contains(t, a.Annotations["summary"], fmt.Sprintf("with %d streams open", streams/2))
+	case <-time.After(time.Minute):
+		require.Fail(t, "the webhook has heard nothing", s.logs())
+	}
+	s.ends(s.runners[0], 0)
+	// All three have been silent for long enough, and the rules have seen it.
+	s.await(`count(runner:soak_reports:newest == runner:soak_reports:newest offset 24s) == 3`)
+	a := s.asker(time.Second)
+	a.Range.Start = killed
+	alerts := a.series(t, `ALERTS{alertname="RunnerSilent"}`)
+	assert.NotEmpty(t, alerts)
+	for _, alert := range alerts {
+		assert.Equal(t, testID+" 2", alert.Name("{{testid}} {{runner}}"))
+	}
+}
+
+// An alert is what Alertmanager tells a webhook of one.
+type alert struct {
+	Status              string
+	Labels, Annotations map[string]string
+}
+
+// webhook is the address of one that passes on what it hears of silent runners.
+func webhook(t *testing.T) (url string, told chan alert) {
+	t.Helper()
+	told = make(chan alert, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var message struct{ Alerts []alert }
+		if !assert.NoError(t, json.NewDecoder(r.Body).Decode(&message)) {
+			return
+		}
+		for _, a := range message.Alerts {
+			if a.Labels["alertname"] == "RunnerSilent" {
+				told <- a
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, told
+}
