@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,6 +56,15 @@ func merge(t *testing.T, place, out string, env []string) (code int, text string
 	return 0, string(b)
 }
 
+// freeAddress is one that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
 // certain is what of a verdict does not depend on how fast the machine was.
 func certain(v *verdict.Verdict) map[string]any {
 	criteria := map[string]bool{}
@@ -96,8 +106,13 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			t.Parallel()
 			start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
 			var parts []*soakRun
-			for _, runner := range []string{"1/2", "2/2"} {
-				parts = append(parts, begin(t, c.env, append(flags(c.name+"-"), "--runner", runner, "--shards", c.shards, "--start-at", start)...))
+			references := []string{freeAddress(t), freeAddress(t)}
+			for i, runner := range []string{"1/2", "2/2"} {
+				more := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
+				if c.env != nil { // each holds its control group to the other's reference, else to its own
+					more = append(more, "--control-listen", references[i], "--control-url", "http://"+references[1-i])
+				}
+				parts = append(parts, begin(t, c.env, append(flags(c.name+"-"), more...)...))
 			}
 			for i, p := range parts {
 				require.Equal(t, 0, p.end(), p.out.String())
@@ -112,7 +127,10 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			if c.env == nil {
 				dir = results.Dir(c.merge)
 			}
-			require.Equal(t, certain(want), certain(readVerdict(t, dir)), text)
+			v := readVerdict(t, dir)
+			require.Equal(t, certain(want), certain(v), text)
+			require.True(t, v.Control.Decides && v.Control.URL == "", "%+v", v.Control)
+			require.Equal(t, 40, v.Control.Streams)
 		})
 	}
 }
