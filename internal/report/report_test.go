@@ -97,6 +97,12 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		m.Runners[i].Machine = w.Record()
 		m.Runners[i].Machine.Boot, m.Runners[i].Machine.Cores = fmt.Sprint("boot-", i), 2
 	}
+	group := shard.Control{URL: "http://host-b:7070", Away: true, Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 72_000, Received: 72_000, Late: 20, LongestUS: 1_300_000}}
+	m.Control = &group
+	for i := range m.Runners {
+		m.Runners[i].Controlled = &shard.Controlled{Control: group}
+	}
+	m.Runners[0].Controlled.Moments = []shard.Moment{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
 	server := verdict.ServerLedger{}
 	for _, c := range m.Connections {
 		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}

@@ -236,7 +236,11 @@ func (c *Control) besides(noun string) string {
 	group := fmt.Sprintf("of the events of the control group %s of %s were late", format.Thousands(c.Late), format.Thousands(c.Received))
 	switch {
 	case c.LateBeside == 0:
-		return fmt.Sprintf("all %d late %ss came while the control group was in time, or far less late: their delay is not %s (%s)", c.LateAlone, noun, c.whose(), group)
+		whose := "the generator's"
+		if c.Away {
+			whose += ", nor that of the network to the reference"
+		}
+		return fmt.Sprintf("all %d late %ss came while the control group was in time, or far less late: their delay is not %s (%s)", c.LateAlone, noun, whose, group)
 	case c.LateAlone == 0:
 		return fmt.Sprintf("all %d late %ss came while the control group was late too, by up to %s: their delay is %s (%s)", c.LateBeside, noun, round(c.worst), c.whose(), group)
 	}

@@ -55,8 +55,12 @@ func (s *Streams) KeptUp() Criterion {
 	var broken []string
 	limit := fmt.Sprintf("stall under %d ms", s.m.Plan.LateMS/2)
 	actual := fmt.Sprintf("stall %.0f ms", milliseconds(u.Stall))
+	orNetwork := ""
 	switch c := s.Control; {
 	case c != nil && c.Decides:
+		if c.Away && c.saturated > 0 {
+			orNetwork = ", or the network slow"
+		}
 		limit, actual = fmt.Sprintf("control group under %d ms late", s.m.Plan.LateMS/2), fmt.Sprintf("control group at most %.0f ms late", c.LongestMS)
 		broken = append(broken, c.saturates()...)
 	case stallsNoops(s.m):
@@ -73,6 +77,6 @@ func (s *Streams) KeptUp() Criterion {
 		Name:   "the generator kept up",
 		Limit:  fmt.Sprintf("%s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
 		Actual: actual, Pass: len(broken) == 0, Advisory: true, Why: "a starved client must not be read as a late server",
-		Reasons: []string{"the generator was starved, so lateness is not the server's: the runners " + actual},
+		Reasons: []string{"the generator was starved" + orNetwork + ", so lateness is not the server's: the runners " + actual},
 	}
 }

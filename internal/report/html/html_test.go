@@ -218,3 +218,11 @@ func TestNumbersAreJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "[0,1200,-3,0.1,1234.6,1e+12,null,null]", string(b))
 }
+
+func TestTheControlGroupOnTheCard(t *testing.T) {
+	t.Parallel()
+	r := madeUp(100, 3600)
+	r.Verdict.Control = &verdict.Control{Streams: 40, Received: 144_000, LongestMS: 12.5}
+	_, doc := render(t, r)
+	require.Equal(t, "40 streams to a reference on the runners' own machine: 144,000 events, 0 late, longest 12.5ms", row(t, doc, "card", "control group")[0])
+}

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// Runners in a cluster are told where the reference of their control group is; a user who may not make one soaks without.
+func TestTheControlGroupInACluster(t *testing.T) {
+	t.Parallel()
+	for name, allowed := range map[string]bool{"made": true, "forbidden": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.letGo()
+			client, overlay, operator := fakeCluster(t, r.k6)
+			var env []any
+			client.Dynamic.(interface {
+				PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
+			}).PrependReactor("create", "testruns", func(action clienttesting.Action) (bool, runtime.Object, error) {
+				env, _, _ = unstructured.NestedSlice(action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured).Object, "spec", "runner", "env")
+				return false, nil, nil
+			})
+			made := 0
+			operator.typed.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if made++; allowed {
+					return false, nil, nil
+				}
+				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "soak-t-control", nil)
+			})
+			r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+			s := r.session(r.config)
+			s.driver.(*kubernetes).client, s.driver.(*kubernetes).look = client, 5*time.Millisecond
+			outcome, err := s.run(r.graceful, r.force)
+			require.NoError(t, err)
+			assert.Equal(t, verdict.Pass, outcome)
+			assert.Equal(t, 1, made)
+			assert.Contains(t, env, map[string]any{"name": "CONTROL_URL", "value": "http://soak-t-control.ns.svc:7070"})
+			assert.Equal(t, !allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "there is no control group"))
+		})
+	}
+}
+
+// A reference that cannot be served costs a warning, not the run; a part that holds its streams to another machine's serves one all the same.
+func TestWhereTheReferenceIsServed(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = taken.Close() })
+	sleep, err := exec.LookPath("sleep")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		edit   func(c *Config)
+		serves bool
+		url    string // "": that of the reference that is served here
+		warns  string
+	}{
+		"here":                     {func(*Config) {}, true, "", ""},
+		"nowhere":                  {func(c *Config) { c.Plan.Control = 0 }, false, "none", ""},
+		"at another place":         {func(c *Config) { c.Plan.ControlURL = "http://other:7070" }, false, "http://other:7070", ""},
+		"at an address in use":     {func(c *Config) { c.ControlListen = taken.Addr().String() }, false, "none", "CONTROL_LISTEN: listen tcp"},
+		"by a program that is not": {func(c *Config) { c.Self = "/none/soak" }, false, "none", "start reference: "},
+		"in a part":                {func(c *Config) { c.Runner = "1/2" }, true, "", ""},
+		"in a part, for others": {func(c *Config) {
+			c.Runner, c.Plan.ControlURL = "1/2", "http://other:7070"
+		}, true, "http://other:7070", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.config.Self = sleep // it ends at once, since it is not told for how long
+			c.edit(&r.config)
+			s := r.session(r.config)
+			d, ok := s.driver.(*local)
+			if !ok {
+				d = &s.driver.(*part).local
+			}
+			s.dir = results.Dir(t.TempDir())
+			d.serveControl()
+			defer d.stopControl(t.Context())
+			assert.Equal(t, c.serves, d.control != nil)
+			switch c.url {
+			case "":
+				assert.Contains(t, s.Plan.ControlURL, "http://127.0.0.1:")
+			case "none":
+				assert.Empty(t, s.Plan.ControlURL)
+			default:
+				assert.Equal(t, c.url, s.Plan.ControlURL)
+			}
+			warnings := strings.Join(s.seen.Warnings, "\n")
+			assert.Contains(t, warnings, c.warns)
+			assert.Equal(t, c.warns != "", warnings != "")
+		})
+	}
+}
