@@ -73,7 +73,7 @@ func runFiles(ctx context.Context, from store.Store) (names []string, err error)
 		switch {
 		case shard.IsFile(name):
 			shards++
-		case name == PlanFile, name == ResourcesFile:
+		case name == PlanFile, name == ResourcesFile, name == MachinesFile:
 		case (strings.HasPrefix(name, "run") || strings.HasPrefix(name, "manifest")) && strings.HasSuffix(name, ".json"):
 		case strings.HasPrefix(name, "backend-ledger") && strings.HasSuffix(name, ".ndjson"):
 		default:

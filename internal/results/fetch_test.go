@@ -153,3 +153,19 @@ func TestFetchedInPartItIsInvalid(t *testing.T) {
 		})
 	}
 }
+
+// Whatever a manifest can want is fetched: a file that stayed behind would make the run invalid.
+func TestAllEvidenceIsFetched(t *testing.T) {
+	t.Parallel()
+	from := left(t)
+	for _, part := range []int{0, 1, 2} {
+		for _, name := range append(Evidence(part), ManifestName(part)) {
+			require.NoError(t, from.Put(t.Context(), name, []byte("{}")))
+		}
+	}
+	names, err := runFiles(t.Context(), from)
+	require.NoError(t, err)
+	for _, part := range []int{0, 1, 2} {
+		require.Subset(t, names, append(Evidence(part), ManifestName(part)))
+	}
+}

@@ -25,7 +25,7 @@ type Level struct {
 	OwnFailed             float64
 	P95, OwnP95           float64 // of the good answers, milliseconds
 	Firm                  float64 // share that failed in a way that no slowness explains: a status, a wrong answer, a reset
-	Full                  string  // that the machine was full that service and runners share, "" if it was not
+	Full                  string  // that AWS dropped packets of the runners, or that the machine was full that they share with the service; "" if not
 	Excuse                string  // what the generator did
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // A Machine is what the processes took during a stage, in percent of one core.
@@ -16,6 +17,7 @@ type Machine struct {
 	RunDelay                float64       // seconds for which the runners' threads waited for a core, of each second
 	Stall                   time.Duration // longest time by which a runner woke up late
 	Wait                    time.Duration // longest that anything in a runner waited to run
+	Dropped                 float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: not known
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures that are taken every second
@@ -39,6 +41,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Stall = max(out.Stall, time.Duration(second.StallMS)*time.Millisecond)
 		out.Wait = max(out.Wait, waitOf(second))
 	}
+	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })

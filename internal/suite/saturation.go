@@ -25,6 +25,7 @@ import (
 //     it may have waited for a core as the runners did. Slowness and timeouts are not the service's there
 //     where the runners took more than half of the machine, or waited at any moment of that load for so
 //     long that it explains them.
+//   - Nor are they where AWS dropped packets of a runner's machine during that load.
 
 // codes of failures that the generator can have made.
 func isTimeout(code string) bool {
@@ -161,6 +162,8 @@ func (m Machine) Limit() (limit Limit, why string) {
 func (m Machine) GeneratorLimit() string {
 	u := verdict.Use{CPU: m.Runners / 100, Waited: m.RunDelay, Wall: 1, Stall: m.Stall}
 	switch {
+	case m.Dropped > 0:
+		return m.dropped()
 	case u.Stall > longestStall:
 		return fmt.Sprintf("a runner stalled for %v", u.Stall.Round(time.Millisecond))
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
@@ -176,10 +179,17 @@ func (m Machine) full(host float64) bool {
 	return m.Shared && m.Cores > 0 && host > 100*machineFull*float64(m.Cores)
 }
 
-// crowded says in a sentence that others than the service filled the machine that it shares with the
-// runners, so that what took that long may have waited for a core there; "" if not. The waits of the
+func (m Machine) dropped() string {
+	return fmt.Sprintf("AWS dropped %s of the runners' machines", format.Count(int(m.Dropped), "packet"))
+}
+
+// crowded says in a sentence that AWS dropped packets of the runners, or that others than the service filled the machine that
+// it shares with them, so that what took that long may have waited for a core there; "" if not. The waits of the
 // service are not known, but those of the runners are, on the same cores.
 func (m Machine) crowded(took time.Duration) string {
+	if m.Dropped > 0 {
+		return m.dropped()
+	}
 	service := m.Backend + m.Nginx
 	byRunners := m.full(m.Host) && m.Runners > m.Host/2
 	if service >= m.Host/2 || !byRunners && !(m.full(m.Peak) && m.Explains(took)) {

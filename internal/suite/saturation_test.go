@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -45,6 +46,14 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		m.LastUS = m.FirstUS + 100_000
 		return r
 	}
+	packets := func(run *Run, at time.Duration) *Run { // a runner has 14 fewer, in 5 s from then on in the stage
+		w := machine.Follow("", time.Second)
+		for i, n := range []float64{0, 0, 14} {
+			w.Add(began.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{"pps_allowance_exceeded": n})
+		}
+		run.Rounds[0].Runners[0].Machine = w.Record()
+		return run
+	}
 	for name, c := range map[string]struct {
 		run  *Run
 		want Status
@@ -54,6 +63,9 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		"a timeout of 2.1 s and a wait of 300 ms at that moment":  {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
 		"a connect that timed out":                                {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by its own waits"},
 		"a wait of 300 ms at another moment":                      {timeouts(0, "net-1050").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets then":                 {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
+		"a timeout, and AWS dropped packets before":               {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
+		"resets, and AWS dropped packets then":                    {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
 		"resets, whatever the waits":                              {timeouts(300*time.Millisecond, "net-1220").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"204s, whatever the waits":                                {timeouts(300*time.Millisecond, "status-204").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"no ports left on this host":                              {timeouts(0, "net-1213"), ByGenerator, "for want of ports or descriptors"},

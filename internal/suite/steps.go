@@ -42,7 +42,7 @@ func (s step) try() Tried {
 	case len(why) == 0:
 		return Tried{float64(s.Concurrency), Good, ""}
 	case s.refused+s.wrong == 0 && s.dropped == s.idle && (s.missed == 0 || s.idle > 0) && s.explained():
-		return Tried{float64(s.Concurrency), ByGenerator, strings.Join(append(why, fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))), "; ")}
+		return Tried{float64(s.Concurrency), ByGenerator, strings.Join(append(why, s.excuse()), "; ")}
 	}
 	return Tried{float64(s.Concurrency), Bad, strings.Join(why, ", ")}
 }
@@ -60,6 +60,14 @@ func (s step) explained() bool {
 		late = max(late, leastSilence)
 	}
 	return s.machine.Explains(late) || s.machine.crowded(late) != ""
+}
+
+// excuse says what of the generator explains a step.
+func (s step) excuse() string {
+	if s.machine.Dropped > 0 {
+		return s.machine.dropped()
+	}
+	return fmt.Sprintf("a runner waited up to %s to run", ms(1000*s.machine.Wait.Seconds()))
 }
 
 // steps are those that were begun, in order, with the faults that the ledgers count against each.

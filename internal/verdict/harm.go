@@ -90,6 +90,24 @@ func windows(all []Machine, runners int) [][]window {
 	return out
 }
 
+// DroppedByAWS is how many packets AWS dropped of the machines of the runners between two instants: what was slow or timed
+// out then is not known to be the service's.
+func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
+	for _, m := range machinesOf(e) {
+		if len(m.at) == 0 || m.Target {
+			continue
+		}
+		for _, c := range m.Counters {
+			for _, moved := range c.moved {
+				if effectOf(c.Name) == machine.Silences && moved.From().Before(to) && moved.To().After(from) {
+					packets += moved.By
+				}
+			}
+		}
+	}
+	return packets
+}
+
 func effectOf(name string) machine.Effect {
 	c, _ := machine.Of(name)
 	return c.Effect

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -313,6 +314,26 @@ func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
 		require.InDelta(t, 2, one.Counter(machine.Overflows).Grown, 0, "of the pod's namespace and the host's")
 		require.Zero(t, one.Counter(machine.Steal).Grown, "of the machine, which the runner saw itself")
 	}
+}
+
+// A Prometheus that watches the machine that soak runs on counts what the runners count: it is the same machine, by its name
+// and the time of its start, and stays one. What it knows besides is added.
+func TestPrometheusCountsNothingTwice(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	for i := range m.Runners {
+		m.Runners[i].Machine, m.Runners[i].Host = moved(quiet("b"), machine.Overflows, 3), "h"
+		m.Runners[i].Machine.Counters = slices.DeleteFunc(m.Runners[i].Machine.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
+	}
+	stack := moved(moved(quiet(""), machine.Overflows, 3), conntrack, 14)
+	stack.Name, stack.Node, stack.BootedUnix = "stack", "h", stack.BootedUnix+1
+	v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}})
+	require.Len(t, v.Machines, 1)
+	require.True(t, v.Machines[0].Target)
+	require.InDelta(t, 3, v.Machines[0].Counter(machine.Overflows).Grown, 0)
+	require.InDelta(t, 14, v.Machines[0].Counter(conntrack).Grown, 0)
+	stack.BootedUnix += 100
+	require.Len(t, judgeSoak(m, server, Evidence{Machines: []*machine.Record{stack}}).Machines, 2, "another machine of that name")
 }
 
 // A notice of AWS counts if it takes effect while the run goes on, and one that takes a spot instance away always.
