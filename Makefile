@@ -308,6 +308,10 @@ aws-up: bin/soak-aws ## make the stack and the runners on AWS; costs money until
 aws-soak: build bin/soak-aws ## soak from the runners on AWS against the stack there, report in results/
 	@$(SOAK_AWS) soak -- --seconds '$(SECONDS)' --runners '$(RUNNERS)' --prefix '$(PREFIX)' --out '$(OUT)'
 
+.PHONY: aws-attach
+aws-attach: build bin/soak-aws ## follow a soak on AWS that was cut off (TESTID) to its verdict
+	@$(SOAK_AWS) attach '$(TESTID)' -- --out '$(OUT)'
+
 .PHONY: aws-open
 aws-open: bin/soak-aws ## open the way to Grafana and Prometheus on AWS (PORT 8080), until Ctrl-C
 	@$(SOAK_AWS) open --port '$(or $(PORT),8080)'

@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 		`ok +start c5.large +these credentials may`,
 		`ok +budget +budgets may be seen`,
 		`note +runners' image +is not built yet; .make aws-up. builds it for linux/amd64`,
-		`ok +images of others +all 6 are there for linux/amd64, 0 of them pinned by digest`,
+		`ok +images of others +all 7 are there for linux/amd64, 0 of them pinned by digest`,
 		`ok +way in +the AWS command line and its Session Manager plugin are here`,
 		`ok +time to live +no host is there yet; each ends itself 3h0m0s after its start`,
 	} {
@@ -104,7 +104,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	said, err := checked(t, f, defaults, "echo 'toomanyrequests: You have reached your pull rate limit' >&2; exit 1")
 	require.NoError(t, err, said)
 	assert.Regexp(t, `note +start c5.large +could not be tried, since the account has no default VPC`, said)
-	assert.Regexp(t, `note +images of others +6 of 6 could not be asked for: .*the registry's rate limit for this machine is reached`, said)
+	assert.Regexp(t, `note +images of others +7 of 7 could not be asked for: .*the registry's rate limit for this machine is reached`, said)
 	assert.Regexp(t, `ok +time to live +2 hosts are there and end at .*, in 2h0m0s`, said)
 }
 

@@ -53,6 +53,21 @@ func (d *deployment) soakCommand() *cobra.Command {
 	return c
 }
 
+func (d *deployment) attachCommand() *cobra.Command {
+	var program string
+	c := &cobra.Command{
+		Use: "attach TESTID -- [FLAG of `soak attach`]...", Short: "Follow a soak that was cut off to its verdict", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := d.check(); err != nil {
+				return err
+			}
+			return d.attach(cmd.Context(), program, args[0], args[1:])
+		},
+	}
+	c.Flags().StringVar(&program, "soak", "bin/soak", "the program soak")
+	return c
+}
+
 func (d *deployment) openCommand() *cobra.Command {
 	var port int
 	c := d.subcommand("open", "Open the way to Grafana and Prometheus by Systems Manager, until Ctrl-C", func(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,20 @@ import (
 
 // soak runs `soak run --on k8s` with what terraform made. Its exit code is the verdict.
 func (d *deployment) soak(ctx context.Context, program string, args []string) error {
+	return d.drive(ctx, program, args, secondsOf(args), func(out outputs, via string) []string {
+		return slices.Concat(out.flags(via), d.priced(ctx))
+	})
+}
+
+// attach follows a soak that was cut off to its verdict, for as long as the hosts live.
+func (d *deployment) attach(ctx context.Context, program, testID string, args []string) error {
+	return d.drive(ctx, program, args, -aroundASoak, func(_ outputs, via string) []string {
+		return []string{"attach", testID, "--backend-via", via}
+	})
+}
+
+// drive runs soak with what command has, and args after it, through a tunnel to the stack that is open for so long.
+func (d *deployment) drive(ctx context.Context, program string, args []string, length time.Duration, command func(out outputs, via string) []string) error {
 	out, err := d.outputs(ctx)
 	if err != nil {
 		return err
@@ -35,7 +50,7 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return err
 	}
-	if err := outlives(end, time.Now(), secondsOf(args)); err != nil {
+	if err := outlives(end, time.Now(), length); err != nil {
 		return err
 	}
 	if err := os.WriteFile(d.kubeconfig(), []byte(values[out.Kubeconfig]), 0o600); err != nil {
@@ -54,7 +69,7 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 	if err != nil {
 		return fmt.Errorf("the parameter %s: %w", out.Secrets, err)
 	}
-	cmd := exec.CommandContext(ctx, program, slices.Concat(out.flags(t.address), d.priced(ctx), args)...)
+	cmd := exec.CommandContext(ctx, program, append(command(out, t.address), args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
 	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.
@@ -66,7 +81,7 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 		fmt.Fprintf(os.Stderr, "make aws-down will make no capsule of this run: %v\n", err)
 	}
 	fmt.Fprintf(os.Stderr, "\nAll hosts are still there, and end themselves at %s. Now: make aws-down\n"+
-		"A soak that was cut off goes on there: KUBECONFIG=%s %s attach TESTID\n", end.UTC().Format(time.TimeOnly+" MST"), d.kubeconfig(), program)
+		"A soak that was cut off goes on there: make aws-attach TESTID=%s\n", end.UTC().Format(time.TimeOnly+" MST"), filepath.Base(cmp.Or(latestRun(args), "TESTID")))
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && exit.Exited() {
 		return exitError(exit.ExitCode())

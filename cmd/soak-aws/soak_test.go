@@ -77,6 +77,21 @@ func TestSoak(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
+// A soak that was cut off is followed through a tunnel as well, and has no hosts of its own to outlive.
+func TestAttach(t *testing.T) {
+	f := startAWS(t)
+	m := withRun(t, f)
+	withSessions(t, startStack(t).Listener.Addr().String())
+	f.hosts, f.launched = []string{"i-1"}, time.Now().Add(-175*time.Minute)
+	require.NoError(t, m.attach(t.Context(), m.program, "aws-1", []string{"--out", t.TempDir()}))
+	asked := lines(t, filepath.Join(m.bin, "asked"))
+	assert.Regexp(t, `^attach aws-1 --backend-via (127\.0\.0\.1:\d+) --out `, asked[0])
+	assert.Regexp(t, `^http://prometheus:ghi@127\.0\.0\.1:\d+/prometheus/`, asked[1])
+
+	f.launched = time.Now().Add(-185 * time.Minute)
+	require.ErrorContains(t, m.attach(t.Context(), m.program, "aws-1", nil), "the hosts ended at ")
+}
+
 func TestEnvironmentOfSoak(t *testing.T) {
 	out := outputs{Region: "eu-central-1", BackendURL: "http://10.20.0.10"}
 	want := []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}

@@ -179,6 +179,23 @@ func TestATunnelThatIsCut(t *testing.T) {
 	assert.Len(t, lines(t, log), 2)
 }
 
+// Ctrl-C stops the runners; what they left is judged with the ledger of the backend, which is asked for after that.
+func TestATunnelOutlivesCtrlC(t *testing.T) {
+	stack := startStack(t)
+	_, cut := withSessions(t, stack.Listener.Addr().String())
+	news := make(chan string, 9)
+	ctx, interrupt := context.WithCancel(t.Context())
+	tn, err := openTunnel(ctx, outputs{Instances: map[string]string{"stack": "i-1"}}, 0, func(s string) { news <- s })
+	require.NoError(t, err)
+	t.Cleanup(tn.close)
+	interrupt()
+	assert.True(t, tn.answers(t.Context()))
+	cut()
+	assert.Contains(t, <-news, "was cut")
+	assert.Contains(t, <-news, "is open again")
+	assert.True(t, tn.answers(t.Context()))
+}
+
 // A session that nobody uses is asked through, so that AWS does not end it.
 func TestATunnelIsKeptFromBeingIdle(t *testing.T) {
 	stack := startStack(t)
