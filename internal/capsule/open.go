@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// What an archive may hold: samples pack to a twentieth of their size. A day with ten thousand series is a tenth of the most.
+// What an archive may hold: samples pack to a seventh of their size (node_exporter, every second).
 const (
 	mostBytes = 16 << 30
 	mostRatio = 100

@@ -11,20 +11,34 @@ import (
 )
 
 // Secrets are values that never go into a capsule.
-type Secrets struct{ known []*regexp.Regexp }
+type Secrets struct{ known []secret }
+
+// A secret is one form of a value that is known; is finds it as a word.
+type secret struct {
+	form []byte
+	is   *regexp.Regexp
+}
 
 // redacted stands where a secret was.
 const redacted = "[redacted]"
 
-// What looks like a secret, whoever's it is; the group stays.
-var lookalikes = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*(?:\[?\\*["'])?\s*(?:bearer|basic|digest)?\s*)[^\s"'\\<>\]]+`),
-	regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`),
-	regexp.MustCompile(`(://[^\s/@"':]*:)[^\s/@"']+(?:@)`),
-	regexp.MustCompile(`(?i)(\b[a-z0-9_]*(?:token|password|passwd|secret|api_?key|access_key)(?:=|%3D))[^\s"'&\\<>;,]+`),
-	regexp.MustCompile(`(?i)("[a-z0-9_-]*(?:token|password|passwd|secret|api_?key)"\s*:\s*")[^"\\]+`),
-	regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
+// A lookalike is what looks like a secret, whoever's it is. Its group stays. Only lines that have one of the hints, in lower
+// case, are looked at: tables of a hundred thousand streams have none, and expressions like these take seconds for some MB.
+type lookalike struct {
+	hints []string
+	is    *regexp.Regexp
 }
+
+var lookalikes = []lookalike{
+	{[]string{"authorization"}, regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*(?:\[?\\*["'])?\s*(?:bearer|basic|digest)?\s*)[^\s"'\\<>\]]+`)},
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`)},
+	{[]string{"@"}, regexp.MustCompile(`(://[^\s/@"':]*:)[^\s/@"']+(?:@)`)},
+	{names, regexp.MustCompile(`(?i)(\b[a-z0-9_]*(?:token|password|passwd|secret|api_?key|access_key)(?:=|%3D))[^\s"'&\\<>;,]+`)},
+	{names, regexp.MustCompile(`(?i)("[a-z0-9_-]*(?:token|password|passwd|secret|api_?key)"\s*:\s*")[^"\\]+`)},
+	{[]string{"akia", "asia"}, regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
+}
+
+var names = []string{"token", "passw", "secret", "api_key", "apikey", "access_key"}
 
 // secretName is a variable that holds a secret.
 var secretName = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_KEY)$`)
@@ -69,32 +83,47 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 // add also takes the forms that a URL gives a value.
 func (s *Secrets) add(value string) {
 	for _, form := range slices.Compact([]string{value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:]}) {
-		s.known = append(s.known, regexp.MustCompile(`(^|[^A-Za-z0-9])`+regexp.QuoteMeta(form)+`($|[^A-Za-z0-9])`))
+		s.known = append(s.known, secret{[]byte(form), regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(form) + `($|[^A-Za-z0-9])`)})
 	}
 }
 
 // Clean replaces secrets in a text, and says whether there was one.
 func (s Secrets) Clean(text []byte) (clean []byte, found bool) {
-	clean = text
+	var out bytes.Buffer
+	for line := range bytes.Lines(text) {
+		changed := s.line(line)
+		found = found || !bytes.Equal(changed, line)
+		out.Write(changed)
+	}
+	return out.Bytes(), found
+}
+
+func (s Secrets) line(line []byte) []byte {
 	for _, one := range s.known {
-		for one.Match(clean) { // again: of two side by side the first takes the character between them
-			clean = one.ReplaceAll(clean, []byte("${1}"+redacted+"${2}"))
+		if !bytes.Contains(line, one.form) {
+			continue
+		}
+		for one.is.Match(line) { // again: of two side by side the first takes the character between them
+			line = one.is.ReplaceAll(line, []byte("${1}"+redacted+"${2}"))
 		}
 	}
+	lower := bytes.ToLower(line)
 	for _, like := range lookalikes {
-		clean = like.ReplaceAllFunc(clean, func(match []byte) []byte {
+		if !slices.ContainsFunc(like.hints, func(hint string) bool { return bytes.Contains(lower, []byte(hint)) }) {
+			continue
+		}
+		line = like.is.ReplaceAllFunc(line, func(match []byte) []byte {
 			if bytes.Contains(match, []byte(redacted)) {
 				return match
 			}
-			keep := like.FindSubmatch(match)[1]
-			out := append(slices.Clone(keep), redacted...)
+			out := append(slices.Clone(like.is.FindSubmatch(match)[1]), redacted...)
 			if bytes.HasSuffix(match, []byte("@")) {
 				out = append(out, '@')
 			}
 			return out
 		})
 	}
-	return clean, !bytes.Equal(clean, text)
+	return line
 }
 
 // String is Clean for one value.
