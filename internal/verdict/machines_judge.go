@@ -70,7 +70,7 @@ func (m *Machine) droppedByAWS(s *suffered) (c Criterion, ok bool) {
 	}
 	c.Actual = format.Thousands(int(packets))
 	if s.silences() {
-		c.Reasons = append([]string{fmt.Sprintf("when AWS dropped packets of %s, %s there: that is not the service's", m, s)}, c.Reasons...)
+		c.Reasons = append([]string{fmt.Sprintf("when AWS dropped packets of %s, %s there: that may be the network's fault and not the service's", m, s)}, c.Reasons...)
 	}
 	return c, packets > 0
 }
@@ -86,7 +86,7 @@ func (m *Machine) stolen(_ int, s *suffered) (out []string) {
 			c.Grown, m, 100**m.Stolen))
 	}
 	if s.stalled > 0 {
-		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness is not the service's",
+		out = append(out, fmt.Sprintf("%s late on %s while the hypervisor took its CPU (steal), %s first: that lateness may not be the service's",
 			format.Plural(int(s.stalled), "message came", "messages came"), m, between(c.moved[0])))
 	}
 	return out
