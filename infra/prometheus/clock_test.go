@@ -1,0 +1,64 @@
+package prometheus
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
+	"github.com/prometheus/client_golang/api"
+	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/history"
+	"github.com/sse-soak/sse-soak/test/watcher"
+)
+
+// Runners on laptops whose clocks are wrong by minutes are missed as soon as one whose clock is right; promtool knows one clock.
+func TestASilentRunnerIsToldWhateverItsClock(t *testing.T) {
+	t.Parallel()
+	rules, err := filepath.Abs("rules")
+	require.NoError(t, err)
+	address := "http://" + watcher.Run(t, "127.0.0.1", fmt.Sprintf("global: {evaluation_interval: 1s}\nrule_files: ['%s/*.yml']\n", rules))
+	to, err := history.At(address)
+	require.NoError(t, err)
+	client, err := api.NewClient(api.Config{Address: address})
+	require.NoError(t, err)
+	ask := func(expr string) model.Vector {
+		answer, _, err := prometheus.NewAPI(client).Query(t.Context(), expr, time.Now())
+		require.NoError(t, err)
+		return answer.(model.Vector)
+	}
+	begun := time.Now()
+	tell := func(runner string, clock time.Duration, open float64) {
+		var all []*history.Series
+		for name, value := range map[string]float64{"k6_soak_reports_total": time.Since(begun).Seconds(), "k6_soak_streams_open": open} {
+			all = append(all, &history.Series{
+				Labels:  []*prompb.Label{{Name: "__name__", Value: name}, {Name: "runner", Value: runner}, {Name: "testid", Value: "t"}},
+				Samples: []*prompb.Sample{{Value: value, Timestamp: time.Now().Add(clock).UnixMilli()}},
+			})
+		}
+		bodies, err := history.Requests(all)
+		require.NoError(t, err)
+		for _, body := range bodies {
+			require.NoError(t, to.Give(t.Context(), body))
+		}
+	}
+	clocks := map[string]time.Duration{"ahead": 4 * time.Minute, "right": 0, "behind": -4 * time.Minute, "ended": 4 * time.Minute}
+	require.Eventually(t, func() bool {
+		for runner, clock := range clocks {
+			tell(runner, clock, 600)
+		}
+		return len(ask(`runner:soak_streams:open == 600 and runner:soak_reports:newest`)) == len(clocks)
+	}, 20*time.Second, time.Second)
+	silent := time.Now()
+	tell("ended", clocks["ended"], 0)
+	const alerts = `ALERTS{alertname="RunnerSilent",alertstate="firing"}`
+	require.Eventually(t, func() bool { return len(ask(alerts)) == 3 }, 30*time.Second, time.Second)
+	require.Less(t, time.Since(silent), 30*time.Second)
+	for _, alert := range ask(alerts) {
+		require.NotEqual(t, model.LabelValue("ended"), alert.Metric["runner"])
+	}
+}
