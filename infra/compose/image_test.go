@@ -1,0 +1,33 @@
+package compose
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The images build from the folders that the Dockerfile copies: a package that is new to them is one more.
+func TestTheDockerfileCopiesWhatItsProgramsNeed(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/sse-soak/sse-soak/"
+	dockerfile := read(t, "..", "..", "backend", "Dockerfile")
+	out, err := exec.Command("go", "list", "-deps", "../../backend", "../../nginx/nginxconf").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	found := 0
+	for path := range strings.Lines(string(out)) {
+		folder, ours := strings.CutPrefix(strings.TrimSpace(path), module)
+		if !ours {
+			continue
+		}
+		found++
+		copied := false
+		for line := range strings.Lines(dockerfile) {
+			fields := strings.Fields(line)
+			copied = copied || len(fields) == 3 && fields[0] == "COPY" && strings.HasPrefix(folder+"/", fields[1])
+		}
+		require.True(t, copied, "backend/Dockerfile does not copy %s", folder)
+	}
+	require.Greater(t, found, 2)
+}
