@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -28,11 +29,14 @@ type Control struct {
 	// group was in time, or by over LATE_MS more than it.
 	LateBeside uint64 `json:"late_beside"`
 	LateAlone  uint64 `json:"late_alone"`
+	// LateUnknown are those that were late while the group told nothing.
+	LateUnknown uint64 `json:"late_unknown,omitempty"`
 
 	worst     time.Duration // of the group, in stretches with late messages
 	saturated time.Duration // the longest by which it was late at all, where that is over half of the limit
 	at        time.Time     // when that was
 	stalled   time.Duration // the longest stall of a runner in a stretch of which the group tells nothing
+	unstalled uint64        // those of LateUnknown that no stall explains
 }
 
 // decides says that the control group of a runner tells anything: it was held, and no delay fits between its events.
@@ -112,14 +116,22 @@ func (out *Control) ask(group *shard.Controlled) {
 		if m.Late == 0 {
 			continue
 		}
-		delay, _ := during(group, m.At, m.At.Add(shard.BucketWidth))
-		beside := 0
-		if explains(group, delay) {
+		delay, known := during(group, m.At, m.At.Add(shard.BucketWidth))
+		explained := explains(group, delay)
+		switch {
+		case !known:
+			out.LateUnknown += uint64(m.Late)
+			if !explained {
+				out.unstalled += uint64(m.Late)
+			}
+		case explained:
 			out.worst = max(out.worst, delay)
-			beside = m.Late - laterThan(m, delay+group.Limit())
+			alone := laterThan(m, delay+group.Limit())
+			out.LateAlone += uint64(alone)
+			out.LateBeside += uint64(m.Late - alone)
+		default:
+			out.LateAlone += uint64(m.Late)
 		}
-		out.LateBeside += uint64(beside)
-		out.LateAlone += uint64(m.Late - beside)
 	}
 }
 
@@ -141,8 +153,8 @@ func (s *Streams) lateByGenerator(limit int) bool {
 	if c == nil || !c.Decides {
 		return stallsNoops(s.m)
 	}
-	alone := c.LateAlone
-	if rest := s.Noops.Late - min(s.Noops.Late, c.LateBeside+c.LateAlone); rest > 0 && !s.undecidedStalled() {
+	alone := c.LateAlone + c.unstalled
+	if rest := s.Noops.Late - min(s.Noops.Late, c.LateBeside+c.LateAlone+c.LateUnknown); rest > 0 && !s.undecidedStalled() {
 		alone += rest // of no runner whose group could not be asked
 	}
 	return alone <= uint64(max(limit, 0))
@@ -228,24 +240,38 @@ func (c *Control) whose() string {
 	return "the generator's"
 }
 
-// beside says in a sentence what the control group says of late messages; "" if nothing.
+// besides says in a sentence what the control group says of late messages; "" if nothing.
 func (c *Control) besides(noun string) string {
-	if c == nil || !c.Decides || c.LateBeside+c.LateAlone == 0 {
+	if c == nil || !c.Decides {
 		return ""
 	}
-	group := fmt.Sprintf("of the events of the control group %s of %s were late", format.Thousands(c.Late), format.Thousands(c.Received))
-	switch {
-	case c.LateBeside == 0:
-		whose := "the generator's"
-		if c.Away {
-			whose += ", nor that of the network to the reference"
-		}
-		return fmt.Sprintf("all %d late %ss came while the control group was in time, or far less late: their delay is not %s (%s)", c.LateAlone, noun, whose, group)
-	case c.LateAlone == 0:
-		return fmt.Sprintf("all %d late %ss came while the control group was late too, by up to %s: their delay is %s (%s)", c.LateBeside, noun, round(c.worst), c.whose(), group)
+	notWhose := "the generator's"
+	if c.Away {
+		notWhose += ", nor that of the network to the reference"
 	}
-	return fmt.Sprintf("%d late %ss came while the control group was late too, by up to %s: their delay is %s; %d came while it was in time, or far less late (%s)",
-		c.LateBeside, noun, round(c.worst), c.whose(), c.LateAlone, group)
+	var all uint64
+	var said []string
+	for _, part := range []struct {
+		n    uint64
+		text string
+	}{
+		{c.LateBeside, fmt.Sprintf("came while the control group was late too, by up to %s: their delay is %s", round(c.worst), c.whose())},
+		{c.LateAlone, "came while the control group was in time, or far less late: their delay is not " + notWhose},
+		{c.LateUnknown, "came while the control group told nothing, so the stalls of the runner decide"},
+	} {
+		if all += part.n; part.n > 0 {
+			said = append(said, format.Thousands(part.n)+" "+part.text)
+		}
+	}
+	of := fmt.Sprintf("of %s late %ss ", format.Thousands(all), noun)
+	switch len(said) {
+	case 0:
+		return ""
+	case 1:
+		_, text, _ := strings.Cut(said[0], " ")
+		of, said[0] = fmt.Sprintf("all %s late %ss ", format.Thousands(all), noun), text
+	}
+	return fmt.Sprintf("%s%s (of the events of the control group %s of %s were late)", of, strings.Join(said, "; "), format.Thousands(c.Late), format.Thousands(c.Received))
 }
 
 // Line sums the group up for people.

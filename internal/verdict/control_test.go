@@ -98,20 +98,20 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"some with it, some without": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
-		}, Fail, true, "3 late noops came while the control group was late too, by up to 3.05s: their delay is the generator's; 2 came while it was in time, or far less late"},
+		}, Fail, true, "of 5 late noops 3 came while the control group was late too, by up to 3.05s: their delay is the generator's; 2 came while the control group was in time, or far less late"},
 		"some without it, as many as may be": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
 			m.Plan.MaxLate = 2
-		}, Invalid, true, "3 late noops"},
+		}, Invalid, true, "of 5 late noops 3"},
 		"the reference itself was late, and no runner stalled": {func(m *shard.Merged) {
 			controlled(m, silent(minute(1, 3, 2*second), 0))
 			lateNoops(m, 3)
-		}, Fail, false, "not the generator's"},
+		}, Fail, false, "all 3 late noops came while the control group told nothing, so the stalls of the runner decide"},
 		"the reference itself was late, and so was the runner": {func(m *shard.Merged) {
 			controlled(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
-		}, Invalid, true, "the control group was late too"},
+		}, Invalid, true, "told nothing"},
 		"the other runner's was late": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			m.Runners[1].Controlled.Moments = []shard.Moment{group(minute(1, 0, 0), 3*second)}

@@ -16,12 +16,12 @@ import (
 // A Bare stream belongs to no virtual user: no script sees it, and no metric of k6 counts it or its bytes. It is read as
 // an EventSource is, on Linux by the same goroutine, so that what delays those delays it too. It does not reconnect.
 type Bare struct {
+	bytes    int64 // nobody asks; first, where 32-bit machines can add to it atomically
 	observer BareObserver
 	conn     net.Conn // or the poller's
 	body     body
 	parser   eventstream.Parser
 	closing  atomic.Bool
-	bytes    int64 // nobody asks
 	silence  atomic.Int64
 
 	mu   sync.Mutex
