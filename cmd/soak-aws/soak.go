@@ -25,7 +25,7 @@ func (d *deployment) soak(ctx context.Context, program string, args []string) er
 // attach follows a soak that was cut off to its verdict, for as long as the hosts live.
 func (d *deployment) attach(ctx context.Context, program, testID string, args []string) error {
 	return d.drive(ctx, program, args, -aroundASoak, func(_ outputs, via string) []string {
-		return []string{"attach", testID, "--backend-via", via}
+		return append([]string{"attach", testID, "--backend-via", via}, d.priced(ctx)...)
 	})
 }
 

@@ -40,7 +40,7 @@ func show(ctx context.Context, c capsule.Contents, dir, tmp string, out io.Write
 			fmt.Fprintf(out, "grafana     %s  (%s)\n", b.URL, b.Title)
 		}
 	} else if ctx.Err() == nil {
-		fmt.Fprintf(os.Stderr, "no dashboards: %v\n", err)
+		fmt.Fprintf(os.Stderr, "Grafana shows nothing: %v\nThe dashboards are in %s, for any other Grafana.\n", err, filepath.Join(dir, capsule.DashboardsDir))
 	}
 	fmt.Fprintln(out, "Ctrl-C ends all of it.")
 	select {

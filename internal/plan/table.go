@@ -87,8 +87,8 @@ func (l *Local) Settings() []Setting {
 			Help: "address at which to serve the reference target, for runners of other machines too"},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
-		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", Help: machines},
-		{Name: "PRICES", Value: &l.Prices, Holds: Here, Help: prices},
+		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", SuiteHelp: machines, Help: machines},
+		{Name: "PRICES", Value: &l.Prices, Holds: Here, SuiteHelp: prices, Help: prices},
 	}
 }
 
