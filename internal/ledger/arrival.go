@@ -45,6 +45,9 @@ func (l *Ledger) Noop(n Noop) Arrival {
 		l.byNumber, l.foreignIDs = nil, true
 	}
 	l.say()
+	if l.replaying {
+		l.replayed(n.At, byNumber.Counted)
+	}
 	if l.numbersDecide() {
 		return byNumber
 	}

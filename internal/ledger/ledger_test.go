@@ -236,7 +236,7 @@ func TestReconnect(t *testing.T) {
 		r := p.noop(0, 4).noop(0, 5).noop(0, 6).noop(10*sec, 7).regular(8, 12, true).end(sec)
 		require.True(t, r.Faultless(), "%+v", r)
 		require.Equal(t, 2, r.Streams)
-		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec}}, r.Outages)
+		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec, Resumed: 3}}, r.Outages)
 	})
 	t.Run("resumed by number, one not replayed", func(t *testing.T) {
 		p := newTape(t)

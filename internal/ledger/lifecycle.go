@@ -26,6 +26,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	took := at - l.connectAt
+	listed := len(l.rec.Outages)
 	l.rec.Streams++
 	o, out := l.comeBack(at)
 	switch {
@@ -34,6 +35,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	case out:
 		l.rec.survived(o)
 	}
+	l.replaying, l.replayedAt = l.byNumber != nil && len(l.rec.Outages) > listed, at
 	l.rec.State = Open
 	l.dialing, l.connecting = false, false
 	l.streamOpen, l.served = true, false

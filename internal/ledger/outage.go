@@ -3,6 +3,7 @@ package ledger
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // An Outage is a time without a stream: from the first dial, or from the end of a stream that was
@@ -11,6 +12,8 @@ type Outage struct {
 	From     Instant   `json:"from_ns"`
 	To       Instant   `json:"to_ns"`
 	Refusals []Refusal `json:"refused,omitempty"` // the attempts that failed meanwhile
+	// Resumed is how many numbered noops came right behind the headers of the next stream: the service had kept them.
+	Resumed uint64 `json:"resumed,omitempty"`
 }
 
 // A Refusal counts the attempts to connect that failed for one reason.
@@ -60,6 +63,24 @@ func (l *Ledger) comeBack(at Instant) (o Outage, ok bool) {
 		l.rec.Longest = o
 	}
 	return o, true
+}
+
+// atOnce is how soon after the headers, or after the one before, a noop comes that the service had kept for the client.
+func (l *Ledger) atOnce() Instant { return min(l.cfg.Interval/50, 50*time.Millisecond) }
+
+// replayed counts a noop to the last outage, unless the service has sent all that it had kept.
+//
+//go:noinline
+func (l *Ledger) replayed(at Instant, counted bool) {
+	last := len(l.rec.Outages) - 1
+	if at-l.replayedAt > l.atOnce() || last < 0 {
+		l.replaying = false
+		return
+	}
+	l.replayedAt = at
+	if counted {
+		l.rec.Outages[last].Resumed++
+	}
 }
 
 // attemptFailed counts a failed attempt, unless the client itself gave it up.

@@ -77,6 +77,28 @@ func (p *Process) ExitCode() int {
 // Signal sends a signal; to one that has ended it does nothing.
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
+// LeftBehind says that what the process started still runs, though it has ended itself.
+func (p *Process) LeftBehind() bool { return syscall.Kill(-p.PID(), 0) == nil }
+
+// StopGroup is Stop for the process and all that it started: each is asked. It may be asked of a process that has
+// ended only where that left something behind: another group may have its number else.
+func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Duration) {
+	_ = syscall.Kill(-p.PID(), s)
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	for p.LeftBehind() {
+		select {
+		case <-time.After(20 * time.Millisecond):
+			continue
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+		break
+	}
+	<-p.done
+}
+
 // Stop asks the process to end with s, kills it after grace or when ctx ends, and waits for it.
 func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duration) {
 	p.Signal(s)

@@ -111,6 +111,30 @@ func TestStopKillsTheWholeGroupThatDoesNotListen(t *testing.T) {
 	}
 }
 
+func TestStopGroupEndsWhatAShellStarted(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"in the foreground": `sh -c 'echo "child $$ up"; exec sleep 60'; true`,
+		"and left behind":   `sh -c 'echo "child $$ up"; exec sleep 60' & sleep .1`,
+		"which is stubborn": `sh -c 'trap "" TERM; echo "child $$ up"; while :; do sleep .01; done'; true`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, log := start(t, script)
+			says(t, log, "up")
+			child, err := strconv.Atoi(strings.Fields(log())[1])
+			require.NoError(t, err)
+			if name == "and left behind" {
+				ended(t, c)
+				require.True(t, c.LeftBehind())
+			}
+			c.StopGroup(t.Context(), syscall.SIGTERM, 300*time.Millisecond)
+			ended(t, c)
+			require.Eventually(t, func() bool { return gone(child) }, patience, 2*time.Millisecond)
+		})
+	}
+}
+
 // gone says that a process has ended, whether or not its new parent has noticed.
 func gone(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")

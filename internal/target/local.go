@@ -135,7 +135,7 @@ func (l *Local) log(name string) string {
 }
 
 func (l *Local) startNginx(ctx context.Context, binary string) error {
-	conf := filepath.Join(l.dir, "nginx.conf")
+	conf := filepath.Join(l.dir, "nginx.conf") // as NginxConfiguration says
 	f, err := os.Create(conf)
 	if err != nil {
 		return fmt.Errorf("write the configuration of nginx: %w", err)
@@ -222,6 +222,22 @@ func (l *Local) NginxPID() int {
 		return 0
 	}
 	return l.nginx.present().PID()
+}
+
+// NginxConfiguration is the file that nginx was started with, "" without nginx.
+func (l *Local) NginxConfiguration() string {
+	if l.nginx == nil {
+		return ""
+	}
+	return filepath.Join(l.dir, "nginx.conf")
+}
+
+// BackendPIDs are the processes of the backends as they are now.
+func (l *Local) BackendPIDs() (out []int) {
+	for _, b := range l.backends {
+		out = append(out, b.present().PID())
+	}
+	return out
 }
 
 // NginxStatus is nginx's status page. ok is false without nginx, or when it does not answer.
