@@ -50,7 +50,7 @@ func Read(dir string) (Run, error) {
 		return r, fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
 	}
 	r.plan = whole.Plan
-	for _, changes := range []string{"testid", "run_id", "prefix", "end_timeout_s", "max_outage_s", "max_hidden", "marker", "control", "control_url"} { // with every run, or without changing a metric
+	for _, changes := range []string{"testid", "run_id", "prefix", "end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "marker", "control", "control_url"} { // with every run, or without changing a metric
 		delete(r.plan, changes)
 	}
 	if v := r.Verdict; v.Plan.Described() { // wherever its description lies

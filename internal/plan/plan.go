@@ -25,6 +25,9 @@ const (
 // DefaultMaxOutage holds where nothing is said, also in plans that were written before there was a limit.
 const DefaultMaxOutage = 30 * time.Second
 
+// DefaultBackWithin is within how long most streams that were lost have to be back, also in plans of old.
+const DefaultBackWithin = time.Minute
+
 // A Plan is one soak. The zero value is not valid; see Check. Settings (table.go) has what each field is for.
 type Plan struct {
 	TestID           string  `json:"testid"`
@@ -40,11 +43,12 @@ type Plan struct {
 	LateMS           int     `json:"late_ms"`
 	MaxLate          int     `json:"max_late"` // negative: any
 	Reconnect        bool    `json:"reconnect"`
-	EndTimeoutS      float64 `json:"end_timeout_s"`         // 0: see EndTimeout
-	MaxHidden        int     `json:"max_hidden"`            // -1: 0, or any by the clock alone
-	MaxOutageS       float64 `json:"max_outage_s"`          // -1: any
-	Control          int     `json:"control,omitempty"`     // streams of each runner to ControlURL
-	ControlURL       string  `json:"control_url,omitempty"` // "": no control group
+	EndTimeoutS      float64 `json:"end_timeout_s"`           // 0: see EndTimeout
+	MaxHidden        int     `json:"max_hidden"`              // -1: 0, or any by the clock alone
+	MaxOutageS       float64 `json:"max_outage_s"`            // -1: any
+	Control          int     `json:"control,omitempty"`       // streams of each runner to ControlURL
+	ControlURL       string  `json:"control_url,omitempty"`   // "": no control group
+	BackWithinS      float64 `json:"back_within_s,omitempty"` // -1: any
 
 	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
 	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
@@ -186,6 +190,17 @@ func (p *Plan) MaxOutage() (limit time.Duration, ok bool) {
 		return DefaultMaxOutage, true
 	}
 	return time.Duration(p.MaxOutageS * float64(time.Second)), true
+}
+
+// BackWithin is within how long of being lost 99.9 % of the streams have to be back; as MaxOutage it may not be limited.
+func (p *Plan) BackWithin() (limit time.Duration, ok bool) {
+	switch {
+	case !p.Reconnect || p.BackWithinS < 0:
+		return 0, false
+	case p.BackWithinS == 0:
+		return DefaultBackWithin, true
+	}
+	return time.Duration(p.BackWithinS * float64(time.Second)), true
 }
 
 // NoopsPerConnection is floor(held / interval), the original's arithmetic; 0 without an interval, as

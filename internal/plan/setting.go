@@ -16,7 +16,7 @@ import (
 // them. It is the pflag.Value of its flag, so flag and variable read the same.
 type Setting struct {
 	Name        string // of the environment variable. The flag is it in lower case with hyphens
-	Value       any    // *int, *float64, *bool or *string: the field that holds it
+	Value       any    // *int, *float64, *bool, *string or *[]string: the field that holds it
 	Default     any    // nil: the zero value
 	WithoutSoak any    // default of a script under `k6 run` without soak; nil: Default
 
@@ -50,7 +50,9 @@ var _ pflag.Value = Setting{}
 func (s Setting) Flag() string { return strings.ToLower(strings.ReplaceAll(s.Name, "_", "-")) }
 
 // Type is the kind of value, as pflag names it.
-func (s Setting) Type() string { return reflect.TypeOf(s.Value).Elem().String() }
+func (s Setting) Type() string {
+	return strings.TrimPrefix(reflect.TypeOf(s.Value).Elem().String(), "[]")
+}
 
 func (s Setting) value() any { return reflect.ValueOf(s.Value).Elem().Interface() }
 
@@ -64,6 +66,8 @@ func (s Setting) String() string {
 		return map[bool]string{true: "1", false: "0"}[v]
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []string:
+		return strings.Join(v, "\n")
 	default:
 		return fmt.Sprint(v)
 	}
@@ -84,6 +88,12 @@ func (s Setting) Set(text string) (err error) {
 		*v, err = strconv.Atoi(text)
 	case *string:
 		*v = text
+	case *[]string: // a flag may be given again; a variable has one in each line
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				*v = append(*v, line)
+			}
+		}
 	}
 	if err != nil {
 		return errors.New("it must be " + Kind(s.Type()))

@@ -46,6 +46,9 @@ func (p *Plan) Settings() []Setting {
 		{Name: "MAX_OUTAGE", Value: &p.MaxOutageS, Default: DefaultMaxOutage.Seconds(), Max: year, Any: true,
 			OutOfBounds: "write the longest time without a stream in seconds, up to a year, or -1 for any",
 			Help:        "with --reconnect: for how many seconds a connection may be without a stream; -1: any"},
+		{Name: "BACK_WITHIN", Value: &p.BackWithinS, Default: DefaultBackWithin.Seconds(), Max: year, Any: true, Doc: "docs/actions.md",
+			OutOfBounds: "write within how many seconds 99.9 % of the streams have to be back, up to a year, or -1 for any",
+			Help:        "with --reconnect: within how many seconds of being lost 99.9 % of the streams have to be back; -1: any"},
 		{Name: "END_TIMEOUT", Value: &p.EndTimeoutS, Max: year, OutOfBounds: "it must be a number of seconds over 0, or 0 for the default, and at most a year",
 			Help:   "seconds that a stream may take to end after the server answered the DELETE (default: 15 or 1.5 intervals, whichever is longer)",
 			Script: "endTimeout?"},
@@ -69,6 +72,7 @@ func (p *Plan) Settings() []Setting {
 type Local struct {
 	Out, Shards, StartAt, On, Overlay string
 	Machines, Prices, ControlListen   string
+	At                                []string
 }
 
 // Settings is the table of these settings.
@@ -85,6 +89,8 @@ func (l *Local) Settings() []Setting {
 		{Name: "START_AT", Value: &l.StartAt, Holds: Here, Help: "when to start, for machines that start together: HH:MM[:SS] in UTC, or RFC 3339"},
 		{Name: "CONTROL_LISTEN", Value: &l.ControlListen, Default: "127.0.0.1:0", Holds: Here, Doc: "docs/distributed.md",
 			Help: "address at which to serve the reference target, for runners of other machines too"},
+		{Name: "AT", Value: &l.At, Holds: Here, Doc: "docs/actions.md",
+			Help: "run a command during the run, here: 'TIME [NAME]: COMMAND', such as '60s deploy: systemctl restart hub'; may be given again"},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
 		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", SuiteHelp: machines, Help: machines},

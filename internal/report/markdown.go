@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/template"
 
@@ -26,7 +25,11 @@ var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
 		return out
 	},
 	"tables": func(v *verdict.Verdict) []verdict.Table {
-		all := slices.Clip(tables(v))
+		var all []verdict.Table
+		for i := range v.Actions {
+			all = append(all, actionTable(&v.Actions[i]))
+		}
+		all = append(all, tables(v)...)
 		if t, ok := Machines(v, mostMachines); ok {
 			all = append(all, t)
 		}

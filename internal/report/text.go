@@ -27,16 +27,13 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 		out.wrapped("  - ", r)
 	}
 	out.printf("\n")
-	for _, f := range facts(v) {
-		line := fmt.Sprintf("%-12s %s", plain(f.Name), plain(f.Value))
-		if utf8.RuneCountInString(line) > textWidth {
-			out.wrapped(fmt.Sprintf("%-12s ", f.Name), f.Value)
-			continue
-		}
-		out.printf("%s\n", line)
-	}
+	out.facts(facts(v))
 	out.printf("\n")
 	criteria(out, v.Criteria)
+	for i := range v.Actions {
+		out.printf("\n%s\n", ActionTitle(&v.Actions[i]))
+		out.facts(ActionFacts(&v.Actions[i]))
+	}
 	for _, table := range tables(v) {
 		out.table(table)
 	}
@@ -44,7 +41,7 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	if ok {
 		out.rows(machines)
 	}
-	if (v.Plan.Described() && len(tables(v)) > 0 || ok) && len(v.Warnings) > 0 {
+	if (v.Plan.Described() && len(tables(v)) > 0 || ok || len(v.Actions) > 0) && len(v.Warnings) > 0 {
 		out.printf("\n")
 	}
 	for _, warning := range v.Warnings {
@@ -134,6 +131,18 @@ func plain(s string) string {
 type printer struct{ *bufio.Writer }
 
 func (p printer) printf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+
+// facts sets each under the one before, its name in front.
+func (p printer) facts(all []verdict.Fact) {
+	for _, f := range all {
+		line := fmt.Sprintf("%-12s %s", plain(f.Name), plain(f.Value))
+		if utf8.RuneCountInString(line) > textWidth {
+			p.wrapped(fmt.Sprintf("%-12s ", plain(f.Name)), f.Value)
+			continue
+		}
+		p.printf("%s\n", line)
+	}
+}
 
 // wrapped sets a text in lines behind a prefix, as far in as that.
 func (p printer) wrapped(prefix, text string) {

@@ -22,12 +22,13 @@ type Run struct {
 	Machine  resources.Machine `json:"machine"`           // of `soak run`
 	Limits   preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
-	ResourcesFrom string      `json:"resources_from,omitempty"`
-	Rate          *price.Rate `json:"rate,omitempty"`     // what the machines cost
-	Problems      []string    `json:"problems,omitempty"` // why the run is incomplete
-	Failures      []string    `json:"failures,omitempty"` // of the target
-	Gone          []string    `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
-	Warnings      []string    `json:"warnings,omitempty"`
+	ResourcesFrom string          `json:"resources_from,omitempty"`
+	Rate          *price.Rate     `json:"rate,omitempty"`     // what the machines cost
+	Problems      []string        `json:"problems,omitempty"` // why the run is incomplete
+	Failures      []string        `json:"failures,omitempty"` // of the target
+	Gone          []string        `json:"gone,omitempty"`     // of the target: what did not answer any more at the end
+	Warnings      []string        `json:"warnings,omitempty"`
+	Actions       []verdict.Acted `json:"actions,omitempty"` // of --at, in their order
 }
 
 // Join is Create for one part of a run, with the runner of this index. Parts may share a folder.
@@ -59,6 +60,7 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err
 		}
+		run.Actions = append(run.Actions, part.Actions...)
 		for _, l := range []struct{ to, from *[]string }{
 			{&run.Problems, &part.Problems}, {&run.Failures, &part.Failures}, {&run.Gone, &part.Gone}, {&run.Warnings, &part.Warnings},
 		} {

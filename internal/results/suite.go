@@ -47,7 +47,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run) (*verdict.Evidence, error) 
 	}
 	e := &verdict.Evidence{
 		Rounds: []*shard.Merged{merged}, Cores: run.Machine.Cores, OneHost: run.OneClock,
-		Failures: run.Failures, Gone: run.Gone, Warnings: run.Warnings, Rate: run.Rate,
+		Failures: run.Failures, Gone: run.Gone, Warnings: run.Warnings, Rate: run.Rate, Actions: run.Actions,
 	}
 	if e.Server, err = d.serverLedger(merged); err != nil {
 		e.Problems = append(e.Problems, err.Error())

@@ -27,6 +27,9 @@ func (s *session) announce() {
 		where += " and a cluster at " + s.ClusterURL
 	}
 	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
+	for _, a := range s.actions {
+		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", a.At, a.Name, a.Command)
+	}
 }
 
 // through says what of the target was started here.

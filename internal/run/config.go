@@ -52,6 +52,9 @@ func (s *session) complete(now time.Time) (err error) {
 	if s.startAt, err = parseStart(s.StartAt, now); err != nil {
 		return err
 	}
+	if s.actions, err = plan.ParseActions(s.At); err != nil {
+		return err
+	}
 	if s.On != "local" && s.On != "k8s" {
 		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)
 	}
@@ -122,6 +125,9 @@ func (s *session) completePlan() error {
 	}
 	if p.MaxOutageS == 0 {
 		return errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")
+	}
+	if p.BackWithinS == 0 {
+		return errors.New("BACK_WITHIN is 0: to come back takes some time, so write within how many seconds 99.9 % of the streams have to be, or -1 for any")
 	}
 	if p.Described() {
 		return s.completeService()

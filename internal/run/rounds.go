@@ -80,7 +80,12 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 		}
 	})
 	watcher.Go(func() { watchWrites(watching, r.dir) })
+	acting, stopActing := context.WithCancel(graceful) // which a Ctrl-C ends at once
+	if r.dir == s.dir {                                // of several rounds the first is the run
+		watcher.Go(func() { s.seen.Actions = s.act(acting, force, group.Started()) })
+	}
 	err = group.Wait(graceful, force)
+	stopActing()
 	stop()
 	watcher.Wait()
 	if err != nil {

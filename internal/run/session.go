@@ -31,6 +31,7 @@ type session struct {
 	part         int           // K of --runner K/N; 0: the whole run
 	drawn        bool          // the test id was not given
 	startAt      time.Time     // zero: at once
+	actions      []plan.Action // of --at
 	interval     time.Duration // of the noops that the target sends; 0: not known
 	clusterSize  int
 	certificates target.Certificates
@@ -78,6 +79,9 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		return "", errStopped
 	case err != nil:
 		return "", err
+	}
+	if err := s.checkActions(); err != nil {
+		return "", UsageError{err}
 	}
 	defer s.driver.close(force)
 	err = s.tryService(graceful) // what does not fit leaves no folder of a run

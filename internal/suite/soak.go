@@ -16,7 +16,7 @@ var soak = Suite{
 	Script:  []string{"load-tests", "sse", "connectionTest.js"},
 	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/math.md",
 	Page: []string{
-		"criteria", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "arithmetic", "comparison", "headroom", "data",
+		"criteria", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "arithmetic", "comparison", "headroom", "data",
 	},
 	Assess: assessSoak, Metrics: soakMetrics,
 }

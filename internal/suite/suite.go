@@ -54,7 +54,7 @@ type Suite struct {
 }
 
 // declaredPage are the sections for what a script declared.
-var declaredPage = []string{"criteria", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data"}
+var declaredPage = []string{"criteria", "actions", "found", "curves", "settings", "processes", "machines", "spikes", "comparison", "data"}
 
 // A Setting is an environment variable that the script reads; its profile holds the default.
 type Setting struct{ Name, Help string }

@@ -22,6 +22,8 @@ type Evidence struct {
 	Gone     []string // of the target, what did not answer any more when the runners had ended
 	Warnings []string
 
+	Actions []Acted // of --at, in their order
+
 	Rate *price.Rate // what the machines cost; nil: not known
 }
 

@@ -127,7 +127,7 @@ func (s *Streams) HeldThroughout() []Criterion {
 			return took - limit, s.outageSentence(c)
 		})
 	}
-	return []Criterion{open, long.judged(c)}
+	return []Criterion{open, long.judged(c), s.backWithin()}
 }
 
 // Passed is what a pass has shown, in sentences.

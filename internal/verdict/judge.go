@@ -47,6 +47,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 			Reasons: e.Gone,
 		})
 	}
+	if len(e.Actions) > 0 {
+		v.Actions, all = e.actions(a.Streams), append(all, e.acted()...)
+	}
 	v.decide(v.machines(e, a.Streams, append(all, a.Doubts...)))
 	if s := a.Streams; v.Verdict == Pass && s != nil && s.nothingCame() {
 		v.Verdict = Invalid

@@ -25,6 +25,7 @@ type publishedRun struct {
 	shape   func(stream int, l *ledger.Ledger) // in place of one span from 0.5 s to 25 s; nil
 	shapeAt uint64                             // before this number comes; 0: before all
 	change  func(shards []*shard.Shard)
+	actions []Acted
 }
 
 const perTopic = 20 // messages, the first sent 1 s after the start
@@ -104,5 +105,5 @@ func (p *publishedRun) judge(t *testing.T) *Verdict {
 		}
 	}
 	p.change(shards)
-	return judgeSoak(shard.Merge(p.plan, shards), nil, Evidence{})
+	return judgeSoak(shard.Merge(p.plan, shards), nil, Evidence{Actions: p.actions})
 }

@@ -47,6 +47,7 @@ type Verdict struct {
 	Resources   Resources   `json:"resources"`
 	Cost        *Cost       `json:"cost,omitempty"` // where the machines have a price
 	Criteria    []Criterion `json:"criteria"`
+	Actions     []Action    `json:"actions,omitempty"`  // of --at, in their order
 	Findings    []Finding   `json:"findings,omitempty"` // the first of them; connections.csv has all
 	Checks      []Check     `json:"checks"`
 	Runners     []Runner    `json:"runners"`

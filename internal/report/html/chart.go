@@ -11,6 +11,13 @@ type Axis struct {
 	Step  int64  `json:"step"`
 	N     int    `json:"n"`
 	Bands []Band `json:"bands"`
+	Lines []Line `json:"lines,omitempty"`
+}
+
+// A Line is drawn on every chart over time: the start of an action.
+type Line struct {
+	Name string  `json:"name"`
+	At   float64 `json:"at"` // Unix, seconds
 }
 
 // A Band is a phase of the run.

@@ -114,6 +114,11 @@ func (s *subject) causes() []cause {
 			out = append(out, cause{name: b.Cause, at: within(b.From, b.To)})
 		}
 	}
+	for i := range s.v.Actions {
+		if a := &s.v.Actions[i]; a.Began() {
+			out = append(out, cause{name: "the action " + a.Name, at: within(a.StartedUnix, a.Over())})
+		}
+	}
 	return append(out, []cause{
 		{name: "accept queue overflows", at: above(t.overflows, 0), signal: "accept queue overflows"},
 		{name: "TCP retransmits", at: above(t.retransmits, 0), signal: "TCP retransmits"},

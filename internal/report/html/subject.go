@@ -29,7 +29,7 @@ func newSubject(r *Run) *subject {
 
 // sections are those of a page by the names that suites have for them (verdict.Layout).
 var sections = map[string]func(*subject) Section{
-	"criteria": (*subject).criteria, "machines": (*subject).machines, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
+	"criteria": (*subject).criteria, "actions": (*subject).actions, "machines": (*subject).machines, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
 	// what was planned, and what was counted
 	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
 	"ends": (*subject).ends, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
@@ -42,7 +42,7 @@ func (s *subject) page() *Page {
 	p := &Page{
 		Title:  fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict),
 		Banner: s.banner(),
-		Time:   Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands},
+		Time:   Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()},
 		Files:  s.Files,
 	}
 	for _, name := range s.v.Layout.Page {

@@ -4,7 +4,7 @@
 import uPlot from 'uplot';
 
 import { axis, axisSize, colour } from './theme.js';
-import { bands, clock, describe, overTime, range, timeAxis } from './timeline.js';
+import { bands, clock, describe, lines, overTime, range, timeAxis } from './timeline.js';
 
 /** @import { Chart, Heat, Time } from './page.types.js' */
 
@@ -29,7 +29,7 @@ export function drawHeatmap(chart, time, container) {
         { ...axis(), size: axisSize, splits: () => heat.rows.map((_, i) => i + 0.5), values: () => heat.rows, grid: { show: false } },
       ],
       scales: { x: range(time), y: { range: [0, heat.rows.length] } },
-      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => cells(u, heat, xs, width)] },
+      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => cells(u, heat, xs, width), (u) => lines(u, time)] },
     },
     [xs, xs.map(() => null)],
     container,

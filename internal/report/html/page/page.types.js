@@ -7,6 +7,7 @@
  * @property {number} step seconds between points
  * @property {number} n points, the last one at the end of the run
  * @property {{ name: string, from: number, to: number }[]} bands phases of the run
+ * @property {{ name: string, at: number }[]} [lines] when each action began
  *
  * @typedef {object} Series
  * @property {string} name

@@ -29,7 +29,7 @@ export function drawTimeline(chart, time, container) {
       series: [{ label: 'UTC', value: (_, v) => (v === null ? '–' : clock(v)) }, ...series.map((s, i) => line(s, i, chart))],
       axes: [timeAxis(container), { ...axis(), size: axisSize, values: (_, ticks) => ticks.map((v) => (v === null ? '' : withUnit(v, chart.unit))) }],
       scales: { x: range(time), y: chart.log ? { distr: 3, range: logRange } : { range: fromZero } },
-      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => marks(u, chart)] },
+      hooks: { drawClear: [(u) => bands(u, time)], draw: [(u) => lines(u, time), (u) => marks(u, chart)] },
     },
     table(series, time, chart.log ? LOG_FLOOR : -Infinity),
     container,
@@ -147,6 +147,38 @@ export function bands(u, time) {
       ctx.fillText(band.name, Math.max(from, left) + 4 * ratio, top - 2 * ratio);
     }
   });
+  ctx.restore();
+}
+
+/**
+ * Draws a line with its name where each action began.
+ *
+ * @param {import('uplot')} u
+ * @param {Time} time
+ */
+export function lines(u, time) {
+  const { ctx } = u;
+  const { left, top, width, height } = u.bbox;
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+  ctx.textBaseline = 'top';
+  ctx.lineWidth = ratio;
+  for (const action of time.lines ?? []) {
+    const x = u.valToPos(action.at, 'x', true);
+    if (x < left || x > left + width) {
+      continue; // it is not in the part that is zoomed
+    }
+    ctx.strokeStyle = colour('doubt');
+    ctx.fillStyle = colour('doubt');
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
+    ctx.stroke();
+    const fits = x + ctx.measureText(action.name).width + 4 * ratio < left + width;
+    ctx.textAlign = fits ? 'left' : 'right';
+    ctx.fillText(action.name, x + (fits ? 3 : -3) * ratio, top + 2 * ratio);
+  }
   ctx.restore();
 }
 

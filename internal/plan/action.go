@@ -1,0 +1,55 @@
+package plan
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// An Action is a command to run during a run (--at). docs/actions.md.
+type Action struct {
+	Name    string        `json:"name"`
+	At      time.Duration `json:"at_ns"` // since the runners were started
+	Command string        `json:"command"`
+}
+
+var actionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
+
+// ParseActions reads what --at was given: TIME [NAME]: COMMAND. One without a name is called by its place in the list.
+func ParseActions(lines []string) (out []Action, err error) {
+	seen := map[string]bool{}
+	for i, line := range lines {
+		a, err := parseAction(line)
+		if err != nil {
+			return nil, err
+		}
+		if a.Name == "" {
+			a.Name = fmt.Sprintf("action-%d", i+1)
+		}
+		if seen[a.Name] {
+			return nil, fmt.Errorf("--at is %q: there is another action named %s, and the report tells them apart by their names", line, a.Name)
+		}
+		seen[a.Name] = true
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+func parseAction(line string) (a Action, err error) {
+	head, command, ok := strings.Cut(line, ":")
+	words := strings.Fields(head)
+	a.Command = strings.TrimSpace(command)
+	if !ok || len(words) < 1 || len(words) > 2 || a.Command == "" {
+		return a, fmt.Errorf("--at is %q: write TIME [NAME]: COMMAND, such as '60s deploy: systemctl restart hub'", line)
+	}
+	if a.At, err = time.ParseDuration(words[0]); err != nil || a.At < 0 {
+		return a, fmt.Errorf("--at is %q: %q is no time after the start, such as 60s, 1m30s or 2h", line, words[0])
+	}
+	if len(words) == 2 {
+		if a.Name = words[1]; !actionName.MatchString(a.Name) {
+			return a, fmt.Errorf("--at is %q: a name has up to 40 letters, digits, '.', '_' and '-', and %q is none", line, a.Name)
+		}
+	}
+	return a, nil
+}

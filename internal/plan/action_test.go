@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestActionsAreRead(t *testing.T) {
+	t.Parallel()
+	all, err := ParseActions([]string{"60s: nginx -s reload", "1m30s deploy: systemctl restart hub --to 'a: b'", " 0s  x.1 :  true "})
+	require.NoError(t, err)
+	require.Equal(t, []Action{
+		{"action-1", time.Minute, "nginx -s reload"},
+		{"deploy", 90 * time.Second, "systemctl restart hub --to 'a: b'"},
+		{"x.1", 0, "true"},
+	}, all)
+	none, err := ParseActions(nil)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
+func TestActionsThatMakeNoSenseAreRefused(t *testing.T) {
+	t.Parallel()
+	for line, says := range map[string]string{
+		"":                                  "write TIME [NAME]: COMMAND",
+		"60s nginx -s reload":               "write TIME [NAME]: COMMAND",
+		"60s two words: true":               "write TIME [NAME]: COMMAND",
+		"60s:":                              "write TIME [NAME]: COMMAND",
+		": true":                            "write TIME [NAME]: COMMAND",
+		"60: true":                          `"60" is no time after the start`,
+		"-1s: true":                         `"-1s" is no time after the start`,
+		"60s ../x: true":                    "a name has up to 40 letters",
+		"http://host/x":                     `"http" is no time`,
+		"5s action-1: a\n":                  "",
+		"5s a/b: rm -rf \"$X\"":             "a name has up to 40 letters",
+		"deploy 60s: systemctl restart hub": `"deploy" is no time`,
+	} {
+		_, err := ParseActions([]string{line})
+		if says == "" {
+			require.NoError(t, err, line)
+			continue
+		}
+		require.ErrorContains(t, err, says, line)
+	}
+	_, err := ParseActions([]string{"5s a: true", "6s a: true"})
+	require.ErrorContains(t, err, "there is another action named a")
+}
+
+func TestActionsOfTheEnvironmentAreLines(t *testing.T) {
+	t.Parallel()
+	var l Local
+	for _, s := range l.Settings() {
+		if s.Name == "AT" {
+			require.NoError(t, s.Set("5s a: true\n\n6s b: false\n"))
+			require.NoError(t, s.Set("7s c: true"))
+		}
+	}
+	require.Equal(t, []string{"5s a: true", "6s b: false", "7s c: true"}, l.At)
+}

@@ -1,0 +1,30 @@
+package html
+
+import "github.com/sse-soak/sse-soak/internal/report"
+
+// actions are the commands that were run during the run, and what each did to the streams.
+func (s *subject) actions() Section {
+	out := Section{ID: "actions", Title: "Actions during the run", Short: "Actions"}
+	for i := range s.v.Actions {
+		a := &s.v.Actions[i]
+		t := Table{Caption: report.ActionTitle(a)}
+		for _, f := range report.ActionFacts(a) {
+			t.Rows = append(t.Rows, cells(f.Name, f.Value))
+		}
+		out.Tables = append(out.Tables, t)
+	}
+	if len(out.Tables) > 0 {
+		out.Notes = []string{"Each has a line on every chart over time. Times count from when it began; a stream that is lost belongs to the action before it, for as long as streams are lost within a minute of the last return, and until the next action begins. Resumed are the messages of the time without a stream that came afterwards."}
+	}
+	return out
+}
+
+// lines are where actions began.
+func (s *subject) lines() (out []Line) {
+	for i := range s.v.Actions {
+		if a := &s.v.Actions[i]; a.Began() {
+			out = append(out, Line{Name: a.Name, At: a.StartedUnix})
+		}
+	}
+	return out
+}

@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+const (
+	actionGrace = 5 * time.Second // between being asked to end and being killed
+	mostOutput  = 4 << 10         // bytes of an action's output in run.json
+)
+
+// checkActions refuses actions that would begin when the streams are ended already.
+func (s *session) checkActions() error {
+	for _, a := range s.actions {
+		if a.At >= s.length() {
+			return fmt.Errorf("--at: the action %s is to begin at %s, when the run is over: its streams are ended after %s", a.Name, a.At, s.length())
+		}
+	}
+	return nil
+}
+
+// act runs each action at its time, which counts from the start of the runners, until ctx ends. What still runs then is
+// asked to end, and killed after a moment or when force ends.
+func (s *session) act(ctx, force context.Context, started <-chan struct{}) []verdict.Acted {
+	select {
+	case <-started:
+	case <-ctx.Done():
+	}
+	zero := time.Now()
+	out := make([]verdict.Acted, len(s.actions))
+	var all sync.WaitGroup
+	for i, a := range s.actions {
+		all.Go(func() { out[i] = s.actOne(ctx, force, zero, a) })
+	}
+	all.Wait()
+	return out
+}
+
+func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Action) verdict.Acted {
+	seen := verdict.Acted{Action: a, ExitCode: -1}
+	select {
+	case <-time.After(time.Until(zero.Add(a.At))):
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		seen.Problem = "it did not begin, since the run ended before"
+		return seen
+	}
+	log := s.dir.Path("action-" + a.Name + ".log")
+	if s.part > 0 { // parts may share a folder
+		log = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
+	}
+	tell(fmt.Sprintf("action %s begins: %s", a.Name, a.Command))
+	now := func() float64 { return float64(zero.Add(time.Since(zero)).UnixMicro()) / 1e6 } // a stepped clock moves none
+	began := now()
+	p, err := process.Start(process.Spec{
+		Name: "action " + a.Name, Path: "/bin/sh", Args: []string{"-c", a.Command}, Env: append(os.Environ(), s.forActions()...),
+		Log: log, Orphan: syscall.SIGKILL,
+	})
+	if err != nil {
+		seen.Problem = "it could not be started: " + err.Error()
+		tell(fmt.Sprintf("action %s: %s", a.Name, seen.Problem))
+		return seen
+	}
+	seen.StartedUnix = began
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		select {
+		case <-p.Done(): // at the same moment
+		default:
+			p.StopGroup(force, syscall.SIGTERM, actionGrace)
+			seen.Problem = "it still ran when the run ended, and was ended"
+		}
+	}
+	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), tail(log)
+	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
+	if seen.Problem == "" && p.LeftBehind() { // what it put into the background goes on as long as the run
+		<-ctx.Done()
+		p.StopGroup(force, syscall.SIGTERM, actionGrace)
+	}
+	return seen
+}
+
+// tail is the end of an action's output.
+func tail(log string) string {
+	f, err := os.Open(log)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if size, err := f.Seek(0, io.SeekEnd); err == nil {
+		_, _ = f.Seek(max(size-mostOutput, 0), io.SeekStart)
+	}
+	text, _ := io.ReadAll(io.LimitReader(f, mostOutput))
+	return strings.ToValidUTF8(strings.TrimSpace(string(text)), "")
+}
+
+// forActions is what an action finds in its environment besides ours: the run, and the processes of a target that was
+// started here, as they are now.
+func (s *session) forActions() []string {
+	folder, err := filepath.Abs(string(s.dir))
+	if err != nil {
+		folder = string(s.dir)
+	}
+	env := []string{"SOAK_TESTID=" + s.Plan.TestID, "SOAK_DIR=" + folder, "SOAK_TARGET=" + s.Plan.BackendURL}
+	var nginx, backends, configurations []string
+	all := slices.Clip(s.targets)
+	if s.cluster != nil {
+		all = append(all, s.cluster)
+	}
+	for _, t := range all {
+		l := t.Local
+		if l == nil {
+			continue
+		}
+		if pid := l.NginxPID(); pid != 0 {
+			nginx, configurations = append(nginx, strconv.Itoa(pid)), append(configurations, l.NginxConfiguration())
+		}
+		for _, pid := range l.BackendPIDs() {
+			backends = append(backends, strconv.Itoa(pid))
+		}
+	}
+	for name, values := range map[string][]string{"SOAK_NGINX_PID": nginx, "SOAK_NGINX_CONF": configurations, "SOAK_BACKEND_PID": backends} {
+		if len(values) > 0 {
+			env = append(env, name+"="+strings.Join(values, " "))
+		}
+	}
+	return env
+}

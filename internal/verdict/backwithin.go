@@ -1,0 +1,71 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// mostBack is the share of the streams that have to be back within BACK_WITHIN.
+const mostBack = .999
+
+// backWithin limits for how long streams that were lost are away: all but one in a thousand, each by its own ledger and from
+// the moment at which it was lost. MAX_OUTAGE limits every single one, and its first connect.
+func (s *Streams) backWithin() Criterion {
+	var away []time.Duration
+	for c := range s.Records() {
+		from, to := s.away(c)
+		away = append(away, to-from)
+	}
+	slices.Sort(away)
+	c := Criterion{
+		Name: fmt.Sprintf("%g %% of the streams back", 100*mostBack), Limit: "any time", Actual: "none was lost", Pass: true,
+		Why: "after a deploy everybody is served again",
+	}
+	if n := len(away); n > 0 && away[n-1] > 0 {
+		c.Actual = fmt.Sprintf("within %s; all within %s", round(away[int(math.Ceil(mostBack*float64(n)))-1]), round(away[n-1]))
+	}
+	limit, ok := s.m.Plan.BackWithin()
+	if !ok {
+		return c
+	}
+	c.Limit = "within " + limit.String()
+	slow := s.overruns(s.away, func(c *shard.Connection) (over time.Duration, sentence string) {
+		from, to := s.away(c)
+		took := to - from
+		if took <= limit {
+			return 0, ""
+		}
+		return took - limit, fmt.Sprintf("%s lost its stream and was without one for %s, and %g %% have to be back within %s (BACK_WITHIN)", c.ID, round(took), 100*mostBack, limit)
+	})
+	c = slow.judged(c)
+	c.Pass = float64(len(slow.sentences)) <= (1-mostBack)*float64(s.Connections.Planned)+1e-9
+	return c
+}
+
+// away is the longest time for which a connection had no stream after it had lost one; zero: it lost none.
+func (s *Streams) away(c *shard.Connection) (from, to ledger.Instant) {
+	longest := ledger.Outage{}
+	note := func(o ledger.Outage) {
+		if o.To-o.From > longest.To-longest.From {
+			longest = o
+		}
+	}
+	for _, o := range c.Outages { // which may lack the longest of many
+		note(o)
+	}
+	if c.Streams > 0 && c.Longest.From >= c.OpenedAt { // else it is the first connect
+		note(c.Longest)
+	}
+	if gone := s.unreturned(c); gone != nil {
+		note(*gone)
+	}
+	if c.MaxOutage > longest.To-longest.From { // it is not listed, and the first connect took longer
+		return 0, c.MaxOutage
+	}
+	return longest.From, longest.To
+}

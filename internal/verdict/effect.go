@@ -1,0 +1,262 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// settled is for how long no stream may be lost after an action has ended and all streams are back: what is lost later
+// is not laid to it.
+const settled = time.Minute
+
+// An Effect is what became of the streams from the start of an action until the next one began, or until the command had
+// ended, all streams were back and none was lost for a minute. A stream belongs to the action after which it was lost, also
+// if it came back after the next one began. Times are seconds since the action began.
+type Effect struct {
+	Until float64 `json:"until_unix_s"`
+	Lost  int     `json:"streams_lost"`
+	Times int     `json:"times_lost"` // one stream may be lost again
+	Never int     `json:"never_back"`
+	// FirstLost is when the first stream was lost, Back50 when half of those that were lost were back for good, and so on;
+	// nil: so many did not come back, or none was lost.
+	FirstLost *float64 `json:"first_lost_s,omitempty"`
+	Back50    *float64 `json:"back_50_s,omitempty"`
+	Back99    *float64 `json:"back_99_s,omitempty"`
+	Back100   *float64 `json:"back_100_s,omitempty"`
+	// Peak is the most streams that came back within a second.
+	Peak    int            `json:"connects_per_second_peak"`
+	Refused map[string]int `json:"refused_attempts,omitempty"` // of the streams that were lost, by reason
+	Missed  uint64         `json:"missed"`
+	// Resumed are the messages of the time without a stream that came afterwards; nil where nobody can tell.
+	Resumed *uint64 `json:"resumed,omitempty"`
+	Doubled uint64  `json:"duplicated"`
+	Slowest *Outage `json:"slowest,omitempty"` // the client that was without a stream for longest
+	// Notes say what the counts leave out.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Refusals is how many attempts to connect failed.
+func (e *Effect) Refusals() (n int) {
+	for _, count := range e.Refused {
+		n += count
+	}
+	return n
+}
+
+// A loss is a time in which a connection had no stream, after it had one. Times are Unix seconds.
+type loss struct {
+	*ledger.Outage // nil: of this one only the time is known
+	c              *shard.Connection
+	from, to       float64
+	back           bool
+}
+
+// losses are those of all connections in the order in which they began. unlisted is how many there were more, of which no
+// time is known.
+func (s *Streams) losses() (all []loss, unlisted int) {
+	for c := range s.Records() {
+		r := &s.m.Runners[c.Runner]
+		add := func(o *ledger.Outage, from, to ledger.Instant, back bool) {
+			all = append(all, loss{o, c, unix(r.At(from)), unix(r.At(to)), back})
+		}
+		for i := range c.Outages {
+			add(&c.Outages[i], c.Outages[i].From, c.Outages[i].To, true)
+		}
+		known := len(c.Outages)
+		for ; known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
+			add(nil, c.Spans[known].To, c.Spans[known+1].From, true)
+		}
+		unlisted += max(c.Survived-known, 0)
+		if gone := s.unreturned(c); gone != nil {
+			add(gone, gone.From, gone.To, false)
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].from < all[j].from })
+	return all, unlisted
+}
+
+// unreturned is the time without a stream at the end of a connection that lost its stream, and had no other; nil: it had.
+func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {
+	if c.Streams == 0 || c.State != ledger.Dropped && c.State != ledger.Waiting {
+		return nil
+	}
+	if c.Longest.From >= c.ClosedAt {
+		return &c.Longest
+	}
+	// It did not try, or its first connect took longer: it was to have a stream until the end of the hold.
+	r := &s.m.Runners[c.Runner]
+	end := min(c.OpenedAt-c.Connect+s.m.Plan.Hold(), time.Duration(r.EndedUS-r.StartedUS)*time.Microsecond)
+	return &ledger.Outage{From: c.ClosedAt, To: max(c.ClosedAt, end)}
+}
+
+// effects finds out what each action that began did to the streams.
+func (s *Streams) effects(actions []Action) {
+	var began []*Action
+	for i := range actions {
+		if actions[i].Began() {
+			began = append(began, &actions[i])
+		}
+	}
+	if len(began) == 0 {
+		return
+	}
+	slices.SortStableFunc(began, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
+	all, unlisted := s.losses()
+	for i, a := range began {
+		next := math.Inf(1)
+		if i+1 < len(began) {
+			next = began[i+1].StartedUnix
+		}
+		from := sort.Search(len(all), func(n int) bool { return all[n].from >= a.StartedUnix })
+		active, end := max(a.StartedUnix, a.EndedUnix), from
+		for end < len(all) && all[end].from < next && all[end].from <= active+settled.Seconds() {
+			active = max(active, all[end].to)
+			end++
+		}
+		a.Effect = s.effect(a, all[from:end], min(next, active+settled.Seconds(), s.over()))
+		if unlisted > 0 {
+			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often are not listed, and not counted here", format.Count(unlisted, "outage")))
+		}
+	}
+}
+
+// over is when the last runner ended.
+func (s *Streams) over() (last float64) {
+	for _, r := range s.m.Runners {
+		last = max(last, float64(r.EndedUS)/1e6)
+	}
+	return last
+}
+
+// effect is that of one action until that time.
+func (s *Streams) effect(a *Action, losses []loss, until float64) *Effect {
+	e := &Effect{Until: until, Times: len(losses)}
+	var returns []float64
+	backAt := map[*shard.Connection]float64{} // for good
+	for _, l := range losses {
+		backAt[l.c] = l.to
+		if !l.back {
+			backAt[l.c] = math.Inf(1)
+			e.Never++
+		} else {
+			returns = append(returns, l.to)
+		}
+		if took := l.to - l.from; e.Slowest == nil || took > e.Slowest.Seconds {
+			e.Slowest = &Outage{ID: l.c.ID, Unix: l.from, Seconds: took}
+		}
+		if l.Outage == nil {
+			continue
+		}
+		for _, f := range l.Refusals {
+			if e.Refused == nil {
+				e.Refused = map[string]int{}
+			}
+			e.Refused[f.Reason] += f.Count
+		}
+	}
+	if e.Lost = len(backAt); e.Lost > 0 {
+		after := losses[0].from - a.StartedUnix
+		e.FirstLost = &after
+	}
+	e.Peak = mostWithin(returns, 1)
+	e.back(a.StartedUnix, backAt)
+	s.messagesOf(a, losses, e)
+	return e
+}
+
+// back says when how many of the streams were back for good.
+func (e *Effect) back(began float64, at map[*shard.Connection]float64) {
+	sorted := make([]float64, 0, len(at))
+	for _, when := range at {
+		sorted = append(sorted, when-began)
+	}
+	slices.Sort(sorted)
+	for share, to := range map[float64]**float64{.5: &e.Back50, .99: &e.Back99, 1: &e.Back100} {
+		if rank := int(math.Ceil(share * float64(len(sorted)))); rank > 0 && !math.IsInf(sorted[rank-1], 1) {
+			*to = &sorted[rank-1]
+		}
+	}
+}
+
+// mostWithin is how many of these times lie in the fullest stretch of so many seconds.
+func mostWithin(times []float64, seconds float64) (most int) {
+	slices.Sort(times)
+	first := 0
+	for i, at := range times {
+		for times[first] <= at-seconds {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// messagesOf counts the messages that the streams missed, got afterwards and got twice in the time of an action.
+func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect) {
+	more := 0
+	for c := range s.Records() {
+		r := &s.m.Runners[c.Runner]
+		for _, f := range c.Findings {
+			if at := unix(r.At(f.At)); at < a.StartedUnix || at >= e.Until {
+				continue
+			}
+			switch f.Kind { //nolint:exhaustive // what else was found is listed elsewhere
+			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail:
+				e.Missed += max(f.Count, 1)
+			case ledger.KindDuplicated:
+				e.Doubled += max(f.Count, 1)
+			}
+		}
+		if c.Unlisted > 0 && c.Missed()+c.Duplicated > 0 {
+			more++
+		}
+	}
+	if more > 0 {
+		e.Notes = append(e.Notes, fmt.Sprintf("%s more findings than a record lists: what was missed or came twice may be more", format.Plural(more, "stream had", "streams had")))
+	}
+	if !s.counted() || s.m.Service != nil && s.Messages.Published == nil {
+		return
+	}
+	var resumed uint64
+	for _, l := range losses {
+		switch {
+		case s.m.Service != nil:
+			resumed += s.cameAfter(l)
+		case l.Outage != nil:
+			resumed += l.Resumed
+		}
+	}
+	e.Resumed = &resumed
+}
+
+// cameAfter is how many of the messages that were published and confirmed while the connection had no stream came on a
+// later one.
+func (s *Streams) cameAfter(l loss) (n uint64) {
+	_, messages, ok := s.m.Topic(l.c)
+	if !ok || !l.back {
+		return 0
+	}
+	from := sort.Search(len(messages), func(i int) bool { return float64(messages[i].SentUS)/1e6 > l.from })
+	for i := from; i < len(messages) && float64(messages[i].SentUS)/1e6 < l.to; i++ {
+		if messages[i].State == shard.Confirmed && came(l.c, uint64(i)+1) {
+			n++
+		}
+	}
+	return n
+}
+
+// came says that the message of that number came.
+func came(c *shard.Connection, number uint64) bool {
+	if number < c.First || number > c.Last || c.First == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(c.Holes, func(hole ledger.Range) bool { return hole[0] <= number && number <= hole[1] })
+}

@@ -1,0 +1,216 @@
+package verdict
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+const began = 1_700_000_000 // the first runner
+
+// acted is an action that went well, so many seconds after the start of the first runner.
+func acted(name string, at, took float64) Acted {
+	return Acted{Action: plan.Action{Name: name, At: time.Duration(at) * time.Second, Command: "./" + name}, StartedUnix: began + at, EndedUnix: began + at + took}
+}
+
+// crowd is a run of n streams of the first runner that reconnect.
+func crowd(n int) *shard.Merged {
+	m, _ := clean()
+	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
+	m.Checks[0].Passes = int64(n)
+	record := m.Connections[0].Record
+	m.Connections = nil
+	for i := range n {
+		record.ID = fmt.Sprint("d-", i)
+		m.Connections = append(m.Connections, shard.Connection{Record: record})
+	}
+	return m
+}
+
+// lose lets a stream be lost and come back, in seconds since the start.
+func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
+	r := &m.Connections[n].Record
+	second := func(s float64) ledger.Instant { return time.Duration(s * float64(time.Second)) }
+	r.Outages = append(r.Outages, ledger.Outage{From: second(from), To: second(to)})
+	r.Survived++
+	r.Streams++
+	r.MaxOutage = max(r.MaxOutage, second(to)-second(from))
+	return &r.Outages[len(r.Outages)-1]
+}
+
+func TestAnActionIsChargedWithTheStreamsThatWereLostAfterIt(t *testing.T) {
+	t.Parallel()
+	m := crowd(200)
+	lose(m, 199, 50, 51) // before it
+	for n := range 100 { // one after the other from 60.5 s on, each for 2 s: 50 of them come back in a second
+		at := 60.5 + float64(n)/50
+		lose(m, n, at, at+2)
+	}
+	slow := lose(m, 7, 70, 79.5)
+	slow.Refusals = []ledger.Refusal{{Reason: "status 502", Count: 3}}
+	slow.Resumed = 4
+	lose(m, 150, 300, 301) // over a minute after the last was back
+	m.Connections[3].Findings = []ledger.Finding{
+		{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}, {Kind: ledger.KindDuplicated, From: 9, At: 63 * time.Second},
+		{Kind: ledger.KindLost, From: 40, To: 40, Count: 1, At: 400 * time.Second},
+	}
+	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 5)}})
+	require.Len(t, v.Actions, 1)
+	e := v.Actions[0].Effect
+	require.Equal(t, []int{100, 101, 0}, []int{e.Lost, e.Times, e.Never})
+	require.InDelta(t, 50, e.Peak, 1)
+	require.InDelta(t, .5, *e.FirstLost, 1e-6)
+	require.InDelta(t, 3.5, *e.Back50, .05, "of those that were lost, since the action began")
+	require.InDelta(t, 4.48, *e.Back99, .001)
+	require.InDelta(t, 19.5, *e.Back100, 1e-6, "one was lost again")
+	require.Equal(t, map[string]int{"status 502": 3}, e.Refused)
+	require.EqualValues(t, []uint64{2, 4, 1}, []uint64{e.Missed, *e.Resumed, e.Doubled})
+	require.Equal(t, Outage{ID: "d-7", Unix: began + 70, Seconds: 9.5}, *e.Slowest)
+	require.InDelta(t, began+79.5+60, e.Until, 1e-6)
+	require.Empty(t, e.Notes)
+}
+
+func TestActionsCloseToEachOtherShareTheStreamsOut(t *testing.T) {
+	t.Parallel()
+	m := crowd(10)
+	lose(m, 0, 61, 75) // back after the next one began
+	lose(m, 1, 71, 72)
+	lose(m, 2, 120, 121) // while the long action still runs
+	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("second", 70, 40), acted("first", 60, 1), {Action: plan.Action{Name: "never"}, ExitCode: -1, Problem: "it did not begin"}}})
+	second, first := v.Actions[0].Effect, v.Actions[1].Effect
+	require.Equal(t, 1, first.Lost)
+	require.InDelta(t, 15, *first.Back100, 1e-6)
+	require.InDelta(t, began+70, first.Until, 1e-6)
+	require.Equal(t, 2, second.Lost)
+	require.InDelta(t, 51, *second.Back100, 1e-6)
+	require.Nil(t, v.Actions[2].Effect)
+}
+
+func TestWhatAnActionDidNothingTo(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("reload", 60, 1)}})
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	e := v.Actions[0].Effect
+	require.Equal(t, 0, e.Lost+e.Times+e.Peak+e.Refusals())
+	require.Nil(t, e.Back50)
+	require.Nil(t, e.Slowest)
+}
+
+func TestStreamsThatDoNotComeBack(t *testing.T) {
+	t.Parallel()
+	m := crowd(4)
+	lose(m, 0, 61, 62)
+	gone := &m.Connections[1].Record
+	gone.State, gone.ClosedAt, gone.Longest = ledger.Dropped, 61*time.Second, ledger.Outage{From: 61 * time.Second, To: 3595 * time.Second}
+	without := &m.Connections[2].Record // it did not try, as without RECONNECT
+	without.State, without.ClosedAt = ledger.Dropped, 61*time.Second
+	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
+	e := v.Actions[0].Effect
+	require.Equal(t, []int{3, 2}, []int{e.Lost, e.Never})
+	require.Nil(t, e.Back50)
+	require.Nil(t, e.Back100)
+	require.InDelta(t, 3595-60, e.Slowest.Seconds, 2)
+	require.Equal(t, Fail, v.Verdict)
+	require.Contains(t, failedCriteria(v), "99.9 % of the streams back")
+}
+
+func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
+	t.Parallel()
+	m := crowd(2)
+	lose(m, 0, 61, 62)
+	m.Connections[0].Survived = 20
+	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
+	require.Equal(t, []string{"19 outages of streams that were lost often are not listed, and not counted here"}, v.Actions[0].Effect.Notes)
+}
+
+// What was published while a client was away, and came when it was back.
+func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
+	t.Parallel()
+	for lost, want := range map[uint64][2]uint64{0: {3, 0}, 12: {2, 1}} {
+		p := newPublishedRun()
+		p.shape = func(stream int, l *ledger.Ledger) {
+			if stream == 0 {
+				l.Closed(10500*time.Millisecond, "server", true, true)
+				l.Connecting(12 * time.Second)
+				l.Opened(13500 * time.Millisecond)
+				l.Resumed()
+			}
+		}
+		p.deliver = func(stream int, number uint64) []uint64 {
+			if stream == 0 && number == lost {
+				return nil
+			}
+			return []uint64{number}
+		}
+		p.plan.Reconnect, p.shapeAt = true, 11
+		p.actions = []Acted{acted("deploy", 10, 1)}
+		e := p.judge(t).Actions[0].Effect
+		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "11, 12 and 13 were sent meanwhile")
+		require.Equal(t, 1, e.Lost)
+	}
+}
+
+// A run whose action failed did not test what it was to test; but a fault of the service stays one.
+func TestAnActionThatFailsTakesAPassBack(t *testing.T) {
+	t.Parallel()
+	failed := acted("deploy", 60, 1)
+	failed.ExitCode, failed.Output = 3, "building\nno route to host"
+	m, server := clean()
+	v := judgeSoak(m, server, Evidence{Actions: []Acted{acted("fine", 30, 1), failed}})
+	require.Equal(t, Invalid, v.Verdict)
+	require.Equal(t, []string{"the action deploy (./deploy, at 1m0s) did not do what the run was to test: exit code 3; it said last: no route to host"}, v.Reasons)
+	m, _ = clean()
+	m.Connections[0].Lost, m.Connections[0].Findings = 1, []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 5, Count: 1, At: 70 * time.Second}}
+	v = judgeSoak(m, nil, Evidence{Actions: []Acted{failed}})
+	require.Equal(t, Fail, v.Verdict)
+	require.Len(t, v.Reasons, 1)
+	require.Contains(t, v.Warnings[len(v.Warnings)-1], "the action deploy")
+}
+
+func TestMostStreamsAreBackWithin(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name          string
+		streams, slow int
+		away, limit   float64
+		want          Outcome
+		actual        string
+	}{
+		{"nobody is lost", 1000, 0, 0, 60, Pass, "none was lost"},
+		{"in time", 1000, 1000, 59, 60, Pass, "within 59s; all within 59s"},
+		{"one in a thousand may take longer", 1000, 1, 61, 60, Pass, "within 0s; all within 1m1s"},
+		{"two may not", 1000, 2, 61, 60, Fail, "within 1m1s; all within 1m1s"},
+		{"nor one of fifty", 50, 1, 61, 60, Fail, "within 1m1s; all within 1m1s"},
+		{"a limit of one's own", 50, 1, 3, 2.5, Fail, "within 3s; all within 3s"},
+		{"a plan of old", 50, 1, 61, 0, Fail, "within 1m1s; all within 1m1s"},
+		{"any time", 50, 50, 1000, -1, Pass, "within 16m40s; all within 16m40s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			m := crowd(c.streams)
+			m.Plan.BackWithinS = c.limit
+			for n := range c.slow {
+				lose(m, n, 100, 100+c.away)
+			}
+			v := judgeSoak(m, nil, Evidence{})
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			if c.want == Fail {
+				require.Regexp(t, `^d-0 lost its stream and was without one for .*, and 99.9 % have to be back within .* \(BACK_WITHIN\)$`, v.Reasons[0])
+			}
+			for _, criterion := range v.Criteria {
+				if criterion.Name == "99.9 % of the streams back" {
+					require.Equal(t, c.actual, criterion.Actual)
+					return
+				}
+			}
+			require.Fail(t, "there is no such criterion")
+		})
+	}
+}

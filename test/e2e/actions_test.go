@@ -1,0 +1,59 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A reload of nginx costs nothing, its restart and that of the backend cost every stream for a moment: the verdict says so of
+// each, and says it again when it is made again.
+func TestActionsSayWhatTheyDid(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	const streams = 40
+	r := begin(t, nil, "--connections", "40", "--seconds", "32", "--noop-interval", "0.2", "--reconnect",
+		"--at", "6s reload: nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "18s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Len(t, v.Actions, 3)
+	reload, proxy, backend := v.Actions[0].Effect, v.Actions[1].Effect, v.Actions[2].Effect
+	require.Equal(t, [2]int{0, 0}, [2]int{reload.Lost, reload.Never}, "old workers keep their streams")
+	for _, e := range []*verdict.Effect{proxy, backend} {
+		require.Equal(t, [2]int{streams, 0}, [2]int{e.Lost, e.Never}, r.out.String())
+		require.Less(t, *e.Back50, *e.Back100)
+		require.LessOrEqual(t, e.Peak, streams)
+		require.Positive(t, e.Slowest.Seconds)
+		require.InDelta(t, *e.Back100, e.Slowest.Seconds+*e.FirstLost, 1.5)
+		require.Zero(t, e.Missed+e.Doubled)
+	}
+	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend numbered on, and kept what it could not send: a noop each 0.2 s")
+	require.Zero(t, *backend.Resumed, "nobody makes noops while the backend is away")
+	require.Equal(t, "killed", v.Actions[2].Output)
+
+	page, err := os.ReadFile(r.dir.Path(results.PageFile))
+	require.NoError(t, err)
+	require.Contains(t, string(page), `"lines":[{"name":"reload",`)
+	require.NoError(t, os.Remove(r.dir.Path(results.VerdictFile)))
+	text, err := exec.Command(filepath.Join(root, "bin", "soak"), "report", string(r.dir)).CombinedOutput()
+	require.NoError(t, err, string(text))
+	require.Equal(t, v.Actions, readVerdict(t, r.dir).Actions)
+}
+
+func TestAFailedActionMakesTheRunInvalid(t *testing.T) {
+	t.Parallel()
+	r := begin(t, []string{"AT=3s deploy: echo no route; exit 7\n4s second: sleep 60"}, "--connections", "10", "--seconds", "10", "--noop-interval", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Invalid, v.Verdict, r.out.String())
+	require.Contains(t, reasons(v), "the action deploy (echo no route; exit 7, at 3s) did not do what the run was to test: exit code 7; it said last: no route")
+	require.Contains(t, reasons(v), "the action second (sleep 60, at 4s) did not do what the run was to test: it still ran when the run ended, and was ended")
+	require.Equal(t, 10, v.Connections.Completed)
+}
