@@ -21,7 +21,9 @@ func (m *machine) asksForNotices() {
 	m.t.Helper()
 	assert.Equal(m.t, "active", m.sh("systemctl is-active soak-notices.timer"))
 	const file = "/var/lib/prometheus/node-exporter/soak.prom"
-	assert.Equal(m.t, fmt.Sprintf("soak_host_info{boot_id=%q} 1", m.sh("cat /proc/sys/kernel/random/boot_id")), m.sh("cat "+file))
+	info := fmt.Sprintf("soak_host_info{boot_id=%q} 1", m.sh("cat /proc/sys/kernel/random/boot_id"))
+	assert.Equal(m.t, info, m.sh("cat "+file))
+	assert.Equal(m.t, info, m.sh("curl -sS http://127.0.0.1:9100/metrics | grep ^soak_host"), "node_exporter shows it")
 }
 
 // What AWS announces, as its metadata service does (docs.aws.amazon.com: "View scheduled events for your instances" and
