@@ -37,11 +37,12 @@ func TestTwoMachines(t *testing.T) {
 
 	out, begun := t.TempDir(), time.Now()
 	var parts sync.WaitGroup
-	for n, machine := range []string{newMachine(t, 1), newMachine(t, 2)} {
+	for n, machine := range newMachines(t) {
 		parts.Go(func() {
-			// Together they begin when both have looked at their machines.
+			// Together they begin when both have looked at their machines. Each serves the reference of the other's control group.
 			said, err := inMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
 				"--start-at", begun.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
+				"--control-listen", cable[n]+":7070", "--control-url", "http://"+cable[1-n]+":7070",
 				"--connections", streams, "--seconds", seconds, "--noop-interval", interval)
 			t.Log(said)
 			if err != nil {
@@ -54,7 +55,8 @@ func TestTwoMachines(t *testing.T) {
 	if folder := os.Getenv("STACK_KEEP"); folder != "" {
 		defer s.keep(dir, filepath.Join(root, folder), begun)
 	}
-	t.Log(run(t, time.Minute, "bin/soak", "merge", string(dir)))
+	said := run(t, time.Minute, "bin/soak", "merge", string(dir))
+	t.Log(said)
 
 	b, err := os.ReadFile(dir.Path(results.VerdictFile))
 	require.NoError(t, err)
@@ -62,6 +64,7 @@ func TestTwoMachines(t *testing.T) {
 	require.NoError(t, json.Unmarshal(b, &v))
 	require.Equal(t, verdict.Pass, v.Verdict)
 	require.Len(t, v.Runners, 2)
+	require.Contains(t, said, "control      40 streams")
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="machines"})`:             fmt.Sprint(v.Noops.Received),
@@ -79,12 +82,27 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// newMachine is a network namespace that reaches the host by a link of its own.
-func newMachine(t *testing.T, n int) (name string) {
+// cable are the addresses of the two machines on the link between them.
+var cable = [2]string{"10.78.9.1", "10.78.9.2"}
+
+// newMachines are two machines with a link between them.
+func newMachines(t *testing.T) (names [2]string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		untested.Skip(t, "network namespaces need root")
 	}
+	names[0], names[1] = newMachine(t, 1), newMachine(t, 2)
+	run(t, time.Minute, "ip", "-n", names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", names[1])
+	for n, name := range names {
+		run(t, time.Minute, "ip", "-n", name, "addr", "add", cable[n]+"/30", "dev", "cable")
+		run(t, time.Minute, "ip", "-n", name, "link", "set", "cable", "up")
+	}
+	return names
+}
+
+// newMachine is a network namespace that reaches the host by a link of its own.
+func newMachine(t *testing.T, n int) (name string) {
+	t.Helper()
 	name = fmt.Sprintf("soak-m%d-%d", os.Getpid(), n)
 	link, inside := fmt.Sprintf("soak%d", n), fmt.Sprintf("10.78.%d.", n)
 	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
