@@ -45,7 +45,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 		l.byNumber, l.foreignIDs = nil, true
 	}
 	l.say()
-	if l.replaying {
+	if l.kept > 0 {
 		l.replayed(n.At, byNumber.Counted)
 	}
 	if l.numbersDecide() {

@@ -195,6 +195,11 @@ func (c *numberCounter) resumedSlots(at Instant) int64 {
 	return c.headSlots(at)
 }
 
+// missedSlots is how many slots have passed since the last noop, when the next stream opens.
+func (c *numberCounter) missedSlots(at Instant) uint64 {
+	return whole(at-c.slots.anchor+share(c.cfg.Interval, aboutDue), c.cfg.Interval)
+}
+
 func (c *numberCounter) restart(at Instant) {
 	c.numberings = max(c.numberings, 1) + 1
 	c.found(KindRestarted, c.numbers.highest, at)

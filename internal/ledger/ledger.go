@@ -115,8 +115,8 @@ type Ledger struct {
 	connectAt  Instant // the first of these
 	without    bool    // there is an outage
 	outage     Outage  // the present one
-	replaying  bool    // the service may still be sending what it kept for the client in the last outage
-	replayedAt Instant // when the last of that came
+	kept       uint64  // noops of the last outage that the service may still be sending, since it kept them for the client
+	replayedAt Instant // when the last of them came
 	heardAt    Instant // the last sign of life of this stream
 }
 

@@ -238,6 +238,20 @@ func TestReconnect(t *testing.T) {
 		require.Equal(t, 2, r.Streams)
 		require.Equal(t, []Outage{{From: 46 * sec, To: 96 * sec, Resumed: 3}}, r.Outages)
 	})
+	t.Run("a noop that is due right behind the headers was not kept", func(t *testing.T) {
+		p := newTape(t)
+		p.regular(1, 3, true)
+		again(p, 5*sec)
+		r := p.noop(0, 4).regular(5, 8, true).end(sec)
+		require.Equal(t, []Outage{{From: 46 * sec, To: 51 * sec}}, r.Outages, "no slot passed while there was no stream")
+	})
+	t.Run("what comes later was not kept", func(t *testing.T) {
+		p := newTape(t)
+		p.regular(1, 3, true)
+		again(p, 3*interval+5*sec)
+		r := p.noop(sec/50, 4).noop(sec/10, 5).noop(0, 6).end(sec)
+		require.EqualValues(t, 1, r.Outages[0].Resumed)
+	})
 	t.Run("resumed by number, one not replayed", func(t *testing.T) {
 		p := newTape(t)
 		p.regular(1, 3, true)

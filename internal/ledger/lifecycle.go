@@ -35,7 +35,10 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	case out:
 		l.rec.survived(o)
 	}
-	l.replaying, l.replayedAt = l.byNumber != nil && len(l.rec.Outages) > listed, at
+	l.kept, l.replayedAt = 0, at
+	if l.byNumber != nil && len(l.rec.Outages) > listed {
+		l.kept = l.byNumber.missedSlots(at)
+	}
 	l.rec.State = Open
 	l.dialing, l.connecting = false, false
 	l.streamOpen, l.served = true, false

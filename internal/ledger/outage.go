@@ -72,14 +72,14 @@ func (l *Ledger) atOnce() Instant { return min(l.cfg.Interval/50, 50*time.Millis
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
-	last := len(l.rec.Outages) - 1
-	if at-l.replayedAt > l.atOnce() || last < 0 {
-		l.replaying = false
+	if at-l.replayedAt > l.atOnce() {
+		l.kept = 0
 		return
 	}
 	l.replayedAt = at
 	if counted {
-		l.rec.Outages[last].Resumed++
+		l.kept--
+		l.rec.Outages[len(l.rec.Outages)-1].Resumed++
 	}
 }
 

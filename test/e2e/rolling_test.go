@@ -1,0 +1,41 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/target"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// The shape of the stack's cluster profile: three backends behind one nginx, which hashes the id. One after the other is
+// restarted while streams are held.
+func TestARollingRestartOfThreeBackendsLosesNothing(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	backend, err := filepath.Abs(filepath.Join(root, "bin", "backend"))
+	require.NoError(t, err)
+	cluster, err := target.StartLocal(t.Context(), target.LocalConfig{Backend: backend, Connections: 60, NoopInterval: time.Second, LogDir: t.TempDir(), Backends: 3})
+	require.NoError(t, err)
+	t.Cleanup(func() { cluster.Local.Stop(t.Context()) })
+	var roll []string
+	for _, pid := range cluster.Local.BackendPIDs() {
+		roll = append(roll, fmt.Sprintf("kill %d", pid))
+	}
+	r := begin(t, []string{"BACKEND_TOKEN=" + cluster.Token}, "--backend-url", cluster.URL, "--connections", "60", "--seconds", "30", "--noop-interval", "1", "--reconnect",
+		"--at", "6s deploy: "+strings.Join(roll, "; sleep 4; "))
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	e := v.Actions[0].Effect
+	require.Equal(t, [2]int{60, 0}, [2]int{e.Lost, e.Never})
+	require.Zero(t, e.Missed+e.Doubled)
+	require.Less(t, e.Peak, 60, "one backend after the other")
+	require.Equal(t, verdict.ByNumbers, v.Evidence.By, "no backend can speak for all")
+}
