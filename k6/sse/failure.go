@@ -63,6 +63,8 @@ func readFailure(err error) *failure {
 	switch {
 	case errors.Is(err, io.EOF):
 		f.reason, f.err = ReasonServer, nil
+	case errors.Is(err, errCut):
+		f.reason, f.err = ReasonCut, err
 	case errors.Is(err, errIdle):
 		f.reason, f.err = ReasonIdle, err
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -95,6 +95,7 @@ const (
 	ReasonTruncated Reason = "truncated" // it ended inside an event, a chunk or the header
 	ReasonIdle      Reason = "idle"      // idleTimeout went by without one byte
 	ReasonTooLong   Reason = "too_long"  // an event exceeded maxEventSize, or the header 64 KiB
+	ReasonCut       Reason = "cut"       // a CutObserver had this client cut it
 	ReasonThen      Reason = "then"      // the second request failed, or the event that it waits for did not come
 
 	ReasonConnectTimeout Reason = "connect_timeout" // no complete header within connectTimeout

@@ -72,6 +72,7 @@ type rareOptions struct {
 	answered AnswerObserver // the same
 	head     HeadObserver   // the same
 	last     ResumeObserver // the same
+	cuts     CutObserver    // the same, where somebody cuts the stream
 }
 
 var noRareOptions rareOptions
@@ -109,6 +110,9 @@ const (
 	defaultConnectTimeout = 10 * time.Second
 	defaultReconnectDelay = time.Second
 )
+
+// resumeOption is how a reconnect says where it was. A suite has the same name.
+const resumeOption = "resume"
 
 // parseOptions reads the second argument of EventSource. Its errors name the option.
 func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
@@ -182,7 +186,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.rareToSet().method, err = parseMethod(v)
 	case "body":
 		o.rareToSet().body, err = parseBody(v)
-	case "resume":
+	case resumeOption:
 		o.rareToSet().resume, err = parseResume(v)
 	default:
 		if known {

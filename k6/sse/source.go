@@ -58,6 +58,7 @@ type source struct {
 	timer   *time.Timer
 	follow  *followUp // the second request of the open stream; nil without one
 	stopped Reason    // why it is to end; empty while it is not
+	cutting *cutting  // of the open stream; nil mostly
 
 	// Of the goroutine that has the source in its hands.
 	parser   eventstream.Parser
@@ -88,6 +89,9 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
 	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.rarely().method, http.MethodGet))
+	if cuts, ok := s.opts.ledger.(CutObserver); ok && cuts.CutBy(s) {
+		s.opts.rareToSet().cuts = cuts
+	}
 	s.reconnect.Store(int32(s.opts.reconnect))
 	s.idleTimeout.Store(int64(s.opts.idleTimeout))
 	s.hub = m.currentHub()
@@ -127,6 +131,9 @@ func (s *source) stop(why Reason) {
 		return
 	}
 	s.stopped = why
+	if s.cutting != nil {
+		close(s.cutting.over)
+	}
 	if s.cancel != nil {
 		s.cancel()
 	}
@@ -138,11 +145,12 @@ func (s *source) stop(why Reason) {
 	}
 }
 
-// isStopped says that the stream is to end: the source was stopped, or its second request failed.
-func (s *source) isStopped() bool {
+// isStopped says that the stream is to end: the source was stopped, or its second request failed. c is the cut that was
+// asked for, nil mostly.
+func (s *source) isStopped() (stopped bool, c *cutting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stopped != "" || s.follow != nil && s.follow.failed != nil
+	return s.stopped != "" || s.follow != nil && s.follow.failed != nil, s.cutting
 }
 
 // end gives the source up: its last task.

@@ -31,6 +31,9 @@ func (s *source) connect() {
 	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
 	p := poll(a.conn, s)
 	var w wire = parked{a.conn}
+	if s.opts.rarely().cuts != nil {
+		w = resting{parked{a.conn}, s}
+	}
 	if p != nil {
 		w = p
 		s.mu.Lock()
@@ -71,7 +74,7 @@ func (s *source) begin() (ctx context.Context, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithCancel(s.hub.ctx)
-	s.timer, s.raw, s.cancel = nil, nil, cancel
+	s.timer, s.raw, s.cancel, s.cutting = nil, nil, cancel, nil
 	if s.stopped != "" {
 		cancel()
 	}

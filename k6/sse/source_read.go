@@ -61,10 +61,19 @@ func (s *source) nextOf(blocks BlockObserver, b *eventstream.Block) error {
 // turn reads what has come on a polled stream, into a buffer and a block that are the
 // poller's.
 func (s *source) turn(buf []byte, b *eventstream.Block) {
-	if s.isStopped() {
+	stopped, c := s.isStopped()
+	if stopped {
 		s.finishStream(net.ErrClosed)
 		return
 	}
+	if c != nil && s.turnCut(c, buf, b) {
+		return
+	}
+	s.readOn(buf, b)
+}
+
+// readOn reads what has come. It returns false where the stream has ended.
+func (s *source) readOn(buf []byte, b *eventstream.Block) bool {
 	s.parser.Borrow(buf)
 	blocks := s.opts.rarely().blocks
 	for {
@@ -79,10 +88,10 @@ func (s *source) turn(buf []byte, b *eventstream.Block) {
 			s.dispatch(s.body.at, &b.Event)
 		case errNotReady:
 			s.parser.Borrow(nil)
-			return
+			return true
 		default:
 			s.finishStream(err)
-			return
+			return false
 		}
 	}
 }
@@ -121,6 +130,11 @@ func (s *source) finishStream(err error) {
 	s.body.wire.hangUp()
 	s.body = body{}
 	s.parser.Release()
+	if how := s.wasCut(); how != 0 {
+		err = errCut
+		s.opts.rarely().cuts.Cut(time.Now(), how)
+	}
+	s.forgetCut()
 	f := readFailure(err)
 	f.status = 200
 	if s.opts.rarely().then != nil {

@@ -55,7 +55,8 @@ declare module "k6/x/sse" {
      * A stream: `server` (the server ended it after a whole block), `truncated` (it ended
      * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
      * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
-     * {@link EventSourceOptions.then} failed, or the event that it waits for did not come).
+     * {@link EventSourceOptions.then} failed, or the event that it waits for did not come),
+     * `cut` (the suite `resume` cut it, to see it resume).
      *
      * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
      * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
@@ -67,7 +68,7 @@ declare module "k6/x/sse" {
      * `too_long` are also told of response headers.
      */
     export type Reason =
-        | "server" | "truncated" | "idle" | "too_long" | "then"
+        | "server" | "truncated" | "idle" | "too_long" | "then" | "cut"
         | "connect_timeout" | "refused" | "dns" | "tls" | "status" | "content_type" | "no_content"
         | "reset" | "client" | "interrupted" | "timeout" | "error";
 

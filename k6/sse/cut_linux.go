@@ -1,0 +1,91 @@
+package sse
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// polls says that plain streams are polled.
+const polls = true
+
+// deafen has the kernel drop whatever comes on a connection: its peer gets no acknowledgement and no reset, as of a machine
+// that is gone. Any user may attach a classic filter to its own socket. The last close resets the connection.
+func deafen(fd uintptr) {
+	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // of every packet
+	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
+	_ = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
+	_ = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+}
+
+// turnCut makes the cut that was asked for in a turn of the stream, and says whether that was its turn. Before a FIN
+// what has come is read first, as a client does that closes: a close with unread bytes sends a reset.
+func (s *source) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over bool) {
+	wire, ok := s.body.wire.(*polled)
+	switch {
+	case !ok:
+		return false
+	case c.how == CutPause:
+		return s.turnPause(c, wire)
+	case c.how == CutFIN:
+		if !s.readOn(buf, b) { // it ended by itself
+			return true
+		}
+	case c.how == CutRST:
+		_ = unix.SetsockoptLinger(int(wire.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	case c.how == CutHalf:
+		wire.vanish()
+	}
+	c.done = true
+	s.finishStream(errCut)
+	return true
+}
+
+// turnPause begins a pause, or ends it when its time is over. In between the stream has no turn but to be stopped.
+func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
+	now := time.Now()
+	switch {
+	case !c.done:
+		if wire.deaf() != nil {
+			s.forgetCut() // the read says what is wrong
+			return false
+		}
+		c.done, c.until = true, now.Add(c.pause)
+		s.body.idle.heard(c.until) // the silence is ours
+		s.opts.rarely().cuts.Cut(now, CutPause)
+		time.AfterFunc(c.pause, func() { _ = wire.Close() }) // gives it a turn
+		return true
+	case now.Before(c.until):
+		return true
+	}
+	s.forgetCut()
+	s.opts.rarely().cuts.PauseOver(now)
+	if err := wire.listen(); err != nil {
+		s.finishStream(err)
+		return true
+	}
+	return false
+}
+
+// deaf keeps the poller from being told what comes, listen ends that. For the reader.
+func (c *polled) deaf() error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_DEL, int(c.fd), nil))
+}
+
+func (c *polled) listen() error {
+	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: c.fd}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev))
+}
+
+// vanish leaves the connection half-open. For the reader.
+func (c *polled) vanish() {
+	_ = c.deaf() // nothing comes any more
+	processPoller.mu.Lock()
+	delete(processPoller.conns, c.fd)
+	processPoller.mu.Unlock()
+	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), uintptr(c.fd))
+	c.fd = -1
+}

@@ -1,0 +1,222 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// cutter is a recorder that has its stream cut.
+type cutter struct {
+	recorder
+	source Cuttable
+}
+
+var _ CutObserver = (*cutter)(nil)
+
+func (c *cutter) CutBy(s Cuttable) bool {
+	c.source = s
+	return true
+}
+
+var cutNames = map[Cut]string{CutFIN: "fin", CutRST: "rst", CutHalf: "half", CutPause: "pause"}
+
+func (c *cutter) Cut(at time.Time, how Cut) { c.note(at, "cut:%s", cutNames[how]) }
+func (c *cutter) PauseOver(at time.Time)    { c.note(at, "pause-over") }
+func (c *cutter) cut(how Cut, ms int) bool {
+	return c.source.Cut(how, time.Duration(ms)*time.Millisecond)
+}
+
+// script gives a script cut(ms), which cuts the stream.
+func (c *cutter) script(v *vu, how Cut) {
+	v.set("cut", func(ms int) bool { return c.cut(how, ms) })
+}
+
+// say sends something at once.
+func say(w http.ResponseWriter, events string) {
+	stream(w, events)
+	w.(http.Flusher).Flush()
+}
+
+// whatEnds says how the server's read of a connection ends within a time.
+func whatEnds(conn net.Conn, within time.Duration) string {
+	_ = conn.SetReadDeadline(time.Now().Add(within))
+	_, err := io.Copy(io.Discard, conn)
+	switch {
+	case err == nil:
+		return "FIN"
+	case errors.Is(err, syscall.ECONNRESET):
+		return "RST"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "nothing"
+	}
+	return err.Error()
+}
+
+// The server sees of each cut what its name says, and the stream goes on behind the last event that was read.
+func TestACutStreamResumes(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			v, c := newVU(t), &cutter{}
+			saw := make(chan string, 1)
+			back := make(chan struct{})
+			v.set("ledger", c)
+			c.script(v, how)
+			v.set("url", serve(t, func(p *peer) {
+				if p.n > 0 {
+					p.say(streamHead + "id: 2\ndata: behind " + p.req.Header.Get("Last-Event-ID") + "\n\n")
+					p.hold()
+					return
+				}
+				p.say(streamHead + "retry: 5\n\nid: 1\ndata: a\n\n")
+				if how == CutHalf {
+					<-back
+					p.say("id: 9\ndata: nobody reads it\n\n")
+					saw <- whatEnds(p.Conn, 300*time.Millisecond)
+					unacknowledged(t, p.Conn)
+					return
+				}
+				saw <- whatEnds(p.Conn, patience)
+			}))
+			v.set("back", func() { close(back) })
+			require.Equal(t, "a true false behind 1", v.log(`
+				const s = new EventSource(url, { ledger });
+				s.onmessage = (e) => {
+					log.push(e.data);
+					if (e.data === "a") { log.push(cut(0)); log.push(cut(0)); } else { back(); s.close(); }
+				};
+			`))
+			require.Equal(t, want, <-saw)
+			require.Equal(t, fmt.Sprintf("connecting opened event:a cut:%s closed:cut+retry connecting opened event:behind 1 closed:client", cutNames[how]), c.String())
+		})
+	}
+}
+
+// unacknowledged asserts that the kernel has no acknowledgement of what was sent.
+func unacknowledged(t *testing.T, conn net.Conn) {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		require.NoError(t, err)
+		require.Positive(t, info.Unacked)
+	}))
+}
+
+// Streams over TLS are read by goroutines that wait in the read.
+func TestACutStreamOverTLSResumes(t *testing.T) {
+	t.Parallel()
+	for how, name := range cutNames {
+		if how == CutPause {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, c := newVU(t), &cutter{}
+			v.set("ledger", c)
+			c.script(v, how)
+			v.set("url", serveOver(v, true, func(w http.ResponseWriter, r *http.Request) {
+				say(w, "retry: 5\n\nid: 1\ndata: a"+r.Header.Get("Last-Event-ID")+"\n\n")
+				select {
+				case <-r.Context().Done():
+				case <-time.After(time.Second): // a half-open one does not end by itself
+				}
+			}))
+			require.Equal(t, "a true a1", v.log(`
+				const s = new EventSource(url, { ledger });
+				s.onmessage = (e) => {
+					log.push(e.data);
+					if (e.data === "a") log.push(cut(0)); else s.close();
+				};
+			`))
+			require.Equal(t, "connecting opened event:a cut:"+name+" closed:cut+retry connecting opened event:a1 closed:client", c.String())
+		})
+	}
+}
+
+// A reader that pauses loses nothing, and is not taken for silent. That the server ended the stream meanwhile it finds
+// afterwards.
+func TestAPausedReaderGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, overTLS := range []bool{false, true} {
+		for _, ends := range []bool{false, true} {
+			t.Run(fmt.Sprint(overTLS, ends), func(t *testing.T) {
+				t.Parallel()
+				v, c := newVU(t), &cutter{}
+				v.set("ledger", c)
+				c.script(v, CutPause)
+				asked := make(chan struct{})
+				v.set("asked", func() { close(asked) })
+				v.set("last", map[bool]string{false: "c", true: "d3"}[ends])
+				v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, r *http.Request) {
+					if id := r.Header.Get("Last-Event-ID"); id != "" {
+						say(w, "data: d"+id+"\n\n")
+						<-r.Context().Done()
+						return
+					}
+					say(w, "retry: 5\n\nid: 1\ndata: a\n\n")
+					<-asked
+					time.Sleep(20 * time.Millisecond) // the reader has stopped, or waits in a read
+					say(w, "id: 2\ndata: b\n\n")
+					time.Sleep(20 * time.Millisecond)
+					say(w, "id: 3\ndata: c\n\n")
+					if !ends {
+						<-r.Context().Done()
+					}
+				}))
+				begun := time.Now()
+				v.mustRun(`
+					const s = new EventSource(url, { ledger, idleTimeout: 150 });
+					s.onmessage = (e) => {
+						if (e.data === "a") { cut(400); asked(); }
+						if (e.data === last) s.close();
+					};
+				`)
+				require.Greater(t, time.Since(begun), 400*time.Millisecond)
+				want := "connecting opened event:a cut:pause pause-over event:b event:c "
+				if overTLS { // its reader waits in the read, and pauses after it
+					want = "connecting opened event:a event:b cut:pause pause-over event:c "
+				}
+				if ends {
+					want += "closed:server+retry connecting opened event:d3 "
+				}
+				require.Equal(t, want+"closed:client", c.String())
+			})
+		}
+	}
+}
+
+// A stream that is stopped during its pause ends at once.
+func TestAPauseEndsWithTheStream(t *testing.T) {
+	t.Parallel()
+	for _, overTLS := range []bool{false, true} {
+		v, c := newVU(t), &cutter{}
+		v.set("ledger", c)
+		c.script(v, CutPause)
+		v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, r *http.Request) {
+			for n := 0; r.Context().Err() == nil; n++ {
+				say(w, fmt.Sprintf("data: %d\n\n", n))
+				time.Sleep(5 * time.Millisecond)
+			}
+		}))
+		v.set("paused", func() bool { return strings.Contains(c.String(), "cut:pause") })
+		v.mustRun(`
+			const s = new EventSource(url, { ledger });
+			s.onmessage = () => { cut(3600000); wait(20); if (paused()) s.close(); };
+		`)
+		require.True(t, strings.HasSuffix(c.String(), "cut:pause closed:client"), c.String())
+		require.False(t, c.cut(CutFIN, 0), "there is no stream any more")
+	}
+}
