@@ -77,6 +77,10 @@ sse-churn: build ## let event streams come and go, account for every noop of eac
 sse-fanout: build ## measure how long a broadcast takes to reach every event stream
 	@bin/soak run fanout --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
+.PHONY: sse-resume
+sse-resume: build ## cut event streams while messages go on, account for every message of the time between (docs/resume.md)
+	@bin/soak run resume --backend-url '$(BACKEND_URL)' --out '$(OUT)' $(if $(filter file,$(origin SECONDS)),,--seconds '$(SECONDS)')
+
 .PHONY: build
 build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'

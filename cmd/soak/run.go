@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"strings"
 	"time"
@@ -31,18 +32,81 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, nil, outcome) },
 	}
 	f := cmd.Flags()
-	plan.AddFlags(f, append(c.Plan.Settings(), c.Local.Settings()...))
+	soakFlags(f, &c)
 	f.StringVar(&c.Script, "script", "", "k6 script (default: load-tests/sse/connectionTest.js)")
-	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
-	f.BoolVar(&c.NoNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
-	elsewhereFlags(f, &c)
 	for _, kind := range suite.All() {
 		cmd.AddCommand(suiteCommand(kind, outcome))
 	}
 	return cmd
 }
 
+// soakFlags are those of a run whose plan is that of a soak.
+func soakFlags(f *pflag.FlagSet, c *run.Config) {
+	plan.AddFlags(f, plan.Of(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
+	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
+	f.BoolVar(&c.NoNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
+	elsewhereFlags(f, c)
+}
+
+// profileHelp is of the flag that every suite has.
+const profileHelp = "smoke (at most 20 s) or full (the default)"
+
+// plannedCommand is the command of a suite whose plan is that of a soak; its profile gives some settings other defaults.
+func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
+	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version()}
+	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
+	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileWords(kind)}
+	cmd := &cobra.Command{
+		Use:   kind.Name,
+		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
+		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
+			"It is a soak, with its settings, its evidence and its criteria; the profile gives some settings another default.\n" +
+			kind.Doc + " says what is owed, and how it is judged.\n\n" +
+			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+				return usageError{Err: err}
+			}
+			if err := setProfile(cmd.Flags(), kind, cmp.Or(profile.String(), "full")); err != nil {
+				return usageError{Err: err}
+			}
+			return start(cmd, &c, []plan.Setting{profile}, outcome)
+		},
+	}
+	plan.AddFlags(cmd.Flags(), []plan.Setting{profile})
+	soakFlags(cmd.Flags(), &c)
+	return cmd
+}
+
+// profileWords are the settings of each profile.
+func profileWords(kind suite.Suite) string {
+	return "smoke is " + strings.Join(kind.Profiles["smoke"], " ") + ", full is " + strings.Join(kind.Profiles["full"], " ")
+}
+
+// setProfile sets each flag that nobody set as the profile has it.
+func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
+	values, ok := kind.Profiles[name]
+	if !ok {
+		return fmt.Errorf("PROFILE is %q: it must be smoke or full", name)
+	}
+	for _, setting := range values {
+		name, value, _ := strings.Cut(setting, "=")
+		flag := f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
+		if flag.Changed {
+			continue
+		}
+		if err := flag.Value.Set(value); err != nil {
+			return fmt.Errorf("the profile has %s: %w", setting, err)
+		}
+	}
+	return nil
+}
+
 func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
+	if kind.Planned {
+		return plannedCommand(kind, outcome)
+	}
 	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2)}, Local: plan.DefaultLocal(), Backends: 1, Version: version()}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
 	var ofScript []plan.Setting
@@ -58,7 +122,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: "smoke (at most 20 s) or full (the default)"}}, kind.Settings...) {
+	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: profileHelp}}, kind.Settings...) {
 		ofScript = append(ofScript, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
 	}
 	plan.AddFlags(f, ofScript)

@@ -35,12 +35,15 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	a := l.clock.noop(&n)
 	c := l.byNumber
 	if c == nil {
+		l.cutBrought(n.At, 0, false, false)
 		return a
 	}
 	if n.OtherID {
 		n.Number = 0
 	}
+	doubled := c.Duplicated
 	byNumber := c.noop(&n)
+	l.cutBrought(n.At, n.Number, c.Duplicated > doubled, false)
 	if c.ids.hopeless() {
 		l.byNumber, l.foreignIDs = nil, true
 	}

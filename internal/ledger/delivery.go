@@ -52,7 +52,12 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silentUntil(d.At)
-	return l.messages.add(d)
+	doubled, repeated := l.messages.Duplicated, l.messages.Repeated
+	a := l.messages.add(d)
+	if d.Broken == "" {
+		l.cutBrought(d.At, d.Number, l.messages.Duplicated > doubled, l.messages.Repeated > repeated)
+	}
+	return a
 }
 
 func (c *deliveries) add(d *Delivery) (a Arrival) {
@@ -243,6 +248,7 @@ func (l *Ledger) Joined(at Instant) {
 func (l *Ledger) Resumed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.cutAsked()
 	if l.messages == nil {
 		return
 	}
@@ -256,6 +262,7 @@ func (l *Ledger) Announced(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.rec.Gaps++
+	l.cutAnnounced(at)
 	l.rec.find(Finding{Kind: KindAnnounced, At: at})
 }
 

@@ -41,6 +41,8 @@ type Config struct {
 	Most uint64
 	// ClientEnds: a stream that the client closes at its wanted end is completed.
 	ClientEnds bool
+	// Cuts: the client cuts its streams itself, to see them resume.
+	Cuts bool
 	// Lifetime is how long a stream lives at least where the service ends streams on purpose; 0: it does not.
 	Lifetime time.Duration
 
@@ -81,6 +83,7 @@ const (
 const (
 	ReasonClient      = "client"      // the script closed the stream
 	ReasonInterrupted = "interrupted" // the run was stopped
+	ReasonCut         = "cut"         // the client cut the stream, to see it resume
 )
 
 // ReasonNoAnswer is why a connection was refused if its first dial was still under way when its end was
@@ -117,6 +120,7 @@ type Ledger struct {
 	outage     Outage  // the present one
 	kept       uint64  // noops of the last outage that the service may still be sending, since it kept them for the client
 	replayedAt Instant // when the last of them came
+	cuts       *cuts
 	heardAt    Instant // the last sign of life of this stream
 }
 
@@ -124,6 +128,9 @@ type Ledger struct {
 func New(id string, cfg *Config) *Ledger {
 	l := &Ledger{connection: connection{cfg: cfg}, rec: Record{ID: id, State: Planned}}
 	l.clock.connection = &l.connection
+	if cfg.Cuts {
+		l.cuts = new(cuts)
+	}
 	switch cfg.Counting {
 	case Noops:
 		l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
@@ -170,6 +177,7 @@ func (l *Ledger) Record() (r Record) {
 	defer l.mu.Unlock()
 	l.sumUp(&r)
 	r.Outages, r.Others, r.Refusals = slices.Clone(l.rec.Outages), slices.Clone(l.rec.Others), slices.Clone(l.rec.Refusals)
+	r.Cuts = l.cuts.copied()
 	var of *counter
 	if l.messages != nil {
 		of = &l.messages.counter

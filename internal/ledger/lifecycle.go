@@ -51,6 +51,7 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	if l.messages != nil {
 		l.messages.opened(at)
 	}
+	l.cutOpened(at)
 	return took
 }
 
@@ -83,8 +84,11 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	if l.streamOpen {
 		l.streamOpen = false
 		l.ended(at)
-		if l.cfg.Lifetime > 0 && !asked && reason != ReasonClient && reason != ReasonInterrupted {
+		if l.cfg.Lifetime > 0 && !asked && reason != ReasonClient && reason != ReasonInterrupted && reason != ReasonCut {
 			l.lived(at, clean)
+		}
+		if !asked {
+			l.cutLost()
 		}
 		l.rec.Held += at - l.openedAt
 		l.rec.Open += max(l.end(at)-l.openedAt, 0)

@@ -52,6 +52,8 @@ type Record struct {
 	Survived  int           `json:"outages_survived,omitempty"` // streams that were lost, and followed by another
 	MaxOutage time.Duration `json:"max_outage_ns,omitempty"`    // of these, the longest
 	Outages   []Outage      `json:"outages,omitempty"`          // the first of these
+
+	Cuts *Cuts `json:"cuts,omitempty"` // that the client made itself; nil where the run makes none
 }
 
 // Faultless says that the stream was held to its wanted end and every noop came once, in

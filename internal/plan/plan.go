@@ -55,6 +55,13 @@ type Plan struct {
 	Topics      int     `json:"topics,omitempty"`       // that are published to; 0: nothing is published
 	PublishRate float64 `json:"publish_rate,omitempty"` // messages per second, all topics together
 	Marker      string  `json:"marker,omitempty"`       // {run}: tells this run's messages from all others
+
+	// Of a run that cuts its own streams; left out of the JSON of others. See cuts.go.
+	CutsPerSecond float64 `json:"cuts_per_second,omitempty"` // of all runners together; 0: none
+	CutShares     string  `json:"cuts,omitempty"`            // of the kinds; "": all alike
+	PauseS        float64 `json:"pause_s,omitempty"`         // 0: the usual one
+	Seed          int     `json:"seed,omitempty"`            // of the cuts
+	AllowGaps     bool    `json:"allow_announced_gaps,omitempty"`
 }
 
 var idPart = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
@@ -102,7 +109,7 @@ func (p *Plan) checkStreams() error {
 	case len(p.Prefix)+len(strconv.Itoa(p.Connections)) > 64:
 		return fmt.Errorf("PREFIX is %d characters long: with the number behind it a device id may have 64", len(p.Prefix))
 	}
-	return nil
+	return p.checkCuts()
 }
 
 func (p *Plan) checkURL() error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ type Setting struct {
 	Script     string // property that a script states (k6/x/soak), with a question mark if it may be left out
 	ScriptHelp string // help in load-tests/types/soak.d.ts; "": Help
 	Doc        string // page with more
+	Only       string // the one suite of `soak run` that has the flag; "": the soak, and suites that have its plan
 	Holds      Scope
 }
 
@@ -97,6 +99,9 @@ func (s Setting) Set(text string) (err error) {
 	}
 	if err != nil {
 		return errors.New("it must be " + Kind(s.Type()))
+	}
+	if s.Unset != "" && s.String() == s.Unset { // as "5.0" of 5
+		s.Clear()
 	}
 	return nil
 }
@@ -167,6 +172,11 @@ func OfSuites(settings []Setting) (out []Setting) {
 		}
 	}
 	return out
+}
+
+// Of are the settings that a suite with the plan of a soak has; "" is the soak itself.
+func Of(suite string, settings []Setting) []Setting {
+	return slices.DeleteFunc(settings, func(s Setting) bool { return s.Only != "" && s.Only != suite })
 }
 
 // Default is the original test: 1200 connections for an hour, one noop every 15 s.

@@ -10,6 +10,9 @@ const (
 	shortestInterval = .001 // seconds
 )
 
+// resume is the suite whose settings the soak does not have.
+const resume = "resume"
+
 // MaxConnections is a bound that no soak comes near; within the bounds no sum and no duration overflows.
 const MaxConnections = 10_000_000
 
@@ -62,6 +65,15 @@ func (p *Plan) Settings() []Setting {
 			Help: "streams that each runner also holds to a reference target, to tell delays of the generator from those of the service; 0: none"},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
 			Help: "reference target of the control group, such as that of another machine; empty: serve one here"},
+		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: mostCuts, Only: resume, Doc: "docs/resume.md", OutOfBounds: fmt.Sprintf("it must be a number of cuts per second, up to %d", mostCuts),
+			Help: "streams to cut per second, by all runners together"},
+		{Name: "CUTS", Value: &p.CutShares, Unset: everyCut, Only: resume, Doc: "docs/resume.md",
+			Help: "shares of the kinds of cuts: the connection is closed (fin), reset (rst), left half-open (half), or not read for a while (pause)"},
+		{Name: "PAUSE", Value: &p.PauseS, Unset: fmt.Sprint(usualPause), Min: .1, Max: 3600, Only: resume, OutOfBounds: "it must be a number of seconds, from 0.1 to 3600",
+			Help: "seconds for which a paused reader does not read"},
+		{Name: "SEED", Value: &p.Seed, Only: resume, Help: "seed of the cuts: the same one draws the same times and kinds"},
+		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/resume.md",
+			Help: "what is missing after a cut is no fault where the service said so (resume.gap of its description)"},
 		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
 		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},

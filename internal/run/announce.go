@@ -13,7 +13,7 @@ func (s *session) announce() {
 	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
 		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
 	if s.Suite.Planned {
-		what = fmt.Sprintf("soak %s: %s for %s, %s, %s", p.TestID,
+		what = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,
 			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, s.rhythm(), format.Count(p.Runners, "runner"))
 	}
 	if s.part > 0 {

@@ -123,6 +123,7 @@ func (s *session) completePlan() error {
 	if p.ConnectionsPerVU == 0 {
 		p.ConnectionsPerVU = p.Density()
 	}
+	p.Reconnect = p.Reconnect || p.Cuts() // what is cut has to come back
 	if p.MaxOutageS == 0 {
 		return errors.New("MAX_OUTAGE is 0: to connect takes some time, so write the longest time without a stream in seconds, or -1 for any")
 	}

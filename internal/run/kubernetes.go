@@ -95,6 +95,9 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 		tokens := d.tokens(d.targets[0].Token)
 		maps.Copy(tokens, d.remoteWrite)
 		job := cluster.Job{Plan: d.Plan, Shards: r.shards, Secret: len(tokens) > 0, Write: d.remoteWrite != nil, Env: r.env, Length: d.needs.Duration}
+		if d.Suite.Profiles != nil { // it has a script of its own beside that of the overlay, and the plan says all else
+			job.Script = d.Suite.Script
+		}
 		if !d.Suite.Planned {
 			job.Script, job.Memory = d.Suite.Script, preflight.UsersMemory((d.needs.VUs-1)/d.Plan.Runners+1, 1)
 			maps.Copy(job.Env, d.inherited())

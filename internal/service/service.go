@@ -1,6 +1,7 @@
 package service
 
 import (
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -128,6 +129,37 @@ type Resume struct {
 
 // Resumes says whether a stream goes on behind the last message of the one before.
 func (r *Resume) Resumes() bool { return r.Header || r.Query != "" }
+
+// String is by what a client says where it was.
+func (r *Resume) String() string {
+	switch {
+	case r.Header:
+		return "Last-Event-ID"
+	case r.Query != "":
+		return "the parameter " + r.Query
+	}
+	return "none"
+}
+
+// Gap is how the service says that messages are missing, in words; "" where the description does not say.
+func (s *Service) Gap() string {
+	m := &s.gap
+	for _, by := range []struct {
+		name string
+		text *string
+	}{{"event", m.event}, {"data", m.data}, {"comment", m.comment}} {
+		if by.text != nil {
+			return fmt.Sprintf("a block with the %s %q", by.name, *by.text)
+		}
+	}
+	switch {
+	case m.onlyComments:
+		return "a comment"
+	case s.Resume.GapHeader != "":
+		return fmt.Sprintf("the header %s: %s", s.Resume.GapHeader, s.Resume.GapValue)
+	}
+	return ""
+}
 
 // Hash is the SHA-256 of the description in hex: the same for any order of fields and any white space.
 func (s *Service) Hash() string { return s.hash }

@@ -25,7 +25,7 @@ func assessSoak(r *Run) verdict.Assessment {
 	s := r.streams()
 	return verdict.Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.Passed(),
-		Criteria: slices.Concat(s.Faults(), s.HeldThroughout(), []verdict.Criterion{s.KeptUp()}, s.Agreement()),
+		Criteria: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []verdict.Criterion{s.KeptUp()}, s.Agreement()),
 		Doubts:   []verdict.Criterion{s.Unnoticed()},
 	}
 }

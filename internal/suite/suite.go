@@ -24,6 +24,9 @@ type Suite struct {
 	// Planned says that the plan is known before the script is loaded: the settings are those of plan.Plan, which the
 	// script finds in its environment, and a merge compares them. Else the script has Settings, and states its plan.
 	Planned bool
+	// Profiles are, by name, what settings of a plan are where nobody says: NAME=value. Only a suite that is Planned has
+	// them; the script of another one has its own.
+	Profiles map[string][]string
 	// Cluster says that the script also wants CLUSTER_URL: three backends behind one address.
 	Cluster bool
 	// Streams says that the script holds event streams: the backend that soak starts sends noops at
@@ -83,7 +86,7 @@ func (s *Suite) Layout() verdict.Layout {
 }
 
 // named are the suites of `soak run NAME`, sorted by name.
-var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, throughput, upload}
+var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, resume, throughput, upload}
 
 // Default is the suite of a run that names none.
 func Default() Suite { return soak }

@@ -12,6 +12,6 @@ func judgeSoak(m *shard.Merged, server ServerLedger, e Evidence) *Verdict {
 	s := StreamsOf(m, server, e.OneHost)
 	return Judge(&e, Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.Passed(), Doubts: []Criterion{s.Unnoticed()},
-		Criteria: slices.Concat(s.Faults(), s.HeldThroughout(), []Criterion{s.KeptUp()}, s.Agreement()),
+		Criteria: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []Criterion{s.KeptUp()}, s.Agreement()),
 	})
 }

@@ -147,6 +147,9 @@ func (s *Streams) Passed() (out []string) {
 		received = fmt.Sprintf("%s came and %s; none is counted, since the description does not say how",
 			format.Plural(int(m.Heartbeats), "heartbeat", "heartbeats"), format.Plural(int(m.Uncounted+m.Foreign), "other block", "other blocks"))
 	}
+	if cut := s.afterCuts(); cut != "" {
+		out = append(out, cut)
+	}
 	return append(out, fmt.Sprintf("%s held to the end, %s%s",
 		format.Plural(s.Connections.Completed, "connection", "connections"), s.interruptions(), received))
 }

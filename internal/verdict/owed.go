@@ -29,7 +29,7 @@ func (s *Streams) owed(i int) *shard.Connection {
 	}
 	a := s.accountOf(r, messages)
 	sum := s.topics[topic]
-	lost := a.lost()
+	lost := s.atCuts(i, &a, a.lost())
 	s.Messages.NotOwed += a.unowed
 	if a.early {
 		s.early = append(s.early, fmt.Sprintf("%s had message %d of topic %s before it was published: it is of another run with the same marker (%s)", r.ID, r.Last, topic, s.m.Plan.Marker))
@@ -48,15 +48,16 @@ func (s *Streams) owed(i int) *shard.Connection {
 type account struct {
 	r         *shard.Connection
 	messages  []shard.Message
-	ordered   bool   // a message that came on a stream proves that the stream was owed those behind it
-	spans     []span // in which messages were owed, microseconds since 1970
-	unsure    bool   // clocks differ by so much that hardly anything is left of a span
-	began     int64  // of the runner
-	last      int64  // end of the last span that is known
-	undecided uint64 // did not come, and nobody knows whether a stream was open
-	early     bool   // the last message came before it was sent
-	unowed    uint64 // were confirmed, did not come, and were not owed
-	unknown   uint64 // came, and nobody published them
+	ordered   bool          // a message that came on a stream proves that the stream was owed those behind it
+	window    time.Duration // see joinWindow
+	spans     []span        // in which messages were owed, microseconds since 1970
+	unsure    bool          // clocks differ by so much that hardly anything is left of a span
+	began     int64         // of the runner
+	last      int64         // end of the last span that is known
+	undecided uint64        // did not come, and nobody knows whether a stream was open
+	early     bool          // the last message came before it was sent
+	unowed    uint64        // were confirmed, did not come, and were not owed
+	unknown   uint64        // came, and nobody published them
 }
 
 type span struct{ from, to int64 }
@@ -67,7 +68,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 	if fastest, ok := runner.Fastest(); ok && s.m.PublisherOf(r.Runner).Host != runner.Host {
 		window += fastest.Abs()
 	}
-	a := account{r: r, messages: messages, began: runner.StartedUS}
+	a := account{r: r, messages: messages, began: runner.StartedUS, window: window}
 	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // else the number of one was changed
 	for _, open := range r.Spans {
 		to := open.To
@@ -123,11 +124,7 @@ func (a *account) lost() (out []ledger.Range) {
 				unplaced--
 				continue
 			}
-			if last := len(out) - 1; last >= 0 && out[last][1] == n-1 {
-				out[last][1] = n
-			} else {
-				out = append(out, ledger.Range{n, n})
-			}
+			out = appendNumber(out, n)
 		}
 	}
 	return out

@@ -52,7 +52,11 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindStrayed:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, when, f.Note)
 	case ledger.KindAnnounced:
-		return fmt.Sprintf("%s was told at %s that messages are missing (resume.gap)", r.ID, when)
+		by := "resume.gap"
+		if w.m.Service != nil && w.m.Service.Gap != "" {
+			by = w.m.Service.Gap
+		}
+		return fmt.Sprintf("%s was told at %s that messages are missing (%s)", r.ID, when, by)
 	}
 	return fmt.Sprintf("%s: %s at %s", r.ID, f.Kind, when)
 }

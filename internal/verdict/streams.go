@@ -26,6 +26,8 @@ type Counts struct {
 	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
 	Server     Server      `json:"server"`
 	Control    *Control    `json:"control,omitempty"`
+	// Cuts are those that the run made of its own streams, by kind.
+	Cuts []Cuts `json:"cuts,omitempty"`
 }
 
 // Counting is by what messages are counted; "" of noops.
@@ -62,6 +64,7 @@ type Streams struct {
 
 	unexplained []string // those of disagree on streams without any other fault
 	proofs      proofs
+	cuts        cutAccount
 }
 
 // maxFindings bounds the listed findings of each kind, so that many of one kind, lateness
@@ -88,6 +91,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	}
 	s.Noops.Totals = all.Totals()
 	s.messages(all)
+	s.addCuts()
 	s.cut = all.Cut
 	s.Noops.Floor = uint64(m.Plan.Connections) * uint64(m.Plan.NoopsPerConnection())
 	s.Server.Agrees = len(s.disagree) == 0

@@ -241,14 +241,14 @@ func TestOnlyTheFirstRunnerPublishes(t *testing.T) {
 	t.Parallel()
 	rt, r := ofService(t, descriptionJS)
 	r.plan.PublishRate = 0.01
-	require.NoError(t, r.startPublishing(rt.VU, "", "2"))
+	require.NoError(t, r.begin(rt.VU, "", "2"))
 	require.Nil(t, filled(r).Published)
 
 	rt, r = ofService(t, descriptionJS)
 	r.plan.PublishRate, r.plan.Seconds = 0.01, 20
-	require.NoError(t, r.startPublishing(rt.VU, "", "1"))
-	require.NoError(t, r.startPublishing(rt.VU, "", "1"))
-	r.stopPublishing()
+	require.NoError(t, r.begin(rt.VU, "", "1"))
+	require.NoError(t, r.begin(rt.VU, "", "1"))
+	r.finish()
 	got := filled(r).Published
 	require.Equal(t, []string{"d-topic-0", "d-topic-1"}, got.Topics)
 	require.False(t, got.Finished)

@@ -56,7 +56,11 @@ func (l *jsLedger) faultless(r *ledger.Record) bool {
 	case ledger.Nothing:
 		return r.Unbroken()
 	case ledger.Numbered: // only the publisher's account says what was owed
-		return r.Sound()
+		sound := *r
+		if l.recorder.thePlan().AllowGaps { // and which gaps the service announced
+			sound.Lost = 0
+		}
+		return sound.Sound()
 	case ledger.Noops:
 	}
 	return r.Faultless()

@@ -119,7 +119,7 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	}
 	l, err := m.recorder.newLedger(id.String())
 	if err == nil {
-		err = m.recorder.startPublishing(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
+		err = m.recorder.begin(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
 	}
 	if err != nil {
 		common.Throw(rt, err)

@@ -166,7 +166,7 @@ func (o *outputSoak) Stop() error { return o.StopWithTestError(nil) }
 func (o *outputSoak) StopWithTestError(runErr error) error {
 	close(o.stop)
 	<-o.done
-	o.recorder.stopPublishing()
+	o.recorder.finish()
 	o.recorder.control.close()
 	o.runner.State, o.runner.Error = ending(runErr)
 	o.over.Store(true)

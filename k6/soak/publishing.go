@@ -17,10 +17,13 @@ const (
 	publishBefore = 2 * time.Second
 )
 
-// startPublishing starts the publisher if this runner has it and it was not started yet.
-func (r *recorder) startPublishing(vu modules.VU, token string, runner string) error {
+// begin starts what the first stream begins: the cutter, and the publisher if this runner has it.
+func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.startCutting(vu, runner); err != nil {
+		return err
+	}
 	if r.publishingAsked || r.service == nil || !r.plan.Published() {
 		return r.publishingFailed
 	}
@@ -54,11 +57,14 @@ func publishFor(hold time.Duration) time.Duration {
 	return max(hold-publishAfter-publishBefore, hold/2)
 }
 
-// stopPublishing ends the publisher, and waits for the answers of what is in flight.
-func (r *recorder) stopPublishing() {
+// finish ends the cutter and the publisher, and waits for the answers of what is in flight.
+func (r *recorder) finish() {
 	r.mu.Lock()
-	publisher := r.publishing
+	publisher, stopCutting := r.publishing, r.stopCutting
 	r.mu.Unlock()
+	if stopCutting != nil {
+		stopCutting()
+	}
 	if publisher != nil {
 		publisher.Stop()
 	}

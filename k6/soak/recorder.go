@@ -42,6 +42,8 @@ type recorder struct {
 	publishing       *publish.Publisher // nil where another runner publishes, or nobody
 	publishingAsked  bool
 	publishingFailed error
+	cutter           *cutter // nil where no stream is cut
+	stopCutting      func()
 
 	fastest  atomic.Int64 // the shortest latency, in nanoseconds
 	oneClock atomic.Bool  // this process publishes
@@ -99,7 +101,7 @@ func (r *recorder) setPlan(p plan.Plan) error {
 func (r *recorder) configure() {
 	p := &r.plan
 	c := &r.config
-	c.Interval, c.Late = p.Interval(), p.Late()
+	c.Interval, c.Late, c.Cuts = p.Interval(), p.Late(), p.Cuts()
 	s := r.service
 	if s == nil || !r.planned {
 		return

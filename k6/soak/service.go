@@ -226,6 +226,7 @@ func (r *recorder) serviceInShard() *shard.Service {
 		return nil
 	}
 	out := &shard.Service{Name: s.Name, SHA256: s.Hash(), AnyOrder: s.Message.AnyOrder, Unmarked: !s.Message.Marked, Every: s.HeartbeatEvery.Seconds(), LifetimeS: s.End.Shortest.Seconds()}
+	out.Resume, out.Gap = s.Resume.String(), s.Gap()
 	out.Counts = map[ledger.Counting]shard.Counts{
 		ledger.Noops: shard.CountsInterval, ledger.Numbered: shard.CountsNumbers, ledger.Nothing: shard.CountsNothing,
 	}[r.config.Counting]

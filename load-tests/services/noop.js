@@ -29,5 +29,5 @@ export default {
     headers: { Authorization: 'Bearer {token}' },
     ok: [200],
   },
-  resume: { by: 'header' }, // the numbers go on; the backend keeps no noops to send again
+  resume: { by: 'header' }, // the numbers go on, and ours makes the noops of the outage anew
 };

@@ -30,10 +30,11 @@ type Hub struct {
 	Own      func(stream, n int) string // what each stream brings by itself, as it is sent: its nth block, from 1
 	OwnEvery time.Duration
 
-	History   bool   // Last-Event-ID brings what came since
-	Newcomers bool   // and a stream without one gets all
-	GapEvent  string // as it is sent, where Last-Event-ID is not known
-	GapHeader string // the response header Last-Event-ID, where it is not known
+	History   bool                                  // Last-Event-ID brings what came since
+	Replay    func(all []string, from int) []string // with History: in place of all[from:], of a topic's messages as they are sent
+	Newcomers bool                                  // and a stream without one gets all
+	GapEvent  string                                // as it is sent, where Last-Event-ID is not known
+	GapHeader string                                // the response header Last-Event-ID, where it is not known
 
 	Lifetime time.Duration // after which the hub ends a stream
 	Gzip     time.Duration // what it compresses is flushed so long afterwards; 0: no compression
@@ -158,14 +159,23 @@ func (h *Hub) enter(c *client, w http.ResponseWriter, r *http.Request) (missed s
 	h.peak = max(h.peak, h.open)
 	h.streams[c] = true
 	last, known := r.Header.Get("Last-Event-ID"), false
+	var all []string
+	from := 0
 	for _, m := range h.history {
 		if m.topic != c.topic {
 			continue
 		}
-		if h.History && known || h.Newcomers && last == "" {
-			missed += m.out
+		all = append(all, m.out)
+		if last != "" && m.id == last {
+			known, from = true, len(all)
 		}
-		known = known || last != "" && m.id == last
+	}
+	if h.History && known || h.Newcomers && last == "" {
+		replay := h.Replay
+		if replay == nil || last == "" {
+			replay = func(all []string, from int) []string { return all[from:] }
+		}
+		missed = strings.Join(replay(all, from), "")
 	}
 	if last != "" && !(h.History && known) {
 		missed += h.GapEvent

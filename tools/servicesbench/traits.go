@@ -20,7 +20,7 @@ type traits struct {
 var seen = map[string]string{
 	"nchan":              "; silent where its buffer is too short",
 	"django-eventstream": "; may repeat messages that are published meanwhile",
-	own:                  ": numbers go on, nothing is sent again",
+	own:                  ": numbers go on, noops of the outage are made anew",
 }
 
 // description is what is read of the one that k6 loads.

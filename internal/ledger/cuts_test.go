@@ -1,0 +1,131 @@
+package ledger
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// cutLedger is a ledger of a stream to which messages are published, whose client cuts it.
+func cutLedger(counting Counting) *Ledger {
+	l := New("s-1", &Config{Counting: counting, Published: counting == Numbered, ClientEnds: true, Cuts: true, Interval: sec, Late: sec})
+	l.Connecting(sec / 2)
+	l.Opened(sec)
+	return l
+}
+
+// bring delivers a message, or a noop.
+func bring(l *Ledger, at Instant, numbers ...uint64) {
+	for _, n := range numbers {
+		if l.Counting() == Numbered {
+			l.Delivered(&Delivery{At: at, Number: n})
+		} else {
+			l.Noop(Noop{At: at, Number: n, Intact: true})
+		}
+	}
+}
+
+func TestACutIsRememberedWithWhatCameOfIt(t *testing.T) {
+	t.Parallel()
+	for _, counting := range []Counting{Numbered, Noops} {
+		l := cutLedger(counting)
+		require.False(t, l.CanCut(), "nothing came yet, so there is nothing to go on behind")
+		bring(l, 2*sec, 1)
+		bring(l, 3*sec, 2)
+		require.True(t, l.CanCut())
+		l.Cut(4*sec, "rst", false)
+		require.False(t, l.CanCut())
+		l.Closed(4*sec, ReasonCut, false, true)
+		require.False(t, l.CanCut())
+		l.Connecting(5 * sec)
+		l.Opened(6 * sec)
+		if counting == Numbered {
+			l.Resumed()
+		}
+		require.False(t, l.CanCut())
+		bring(l, 7*sec, 3, 4, 4, 5)
+		require.True(t, l.CanCut())
+		r := l.Record()
+		require.Equal(t, []Cut{{Kind: "rst", At: 4 * sec, Behind: 2, Lost: true, Back: 6 * sec, Asked: true, First: 7 * sec, Next: 3, Doubled: 1}}, r.Cuts.List)
+		away, ok := r.Cuts.List[0].Away()
+		require.Equal(t, 3*sec, away)
+		require.True(t, ok)
+		l.CloseRequested(8 * sec)
+		require.False(t, l.CanCut())
+	}
+}
+
+func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
+	t.Parallel()
+	l := cutLedger(Numbered)
+	bring(l, 2*sec, 1)
+	l.Cut(3*sec, "pause", true)
+	require.False(t, l.CanCut())
+	l.PauseOver(5 * sec)
+	require.False(t, l.CanCut())
+	bring(l, 5*sec+1, 2)
+	l.Cut(6*sec, "pause", true)
+	l.PauseOver(8 * sec)
+	l.Closed(8*sec+1, "reset", true, true) // it had ended the stream meanwhile
+	l.Connecting(9 * sec)
+	l.Opened(10 * sec)
+	l.Resumed()
+	bring(l, 11*sec, 3)
+	l.Closed(20*sec, "server", true, true) // which is of no cut
+	l.Connecting(20 * sec)
+	l.Opened(21 * sec)
+	l.Announced(21 * sec) // nor is that
+	bring(l, 22*sec, 4)
+	require.Equal(t, []Cut{
+		{Kind: "pause", At: 3 * sec, Behind: 1, Back: 5 * sec, First: 5*sec + 1, Next: 2},
+		{Kind: "pause", At: 6 * sec, Behind: 2, Lost: true, Back: 10 * sec, Asked: true, First: 11 * sec, Next: 3},
+	}, l.Record().Cuts.List)
+}
+
+// A service with a lifetime did not end the streams that the client cut.
+func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
+	t.Parallel()
+	l := New("s-1", &Config{Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Lifetime: 600 * sec, Interval: sec})
+	l.Connecting(sec / 2)
+	l.Opened(sec)
+	l.Cut(4*sec, "fin", false)
+	l.Closed(4*sec, ReasonCut, false, true)
+	require.Zero(t, l.Record().Cut)
+}
+
+// A gap may be announced by the headers, which come before the stream is noted, or by a block behind them; one that is
+// announced long after is of no cut.
+func TestAnAnnouncedGapIsOfTheCutBeforeIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		before, after Instant
+		want          uint64
+	}{{5 * sec, 0, 1}, {0, 6*sec + 1, 1}, {0, 6*sec + seam + 1, 0}} {
+		l := cutLedger(Numbered)
+		bring(l, 2*sec, 1)
+		l.Cut(4*sec, "half", false)
+		l.Closed(4*sec, ReasonCut, false, true)
+		l.Connecting(5 * sec)
+		if c.before > 0 {
+			l.Announced(c.before)
+		}
+		l.Opened(6 * sec)
+		if c.after > 0 {
+			l.Announced(c.after)
+		}
+		require.Equal(t, c.want, l.Record().Cuts.List[0].Announced)
+	}
+}
+
+func TestALedgerRemembersSoManyCuts(t *testing.T) {
+	t.Parallel()
+	l := cutLedger(Numbered)
+	for range maxCuts + 3 {
+		l.Cut(4*sec, "pause", true)
+		l.PauseOver(5 * sec)
+	}
+	r := l.Record()
+	require.Len(t, r.Cuts.List, maxCuts)
+	require.EqualValues(t, 3, r.Cuts.Unlisted)
+	require.Nil(t, New("x", &Config{Interval: sec}).cuts, "without cuts it costs nothing")
+}

@@ -1,0 +1,146 @@
+package plan
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The kinds of cuts that a run makes of its own streams, as the setting CUTS names them.
+const (
+	CutFIN   = "fin"   // the client closes the connection
+	CutRST   = "rst"   // it resets it
+	CutHalf  = "half"  // it vanishes: whatever comes is dropped unread and unacknowledged, and nothing is sent
+	CutPause = "pause" // its reader stops for some time, and goes on with the same connection
+)
+
+// CutKinds are all of them, in the order of tables.
+func CutKinds() []string { return []string{CutFIN, CutRST, CutHalf, CutPause} }
+
+const (
+	everyCut     = "fin:1,rst:1,half:1,pause:1"
+	usualPause   = 5
+	mostShare    = 1000
+	mostCuts     = 1000 // per second
+	firstMessage = 2    // seconds: nothing is published before (k6/soak/publishing.go)
+	comesBack    = 3    // seconds that a stream is given to connect again: the standard's second, spread, and a connect
+)
+
+// Cuts says that the run cuts streams.
+func (p *Plan) Cuts() bool { return p.CutsPerSecond > 0 }
+
+// Pause is for how long a reader stops.
+func (p *Plan) Pause() time.Duration {
+	return time.Duration(cmp.Or(p.PauseS, usualPause) * float64(time.Second))
+}
+
+// shares are how many of the cuts in a row are of which kind, in the order of CutKinds.
+func (p *Plan) shares() (out []int, err error) {
+	kinds := CutKinds()
+	out = make([]int, len(kinds))
+	sum := 0
+	for part := range strings.SplitSeq(cmp.Or(p.CutShares, everyCut), ",") {
+		name, text, given := strings.Cut(strings.TrimSpace(part), ":")
+		share, known := 1, false
+		if given {
+			if share, err = strconv.Atoi(text); err != nil || share < 0 || share > mostShare {
+				return nil, fmt.Errorf("CUTS is %q: the share of %s must be a whole number up to %d", p.CutShares, name, mostShare)
+			}
+		}
+		for i, kind := range kinds {
+			if kind == name {
+				out[i], known = out[i]+share, true
+			}
+		}
+		if !known {
+			return nil, fmt.Errorf("CUTS is %q: there is no cut %q; write shares of fin, rst, half and pause, such as %s", p.CutShares, name, everyCut)
+		}
+		sum += share
+	}
+	if sum == 0 {
+		return nil, fmt.Errorf("CUTS is %q: one of the shares must be over 0", p.CutShares)
+	}
+	return out, nil
+}
+
+// CutWindow is when streams are cut, from the beginning of the first: when all had the time for a message, and not so late
+// that one could not come back and get another one.
+func (p *Plan) CutWindow() (from, to time.Duration) {
+	interval := p.Interval()
+	from = firstMessage*time.Second + interval + time.Second
+	to = p.Hold() - firstMessage*time.Second - interval - comesBack*time.Second
+	if shares, err := p.shares(); err == nil && shares[3] > 0 {
+		to -= p.Pause()
+	}
+	return from, max(from, to)
+}
+
+// A Cut is one that is planned: when, from the beginning of the first stream, and of which kind.
+type Cut struct {
+	At   time.Duration
+	Kind string
+}
+
+// PlannedCuts are the cuts of all runners in the order of their times. The same SEED draws the same ones.
+func (p *Plan) PlannedCuts() (out []Cut) {
+	shares, err := p.shares()
+	if err != nil || !p.Cuts() {
+		return nil
+	}
+	from, to := p.CutWindow()
+	count := int(p.CutsPerSecond * (to - from).Seconds())
+	random := rand.New(rand.NewPCG(uint64(p.Seed), 0))
+	kinds := dealt(shares, count)
+	random.Shuffle(count, func(a, b int) { kinds[a], kinds[b] = kinds[b], kinds[a] })
+	for i, kind := range kinds {
+		at := (float64(i) + random.Float64()) / p.CutsPerSecond
+		out = append(out, Cut{At: from + time.Duration(at*float64(time.Second)), Kind: kind})
+	}
+	return out
+}
+
+// dealt are so many kinds by their shares: of each as many as its share says, but for one.
+func dealt(shares []int, count int) (out []string) {
+	kinds := CutKinds()
+	given := make([]int, len(shares))
+	for range count {
+		next := -1 // the one that is furthest behind its share
+		for i, share := range shares {
+			if share > 0 && (next < 0 || given[i]*shares[next] < given[next]*share) {
+				next = i
+			}
+		}
+		given[next]++
+		out = append(out, kinds[next])
+	}
+	return out
+}
+
+// checkCuts is what the settings of cuts have to be to each other, and to the rest.
+func (p *Plan) checkCuts() error {
+	if !p.Cuts() {
+		return nil
+	}
+	if _, err := p.shares(); err != nil {
+		return err
+	}
+	from, to := p.CutWindow()
+	away := comesBack + p.NoopInterval // of one stream, until it can be cut again
+	switch {
+	case p.AllowGaps && !p.Published():
+		return errors.New("ALLOW_ANNOUNCED_GAPS is for messages that the run publishes, which say what is missing: write TOPICS and PUBLISH_RATE, or leave it out")
+	case !p.Reconnect:
+		return errors.New("CUTS_PER_SECOND needs RECONNECT=1: a stream that is cut has to come back")
+	case len(p.PlannedCuts()) == 0:
+		return fmt.Errorf("CUTS_PER_SECOND is %v, but SECONDS leaves %v for cuts: streams are cut when all had a message, and early enough to get another one; lengthen the run, or shorten PAUSE",
+			p.CutsPerSecond, to-from)
+	case p.CutsPerSecond*away > float64(p.Connections):
+		return fmt.Errorf("CUTS_PER_SECOND is %v for %d streams, each of which is away or without a new message for about %.3g s after a cut: write at most %.3g, or raise CONNECTIONS",
+			p.CutsPerSecond, p.Connections, away, float64(p.Connections)/away)
+	}
+	return nil
+}

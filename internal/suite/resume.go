@@ -1,0 +1,41 @@
+package suite
+
+import (
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// resume is a soak whose streams are cut while messages go on: its plan says how often, and by what (plan/cuts.go).
+var resume = Suite{
+	Name:    "resume",
+	Short:   "cut event streams while messages go on, and account for every message of the time between",
+	Script:  []string{"load-tests", "sse", "resume.js"},
+	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/resume.md",
+	Profiles: map[string][]string{
+		"full":  {"CONNECTIONS=600", "SECONDS=600", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=4"},
+		"smoke": {"CONNECTIONS=60", "SECONDS=20", "NOOP_INTERVAL=1", "CUTS_PER_SECOND=6", "PAUSE=2"},
+	},
+	Page:   pageWith("found", soak.Page),
+	Assess: assessResume, Metrics: resumeMetrics,
+}
+
+// pageWith puts a section behind the first two of a page.
+func pageWith(section string, page []string) []string {
+	return slices.Insert(slices.Clone(page), 2, section)
+}
+
+func assessResume(r *Run) verdict.Assessment {
+	a := assessSoak(r)
+	a.Tables = []verdict.Table{a.Streams.CutTable()}
+	return a
+}
+
+// resumeMetrics are those of a soak, and how long clients were without a message.
+func resumeMetrics(v *verdict.Verdict) (out []verdict.Metric) {
+	for _, c := range v.Cuts {
+		out = append(out, verdict.Metric{Name: "away after " + c.Kind + " p50", Unit: "ms", Value: c.AwayMS.P50})
+	}
+	return append(out, soakMetrics(v)...)
+}

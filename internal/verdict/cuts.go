@@ -1,0 +1,302 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Cuts are those of one kind that the run made of its own streams, and what came of them (docs/resume.md).
+type Cuts struct {
+	Kind    string `json:"kind"`
+	Planned int    `json:"planned"`
+	Made    int    `json:"made"`
+	// Ended is how many of them ended the stream: all but the pauses that the service sat through.
+	Ended int `json:"ended"`
+	// Resumed is how many of these streams opened again, asked to go on where they were, and got a message.
+	Resumed int `json:"resumed"`
+	// Whole is how many cuts cost the client nothing: every message of the time between came, and none again.
+	Whole     int    `json:"whole"`
+	Lost      uint64 `json:"lost"` // messages; those with a gap that the service announced among them
+	Doubled   uint64 `json:"doubled"`
+	Repeated  uint64 `json:"repeated,omitempty"` // came again, where the service may bring a message again
+	Announced uint64 `json:"announced"`          // times that the service said that messages are missing
+	// AwayMS is from the cut to the first message after it.
+	AwayMS Quantiles `json:"away_ms"`
+
+	away *shard.Histogram
+}
+
+// A cutAccount are the cuts of the run as far as they are added up.
+type cutAccount struct {
+	lost    map[int][]uint64 // of each connection: how many messages were lost at each of its cuts
+	excused uint64           // of these, by ALLOW_ANNOUNCED_GAPS
+
+	announced uint64   // at cuts
+	ended     int      // of all kinds
+	resumed   int      // the same
+	untried   []string // sentences: of cuts after which no resume was seen
+	broken    []string // sentences: of those that were not whole
+}
+
+// atCuts finds out which messages that a connection lost it lost at a cut, and returns those that are missed: where the
+// service announced the gap, and that is allowed, they are not.
+func (s *Streams) atCuts(i int, a *account, lost []ledger.Range) (missed []ledger.Range) {
+	if a.r.Cuts == nil {
+		return lost
+	}
+	cuts := a.r.Cuts.List
+	at := make([]uint64, len(cuts))
+	for _, run := range lost {
+		for n := run[0]; n <= run[1]; n++ {
+			k := a.cutOf(n)
+			if k >= 0 {
+				at[k]++
+			}
+			if k >= 0 && cuts[k].Announced > 0 && s.m.Plan.AllowGaps {
+				s.cuts.excused++
+				continue
+			}
+			missed = appendNumber(missed, n)
+		}
+	}
+	if s.cuts.lost == nil {
+		s.cuts.lost = map[int][]uint64{}
+	}
+	s.cuts.lost[i] = at
+	return missed
+}
+
+// cutOf is the cut at which a message was lost, -1 for none: the last one behind which it was, if it was sent before the
+// stream was back for a moment, or is missing before the first message after it.
+func (a *account) cutOf(number uint64) int {
+	for k, c := range slices.Backward(a.r.Cuts.List) {
+		if number <= c.Behind {
+			continue
+		}
+		if c.Back == 0 || number < c.Next || a.messages[number-1].SentUS <= a.at(c.Back+a.window) {
+			return k
+		}
+		return -1
+	}
+	return -1
+}
+
+// addCuts adds up the cuts of all connections by their kinds.
+func (s *Streams) addCuts() {
+	if !s.m.Plan.Cuts() {
+		return
+	}
+	kinds := map[string]*Cuts{}
+	for _, kind := range plan.CutKinds() {
+		kinds[kind] = &Cuts{Kind: kind, away: shard.NewHistogram()}
+	}
+	for _, c := range s.m.Plan.PlannedCuts() {
+		kinds[c.Kind].Planned++
+	}
+	for i := range s.m.Connections {
+		r := &s.m.Connections[i]
+		if r.Cuts == nil {
+			continue
+		}
+		for k := range r.Cuts.List {
+			if sum := kinds[r.Cuts.List[k].Kind]; sum != nil {
+				s.addCut(sum, r, k, s.lostAt(i, k))
+			}
+		}
+		if r.Cuts.Unlisted > 0 {
+			s.cuts.untried = append(s.cuts.untried, fmt.Sprintf("%s was cut so often that it is not known what came of %d of its cuts", r.ID, r.Cuts.Unlisted))
+		}
+	}
+	for _, kind := range plan.CutKinds() {
+		if sum := kinds[kind]; sum.Planned+sum.Made > 0 {
+			sum.AwayMS = quantiles(sum.away)
+			s.Cuts = append(s.Cuts, *sum)
+		}
+	}
+}
+
+// lostAt is how many messages a connection lost at one of its cuts. Where nobody knows what was published, the numbers
+// say it: the first one that came after it is not the next.
+func (s *Streams) lostAt(i, k int) uint64 {
+	r := &s.m.Connections[i]
+	if _, _, published := s.m.Topic(r); published {
+		if at := s.cuts.lost[i]; k < len(at) {
+			return at[k]
+		}
+		return 0
+	}
+	c := &r.Cuts.List[k]
+	if s.anyOrder() || c.Behind == 0 || c.Next <= c.Behind+1 {
+		return 0
+	}
+	return c.Next - c.Behind - 1
+}
+
+// addCut adds one cut to those of its kind.
+func (s *Streams) addCut(sum *Cuts, r *shard.Connection, k int, lost uint64) {
+	c := &r.Cuts.List[k]
+	sum.Made++
+	sum.Lost += lost
+	sum.Doubled += c.Doubled
+	sum.Repeated += c.Repeated
+	sum.Announced += c.Announced
+	s.cuts.announced += c.Announced
+	if away, ok := c.Away(); ok {
+		sum.away.Record(away)
+	}
+	if c.Lost {
+		sum.Ended++
+		s.cuts.ended++
+	}
+	if why := s.notTried(c); why != "" {
+		s.cuts.untried = append(s.cuts.untried, s.cutSentence(r, c)+why)
+		return
+	}
+	if c.Lost {
+		sum.Resumed++
+		s.cuts.resumed++
+	}
+	anew := s.resumes() && !s.anyOrder() && c.Behind > 0 && c.Next <= c.Behind && c.Doubled+c.Repeated == 0 // it numbers from 1 again
+	switch {
+	case lost+c.Doubled+c.Announced == 0 && !anew:
+		sum.Whole++
+	case c.Announced > 0 && s.m.Plan.AllowGaps && c.Doubled == 0 && !anew:
+	default:
+		s.cuts.broken = append(s.cuts.broken, s.cutSentence(r, c)+s.notWhole(c, lost))
+	}
+}
+
+// resumes says that the service claims that a stream can go on where it was.
+func (s *Streams) resumes() bool { return s.m.Service == nil || s.m.Service.Resume != "none" }
+
+func (s *Streams) anyOrder() bool { return s.m.Service != nil && s.m.Service.AnyOrder }
+
+// notTried says why a cut shows nothing of a resume, "" if it does.
+func (s *Streams) notTried(c *ledger.Cut) string {
+	switch {
+	case c.Back == 0:
+		return "it did not come back"
+	case c.Lost && !c.Asked && s.resumes():
+		return "there was no id that the client could ask to go on behind"
+	case c.First == 0:
+		return "nothing came after it"
+	}
+	return ""
+}
+
+func (s *Streams) notWhole(c *ledger.Cut, lost uint64) string {
+	text := fmt.Sprintf("%s lost, %d came twice", format.Plural(int(lost), s.m.Plan.Noun()+" was", s.m.Plan.Noun()+"s were"), c.Doubled)
+	if c.Announced > 0 {
+		text += ", and the service announced a gap"
+		if gap := s.gap(); gap != "" {
+			text += " by " + gap
+		}
+	} else if c.Next > 0 && c.Next <= c.Behind {
+		text += fmt.Sprintf(", and it went on with %d", c.Next)
+	}
+	return text
+}
+
+// gap is how the service announces that messages are missing, "" where the description does not say.
+func (s *Streams) gap() string {
+	if s.m.Service == nil {
+		return ""
+	}
+	return s.m.Service.Gap
+}
+
+func (s *Streams) cutSentence(r *shard.Connection, c *ledger.Cut) string {
+	return fmt.Sprintf("%s was cut at %s UTC (%s) behind %s %d: ", r.ID, s.m.Runners[r.Runner].At(c.At).UTC().Format("15:04:05.000"), c.Kind, s.m.Plan.Noun(), c.Behind)
+}
+
+// Cut are the criteria for the cuts that the run made of its own streams: they were made, each stream came back, and
+// nothing was missing or doubled. There are none where the plan has no cuts.
+func (s *Streams) Cut() []Criterion {
+	if !s.m.Plan.Cuts() {
+		return nil
+	}
+	made, planned, held := 0, 0, 0
+	var short []string
+	for _, c := range s.Cuts {
+		made, planned, held = made+c.Made, planned+c.Planned, held+c.Whole
+		if c.Made < c.Planned {
+			short = append(short, fmt.Sprintf("%d of %d cuts were made by %s: there were not enough streams that were open and had a message since their last cut", c.Made, c.Planned, c.Kind))
+		}
+	}
+	if planned == 0 {
+		short = append(short, "no cut was planned")
+	}
+	tried := Criterion{
+		Name: "streams that resumed after a cut", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
+		Pass: len(s.cuts.untried) == 0, Invalid: true, weight: doubt, Why: "a resume that never happened proves nothing", Reasons: s.cuts.untried,
+	}
+	whole := Criterion{
+		Name: "cuts that cost a client a message, or brought one twice", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
+		Pass: len(s.cuts.broken) == 0, Why: "a client that comes back gets what it missed, and that once", Reasons: s.cuts.broken,
+	}
+	return []Criterion{{
+		Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
+		Invalid: true, weight: doubt, Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
+	}, tried, whole}
+}
+
+// CutTable shows each kind of cut, and how long clients were without a message.
+func (s *Streams) CutTable() Table {
+	t := Table{
+		Title: "Resumes by kind of cut",
+		Note: "a pause resumes only where the service ended the stream meanwhile; whole: nothing was lost, doubled or announced as missing; " +
+			"away: from the cut to the first message after it, in seconds",
+		Columns: []string{"cut", "made", "ended the stream", "resumed", "whole", "lost", "doubled", "announced", "away p50", "p99", "max"},
+	}
+	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
+	for _, c := range s.Cuts {
+		t.Add(c.Kind, format.Thousands(c.Made), format.Thousands(c.Ended), format.Thousands(c.Resumed), format.Thousands(c.Whole),
+			format.Thousands(c.Lost), format.Thousands(c.Doubled), format.Thousands(c.Announced), seconds(c.AwayMS.P50), seconds(c.AwayMS.P99), seconds(c.AwayMS.Max))
+	}
+	return t
+}
+
+// afterCuts is what a pass has shown of the cuts, in a sentence; "" where there were none.
+func (s *Streams) afterCuts() string {
+	made := 0
+	for _, c := range s.Cuts {
+		made += c.Made
+	}
+	if made == 0 {
+		return ""
+	}
+	text := format.Plural(made, "stream was", "streams were") + " cut, " + fmt.Sprint(s.cuts.resumed) + " resumed by " + cmp.Or(s.asks(), "Last-Event-ID")
+	switch {
+	case !s.resumes():
+		return format.Plural(made, "stream was", "streams were") + " cut and came back; by its description the service resumes none, so what was published meanwhile was owed to nobody"
+	case s.cuts.excused > 0:
+		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.excused, s.m.Plan.Noun())
+	}
+	return text + ", and nothing was lost or doubled"
+}
+
+// asks is how a client says where it was, "" of noops.
+func (s *Streams) asks() string {
+	if s.m.Service == nil {
+		return ""
+	}
+	return s.m.Service.Resume
+}
+
+// at is the wall time of an instant of the runner, in microseconds since 1970.
+func (a *account) at(i ledger.Instant) int64 { return a.began + i.Microseconds() }
+
+// appendNumber adds a number to ranges, to the last one where it is the next.
+func appendNumber(all []ledger.Range, n uint64) []ledger.Range {
+	if last := len(all) - 1; last >= 0 && all[last][1] == n-1 {
+		all[last][1] = n
+		return all
+	}
+	return append(all, ledger.Range{n, n})
+}

@@ -1,0 +1,156 @@
+package verdict
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A cutRun is a publishedRun of which stream 0 is cut at 10.2 s, behind message 10, and back at 11.7 s.
+func newCutRun() *publishedRun {
+	p := newPublishedRun()
+	p.cfg.Cuts, p.plan.Reconnect, p.plan.CutsPerSecond, p.plan.CutShares, p.shapeAt = true, true, .1, "rst", 11
+	p.shape = cutAt(0, "rst", true, nil)
+	p.change = func(shards []*shard.Shard) {
+		for _, s := range shards {
+			s.Service.Resume, s.Service.Gap = "Last-Event-ID", "the header Last-Event-ID: earliest"
+		}
+	}
+	return p
+}
+
+// cutAt shapes one stream by a cut.
+func cutAt(which int, kind string, asks bool, then func(l *ledger.Ledger)) func(int, *ledger.Ledger) {
+	return func(stream int, l *ledger.Ledger) {
+		if stream != which {
+			return
+		}
+		l.Cut(10200*time.Millisecond, kind, false)
+		l.Closed(10200*time.Millisecond, ledger.ReasonCut, false, true)
+		l.Connecting(11600 * time.Millisecond)
+		if then != nil {
+			then(l)
+		}
+		l.Opened(11700 * time.Millisecond)
+		if asks {
+			l.Resumed()
+		}
+	}
+}
+
+// but replaces what comes to stream 0 as message number.
+func but(number uint64, instead ...uint64) func(int, uint64) []uint64 {
+	return func(stream int, n uint64) []uint64 {
+		if stream == 0 && n == number {
+			return instead
+		}
+		return []uint64{n}
+	}
+}
+
+func TestACutThatCostsNothingPasses(t *testing.T) {
+	t.Parallel()
+	v := newCutRun().judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Len(t, v.Cuts, 1)
+	c := v.Cuts[0]
+	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Made, c.Ended, c.Resumed, c.Whole})
+	require.Zero(t, c.Lost+c.Doubled+c.Announced)
+	require.Zero(t, v.Messages.NotOwed)
+}
+
+// Each way in which a resume goes wrong is found, at the cut at which it did.
+func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
+	t.Parallel()
+	announced := func(l *ledger.Ledger) { l.Announced(11650 * time.Millisecond) }
+	for _, c := range []struct {
+		name          string
+		change        func(p *publishedRun)
+		want          Outcome
+		lost, doubled uint64
+		announced     uint64
+		whole         int
+		reason        string
+	}{
+		{"the message in flight at the cut is lost", func(p *publishedRun) { p.deliver = but(11) }, Fail, 1, 0, 0, 0, "behind message 10: 1 message was lost"},
+		{"it goes on with a later one", func(p *publishedRun) {
+			p.deliver = func(stream int, n uint64) []uint64 {
+				if stream == 0 && (n == 11 || n == 12) {
+					return nil
+				}
+				return []uint64{n}
+			}
+		}, Fail, 2, 0, 0, 0, "2 messages were lost"},
+		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = but(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
+		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = but(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
+		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = but(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 came twice, and it went on with 10"},
+		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = but(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 came twice"},
+		{"all is repeated from the beginning", func(p *publishedRun) { p.deliver = but(11, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11) }, Fail, 0, 10, 0, 0, "10 came twice, and it went on with 1"},
+		{"a gap is announced", func(p *publishedRun) {
+			p.deliver, p.shape = but(11), cutAt(0, "rst", true, announced)
+		}, Fail, 1, 0, 1, 0, "and the service announced a gap by the header Last-Event-ID: earliest"},
+		{"a gap is announced, and that is allowed", func(p *publishedRun) {
+			p.plan.AllowGaps, p.deliver, p.shape = true, but(11), cutAt(0, "rst", true, announced)
+		}, Pass, 1, 0, 1, 0, "1 messages are missing that the service announced"},
+		{"a gap that is not announced is not allowed", func(p *publishedRun) {
+			p.plan.AllowGaps, p.deliver = true, but(11)
+		}, Fail, 1, 0, 0, 0, "1 message was lost"},
+		{"what is lost long after an announced gap is not allowed", func(p *publishedRun) {
+			p.plan.AllowGaps, p.deliver, p.shape = true, but(18), cutAt(0, "rst", true, announced)
+		}, Fail, 0, 0, 1, 0, "s-0 missed message 18"},
+		{"there was no id to go on behind", func(p *publishedRun) { p.shape = cutAt(0, "rst", false, nil) }, Invalid, 0, 0, 0, 0, "there was no id that the client could ask to go on behind"},
+		{"nothing was cut", func(p *publishedRun) { p.shape = func(int, *ledger.Ledger) {} }, Invalid, 0, 0, 0, 0, "0 of 1 cuts were made by rst"},
+		{"another kind was cut", func(p *publishedRun) { p.shape = cutAt(0, "fin", true, nil) }, Invalid, 0, 0, 0, 0, "0 of 1 cuts were made by rst"},
+		{"nothing came after it", func(p *publishedRun) {
+			p.shapeAt = 20
+			p.deliver = func(stream int, n uint64) []uint64 {
+				if stream == 0 && n == 20 {
+					return nil
+				}
+				return []uint64{n}
+			}
+		}, Fail, 0, 0, 0, 0, "s-0 missed message 20"}, // which was sent long after it was back
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := newCutRun()
+			c.change(p)
+			v := p.judge(t)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, v.Reasons[0], c.reason)
+			i := 0
+			for v.Cuts[i].Kind != "rst" {
+				i++
+			}
+			got := v.Cuts[i]
+			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Doubled, got.Announced})
+			require.Equal(t, c.whole, got.Whole)
+		})
+	}
+}
+
+// Where a service may bring a message again, that is none of its faults; where it resumes nothing, nothing is owed.
+func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
+	t.Parallel()
+	p := newCutRun()
+	p.cfg.Repeats, p.deliver = true, but(11, 9, 10, 11)
+	v := p.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.EqualValues(t, 2, v.Cuts[0].Repeated)
+
+	p = newCutRun()
+	p.deliver, p.shape = but(11), cutAt(0, "rst", false, nil)
+	p.change = func(shards []*shard.Shard) {
+		for _, s := range shards {
+			s.Service.Resume = "none"
+		}
+	}
+	v = p.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Contains(t, v.Reasons[0], "the service resumes none")
+	require.EqualValues(t, 1, v.Messages.NotOwed)
+}

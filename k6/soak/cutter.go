@@ -1,0 +1,129 @@
+package soak
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/js/modules"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// ways are the kinds of cuts, as EventSources make them.
+var ways = map[string]sse.Cut{plan.CutFIN: sse.CutFIN, plan.CutRST: sse.CutRST, plan.CutHalf: sse.CutHalf, plan.CutPause: sse.CutPause}
+
+// A cutter cuts streams of this runner at the times that the plan has for it. It draws among those that are open and
+// brought a message since their last cut. Where there is none it waits for one, up to the end of the time for cuts; what
+// was cut the ledgers say.
+type cutter struct {
+	mu      sync.Mutex
+	streams []cuttable
+}
+
+// cuttable is one stream.
+type cuttable struct {
+	observer *observer
+	source   sse.Cuttable
+}
+
+// add gives the cutter a stream.
+func (c *cutter) add(o *observer, s sse.Cuttable) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.streams = append(c.streams, cuttable{o, s})
+}
+
+// cut cuts one stream, drawn among those that can be cut; false where there is none.
+func (c *cutter) cut(random *rand.Rand, how sse.Cut, pause time.Duration) bool {
+	c.mu.Lock()
+	all := c.streams
+	c.mu.Unlock()
+	if len(all) == 0 {
+		return false
+	}
+	from := random.IntN(len(all))
+	for i := range all {
+		if s := all[(from+i)%len(all)]; s.observer.ledger.CanCut() && s.source.Cut(how, pause) {
+			return true
+		}
+	}
+	return false
+}
+
+// again is how long the cutter waits where no stream can be cut.
+const again = 20 * time.Millisecond
+
+// run makes the cuts of one runner: each of them once, in their order.
+func (c *cutter) run(ctx context.Context, p *plan.Plan, runner int, begun time.Time) {
+	random := rand.New(rand.NewPCG(uint64(p.Seed), uint64(runner)))
+	_, to := p.CutWindow()
+	for i, cut := range p.PlannedCuts() {
+		if i%max(p.Runners, 1) != runner-1 {
+			continue
+		}
+		for wait := time.Until(begun.Add(cut.At)); ; wait = again {
+			if !sleep(ctx, wait) || time.Since(begun) > to+time.Second {
+				return
+			}
+			if c.cut(random, ways[cut.Kind], p.Pause()) {
+				break
+			}
+		}
+	}
+}
+
+// sleep returns false where ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// startCutting starts the cutter of this runner, once, if the plan has cuts. The caller holds mu.
+func (r *recorder) startCutting(vu modules.VU, runner string) error {
+	if r.cutter != nil || !r.plan.Cuts() {
+		return nil
+	}
+	index, err := runnerIndex(runner, vu.State().Options)
+	if err != nil {
+		return err
+	}
+	r.cutter = new(cutter)
+	p := r.plan // does not change any more
+	ctx, stop := context.WithCancel(context.Background())
+	r.stopCutting = stop
+	go r.cutter.run(ctx, &p, index, time.Now())
+	return nil
+}
+
+// CutBy gives the stream to the cutter.
+func (o *observer) CutBy(s sse.Cuttable) bool {
+	o.recorder.mu.Lock()
+	c := o.recorder.cutter
+	o.recorder.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	c.add(o, s)
+	return true
+}
+
+// Cut notes that the stream was cut.
+func (o *observer) Cut(at time.Time, how sse.Cut) {
+	for kind, way := range ways {
+		if way == how {
+			o.ledger.Cut(o.recorder.instant(at), kind, how == sse.CutPause)
+		}
+	}
+}
+
+// PauseOver notes that the stream is read again.
+func (o *observer) PauseOver(at time.Time) { o.ledger.PauseOver(o.recorder.instant(at)) }

@@ -1,0 +1,118 @@
+package soak
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// fakeStream is a stream that comes back at once, with the next noop, when it was cut.
+type fakeStream struct {
+	mu   sync.Mutex
+	o    *observer
+	next uint64
+	made []sse.Cut
+	dead bool
+}
+
+func (s *fakeStream) bring() {
+	s.next++
+	s.o.Event(time.Now(), event(strconv.FormatUint(s.next, 10), "0", ""))
+}
+
+func (s *fakeStream) Cut(how sse.Cut, pause time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return false
+	}
+	s.made = append(s.made, how)
+	s.o.Cut(time.Now(), how)
+	if how == sse.CutPause {
+		s.o.PauseOver(time.Now().Add(pause))
+	} else {
+		s.o.Closed(time.Now(), sse.Close{Reason: sse.ReasonCut})
+		s.o.Connecting(time.Now())
+		s.o.Opened(time.Now())
+	}
+	s.bring()
+	return true
+}
+
+// cutRecorder has streams that can be cut when they brought something.
+func cutRecorder(t *testing.T, streams int) (*recorder, []*fakeStream, plan.Plan) {
+	t.Helper()
+	p := thePlan()
+	p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond, p.PauseS = 100, 20, .5, true, 10, .1
+	r := newRecorder()
+	require.NoError(t, r.setPlan(p))
+	r.cutter = new(cutter)
+	var all []*fakeStream
+	for range streams {
+		s := &fakeStream{o: newObserver(t, r, "d-0")}
+		require.True(t, s.o.CutBy(s))
+		s.o.Connecting(time.Now())
+		s.o.Opened(time.Now())
+		all = append(all, s)
+	}
+	return r, all, p
+}
+
+// Each runner makes its share of the cuts that are planned, and the ledgers say which.
+func TestACutterMakesThePlannedCuts(t *testing.T) {
+	t.Parallel()
+	want := map[string]int{}
+	got := map[string]int{}
+	_, _, p := cutRecorder(t, 0)
+	p.Runners = 2
+	for _, c := range p.PlannedCuts() {
+		want[c.Kind]++
+	}
+	_, to := p.CutWindow()
+	for runner := 1; runner <= 2; runner++ {
+		r, streams, _ := cutRecorder(t, 8)
+		for _, s := range streams[1:] { // the first one never brings anything
+			s.bring()
+		}
+		streams[7].dead = true
+		r.cutter.run(t.Context(), &p, runner, time.Now().Add(-to)) // all are due
+		require.Empty(t, streams[0].made)
+		require.Empty(t, streams[7].made)
+		busy := 0
+		for _, s := range streams {
+			cuts := s.o.ledger.Record().Cuts
+			if cuts == nil {
+				continue
+			}
+			busy++
+			for _, c := range cuts.List {
+				got[c.Kind]++
+			}
+		}
+		require.Greater(t, busy, 3, "they are drawn")
+	}
+	require.Equal(t, want, got)
+}
+
+// Where no stream can be cut, none is, and the cutter ends with the time for cuts, or with the run.
+func TestACutterEnds(t *testing.T) {
+	t.Parallel()
+	r, streams, p := cutRecorder(t, 2)
+	_, to := p.CutWindow()
+	r.cutter.run(t.Context(), &p, 1, time.Now().Add(-to-900*time.Millisecond))
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	r.cutter.run(ctx, &p, 1, time.Now())
+	for _, s := range streams {
+		require.Empty(t, s.made)
+	}
+	none := newObserver(t, planned(t), "d-1")
+	require.False(t, none.CutBy(streams[0]), "a run without cuts has no cutter")
+}

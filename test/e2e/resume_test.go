@@ -1,0 +1,244 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/services"
+)
+
+// The load of these runs: a message every half second on each stream, and cuts for 2.5 s, from 3.5 s on.
+const (
+	resumeStreams = 24
+	resumeCuts    = 10
+)
+
+// cutStreams runs `soak run resume`.
+func cutStreams(t *testing.T, env []string, more ...string) *soakRun {
+	t.Helper()
+	out := t.TempDir()
+	r := prepare(t, out, nil, env, append([]string{
+		"--prefix", "cut-", "--connections", fmt.Sprint(resumeStreams), "--seconds", "17", "--runners", "2",
+		"--cuts-per-second", "4", "--pause", "0.5", "--seed", "7",
+	}, more...)...)
+	r.cmd.Args = append([]string{r.cmd.Args[0], "run", "resume"}, r.cmd.Args[2:]...)
+	r.start()
+	return r
+}
+
+// published are the flags of a service that is published to.
+func published(service, url string) []string {
+	return []string{"--service", service, "--backend-url", url, "--topics", "8", "--publish-rate", "16"}
+}
+
+// describeHub writes the description of a hub.
+func describeHub(t *testing.T, more string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mine.js")
+	require.NoError(t, os.WriteFile(path, []byte(`export default {
+		name: 'mine',
+		connect: { url: '{base}/sub/{topic}' },
+		message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
+		publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
+		`+more+`
+	};`), 0o600))
+	return path
+}
+
+// byKind are the cuts of a verdict.
+func byKind(t *testing.T, v *verdict.Verdict) map[string]verdict.Cuts {
+	t.Helper()
+	all := map[string]verdict.Cuts{}
+	for _, c := range v.Cuts {
+		all[c.Kind] = c
+	}
+	require.Len(t, all, len(plan.CutKinds()))
+	return all
+}
+
+// sum adds up the cuts of all kinds.
+func sum(v *verdict.Verdict) (all verdict.Cuts) {
+	for _, c := range v.Cuts {
+		all.Made, all.Ended, all.Resumed, all.Whole = all.Made+c.Made, all.Ended+c.Ended, all.Resumed+c.Resumed, all.Whole+c.Whole
+		all.Lost, all.Doubled, all.Announced = all.Lost+c.Lost, all.Doubled+c.Doubled, all.Announced+c.Announced
+	}
+	return all
+}
+
+func TestAServiceThatResumesPasses(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{ID: hub.Counting, History: true, Beat: time.Second, Heartbeat: ":\n\n"}
+	server := h.Start(t)
+	r := cutStreams(t, nil, published(describeHub(t, ""), server.URL)...)
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	all := sum(v)
+	require.Equal(t, resumeCuts, all.Made)
+	require.Equal(t, resumeCuts, all.Whole)
+	require.Equal(t, all.Ended, all.Resumed)
+	for kind, c := range byKind(t, v) {
+		require.Equal(t, c.Planned, c.Made, kind)
+		require.Positive(t, c.Made, kind)
+		if kind == plan.CutPause { // nobody ended the stream: it went on
+			require.Zero(t, c.Ended)
+			require.GreaterOrEqual(t, c.AwayMS.P50, 500.)
+		} else {
+			require.Equal(t, c.Made, c.Ended, kind)
+		}
+	}
+	require.Equal(t, all.Ended, v.Connections.Reconnected)
+	opened, _ := h.Opened()
+	require.Equal(t, resumeStreams+all.Ended, opened-1, "one stream was that of the trial")
+	require.Zero(t, v.Messages.NotOwed)
+	require.Zero(t, v.Evidence.CouldHide)
+	require.Contains(t, r.out.String(), "Resumes by kind of cut")
+}
+
+// Each way in which a service resumes wrongly is found at the cut, by numbers.
+func TestAServiceThatResumesWronglyFails(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hub    *hub.Hub
+		more   string
+		flags  []string
+		want   verdict.Outcome
+		reason string
+		check  func(t *testing.T, all verdict.Cuts)
+	}{
+		"it keeps nothing, and says nothing": {
+			want: verdict.Fail, reason: "lost, 0 came twice",
+			check: func(t *testing.T, all verdict.Cuts) { require.Positive(t, all.Lost); require.Zero(t, all.Announced) },
+		},
+		"it keeps nothing, and says so by a header": {
+			hub: &hub.Hub{GapHeader: "earliest"}, more: `resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },`,
+			want: verdict.Fail, reason: "and the service announced a gap by the header Last-Event-ID: earliest",
+			check: func(t *testing.T, all verdict.Cuts) {
+				require.EqualValues(t, all.Ended, all.Announced)
+				require.Positive(t, all.Lost)
+			},
+		},
+		"it keeps nothing, says so by an event, and that is allowed": {
+			hub: &hub.Hub{GapEvent: "event: reset\ndata: x\n\n"}, more: `resume: { by: 'header', gap: { event: 'reset' } },`,
+			flags: []string{"--allow-announced-gaps"},
+			want:  verdict.Pass, reason: "messages are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows",
+			check: func(t *testing.T, all verdict.Cuts) {
+				require.EqualValues(t, all.Ended, all.Announced)
+				require.Positive(t, all.Lost)
+			},
+		},
+		"it loses the first that was missed": {
+			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[min(from+1, len(all)):] }},
+			want: verdict.Fail, reason: "lost, 0 came twice",
+			check: func(t *testing.T, all verdict.Cuts) {
+				require.Positive(t, all.Lost)
+				require.LessOrEqual(t, all.Lost, uint64(all.Ended))
+			},
+		},
+		"it loses the last that was missed": {
+			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from:max(from, len(all)-1)] }},
+			want: verdict.Fail, reason: "lost, 0 came twice",
+			check: func(t *testing.T, all verdict.Cuts) {
+				require.Positive(t, all.Lost)
+				require.LessOrEqual(t, all.Lost, uint64(all.Ended))
+			},
+		},
+		"it brings the last one again": {
+			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return all[from-1:] }},
+			want: verdict.Fail, reason: "0 messages were lost, 1 came twice, and it went on with ",
+			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Doubled) },
+		},
+		"it brings the seam twice": {
+			hub:  &hub.Hub{History: true, Replay: func(all []string, from int) []string { return append(all[from:len(all):len(all)], all[len(all)-1]) }},
+			want: verdict.Fail, reason: "0 messages were lost, 1 came twice",
+			check: func(t *testing.T, all verdict.Cuts) { require.EqualValues(t, all.Ended, all.Doubled) },
+		},
+		"it brings everything again": {
+			hub:  &hub.Hub{History: true, Replay: func(all []string, _ int) []string { return all }},
+			want: verdict.Fail, reason: "and it went on with 1",
+			check: func(t *testing.T, all verdict.Cuts) { require.Greater(t, all.Doubled, uint64(all.Ended)) },
+		},
+		"it gives no ids": {
+			hub: &hub.Hub{ID: func(int) string { return "" }}, want: verdict.Invalid, reason: "there was no id that the client could ask to go on behind",
+			check: func(t *testing.T, all verdict.Cuts) {
+				require.Zero(t, all.Resumed)
+				require.Equal(t, resumeCuts, all.Made)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := c.hub
+			if h == nil {
+				h = &hub.Hub{}
+			}
+			if h.ID == nil {
+				h.ID = hub.Counting
+			}
+			server := h.Start(t)
+			r := cutStreams(t, nil, append(published(describeHub(t, c.more), server.URL), c.flags...)...)
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.reason)
+			all := sum(v)
+			require.Equal(t, resumeCuts, all.Made, "each cut was made")
+			c.check(t, all)
+			require.Equal(t, all.Ended, v.Connections.Reconnected)
+		})
+	}
+}
+
+// Our backend makes the noops of the outage anew, behind nginx as well.
+func TestNoopsResume(t *testing.T) {
+	t.Parallel()
+	r := cutStreams(t, nil, "--noop-interval", "0.5")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	all := sum(v)
+	require.Equal(t, []int{resumeCuts, resumeCuts}, []int{all.Made, all.Whole})
+	require.Equal(t, all.Ended, all.Resumed)
+	require.Positive(t, all.Ended)
+	require.True(t, v.Server.Agrees)
+}
+
+// nchan has a buffer; a Mercure hub without a history resumes nothing, and says so.
+func TestResumesOfServicesThatOthersWrote(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		options services.Options
+		want    verdict.Outcome
+		reason  string
+	}{
+		{"nchan", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
+		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 came twice"},
+		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
+		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID: earliest"},
+	} {
+		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
+			t.Parallel()
+			s := startService(t, c.name, c.options)
+			r := cutStreams(t, s.Env, published(s.Service, s.URL)...)
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.reason)
+			all := sum(v)
+			require.Equal(t, resumeCuts, all.Made)
+			require.Equal(t, all.Ended, all.Resumed)
+			if c.name == "mercure" && c.want == verdict.Fail {
+				require.EqualValues(t, all.Ended, all.Announced)
+			} else {
+				require.Zero(t, all.Announced)
+			}
+		})
+	}
+}
