@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -198,6 +199,9 @@ func TestCompareRefuses(t *testing.T) {
 	t.Parallel()
 	good := readAll(t, 1, 3, nil)
 	other := readAll(t, 9, 1, func(v *verdict.Verdict) { v.Plan.Connections = 7 })
+	deploy := readAll(t, 9, 1, func(v *verdict.Verdict) {
+		v.Actions = []verdict.Action{{Acted: verdict.Acted{Action: plan.Action{Name: "deploy", At: time.Minute, Command: "x"}}}}
+	})
 	for _, c := range []struct {
 		name     string
 		old, now []Run
@@ -207,6 +211,7 @@ func TestCompareRefuses(t *testing.T) {
 		{"no old ones", nil, good, "2 of them old ones"},
 		{"nothing new", good, nil, "at least one new run"},
 		{"another plan", good, other, "connections is 1200 in the one and 7 in the other"},
+		{"with a deploy", good, deploy, "actions is not there in the one and 1m0s: x in the other"},
 		{"the same run twice", good, good[:1], "are one and the same run"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

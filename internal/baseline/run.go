@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -59,10 +60,22 @@ func Read(dir string) (Run, error) {
 			r.plan["description"] = v.Service.SHA256
 		}
 	}
+	if actions := r.actions(); actions != "" {
+		r.plan["actions"] = actions
+	}
 	if ownTarget(dir) {
 		delete(r.plan, "backend_url")
 	}
 	return r, nil
+}
+
+// actions are what was done to the service, and when: a run with a deploy is not held against one without.
+func (r Run) actions() string {
+	var all []string
+	for _, a := range r.Verdict.Actions {
+		all = append(all, fmt.Sprintf("%s: %s", a.At, a.Command))
+	}
+	return strings.Join(all, "; ")
 }
 
 // ownTarget says that soak started the target itself: then its address is drawn at random.

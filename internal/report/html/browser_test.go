@@ -12,6 +12,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -37,6 +38,9 @@ func TestBrowser(t *testing.T) {
 	dir := t.TempDir()
 	hour, evil := madeUp(1200, 3600), madeUp(20, 600)
 	spoil(evil, `<img src=x onerror=alert(1)></script><script>alert(2)</script>`)
+	for i, name := range []string{"deploy", "at-the-end"} { // the name of the one is right of its line, of the other left
+		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: madeUpStart + 1200 + 2390*float64(i)}})
+	}
 	nothing := shard.Merge(plan.Default(), nil)
 	for name, run := range map[string]*Run{
 		"hour.html": hour, "evil.html": evil, "eight.html": madeUp(1200, 8*3600),

@@ -164,6 +164,7 @@ export function lines(u, time) {
   ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
   ctx.textBaseline = 'top';
   ctx.lineWidth = ratio;
+  ctx.setLineDash([]); // the last series may have been dashed
   for (const action of time.lines ?? []) {
     const x = u.valToPos(action.at, 'x', true);
     if (x < left || x > left + width) {
