@@ -107,7 +107,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	if kind.Planned {
 		return plannedCommand(kind, outcome)
 	}
-	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2)}, Local: plan.DefaultLocal(), Backends: 1, Version: version()}
+	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version()}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
 	var ofScript []plan.Setting
 	cmd := &cobra.Command{

@@ -63,6 +63,7 @@ func TestEnvironmentOfASuite(t *testing.T) {
 	require.NoError(t, p.CheckDeclared(), "its script states the rest")
 	require.Equal(t, map[string]string{
 		"SOAK_SUITE": "churn", "SOAK_RUN_ID": "r", "TESTID": "t", "RUNNERS": "1", "BACKEND_URL": "http://h", "MARKER": "",
+		"CONTROL": "0", "CONTROL_URL": "",
 	}, p.Environment())
 }
 

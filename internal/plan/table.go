@@ -21,6 +21,10 @@ const MaxConnections = 10_000_000
 // scripts read (load-tests/lib/plan.js, load-tests/types/soak.d.ts) come from it: `go generate
 // ./internal/plan` writes the last three.
 func (p *Plan) Settings() []Setting {
+	const (
+		group     = "streams that each runner also holds to a reference target, to tell delays of the generator from those of the service; 0: none"
+		reference = "reference target of the control group, such as that of another machine; empty: serve one here"
+	)
 	return []Setting{
 		{Name: "CONNECTIONS", Value: &p.Connections, Default: usualConnections, WithoutSoak: 0, Min: 1, Max: MaxConnections, OutOfBounds: fmt.Sprintf("a soak needs at least 1 connection, and at most %d", MaxConnections),
 			Help: "streams to hold", Script: "connections", ScriptHelp: "streams over all runners, 0: as many as iterations × `connectionsPerVU` of the run's options", Holds: Parts},
@@ -62,9 +66,9 @@ func (p *Plan) Settings() []Setting {
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published",
 			Help: "messages to publish per second, to all topics together", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
 		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, OutOfBounds: "it must be a whole number of streams, up to 1000, or 0 for none", Doc: "docs/accounting.md", Holds: Runners,
-			Help: "streams that each runner also holds to a reference target, to tell delays of the generator from those of the service; 0: none"},
+			Help: group, SuiteHelp: group},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,
-			Help: "reference target of the control group, such as that of another machine; empty: serve one here"},
+			Help: reference, SuiteHelp: reference},
 		{Name: "CUTS_PER_SECOND", Value: &p.CutsPerSecond, Unset: "0", Min: .001, Max: mostCuts, Only: resume, Doc: "docs/resume.md", OutOfBounds: fmt.Sprintf("it must be a number of cuts per second, up to %d", mostCuts),
 			Help: "streams to cut per second, by all runners together"},
 		{Name: "CUTS", Value: &p.CutShares, Unset: everyCut, Only: resume, Doc: "docs/resume.md",

@@ -29,10 +29,10 @@ func facts(v *verdict.Verdict) list {
 	} else {
 		out.streams(v)
 		out.processes(v)
-		if v.Control != nil {
-			out.add("control", "%s", v.Control.Line())
-		}
 		out.outages(v)
+	}
+	if v.Control != nil {
+		out.add("control", "%s", v.Control.Line())
 	}
 	out = append(out, Cost(v.Cost)...)
 	if v.StartedUnix > 0 {

@@ -19,6 +19,8 @@ type Machine struct {
 	Wait                    time.Duration // longest that anything in a runner waited to run
 	Dropped                 float64       // packets of the runners' machines that AWS dropped
 	Cores                   int           // 0: not known
+	Control                 time.Duration // longest delay by the generator that its control group saw, where Controlled
+	Controlled              bool          // the control group was held by all runners, all the time
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures that are taken every second
 }
@@ -42,6 +44,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Wait = max(out.Wait, waitOf(second))
 	}
 	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
+	out.Control, out.Controlled = control(m, from, to)
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
@@ -49,6 +52,29 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Peak = max(out.Peak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
 	}
 	return out
+}
+
+// control is the longest delay that the control groups of the runners saw between two instants, or could have missed;
+// not ok where one of them told nothing.
+func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
+	for i := range m.Runners {
+		if group := m.Runners[i].Controlled; group == nil || !group.Held() {
+			return 0, false
+		}
+		delay = max(delay, m.Runners[i].Controlled.Resolution())
+	}
+	quiet := delay
+	for _, b := range m.Series {
+		start := time.Unix(b.Unix, 0)
+		if overlap(start, start.Add(shard.BucketWidth), from, to) <= 0 {
+			continue
+		}
+		if b.Control == nil || b.Control.Received < b.Control.Owed/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > longestStall {
+			return 0, false
+		}
+		delay, ok = max(delay, quiet+time.Duration(b.Control.LongestUS)*time.Microsecond), true
+	}
+	return delay, ok
 }
 
 // seconds are what the runners noted every second, or else the buckets of the series.

@@ -114,6 +114,7 @@ type StageResult struct {
 	*Requests
 	Dropped int64   // iterations that never began: no virtual user was free, or time was up
 	Bytes   float64 // received
+	Sent    float64 // bytes
 	Machine Machine // while it ran
 
 	Excused, ExcusedDropped int64 // of those that failed and were dropped: by the generator itself
@@ -142,6 +143,8 @@ func (r *Run) stages() []StageResult {
 				dropped[i] = metric
 			case "data_received":
 				out[i].Bytes += metric.Sum
+			case "data_sent":
+				out[i].Sent += metric.Sum
 			}
 		}
 		for _, i := range index {

@@ -18,6 +18,8 @@ import (
 //   - A timeout is the generator's where it can have added at least half of what the request took; and that
 //     no connection was made because this host has no addresses, ports or descriptors left, always.
 //     Every other failure is an answer of the service, or the end of a connection: no wait explains it.
+//     Where its control group was in time, and the requests of the stage were small, it can have added no more than the
+//     group saw: such a request does nothing but wait, as the streams of the group do.
 //   - Requests that were never made are the generator's where it waited, before it left them out, for half
 //     of the time that a virtual user has for a request; or where more of its virtual users' time went into
 //     its own waits than into the service's times.
@@ -49,12 +51,24 @@ func (st *StageResult) excuse(dropped shard.Metric) {
 				own = f.Trend.Less(shard.WakeUps * st.Machine.Wait)
 			}
 			half := time.Duration(f.Min / 2 * float64(time.Millisecond))
+			if st.waited() && shard.WakeUps*st.Machine.Control < half {
+				continue
+			}
 			st.Excused += own.CountBy([]time.Duration{half})[0]
 		}
 	}
 	if st.Dropped > 0 && (st.waitedBefore(dropped) || st.waitedMore()) {
 		st.ExcusedDropped = st.Dropped
 	}
+}
+
+// mostSent is up to how many bytes a request is no work to send.
+const mostSent = 64 << 10
+
+// waited says that the stage's requests did nothing but wait for their answers, and that the control group tells how
+// promptly the generator can have noticed these.
+func (st *StageResult) waited() bool {
+	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
 }
 
 // patience is the time that a virtual user has for a request before there is none for the next one; of a
@@ -164,7 +178,9 @@ func (m Machine) GeneratorLimit() string {
 	switch {
 	case m.Dropped > 0:
 		return m.dropped()
-	case u.Stall > longestStall:
+	case m.Controlled && m.Control > longestStall:
+		return fmt.Sprintf("the control group was late too, by up to %v", m.Control.Round(time.Millisecond))
+	case !m.Controlled && u.Stall > longestStall:
 		return fmt.Sprintf("a runner stalled for %v", u.Stall.Round(time.Millisecond))
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)

@@ -92,3 +92,50 @@ func TestThreadsThatWaitedOnAnIdleMachineLimitNothing(t *testing.T) {
 	require.True(t, Machine{Wait: 200 * time.Millisecond}.Explains(2*time.Second))
 	require.False(t, Machine{Wait: 20 * time.Millisecond}.Explains(2*time.Second))
 }
+
+// controlled gives the runner of a run a control group of 20 streams, which was late by so much in the stage at 10 s.
+func (r *Run) controlled(late time.Duration) *Run {
+	m := r.Rounds[0]
+	m.Control = &shard.Control{Streams: 20, LateMS: 1000, ControlCounts: shard.ControlCounts{Received: 400}}
+	m.Runners[0].Controlled = &shard.Controlled{Control: *m.Control}
+	for at := began.Unix(); at <= began.Unix()+30; at += 5 {
+		b := shard.Bucket{Unix: at, Control: &shard.ControlCounts{Owed: 100, Received: 100, LongestUS: 2000}}
+		if at == began.Unix()+15 {
+			b.Control.LongestUS = late.Microseconds()
+		}
+		m.Series = append(m.Series, b)
+	}
+	return r
+}
+
+// A control group that was in time excuses no timeout of a request that did nothing but wait, whatever the process guesses
+// of its own waits. A request with a body to send is work, which the group does not see.
+func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
+	t.Parallel()
+	run := func(sent float64) *Run {
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, MaxVUs: 20})
+		return r.answers("rate-20", 180, 10).withOwn(0).answers("rate-20", 20, 2100, shard.TagCode, "net-1050").withOwn(300*time.Millisecond).counted("data_sent", "rate-20", 200*sent)
+	}
+	silent := run(300).controlled(0)
+	silent.Rounds[0].Series[3].Control.Received = 0
+	for name, c := range map[string]struct {
+		run  *Run
+		want Status
+	}{
+		"no control group":           {run(300), ByGenerator},
+		"in time":                    {run(300).controlled(0), Bad},
+		"late too":                   {run(300).controlled(300 * time.Millisecond), ByGenerator},
+		"in time, beside large ones": {run(10e6).controlled(0), ByGenerator},
+		"it told nothing":            {silent, ByGenerator},
+	} {
+		status, why := c.run.limits().Judge(arrivalLevels(of(c.run.stages(), kindLoad))[0])
+		require.Equal(t, c.want, status, "%s: %s", name, why)
+	}
+}
+
+func TestTheControlGroupDecidesWhetherAThroughputIsTheGenerators(t *testing.T) {
+	t.Parallel()
+	require.Contains(t, Machine{Stall: time.Second}.GeneratorLimit(), "a runner stalled for 1s")
+	require.Empty(t, Machine{Stall: time.Second, Controlled: true, Control: 60 * time.Millisecond}.GeneratorLimit())
+	require.Contains(t, Machine{Controlled: true, Control: 300 * time.Millisecond}.GeneratorLimit(), "the control group was late too, by up to 300ms")
+}

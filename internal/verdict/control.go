@@ -71,28 +71,34 @@ func during(c *shard.Controlled, from, to time.Time) (delay time.Duration, known
 // explains says that a delay by so much makes a message late that the service sent in time, or nearly so.
 func explains(c *shard.Controlled, delay time.Duration) bool { return 2*delay > c.Limit() }
 
-// controlGroup asks the control groups of all runners about what was late.
-func (s *Streams) controlGroup() {
-	c := s.m.Control
+// controlOf asks the control groups of all runners about what was late; nil where there were none.
+func controlOf(m *shard.Merged) *Control {
+	c := m.Control
 	if c == nil {
-		return
+		return nil
 	}
 	out := &Control{
 		URL: c.URL, Away: c.Away, Streams: c.Streams, Refused: c.Refused, Cut: c.Cut,
 		Received: c.Received, Late: c.Late, Lost: c.Lost, LongestMS: float64(c.LongestUS) / 1000,
 	}
-	s.Control = out
-	for i := range s.m.Runners {
-		if group := s.m.Runners[i].Controlled; decides(group) {
+	for i := range m.Runners {
+		if group := m.Runners[i].Controlled; decides(group) {
 			out.Decides = true
 			out.ask(group)
 		}
 	}
-	switch {
+	return out
+}
+
+// controlGroup warns of a group that decides nothing.
+func (s *Streams) controlGroup() {
+	s.Control = controlOf(s.m)
+	switch c := s.m.Control; {
+	case c == nil || s.Control.Decides:
 	case !c.Held():
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never held (%s), so the stalls of the runners alone tell delays of the generator from those of the service",
 			firstOf(c.Error, "no event came")))
-	case !out.Decides:
+	default:
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group tells nothing of delays of %v: raise CONTROL, or LATE_MS", s.m.Plan.Late()))
 	}
 }

@@ -24,6 +24,9 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	if s := a.Streams; s != nil {
 		v.streams, v.Counts, v.Findings, v.Runners = s, s.Counts, s.Findings, slices.Clone(s.Runners)
 	}
+	if v.Control == nil {
+		v.Control = controlOf(m)
+	}
 	sum := resources.Summarize(e.Samples)
 	v.Resources = Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax}
 	v.runners(m)
