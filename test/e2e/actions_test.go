@@ -3,15 +3,23 @@
 package e2e
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
 )
 
 // A reload of nginx costs nothing, its restart and that of the backend cost every stream for a moment: the verdict says so of
@@ -56,4 +64,45 @@ func TestAFailedActionMakesTheRunInvalid(t *testing.T) {
 	require.Contains(t, reasons(v), "the action deploy (echo no route; exit 7, at 3s) did not do what the run was to test: exit code 7; it said last: no route")
 	require.Contains(t, reasons(v), "the action second (sleep 60, at 4s) did not do what the run was to test: it still ran when the run ended, and was ended")
 	require.Equal(t, 10, v.Connections.Completed)
+}
+
+// What nchan kept for its clients while a proxy had cut them off came afterwards, each message once.
+func TestAnActionOnADescribedServiceSaysWhatWasResumed(t *testing.T) {
+	t.Parallel()
+	nchan := startService(t, "nchan", services.Options{})
+	to, err := url.Parse(nchan.URL)
+	require.NoError(t, err)
+	before, cutStreams := context.WithCancel(t.Context())
+	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet && before.Err() == nil { // a stream of before the cut; what is published goes through
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(before, cancel)()
+			r = r.WithContext(ctx)
+		}
+		through.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
+	cut := filepath.Join(t.TempDir(), "cut")
+	r := begin(t, nil, "--service", nchan.Service, "--backend-url", proxy.URL, "--connections", "12", "--topics", "3", "--publish-rate", "30",
+		"--seconds", "24", "--runners", "1", "--reconnect", "--prefix", "act-", "--at", "8s cut: touch "+cut)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for range 3000 {
+			if _, err := os.Stat(cut); err == nil {
+				cutStreams()
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+	v := r.judged()
+	done.Wait()
+	cutStreams()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	e := v.Actions[0].Effect
+	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.Never}, r.out.String())
+	require.Zero(t, e.Missed+e.Doubled)
+	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait 0.5 s at least")
 }
