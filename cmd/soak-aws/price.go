@@ -49,7 +49,7 @@ func (d *deployment) affordable(s settings) finding {
 	const what = "price"
 	q, err := d.quote(s)
 	switch {
-	case err != nil && d.maxUSD > 0:
+	case err != nil && d.maxUSD != 0:
 		return fail(what, "--max-usd is %s, and %v", price.USD(d.maxUSD), err)
 	case err != nil:
 		return note(what, "%v", err)

@@ -41,6 +41,12 @@ func planCommand() *cobra.Command {
 			if published && cmd.Flags().Changed("noop-interval") {
 				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
 			}
+			if err := price.Within(0, maxUSD, ""); err != nil {
+				return usageError{Err: err}
+			}
+			if seconds < 1 {
+				return usageError{Err: fmt.Errorf("--seconds is %d: a run has a second at least", seconds)}
+			}
 			prices, err := price.Read(pricesFile)
 			if err != nil {
 				return usageError{Err: err}

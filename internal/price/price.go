@@ -6,6 +6,7 @@ import (
 	"bytes"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -17,6 +18,9 @@ import (
 
 // schema is the version of the table's format.
 const schema = 1
+
+// mostUSD is more than anything in the table costs: a price beyond it is a slip, and sums of such are infinite.
+const mostUSD = 1e6
 
 // HoursPerMonth is what AWS counts a month as.
 const HoursPerMonth = 730
@@ -49,7 +53,11 @@ func Read(file string) (t Table, err error) {
 	}
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
-	if err := in.Decode(&t); err != nil {
+	err = in.Decode(&t)
+	if err == nil && in.More() {
+		err = errors.New("there is more behind its end")
+	}
+	if err != nil {
 		return t, fmt.Errorf("%s is no table of prices: %w; internal/price/prices.json is one", file, err)
 	}
 	return t, t.check(file)
@@ -61,8 +69,8 @@ func (t Table) check(file string) error {
 	}
 	for name, r := range t.Regions {
 		for _, usd := range append(slices.Collect(maps.Values(r.InstanceHour)), r.IPv4Hour, r.GP3Month) {
-			if !(usd > 0) {
-				return fmt.Errorf("%s has a price of %g in %s: each has to be over 0", file, usd, name)
+			if !(usd > 0 && usd < mostUSD) {
+				return fmt.Errorf("%s has a price of %g in %s: each has to be over 0, and under %g", file, usd, name, mostUSD)
 			}
 		}
 	}
@@ -159,9 +167,12 @@ func (u unknown) Error() string {
 // For is what machines cost for a time.
 func (r Rate) For(d time.Duration) float64 { return r.PerHour * d.Hours() }
 
-// Within is an error where an amount is over the most that somebody wants to pay; most 0 is no limit.
+// Within is an error where an amount is over the most that somebody wants to pay, or either is no amount; most 0 is no limit.
 func Within(usd, most float64, what string) error {
-	if most > 0 && usd > most {
+	switch {
+	case !(most >= 0):
+		return fmt.Errorf("--max-usd is %g: it must be an amount, or 0 for no limit", most)
+	case most > 0 && !(usd <= most):
 		return fmt.Errorf("%s costs %s, which is over the %s of --max-usd", what, USD(usd), USD(most))
 	}
 	return nil

@@ -1,8 +1,10 @@
 package price
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,4 +84,29 @@ func TestAnAmountOverTheLimitIsRefused(t *testing.T) {
 	require.NoError(t, Within(5, 5, "it"))
 	require.EqualError(t, Within(5.5, 5, "it"), "it costs $5.50, which is over the $5.00 of --max-usd")
 	require.Equal(t, []string{"$266", "$0.19", "$0.0012", "$0.00"}, []string{USD(266.2), USD(.1855), USD(.0012), USD(0)})
+}
+
+// A limit that limits nothing is worse than none: somebody relies on it.
+func TestALimitThatIsNoAmountIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, most := range []float64{math.NaN(), -1, math.Inf(-1)} {
+		require.ErrorContains(t, Within(1, most, "a run"), "it must be an amount, or 0 for no limit")
+	}
+	for _, usd := range []float64{math.NaN(), math.Inf(1)} {
+		require.ErrorContains(t, Within(usd, 5, "a run"), "over the $5.00")
+	}
+	require.NoError(t, Within(1, 0, "a run"))
+}
+
+func TestATableWithMoreThanATableIsRefused(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		string(builtIn) + "{}": "more behind its end",
+		strings.Replace(string(builtIn), `"c5.large": 0.085`, `"c5.large": 1e308`, 1): "each has to be over 0, and under",
+	} {
+		file := filepath.Join(t.TempDir(), "prices.json")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		_, err := Read(file)
+		require.ErrorContains(t, err, want)
+	}
 }
