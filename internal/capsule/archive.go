@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // pack writes the files of a folder into an archive, in a folder of the name of the run, with their checksums first.
 func pack(dir, testID, file string) error {
 	names := []string{sumsFile}
 	var sums bytes.Buffer
+	var size int64
 	all := os.DirFS(dir)
 	err := fs.WalkDir(all, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -27,6 +29,7 @@ func pack(dir, testID, file string) error {
 		}
 		text, err := fs.ReadFile(all, name)
 		names = append(names, name)
+		size += int64(len(text))
 		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), name)
 		return err
 	})
@@ -36,16 +39,42 @@ func pack(dir, testID, file string) error {
 	if err != nil {
 		return fmt.Errorf("pack the capsule: %w", err)
 	}
-	return atomicfile.Write(file, func(w io.Writer) error {
-		zip := gzip.NewWriter(w)
-		out := tar.NewWriter(zip)
-		for _, name := range names {
-			if err := add(out, filepath.Join(dir, name), path.Join(testID, name)); err != nil {
-				return err
-			}
+	if size > mostBytes {
+		return fmt.Errorf("the run left %s, and `soak open` takes %s: leave files out of its folder", format.Bytes(uint64(size)), format.Bytes(mostBytes))
+	}
+	level := gzip.DefaultCompression
+	if size > alwaysFit { // a log that has one line a million times packs so well that Open would take it for a bomb
+		var packed counter
+		if err := write(&packed, dir, testID, names, level); err != nil {
+			return fmt.Errorf("pack the capsule: %w", err)
 		}
-		return errors.Join(out.Close(), zip.Close())
-	})
+		if size > mostRatio*int64(packed) {
+			level = gzip.HuffmanOnly
+		}
+	}
+	return atomicfile.Write(file, func(w io.Writer) error { return write(w, dir, testID, names, level) })
+}
+
+// A counter is how much was written.
+type counter int64
+
+func (c *counter) Write(p []byte) (int, error) {
+	*c += counter(len(p))
+	return len(p), nil
+}
+
+func write(w io.Writer, dir, testID string, names []string, level int) error {
+	zip, err := gzip.NewWriterLevel(w, level)
+	if err != nil {
+		return err
+	}
+	out := tar.NewWriter(zip)
+	for _, name := range names {
+		if err := add(out, filepath.Join(dir, name), path.Join(testID, name)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(out.Close(), zip.Close())
 }
 
 func add(out *tar.Writer, file, name string) error {

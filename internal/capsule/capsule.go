@@ -79,7 +79,7 @@ func readVerdict(folder string) (r ran, err error) {
 	if err != nil {
 		return r, fmt.Errorf("read the verdict in %s: %w", folder, err)
 	}
-	if r.TestID == "" || !filepath.IsLocal(r.TestID) || filepath.Base(r.TestID) != r.TestID {
+	if r.TestID == "" || !filepath.IsLocal(r.TestID) || filepath.Base(r.TestID) != r.TestID || !packable(r.TestID) {
 		return r, fmt.Errorf("the verdict in %s is of a run named %q, which is no name of a folder", folder, r.TestID)
 	}
 	return r, nil

@@ -128,6 +128,17 @@ func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
 		require.NotContains(t, files["capsule.json"], "pass-word")
 		require.Contains(t, files, "results/verdict.json")
 	}
+	for answer, want := range map[string]string{"": "is none of a Prometheus", "\x00": "is none of a Prometheus", "<html>log in</html>": "is none of a Prometheus"} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, answer) }))
+		t.Cleanup(other.Close)
+		_, c := made(t, Source{Results: folder(t, nil), Prometheus: other.URL})
+		require.Contains(t, c.Prometheus.Missing, want, "%q", answer)
+	}
+	elsewhere := httptest.NewServer(http.NotFoundHandler()) // a Prometheus at a path
+	t.Cleanup(elsewhere.Close)
+	_, c := made(t, Source{Results: folder(t, nil), Prometheus: "http://a-token@" + elsewhere.Listener.Addr().String() + "/?apikey=a-key"})
+	require.Contains(t, c.Prometheus.Missing, "with its path where it has one")
+	require.NotRegexp(t, "a-token|a-key", c.Prometheus.Missing)
 	_, err := Make(t.Context(), Source{Results: folder(t, nil), Prometheus: "prometheus:9090"}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "must begin with http:// or https://")
 	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
@@ -168,6 +179,26 @@ func TestNoSecretGoesIn(t *testing.T) {
 	// The page has a copy of what was redacted, in a form that no search finds.
 	_, c = made(t, Source{Results: folder(t, map[string]string{"connections.csv": "id,b/secret\n"}), Secrets: secrets})
 	require.Contains(t, fmt.Sprint(c.LeftOut), "report.html has copies of files in which secrets were replaced")
+}
+
+// A value has other forms where a program writes it down, and one may be what stands in the place of secrets.
+func TestSecretsInEveryForm(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{`a<b&c>d"e`, `back\slash1`, "ü-password", "$1-password", "with space"} {
+		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token}, "")
+		for _, text := range append(inJSON(token), token) {
+			clean, found := secrets.Clean([]byte(`{"told": "` + text + `"}`))
+			require.True(t, found, text)
+			require.Equal(t, `{"told": "[redacted]"}`, string(clean), text)
+		}
+	}
+	for _, token := range []string{"redacted", "[redacted]"} {
+		require.Equal(t, token+" "+token, NewSecrets([]string{"BACKEND_TOKEN=" + token}, "").String(token+" "+token), "and it ends")
+	}
+	for _, name := range []string{"K6_PROMETHEUS_RW_SIGV4_SECRET_KEY", "K6_PROMETHEUS_RW_BEARER_TOKEN", "SIGNING_PRIVATE_KEY", "DB_PASS"} {
+		require.Equal(t, "[redacted]", NewSecrets([]string{name + "=some-value"}, "").String("some-value"), name)
+	}
+	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "to its end")
 }
 
 func zipped(t *testing.T, text string) string {

@@ -101,3 +101,18 @@ func TestACapsuleOverwritesNothing(t *testing.T) {
 	_, err = Open(filepath.Join(dir, "none"), filepath.Join(dir, "to"))
 	require.ErrorContains(t, err, "open the capsule")
 }
+
+// What Make makes Open opens, whatever a run left.
+func TestWhatIsMadeCanBeOpened(t *testing.T) {
+	t.Parallel()
+	file, c := made(t, Source{Results: folder(t, map[string]string{
+		"two\nlines.json": "{}", `back\slash.json`: "{}", "\xff.json": "{}", "ü ü.json": "{}", "-rf.json": "{}",
+		"k6.log": strings.Repeat("level=warning msg=\"Request Failed\" error=\"connection refused\"\n", alwaysFit/40), // packs to a 300th
+	})})
+	files, again := opened(t, file)
+	require.Equal(t, c, again)
+	require.Contains(t, files, "results/ü ü.json")
+	require.Contains(t, files, "results/-rf.json")
+	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"results/two\nlines.json" has a name that no archive carries everywhere`)
+	require.Len(t, c.LeftOut, 4, "and the dashboards")
+}

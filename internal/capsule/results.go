@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // kinds are the files of a run. Whatever else lies in its folder, such as keys and certificates, is nobody's evidence.
@@ -40,6 +42,9 @@ func (m *making) addResults(folder string) error {
 		case !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") || !slices.Contains(kinds, filepath.Ext(name)):
 			m.leaveOut("%s is no file that a run leaves", filepath.Join(ResultsDir, name))
 			return nil
+		case !packable(name):
+			m.leaveOut("%q has a name that no archive carries everywhere", filepath.Join(ResultsDir, name))
+			return nil
 		case name == page:
 			later = append(later, name)
 			return nil
@@ -61,6 +66,11 @@ func (m *making) addResults(folder string) error {
 		}
 	}
 	return nil
+}
+
+// packable: Open takes the name, and so does sha256sum. A described service names files as it likes.
+func packable(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return r == '\\' || unicode.IsControl(r) })
 }
 
 // addFile copies one file, without secrets; found says that there was one. A compressed file with one is left out.

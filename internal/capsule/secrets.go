@@ -3,6 +3,7 @@ package capsule
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"net/url"
 	"os"
 	"regexp"
@@ -34,14 +35,14 @@ var lookalikes = []lookalike{
 	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`)},
 	{[]string{"@"}, regexp.MustCompile(`(://[^\s/@"':]*:)[^\s/@"']+(?:@)`)},
 	{names, regexp.MustCompile(`(?i)(\b[a-z0-9_]*(?:token|password|passwd|secret|api_?key|access_key)(?:=|%3D))[^\s"'&\\<>;,]+`)},
-	{names, regexp.MustCompile(`(?i)("[a-z0-9_-]*(?:token|password|passwd|secret|api_?key)"\s*:\s*")[^"\\]+`)},
+	{names, regexp.MustCompile(`(?i)("[a-z0-9_-]*(?:token|password|passwd|secret|api_?key)"\s*:\s*")(?:[^"\\]|\\.)+`)},
 	{[]string{"akia", "asia"}, regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
 }
 
 var names = []string{"token", "passw", "secret", "api_key", "apikey", "access_key"}
 
 // secretName is a variable that holds a secret.
-var secretName = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|SECRET|API_?KEY|ACCESS_KEY)$`)
+var secretName = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
 // ours are the project's own, which may be short.
 var ours = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD"}
@@ -80,11 +81,26 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 	return s
 }
 
-// add also takes the forms that a URL gives a value.
+// add also takes the forms that a URL and JSON give a value.
 func (s *Secrets) add(value string) {
-	for _, form := range slices.Compact([]string{value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:]}) {
+	for _, form := range slices.Compact(slices.Sorted(slices.Values(append(inJSON(value), value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:])))) {
+		if strings.Contains(redacted, form) { // it would be found again in what replaces it
+			continue
+		}
 		s.known = append(s.known, secret{[]byte(form), regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(form) + `($|[^A-Za-z0-9])`)})
 	}
+}
+
+// inJSON is a value as a JSON text has it: as Go writes it for pages, and as everybody else does.
+func inJSON(value string) (forms []string) {
+	for _, forPages := range []bool{true, false} {
+		var text bytes.Buffer
+		out := json.NewEncoder(&text)
+		out.SetEscapeHTML(forPages)
+		_ = out.Encode(value) // a text can be encoded
+		forms = append(forms, strings.TrimSuffix(text.String()[1:], "\"\n"))
+	}
+	return forms
 }
 
 // Clean replaces secrets in a text, and says whether there was one.

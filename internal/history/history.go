@@ -5,13 +5,13 @@ package history
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,8 +63,17 @@ func At(address string) (*Prometheus, error) {
 	return &Prometheus{base: u, client: &http.Client{Timeout: askTimeout}}, nil
 }
 
-// String is the address without the password.
-func (p *Prometheus) String() string { return p.base.Redacted() }
+// String is the address without what may be secret in it: the password, parameters, and a user that stands there alone.
+func (p *Prometheus) String() string {
+	shown := *p.base
+	shown.RawQuery, shown.Fragment = "", ""
+	if user := shown.User; user != nil {
+		if _, named := user.Password(); !named {
+			shown.User = url.User("xxxxx")
+		}
+	}
+	return shown.Redacted()
+}
 
 // errTooMuch says that a window holds more than an answer may.
 var errTooMuch = errors.New("more samples than one answer may have")
@@ -107,21 +116,22 @@ func (p *Prometheus) read(ctx context.Context, from, to time.Time) ([]*Series, e
 	if err != nil {
 		return nil, err
 	}
-	if n, err := snappy.DecodedLen(packed); err != nil || n > mostAnswer {
-		return nil, cmp.Or(err, errTooMuch)
-	}
-	unpacked, err := snappy.Decode(nil, packed)
-	if err != nil {
-		return nil, fmt.Errorf("what Prometheus at %s answers cannot be read: %w", p, err)
+	if n, err := snappy.DecodedLen(packed); err == nil && n > mostAnswer {
+		return nil, errTooMuch
 	}
 	var answer prompb.ReadResponse
-	if err := proto.Unmarshal(unpacked, &answer); err != nil {
-		return nil, fmt.Errorf("what Prometheus at %s answers cannot be read: %w", p, err)
+	unpacked, err := snappy.Decode(nil, packed)
+	if err == nil {
+		err = proto.Unmarshal(unpacked, &answer)
 	}
-	if len(answer.Results) == 0 {
-		return nil, nil
+	if err == nil && len(answer.Results) != 1 {
+		err = fmt.Errorf("%d results to one query", len(answer.Results))
 	}
-	return answer.Results[0].Timeseries, nil
+	if err != nil {
+		return nil, fmt.Errorf("what %s answers is none of a Prometheus (%w): is that its address?", p, err)
+	}
+	// Prometheus 2.42 names native histograms, and tells nothing of them.
+	return slices.DeleteFunc(answer.Results[0].Timeseries, func(s *Series) bool { return Count(s) == 0 }), nil
 }
 
 // Requests packs series into bodies of remote write, each of some thousand samples, before snappy.
@@ -180,6 +190,8 @@ func (p *Prometheus) post(ctx context.Context, path string, body []byte) ([]byte
 		return nil, fmt.Errorf("ask Prometheus at %s: %w", p, err)
 	case resp.StatusCode == http.StatusBadRequest && bytes.Contains(answer, []byte("exceeded sample limit")), len(answer) > mostAnswer:
 		return nil, errTooMuch
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("%s does not know %s: is that the address of a Prometheus, with its path where it has one (…/prometheus)?", p, path)
 	case resp.StatusCode/100 != 2:
 		return nil, fmt.Errorf("Prometheus at %s answers %s: %.*s", p, resp.Status, errorExcerpt, bytes.TrimSpace(answer)) //nolint:staticcheck // a name
 	}

@@ -60,7 +60,7 @@ func Prometheus(ctx context.Context, dir string) (*Service, error) {
 	args := func(config, data, listen string) []string {
 		return []string{
 			"--config.file=" + config, "--storage.tsdb.path=" + data, "--storage.tsdb.retention.time=100y", "--web.listen-address=" + listen,
-			"--web.enable-remote-write-receiver", "--log.level=warn",
+			"--web.enable-remote-write-receiver", "--enable-feature=native-histograms", "--log.level=warn", // a feature before Prometheus 3
 		}
 	}
 	if program, err := exec.LookPath("prometheus"); err == nil {

@@ -115,6 +115,33 @@ func TestAnotherPrometheusAnswersTheSame(t *testing.T) {
 	require.Error(t, err, "nothing listens any more")
 }
 
+// A capsule of a Prometheus with native histograms opens with one for which they are a feature yet (before 3), too.
+func TestNativeHistogramsAreTaken(t *testing.T) {
+	t.Parallel()
+	replayed, err := Prometheus(t.Context(), t.TempDir())
+	require.NoError(t, err)
+	t.Cleanup(replayed.Stop)
+	to, err := history.At(replayed.URL)
+	require.NoError(t, err)
+	now := time.Now().Truncate(time.Millisecond)
+	give := func(s *history.Series) {
+		bodies, err := history.Requests([]*history.Series{s})
+		require.NoError(t, err)
+		require.NoError(t, to.Give(t.Context(), bodies[0]))
+	}
+	give(&history.Series{Labels: []*prompb.Label{{Name: "__name__", Value: "native"}}, Histograms: []*prompb.Histogram{{
+		Count: &prompb.Histogram_CountInt{CountInt: 3}, Sum: 1.5, Schema: 3, ZeroThreshold: 1e-128, ZeroCount: &prompb.Histogram_ZeroCountInt{ZeroCountInt: 1},
+		PositiveSpans: []*prompb.BucketSpan{{Length: 2}}, PositiveDeltas: []int64{1, 0}, Timestamp: now.UnixMilli(),
+	}}})
+	require.Contains(t, ranged(t, replayed.URL, `histogram_count(native)`, prometheus.Range{Start: now, End: now, Step: time.Second}), "\n3 @[")
+	require.NoError(t, to.Take(t.Context(), now.Add(-10*time.Second), now.Add(10*time.Second), func(series []*history.Series) error {
+		for _, s := range series {
+			require.Positive(t, history.Count(s), "a series with nothing in it, as 2.42 tells of this one")
+		}
+		return nil
+	}))
+}
+
 func ask(t *testing.T, address string) prometheus.API {
 	t.Helper()
 	client, err := api.NewClient(api.Config{Address: address})
