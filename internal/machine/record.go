@@ -95,10 +95,15 @@ func (r *Record) Check() error {
 			return fmt.Errorf("its machine has a notice of %d characters, %.20q…", len(n.What), n.What)
 		}
 	}
+	names := map[string]bool{}
 	for _, s := range r.Counters {
 		if err := s.check(r); err != nil {
 			return err
 		}
+		if names[s.Name] {
+			return fmt.Errorf("its machine has a counter %s twice", s.Name)
+		}
+		names[s.Name] = true
 	}
 	return nil
 }
@@ -111,6 +116,10 @@ func (s *Series) check(r *Record) error {
 		if v < 0 || v > mostValue {
 			return fmt.Errorf("its machine has a counter %s of %g, which cannot be", s.Name, v)
 		}
+	}
+	// Of steal only the times are kept in which it was much.
+	if c, ok := Of(s.Name); ok && c.timed() && s.Name != Steal && s.Grown > 0 && len(s.Moved) == 0 {
+		return fmt.Errorf("its machine has a counter %s that grew by %g and never moved, which cannot be", s.Name, s.Grown)
 	}
 	for _, m := range s.Moved {
 		if m.FromUS < r.FromUS || m.ToUS > r.ToUS || m.ToUS < m.FromUS || m.By < 0 || m.By > mostValue {

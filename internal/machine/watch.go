@@ -74,14 +74,25 @@ func (s *Series) fill(v, limit float64, at int64) {
 	}
 }
 
-// moved adds a stretch: to the last one where that ends as this one begins, or where there are too many to keep them
-// apart.
+// moved adds a stretch: to the last one where that ends as this one begins. Of too many the two become one that
+// make the shortest, so that none reaches over long times in which the counter stood still.
 func (s *Series) moved(m Stretch) {
-	if n := len(s.Moved); n > 0 && (s.Moved[n-1].ToUS == m.FromUS || n == mostStretches) {
+	n := len(s.Moved)
+	if n > 0 && s.Moved[n-1].ToUS == m.FromUS {
 		s.Moved[n-1].ToUS, s.Moved[n-1].By = m.ToUS, s.Moved[n-1].By+m.By
 		return
 	}
-	s.Moved = append(s.Moved, m)
+	if s.Moved = append(s.Moved, m); n < mostStretches {
+		return
+	}
+	at := 1
+	for i := range s.Moved {
+		if i > 0 && s.Moved[i].ToUS-s.Moved[i-1].FromUS < s.Moved[at].ToUS-s.Moved[at-1].FromUS {
+			at = i
+		}
+	}
+	s.Moved[at-1].ToUS, s.Moved[at-1].By = s.Moved[at].ToUS, s.Moved[at-1].By+s.Moved[at].By
+	s.Moved = slices.Delete(s.Moved, at, at+1)
 }
 
 // Notice adds what AWS announced, unless it is known.

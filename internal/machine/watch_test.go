@@ -76,6 +76,9 @@ func TestARecordIsBounded(t *testing.T) {
 		sum += m.By
 	}
 	require.InDelta(t, samples/2-1, sum, 0, "all of it is in some stretch")
+	for _, m := range r.Series(Killed).Moved {
+		require.Less(t, m.To().Sub(m.From()), samples*5*time.Second/20, "no stretch has most of the run")
+	}
 	require.NoError(t, r.Check())
 }
 

@@ -87,6 +87,9 @@ func (s *Shard) checkTimes() error {
 				format.Time(time.Unix(b.Unix, 0)), format.Time(s.Runner.Started()), format.Time(time.UnixMicro(s.Runner.EndedUS)))
 		}
 	}
+	if m := s.Machine; m != nil && len(m.Counters) > 0 && (m.FromUS < from.UnixMicro() || m.ToUS > to.UnixMicro()) {
+		return fmt.Errorf("its machine was watched from %d µs to %d µs, but its runner ran from %d µs to %d µs", m.FromUS, m.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)
+	}
 	for _, b := range s.Seconds {
 		if b.FromUS < from.UnixMicro() || b.ToUS > to.UnixMicro() || b.ToUS < b.FromUS {
 			return fmt.Errorf("it tells of the time from %d µs to %d µs, but its runner ran from %d µs to %d µs", b.FromUS, b.ToUS, s.Runner.StartedUS, s.Runner.EndedUS)

@@ -62,10 +62,26 @@ func hostile(t testing.TB) map[string]struct{ text, want string } {
 		"ten thousand histograms":             {with("metrics", `{"trend":{"highest_us":7200000000,"digits":2,"max_us":0,"counts":[]}}`, 10_000), "it holds over 8192 metrics"},
 		"four million findings":               {with("connections", `{"id":"a","findings":[`+many(`{}`, 100_000)+`]}`, 43), "it holds over 4194304 findings"},
 		"a hundred kinds of findings":         {text(func(s *Shard) { s.Connections = []ledger.Record{{ID: "a", Findings: kinds(101)}} }), "too many kinds of findings"},
-		"a machine whose counters ran back":   {text(func(s *Shard) { s.Machine = &machine.Record{Counters: []machine.Series{{Name: "steal", Grown: -1}}} }), "its machine has a counter steal of -1"},
-		"a machine of many counters":          {text(func(s *Shard) { s.Machine = &machine.Record{Counters: make([]machine.Series, 1000)} }), "its machine has 1000 counters"},
-		"a list twice":                        {strings.Replace(text(func(*Shard) {}), `{"schema":1`, `{"schema":1,"series":[]`, 1), `it says "series" twice`},
-		"a list that is none":                 {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "its series are no list"},
+		"a machine whose counters ran back": {text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal", Grown: -1}}}
+		}), "its machine has a counter steal of -1"},
+		"a machine of another run": {text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS - 60e6, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}}}
+		}), "its machine was watched from"},
+		"a machine watched for ever": {text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: 1 << 62, Counters: []machine.Series{{Name: "steal"}}}
+		}), "its machine was watched from"},
+		"a machine whose counter grew at no time": {text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: machine.Killed, Grown: 1}}}
+		}), "its machine has a counter oom_kill that grew by 1 and never moved"},
+		"a machine with a counter twice": {text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: []machine.Series{{Name: "steal"}, {Name: "steal"}}}
+		}), "its machine has a counter steal twice"},
+		"a machine of many counters": {text(func(s *Shard) {
+			s.Machine = &machine.Record{FromUS: s.Runner.StartedUS, ToUS: s.Runner.EndedUS, Counters: make([]machine.Series, 1000)}
+		}), "its machine has 1000 counters"},
+		"a list twice":        {strings.Replace(text(func(*Shard) {}), `{"schema":1`, `{"schema":1,"series":[]`, 1), `it says "series" twice`},
+		"a list that is none": {strings.Replace(text(func(s *Shard) { s.Series = nil }), `"series":null`, `"series":7`, 1), "its series are no list"},
 	}
 }
 

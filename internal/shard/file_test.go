@@ -62,7 +62,8 @@ func TestWriteAndRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName(Runner{Index: 1}))
 	require.Equal(t, "runner-1.json.gz", filepath.Base(path))
 	s := small()
-	s.Machine = &machine.Record{Boot: "b", Counters: []machine.Series{{Name: "steal", Grown: 1.5, Moved: []machine.Stretch{{By: 1.5}}}}}
+	from, to := s.Runner.StartedUS, s.Runner.EndedUS
+	s.Machine = &machine.Record{Boot: "b", FromUS: from, ToUS: to, Counters: []machine.Series{{Name: "steal", Grown: 1.5, Moved: []machine.Stretch{{FromUS: from, ToUS: to, By: 1.5}}}}}
 	require.NoError(t, Write(path, s))
 	s.Runner.Checkpoints++
 	require.NoError(t, Write(path, s), "over the one before")

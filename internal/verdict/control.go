@@ -205,12 +205,30 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 				return false
 			}
 			at := runner.At(f.At)
-			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) {
+			if delay, _ := during(group, at.Add(-s.m.Plan.Interval()*3/2), at); !explains(group, delay) || delay < s.least(r, f) {
 				return false
 			}
 		}
 	}
 	return any
+}
+
+// least is the shortest delay that makes a fault of a stream whose messages were all sent in time: a silence is longer than
+// one between two messages by so much, and a slot is empty only where its message came half an interval later at least.
+func (s *Streams) least(r *shard.Connection, f ledger.Finding) time.Duration {
+	interval := s.m.Plan.Interval()
+	switch slots := time.Duration(min(f.Count, 1<<20)); {
+	case f.Kind == ledger.KindDropped:
+		if s.m.Service != nil && s.m.Service.Heartbeat() > 0 {
+			interval = s.m.Service.Heartbeat()
+		}
+		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
+	case f.Kind == ledger.KindUnsent:
+		return slots*interval - interval/2
+	case slots > 1: // the last one may have been due a moment before the end
+		return (slots - 1) * interval
+	}
+	return 0
 }
 
 // delayed is by how much the generator, or the network, may have delayed a connection within a time of which it was

@@ -180,7 +180,7 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 	}
 	idle := func(m *shard.Merged) {
 		r := &m.Connections[0].Record
-		r.State, r.Reason = ledger.Dropped, "idle"
+		r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 28*time.Second
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "idle"})
 	}
 	reset := func(m *shard.Merged) {
@@ -217,6 +217,48 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 					continue
 				}
 				require.Equal(t, c.instead, v.Verdict, "%q", v.Reasons)
+			}
+		})
+	}
+}
+
+// A delay that is much shorter than what a stream suffered does not explain it.
+func TestAShortDelayOfTheControlGroupExcusesNoLongSilence(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for name, c := range map[string]struct {
+		fault    func(r *ledger.Record)
+		too, not time.Duration // a delay that is too short, and one that is not
+	}{
+		"silent for 37.5 s, of which 22.5 s may pass between two noops": {func(r *ledger.Record) {
+			r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 22500*time.Millisecond
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "idle"})
+		}, 14 * second, 16 * second},
+		"one slot stayed empty": {func(r *ledger.Record) {
+			r.Numbered, r.Received, r.Unsent = false, noopsEach-1, 1
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
+		}, 7 * second, 8 * second},
+		"ten slots stayed empty": {func(r *ledger.Record) {
+			r.Numbered, r.Received, r.Unsent = false, noopsEach-10, 10
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 10, At: time.Minute})
+		}, 140 * second, 145 * second},
+		"the last noop was due 2 s before the end": {func(r *ledger.Record) {
+			r.Numbered, r.Received, r.Tail = false, noopsEach-1, 1
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindTail, Count: 1, At: time.Minute})
+		}, second / 3, 2 * second},
+		"the last two noops were due": {func(r *ledger.Record) {
+			r.Numbered, r.Received, r.Tail = false, noopsEach-2, 2
+			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindTail, Count: 2, At: time.Minute})
+		}, 14 * second, 15 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for delay, want := range map[time.Duration]Outcome{c.too: Fail, c.not: Invalid} {
+				m, _ := clean()
+				c.fault(&m.Connections[0].Record)
+				controlled(m, shard.Moment{At: m.Runners[0].At(time.Minute), Longest: delay})
+				v := judgeSoak(m, nil, Evidence{})
+				require.Equal(t, want, v.Verdict, "%v: %q", delay, v.Reasons)
 			}
 		})
 	}
