@@ -89,9 +89,13 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	}
 	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), tail(log)
 	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
-	if seen.Problem == "" && p.LeftBehind() { // what it put into the background goes on as long as the run
-		<-ctx.Done()
-		p.StopGroup(force, syscall.SIGTERM, actionGrace)
+	for seen.Problem == "" && p.LeftBehind() { // what it put into the background goes on as long as the run
+		select {
+		case <-time.After(time.Second): // once all has ended the number of the group may be given to another
+		case <-ctx.Done():
+			p.StopGroup(force, syscall.SIGTERM, actionGrace)
+			return seen
+		}
 	}
 	return seen
 }

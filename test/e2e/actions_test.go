@@ -29,7 +29,7 @@ func TestActionsSayWhatTheyDid(t *testing.T) {
 	needNginx(t)
 	const streams = 40
 	r := begin(t, nil, "--connections", "40", "--seconds", "32", "--noop-interval", "0.2", "--reconnect",
-		"--at", "6s reload: nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "18s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")
+		"--at", "6s reload: PATH=$PATH:/usr/sbin nginx -c $SOAK_NGINX_CONF -s reload", "--at", "9s proxy: kill $SOAK_NGINX_PID", "--at", "18s backend: kill -KILL $SOAK_BACKEND_PID; echo killed")
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Len(t, v.Actions, 3)
