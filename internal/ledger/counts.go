@@ -26,15 +26,16 @@ type Counts struct {
 	Uncounted  uint64 `json:"uncounted,omitempty"`  // blocks of which the description says nothing
 	Gaps       uint64 `json:"gaps,omitempty"`       // times that the service said that messages are missing
 	Cut        uint64 `json:"cut,omitempty"`        // streams that ended before the lifetime that the service gives them
+	Overdue    uint64 `json:"overdue,omitempty"`    // streams that were open for longer than it
 }
 
 // Heard is how many blocks and comments came of which none is a message.
 func (c *Counts) Heard() uint64 { return c.Heartbeats + c.Uncounted + c.Foreign + c.Strayed + c.Gaps }
 
-func (c *Counts) list() [18]*uint64 {
+func (c *Counts) list() [19]*uint64 {
 	return [...]*uint64{
 		&c.Received, &c.Lost, &c.Unsent, &c.Tail, &c.Duplicated, &c.Reordered, &c.Corrupted, &c.Late, &c.Messages, &c.Hidden, &c.Filled,
-		&c.Repeated, &c.Foreign, &c.Strayed, &c.Heartbeats, &c.Uncounted, &c.Gaps, &c.Cut,
+		&c.Repeated, &c.Foreign, &c.Strayed, &c.Heartbeats, &c.Uncounted, &c.Gaps, &c.Cut, &c.Overdue,
 	}
 }
 

@@ -73,6 +73,24 @@ func TestAHoleIsALossWhereNobodyKnowsWhatWasPublished(t *testing.T) {
 	}
 }
 
+// A service that is to end its streams has to do so in time: what happens then does not happen on one that stays open.
+func TestAStreamThatOutlivesItsLifetimeIsFound(t *testing.T) {
+	for lived, want := range map[time.Duration]uint64{60 * time.Second: 0, 62 * time.Second: 0, 64 * time.Second: 1} {
+		for _, reason := range []string{"server", ReasonClient} {
+			l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute, Longest: time.Minute, Late: time.Second})
+			l.Connecting(1)
+			l.Opened(time.Second)
+			if reason == ReasonClient {
+				l.CloseRequested(time.Second + lived)
+			}
+			l.Closed(time.Second+lived, reason, true, reason != ReasonClient)
+			if r := l.Record(); r.Overdue != want || r.Cut != 0 {
+				t.Errorf("after %s: %+v", lived, r)
+			}
+		}
+	}
+}
+
 func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
 	l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
 	l.Connecting(1)

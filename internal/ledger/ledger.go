@@ -45,6 +45,8 @@ type Config struct {
 	Cuts bool
 	// Lifetime is how long a stream lives at least where the service ends streams on purpose; 0: it does not.
 	Lifetime time.Duration
+	// Longest is how long it lives at most; 0: not said.
+	Longest time.Duration
 
 	// How many streams of the runner take the service's ids for a sequence, and how many do not.
 	sequences, others atomic.Int64

@@ -90,6 +90,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		if !asked {
 			l.cutLost()
 		}
+		l.outlived(at)
 		l.rec.Held += at - l.openedAt
 		l.rec.Open += max(l.end(at)-l.openedAt, 0)
 		l.rec.ClosedAt = at
@@ -148,6 +149,19 @@ func (l *Ledger) lived(at Instant, clean bool) {
 	}
 	l.served = clean
 }
+
+// outlived compares the life of a stream with what the service gives it at most, less what its clock and a busy machine may
+// take.
+func (l *Ledger) outlived(at Instant) {
+	longest := l.cfg.Longest
+	if lived := l.end(at) - l.openedAt; longest > 0 && lived > longest+max(l.cfg.Late, longest/overdue) {
+		l.rec.Overdue++
+		l.rec.find(Finding{Kind: KindOverdue, At: at, Lateness: lived})
+	}
+}
+
+// overdue is the share of its lifetime by which a stream may end late.
+const overdue = 20
 
 // Explain adds a text to the finding of Closed: that of an error, or of the answer that refused the
 // client.

@@ -101,6 +101,7 @@ const (
 	KindRefused    Kind = "refused"
 	KindRestarted  Kind = "restarted" // the server began to number at 1 again
 	KindCut        Kind = "cut"       // a stream ended before the lifetime that the service gives it
+	KindOverdue    Kind = "overdue"   // a stream was open for longer than the lifetime that the service gives it
 	KindStrayed    Kind = "strayed"   // a message of another topic came; Note holds it
 	KindAnnounced  Kind = "announced" // the service said that messages are missing
 )

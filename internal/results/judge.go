@@ -196,6 +196,9 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m, v) }),
 		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
 	)
+	if err == nil && len(v.Cuts) > 0 {
+		err = d.Write(CutsFile, func(w io.Writer) error { return report.Cuts(w, m, v) })
+	}
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,11 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		Command: run.Command, Version: run.Version, Backend: run.Backend, Nginx: run.Nginx, Machine: run.Machine,
 		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
 	}}
-	for _, name := range []string{VerdictFile, "connections.csv", "series.csv"} {
+	names := []string{VerdictFile, "connections.csv", "series.csv"}
+	if len(v.Cuts) > 0 {
+		names = append(names, CutsFile)
+	}
+	for _, name := range names {
 		info, err := os.Stat(d.Path(name))
 		if err == nil && info.Size() > mostInPage {
 			continue

@@ -25,6 +25,7 @@ const (
 	MachinesFile  = "machines.json" // that a Prometheus watched
 	VerdictFile   = "verdict.json"
 	PageFile      = "report.html"
+	CutsFile      = "cuts.csv" // of a run that cut its own streams
 	ShardsDir     = "shards"
 )
 

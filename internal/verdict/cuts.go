@@ -3,6 +3,7 @@ package verdict
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -117,6 +118,33 @@ func (s *Streams) addCuts() {
 		if sum := kinds[kind]; sum.Planned+sum.Made > 0 {
 			sum.AwayMS = quantiles(sum.away)
 			s.Cuts = append(s.Cuts, *sum)
+		}
+	}
+}
+
+// A JudgedCut is one cut, and how many messages were lost at it.
+type JudgedCut struct {
+	ledger.Cut
+	Missed uint64
+}
+
+// EachCut are the cuts of the run, each with its connection. A verdict that was read from a file has none.
+func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
+	return func(yield func(*shard.Connection, JudgedCut) bool) {
+		s := v.streams
+		if s == nil {
+			return
+		}
+		for i := range s.m.Connections {
+			r := &s.m.Connections[i]
+			if r.Cuts == nil {
+				continue
+			}
+			for k, c := range r.Cuts.List {
+				if !yield(r, JudgedCut{c, s.lostAt(i, k)}) {
+					return
+				}
+			}
 		}
 	}
 }
@@ -264,9 +292,9 @@ func (s *Streams) CutTable() Table {
 
 // afterCuts is what a pass has shown of the cuts, in a sentence; "" where there were none.
 func (s *Streams) afterCuts() string {
-	made := 0
+	made, repeated := 0, uint64(0)
 	for _, c := range s.Cuts {
-		made += c.Made
+		made, repeated = made+c.Made, repeated+c.Repeated
 	}
 	if made == 0 {
 		return ""
@@ -278,7 +306,11 @@ func (s *Streams) afterCuts() string {
 	case s.cuts.excused > 0:
 		return text + fmt.Sprintf("; %d %ss are missing that the service announced, which ALLOW_ANNOUNCED_GAPS=1 allows", s.cuts.excused, s.m.Plan.Noun())
 	}
-	return text + ", and nothing was lost or doubled"
+	text += ", and nothing was lost or doubled"
+	if repeated > 0 {
+		text += fmt.Sprintf("; %d %ss came again, as the description allows", repeated, s.m.Plan.Noun())
+	}
+	return text
 }
 
 // asks is how a client says where it was, "" of noops.

@@ -141,6 +141,7 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	v := p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.EqualValues(t, 2, v.Cuts[0].Repeated)
+	require.Contains(t, v.Reasons[0], "2 messages came again, as the description allows")
 
 	p = newCutRun()
 	p.deliver, p.shape = but(11), cutAt(0, "rst", false, nil)

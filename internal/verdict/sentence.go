@@ -49,6 +49,8 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 		return fmt.Sprintf("%s was numbered anew from 1 after noop %d, at %s", r.ID, f.From, when)
 	case ledger.KindCut:
 		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, round(f.Lateness))
+	case ledger.KindOverdue:
+		return fmt.Sprintf("%s was still open at %s, after %s, over the lifetime that the service gives a stream (end.lifetime)", r.ID, when, round(f.Lateness))
 	case ledger.KindStrayed:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, when, f.Note)
 	case ledger.KindAnnounced:

@@ -57,6 +57,7 @@ type Streams struct {
 	measured  int // streams whose interval could be measured
 	topics    map[string]*Topic
 	cut       uint64   // streams that ended before their lifetime
+	overdue   uint64   // streams that were open for longer than it
 	early     []string // sentences: streams that had messages before these were published
 	unclaimed []string // sentences: streams that were not owed most of what did not come
 	short     []string // ids that received fewer than floor(held / interval)
@@ -92,7 +93,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.Noops.Totals = all.Totals()
 	s.messages(all)
 	s.addCuts()
-	s.cut = all.Cut
+	s.cut, s.overdue = all.Cut, all.Overdue
 	s.Noops.Floor = uint64(m.Plan.Connections) * uint64(m.Plan.NoopsPerConnection())
 	s.Server.Agrees = len(s.disagree) == 0
 	s.Server.Confirms = len(s.disagree) > 0 && len(s.unexplained) == 0

@@ -111,7 +111,7 @@ func (r *recorder) configure() {
 		r.readers[k] = s.Reader(p.MarkerOf(k)).Among(p.MarkerOf(k)[:len(p.Marker)+1])
 	}
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
-	c.ClientEnds, c.Lifetime = s.End.By != service.ByRequest, s.End.Shortest
+	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
 	switch {
 	case s.Message.Interval > 0:
 		c.Counting, c.Interval = ledger.Noops, s.Message.Interval

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 	"github.com/sse-soak/sse-soak/test/hub"
 	"github.com/sse-soak/sse-soak/test/services"
@@ -102,6 +104,14 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	require.Zero(t, v.Messages.NotOwed)
 	require.Zero(t, v.Evidence.CouldHide)
 	require.Contains(t, r.out.String(), "Resumes by kind of cut")
+	cuts, err := os.ReadFile(r.dir.Path(results.CutsFile))
+	require.NoError(t, err)
+	rows := strings.Split(strings.TrimSpace(string(cuts)), "\n")
+	require.Len(t, rows, 1+resumeCuts)
+	require.Regexp(t, `^cut-[0-9]+,[12],(fin|rst|half|pause),[0-9.]+,[0-9]+,(true|false),[0-9.]+,(true|false),[0-9.]+,[0-9]+,[0-9.]+,0,0,0,0$`, rows[1])
+	page, err := os.ReadFile(r.dir.Path(results.PageFile))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "Resumes by kind of cut")
 }
 
 // Each way in which a service resumes wrongly is found at the cut, by numbers.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/hub"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/services/faulty"
 )
@@ -112,6 +113,32 @@ func TestACutStreamIsOwedWhatItMissedWhereTheServiceResumes(t *testing.T) {
 				require.Equal(t, all-m.Received, m.Missed)
 				require.Regexp(t, `^cut-[0-9]+ missed messages? 3 .*of topic cut-topic-[0-9]+: `, findings(v, ledger.KindLost)[0])
 			}
+		})
+	}
+}
+
+// Each planned end has to come within the lifetime that the description gives a stream, and to cost no message.
+func TestPlannedEndsComeWithinTheLifetime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		hub    *hub.Hub
+		want   verdict.Outcome
+		reason string
+	}{
+		"in time":                    {&hub.Hub{Lifetime: 3 * time.Second, History: true}, verdict.Pass, " reconnects, "},
+		"too early":                  {&hub.Hub{Lifetime: time.Second, History: true}, verdict.Fail, "before the lifetime that the service gives a stream (end.lifetime)"},
+		"never":                      {&hub.Hub{History: true}, verdict.Fail, "s, over the lifetime that the service gives a stream (end.lifetime)"},
+		"in time, and for a message": {&hub.Hub{Lifetime: 3 * time.Second}, verdict.Fail, " missed message"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.hub.ID = hub.Counting
+			server := c.hub.Start(t)
+			r := begin(t, nil, append(published(describeHub(t, "end: { by: 'server', lifetime: [2.5, 3.5] },"), server.URL),
+				"--prefix", "ends-", "--connections", "16", "--seconds", "16", "--runners", "1")...)
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.reason)
 		})
 	}
 }

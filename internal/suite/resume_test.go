@@ -1,0 +1,46 @@
+package suite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// What the profiles say makes a plan, in which each kind of cut has its share.
+func TestTheProfilesOfResumeArePlans(t *testing.T) {
+	t.Parallel()
+	for name, settings := range resume.Profiles {
+		p := plan.Default()
+		p.Reconnect, p.BackendURL = true, "http://h"
+		values := map[string]string{}
+		for _, setting := range settings {
+			key, value, ok := strings.Cut(setting, "=")
+			require.True(t, ok)
+			values[key] = value
+		}
+		require.NoError(t, p.ReadEnvironment(func(name string) string { return values[name] }), name)
+		require.NoError(t, p.Check(), name)
+		kinds := map[string]int{}
+		for _, c := range p.PlannedCuts() {
+			kinds[c.Kind]++
+		}
+		require.Len(t, kinds, len(plan.CutKinds()), name)
+		if name == "smoke" {
+			require.LessOrEqual(t, p.Seconds, 20)
+		}
+	}
+}
+
+// A page of resume is that of a soak, with what came of the cuts.
+func TestResumeShowsWhatCameOfTheCuts(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, len(soak.Page)+1, len(resume.Page))
+	require.Contains(t, resume.Page, "found")
+	require.NotContains(t, soak.Page, "found")
+	v := &verdict.Verdict{Counts: verdict.Counts{Cuts: []verdict.Cuts{{Kind: plan.CutHalf, AwayMS: verdict.Quantiles{P50: 1200}}}}}
+	require.Equal(t, verdict.Metric{Name: "away after half p50", Unit: "ms", Value: 1200}, resumeMetrics(v)[0])
+}
