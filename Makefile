@@ -81,6 +81,10 @@ sse-fanout: build ## measure how long a broadcast takes to reach every event str
 sse-resume: build ## cut event streams while messages go on, account for every message of the time between (docs/resume.md)
 	@bin/soak run resume --backend-url '$(BACKEND_URL)' --out '$(OUT)' $(if $(filter file,$(origin SECONDS)),,--seconds '$(SECONDS)')
 
+.PHONY: sse-storm
+sse-storm: build ## drop thousands of event streams at once, and see the service take them back (docs/storm.md)
+	@bin/soak run storm --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
 .PHONY: build
 build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'

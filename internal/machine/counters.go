@@ -36,6 +36,7 @@ const (
 	Overflows = "ListenOverflows"
 	Drops     = "ListenDrops"
 	Retrans   = "RetransSegs"
+	Repeated  = "TCPSynRetrans"
 	Sent      = "OutSegs"
 	Killed    = "oom_kill"
 	Tracked   = "nf_conntrack_count"
@@ -70,6 +71,7 @@ var Counters = []Counter{
 	{Name: Steal, Effect: Delays, Metric: `node_cpu_seconds_total{mode="steal"}`},
 	{Name: Overflows, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenOverflows"},
 	{Name: Drops, Effect: Refuses, Namespaced: true, Metric: "node_netstat_TcpExt_ListenDrops"}, // the overflows among them
+	{Name: Repeated, Effect: Shown, Namespaced: true, Metric: "node_netstat_TcpExt_TCPSynRetrans"},
 	{Name: Retrans, Effect: Warns, Namespaced: true, Metric: "node_netstat_Tcp_RetransSegs"},
 	{Name: Sent, Effect: Shown, Namespaced: true, Metric: "node_netstat_Tcp_OutSegs"},
 	{

@@ -47,6 +47,7 @@ func (s *source) read() Reading {
 		if ext, err := self.Netstat(); err == nil {
 			r.put(Overflows, ext.ListenOverflows)
 			r.put(Drops, ext.ListenDrops)
+			r.put(Repeated, ext.TCPSynRetrans)
 		}
 	}
 	counts, _, err := s.devices()

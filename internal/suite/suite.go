@@ -86,7 +86,7 @@ func (s *Suite) Layout() verdict.Layout {
 }
 
 // named are the suites of `soak run NAME`, sorted by name.
-var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, resume, throughput, upload}
+var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, resume, storm, throughput, upload}
 
 // Default is the suite of a run that names none.
 func Default() Suite { return soak }

@@ -93,7 +93,7 @@ func windows(all []Machine, runners int) [][]window {
 // DroppedByAWS is how many packets AWS dropped of the machines of the runners between two instants: what was slow or timed
 // out then is not known to be the service's.
 func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
-	for _, m := range machinesOf(e) {
+	for _, m := range MachinesOf(e) {
 		if len(m.at) == 0 || m.Target {
 			continue
 		}

@@ -61,9 +61,9 @@ func (m *Machine) grown(name string) float64 {
 	return 0
 }
 
-// machinesOf are the machines of a run. Runners on the same machine are told by its boot id, so nothing of it is counted
+// MachinesOf are the machines of a run. Runners on the same machine are told by its boot id, so nothing of it is counted
 // twice; what a Prometheus watched is added to the machine that it is of, or is one more.
-func machinesOf(e *Evidence) []Machine {
+func MachinesOf(e *Evidence) []Machine {
 	var all []*Machine
 	for round, m := range e.Rounds {
 		for i, r := range m.Runners {

@@ -23,7 +23,7 @@ const (
 
 // machines adds what was seen of the machines to the verdict, and what it does to the criteria.
 func (v *Verdict) machines(e *Evidence, s *Streams, all []Criterion) []Criterion {
-	v.Machines = machinesOf(e)
+	v.Machines = MachinesOf(e)
 	h := harmOf(v.Machines, s)
 	h.excuse(all)
 	for i := range v.Machines {

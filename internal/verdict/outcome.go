@@ -29,6 +29,12 @@ func (c *Criterion) weighs() weight {
 	return proven
 }
 
+// InDoubt is the criterion as one that takes a pass back where it is not met, and excuses no fault.
+func (c Criterion) InDoubt() Criterion {
+	c.Invalid, c.weight = true, doubt
+	return c
+}
+
 // doubtful is doubt if a stall of the runner may explain what was measured, otherwise the weight w.
 func doubtful(stalled bool, w weight) weight {
 	if stalled {

@@ -51,6 +51,7 @@ type source struct {
 	reconnect atomic.Int32 // a reconnectMode
 	// idleTimeout is a time.Duration: JS may change it while the stream is read.
 	idleTimeout atomic.Int64
+	dropped     atomic.Int32 // how it connects again after drop
 
 	mu      sync.Mutex // guards what follows: how stop reaches the goroutine or timer
 	raw     io.Closer

@@ -23,14 +23,20 @@ func (m *module) eventSourceClass() *sobek.Object {
 }
 
 func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
-	method := func(name string, do func(s *source, c sobek.FunctionCall)) {
-		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
-			do(m.sourceOf(c.This), c)
-			return sobek.Undefined()
-		})
+	returning := func(name string, do func(s *source, c sobek.FunctionCall) sobek.Value) {
+		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return do(m.sourceOf(c.This), c) })
 		must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
+	method := func(name string, do func(s *source, c sobek.FunctionCall)) {
+		returning(name, func(s *source, c sobek.FunctionCall) sobek.Value {
+			do(s, c)
+			return sobek.Undefined()
+		})
+	}
 	method("close", func(s *source, _ sobek.FunctionCall) { s.close() })
+	returning("drop", func(s *source, c sobek.FunctionCall) sobek.Value {
+		return rt.ToValue(s.drop(c.Argument(0).ToBoolean()))
+	})
 	method("addEventListener", func(s *source, c sobek.FunctionCall) {
 		kind, l := listenerArguments(rt, c)
 		if l == nil {

@@ -75,6 +75,9 @@ func (s *source) retryIn(f *failure) time.Duration {
 			return -1
 		}
 	}
+	if f.reason == ReasonCut && s.dropped.Load() == returnAtOnce {
+		return 0
+	}
 	base, asked := s.parser.ReconnectionTime()
 	if !asked {
 		base = s.opts.reconnectDelay

@@ -13,7 +13,8 @@ import (
 // hands a stream over: to the poller, or to a fresh one.
 func (s *source) connect() {
 	ctx, end := s.begin()
-	if !processDials.enter(ctx) { // to wait there is no part of the time to connect
+	takesTurn := s.takesTurn()
+	if takesTurn && !processDials.enter(ctx) { // to wait there is no part of the time to connect
 		end()
 		s.end()
 		return
@@ -23,7 +24,9 @@ func (s *source) connect() {
 	s.opts.ledger.Connecting(begun)
 	a, fail := s.dial(ctx)
 	end() // before anybody else may dial
-	processDials.leave()
+	if takesTurn {
+		processDials.leave()
+	}
 	if fail != nil {
 		s.closed(a, fail)
 		return

@@ -132,7 +132,9 @@ func (s *source) finishStream(err error) {
 	s.parser.Release()
 	if how := s.wasCut(); how != 0 {
 		err = errCut
-		s.opts.rarely().cuts.Cut(time.Now(), how)
+		if cuts := s.opts.rarely().cuts; cuts != nil { // else the script dropped it
+			cuts.Cut(time.Now(), how)
+		}
 	}
 	s.forgetCut()
 	f := readFailure(err)

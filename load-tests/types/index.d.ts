@@ -56,7 +56,7 @@ declare module "k6/x/sse" {
      * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
      * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
      * {@link EventSourceOptions.then} failed, or the event that it waits for did not come),
-     * `cut` (the suite `resume` cut it, to see it resume).
+     * `cut` ({@link EventSource.drop}; or the suite `resume` cut it, to see it resume).
      *
      * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
      * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
@@ -374,6 +374,16 @@ declare module "k6/x/sse" {
 
         /** Closes the connection at once, without waiting; no event follows. */
         close(): void;
+
+        /**
+         * Drops the open stream, as a client does that lost its network for a moment: FIN, an `error` event with
+         * reason `cut`, and it connects again with the last event ID, where it connects again at all. With `true` it
+         * does so at once, else after the reconnection time, spread as always. After a drop it dials without waiting
+         * for a turn (`connectTimeout`): thousands that come back wait for nobody. Not in the standard.
+         * @returns false where no stream is open: nothing happens
+         * @example setTimeout(() => sources.forEach((s) => s.drop(true)), 60_000); // a storm of reconnects
+         */
+        drop(atOnce?: boolean): boolean;
     }
 
     /** Parameters of {@link open}. Unknown names are ignored. */

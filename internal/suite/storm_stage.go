@@ -1,0 +1,173 @@
+package suite
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A stormStage is what became of the streams that were dropped at once.
+type stormStage struct {
+	shard.Stage
+	dropped int             // streams
+	at      []time.Duration // when each was dropped, since the first one; sorted
+	back    []time.Duration // when each was back; sorted
+	beside  int             // streams that were lost in its time and that this client did not drop
+	refused map[string]int  // attempts, by reason
+	first   time.Duration   // when the first of these failed, 0 where none did
+	waited  shard.Metric
+	connect shard.Metric
+	slow    int64
+	slowMS  float64
+	machine Machine
+}
+
+// storms are those that were begun, in order.
+func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
+	m := r.Rounds[0]
+	drops, waited, connect := sumsByStage(m, "storm_dropped"), sumsByStage(m, "storm_waited"), sumsByStage(m, "storm_connect")
+	stages := stagesOf(m)
+	for i, st := range stages {
+		from := int64(math.MaxInt64)
+		if d, ok := drops[st.Name]; ok {
+			from = d.FirstUS
+		}
+		to := int64(math.MaxInt64)
+		if i+1 < len(stages) {
+			if next, ok := drops[stages[i+1].Name]; ok {
+				to = next.FirstUS
+			}
+		}
+		s := stormStage{Stage: st, dropped: int(drops[st.Name].Sum), waited: waited[st.Name], connect: connect[st.Name], slowMS: r.number("SLOW_MS")}
+		if s.connect.Trend != nil {
+			s.slow = s.connect.Trend.CountBy([]time.Duration{time.Duration(s.slowMS * float64(time.Millisecond))})[1]
+		}
+		s.follow(m, streams, from, to)
+		begun := time.UnixMicro(min(from, to))
+		s.machine = r.machine(m, begun, begun.Add(max(s.backIn(1), 2*time.Second)))
+		out = append(out, s)
+	}
+	return out
+}
+
+// sooner is by how much what a ledger notes may be before what its script counts: the clocks of samples are rounded.
+const sooner = 100_000 // µs
+
+// follow reads from the ledgers what became of the streams that were lost from one instant until another, in µs.
+func (s *stormStage) follow(m *shard.Merged, streams *verdict.Streams, from, to int64) {
+	var at, back, failed []int64
+	s.refused = map[string]int{}
+	for c := range streams.Records() {
+		runner, own := &m.Runners[c.Runner], false
+		for _, o := range c.Outages {
+			lost := runner.At(o.From).UnixMicro()
+			if lost < from-sooner || lost >= to-sooner {
+				continue
+			}
+			if own { // it was back, and was lost again
+				s.beside++
+			}
+			own = true
+			at, back = append(at, lost), append(back, runner.At(o.To).UnixMicro())
+			failed = append(failed, s.count(runner, o.Refusals)...)
+		}
+		if last := c.Longest; !own && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
+			failed = append(failed, s.count(runner, last.Refusals)...) // it did not come back
+		}
+	}
+	slices.Sort(at)
+	slices.Sort(back)
+	for i := range at {
+		s.at, s.back = append(s.at, time.Duration(at[i]-at[0])*time.Microsecond), append(s.back, time.Duration(back[i]-at[0])*time.Microsecond)
+	}
+	if len(failed) > 0 && len(at) > 0 {
+		s.first = time.Duration(max(slices.Min(failed)-at[0], 1)) * time.Microsecond
+	}
+}
+
+// count adds attempts that failed, and says when.
+func (s *stormStage) count(runner *shard.Runner, refusals []ledger.Refusal) (at []int64) {
+	for _, f := range refusals {
+		s.refused[f.Reason] += f.Count
+		at = append(at, runner.At(f.First).UnixMicro())
+	}
+	return at
+}
+
+// backIn is when that share of the streams was back; 0 where it was never.
+func (s *stormStage) backIn(share float64) time.Duration {
+	rank := int(math.Ceil(share * float64(s.dropped)))
+	if rank == 0 || rank > len(s.back) {
+		return 0
+	}
+	return s.back[rank-1]
+}
+
+// after is backIn as text.
+func (s *stormStage) after(share float64) string {
+	if d := s.backIn(share); d > 0 {
+		return round(d)
+	}
+	return "–"
+}
+
+// rate is how many connects per second the service took, until 99 % of the streams were back; 0 where so many were never.
+func (s *stormStage) rate() float64 {
+	took := s.backIn(.99)
+	if took == 0 {
+		return 0
+	}
+	return .99 * float64(s.dropped) / took.Seconds()
+}
+
+// peak is the most streams that came back within a second.
+func (s *stormStage) peak() (most int) {
+	first := 0
+	for i, at := range s.back {
+		for s.back[first] <= at-time.Second {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+func (s *stormStage) refusals() (n int) {
+	for _, count := range s.refused {
+		n += count
+	}
+	return n
+}
+
+// beforeRefusal says how much the service took before it first refused; "" where it did not.
+func (s *stormStage) beforeRefusal() string {
+	if s.refusals() == 0 {
+		return ""
+	}
+	n, _ := slices.BinarySearch(s.back, s.first)
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(s.refused)) {
+		why = append(why, fmt.Sprintf("%s × %s", format.Thousands(s.refused[reason]), reason))
+	}
+	return fmt.Sprintf("refused: %s, the first after %s and %s", strings.Join(why, ", "), round(s.first), format.Count(n, "connect"))
+}
+
+// String sums the storm up.
+func (s *stormStage) String() string {
+	out := []string{fmt.Sprintf("%s streams dropped", format.Thousands(s.dropped))}
+	if s.rate() > 0 {
+		out = append(out, fmt.Sprintf("99 %% back after %s: %s connects/s, at most %s in a second", s.after(.99), count(s.rate()), format.Thousands(s.peak())))
+	}
+	if text := s.beforeRefusal(); text != "" {
+		out = append(out, text)
+	}
+	return strings.Join(out, "; ")
+}

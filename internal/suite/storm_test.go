@@ -1,0 +1,144 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// dropping is a run of 100 streams. Every tenth is held, the others are dropped after 10 s and after 20 s. They come back one
+// after the other, each 10 ms after the one before.
+func dropping() *Run {
+	r := runOf("storm", map[string]string{"EVERY": "10", "STORM_SECONDS": "10", "SLOW_MS": "1000", "DIAL_MS": "1000", "MIN_RATE": "0", "MAX_HELD_LATE": "0"},
+		shard.Stage{Name: "spread", Title: "spread", Start: 10, Seconds: 10, Requests: 90},
+		shard.Stage{Name: "at-once", Title: "at once", Start: 20, Seconds: 10, Requests: 90}).holding(100, 40*time.Second)
+	m := r.Rounds[0]
+	for _, st := range m.Suite.Stages {
+		at := ledger.Instant(st.Start * float64(time.Second))
+		begun := began.Add(at).UnixMicro()
+		r.counted("storm_dropped", st.Name, 90)
+		m.Metrics[len(m.Metrics)-1].FirstUS = begun
+		for _, name := range []string{"storm_waited", "storm_connect"} {
+			h := shard.NewHistogram()
+			for range 90 {
+				h.Record(20 * time.Millisecond)
+			}
+			m.Metrics = append(m.Metrics, shard.Metric{Name: name, Type: "trend", Tags: map[string]string{shard.TagStage: st.Name}, Trend: h, Count: 90, Max: 20})
+		}
+		back := at
+		for i := range m.Connections {
+			if c := &m.Connections[i]; i%10 != 0 {
+				back += 10 * time.Millisecond
+				c.Outages = append(c.Outages, ledger.Outage{From: at, To: back})
+				c.Streams, c.Survived = c.Streams+1, c.Survived+1
+			}
+		}
+	}
+	return r
+}
+
+// waited makes the load generator dial late in a storm.
+func (r *Run) waited(storm string, by time.Duration) {
+	for _, metric := range r.Rounds[0].Metrics {
+		if metric.Name == "storm_waited" && metric.Tags[shard.TagStage] == storm {
+			metric.Trend.Record(by)
+			metric.Trend.Record(by)
+		}
+	}
+}
+
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	r := dropping()
+	r.Rounds[0].Plan.BackendURL = "http://127.0.0.1:1"
+	r.Rounds[0].Runners[0].Host = "box"
+	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Grown: 3, Moved: []machine.Stretch{{FromUS: 1, ToUS: 2, By: 3}}}, {Name: machine.Repeated, Grown: 7}}}
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"spread: all 90 streams came back within 900ms", "at once: all 90 streams came back within 900ms"}, v.Reasons)
+	require.Equal(t, []string{"at once", "90", "450ms", "900ms", "900ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
+	require.Equal(t, []string{"runner 1 (box)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
+	require.Equal(t, "10 streams through the storms, 0 of their noops late", fact(v, "held"))
+}
+
+func TestStormFindsFaults(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for _, c := range []struct {
+		name string
+		edit func(*Run)
+		want verdict.Outcome
+		says string
+	}{
+		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
+		{"nothing was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
+		{"the generator dialed late", func(r *Run) { r.waited("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was the limit: it dropped 99 % of the streams within 0s and dialed up to 3s later than it should"},
+		{"the generator dialed late, and a noop was lost", func(r *Run) {
+			r.waited("at-once", 3*second)
+			r.silent(3, 38*second)
+		}, verdict.Fail, "d-3 missed"},
+		{"runners dropped their streams one after the other", func(r *Run) {
+			for i := range r.Rounds[0].Connections {
+				if o := r.Rounds[0].Connections[i].Outages; o != nil {
+					o[1].From += ledger.Instant(i) * 30 * time.Millisecond
+					o[1].To = o[1].From + second
+				}
+			}
+		}, verdict.Invalid, "at once: the load generator was the limit: it dropped 99 % of the streams within 2."},
+		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream came back with its first attempt"},
+		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10s"},
+		{"a stream did not come back", func(r *Run) {
+			c := &r.Rounds[0].Connections[55]
+			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
+			c.Outages, c.State, c.Reason = c.Outages[:1], ledger.Waiting, "status 503"
+		}, verdict.Fail, "at once: 1 of 90 streams were not back within 10s; refused: 4 × status 503, the first after 1s and 89 connects"},
+		{"a stream that was back was lost again", func(r *Run) {
+			c := &r.Rounds[0].Connections[55]
+			c.Outages = append(c.Outages, ledger.Outage{From: 25 * second, To: 26 * second})
+		}, verdict.Fail, "at once: 1 stream that was back was lost again, and not by this client"},
+		{"a held stream was late", func(r *Run) { r.late(10, 1, 21*second) }, verdict.Fail, "d-10"},
+		{"a held stream without numbers missed a noop", func(r *Run) {
+			c := r.stream(10)
+			c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
+			c.Findings = []ledger.Finding{{Kind: ledger.KindUnsent, From: 21, Count: 1, At: 22 * second}}
+		}, verdict.Fail, "d-10 missed 1"},
+		{"a held stream was cut", func(r *Run) { r.cut(10, 21*second, "reset") }, verdict.Fail, "d-10 was dropped"},
+		{"the service is too slow", func(r *Run) { r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200" }, verdict.Fail, "connects per second: 99, the limit is at least 200"},
+		{"the service is too slow, or the generator", func(r *Run) {
+			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
+			r.Rounds[0].Series = []shard.Bucket{{Unix: began.Unix() + 20, Process: shard.Process{StallMS: 900}}}
+		}, verdict.Invalid, "the service took 99 connects per second, and 200 are wanted; the load generator may be the reason: a runner stalled for 900ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := dropping()
+			c.edit(r)
+			v := judged(r)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+		})
+	}
+}
+
+// A storm in which some are turned away, or wait, and are all served in the end is a pass that says so. That the streams
+// that came back had late noops is no fault.
+func TestStormThatIsWeathered(t *testing.T) {
+	t.Parallel()
+	r := dropping()
+	r.late(11, 2, 21*time.Second)
+	c := r.stream(12)
+	c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
+	r.Rounds[0].Connections[55].Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 2, First: 20*time.Second + 100*time.Millisecond}}
+	r.Rounds[0].Metrics[5].Trend.Record(3 * time.Second)
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", "at once: refused: 2 × status 503, the first after 100ms and 9 connects", "at once: 1 of 90 connects took over 1000 ms, the longest 20.0 ms"}, v.Warnings)
+	require.Contains(t, fact(v, "at once"), "99 connects/s, at most 90 in a second; refused: 2 × status 503")
+}

@@ -1,0 +1,31 @@
+package sse
+
+// How a source connects again after drop, until it is dropped again.
+const (
+	usualReturn  int32 = iota // it was not dropped
+	spreadReturn              // after the reconnection time, spread, but without waiting for a turn to dial
+	returnAtOnce              // at once
+)
+
+// drop closes the open stream as a client does that lost its network for a moment, and connects again with the last event
+// ID: a whole crowd that comes back waits for nobody, so this one does not wait for its turn to dial either. It returns
+// false where no stream is open. On the event loop.
+func (s *source) drop(atOnce bool) bool {
+	if s.ready != stateOpen {
+		return false
+	}
+	was := s.dropped.Load()
+	how := spreadReturn
+	if atOnce {
+		how = returnAtOnce
+	}
+	s.dropped.Store(how) // before the cut, which another goroutine makes
+	if !s.Cut(CutFIN, 0) {
+		s.dropped.Store(was)
+		return false
+	}
+	return true
+}
+
+// takesTurn says that the source waits for a turn to dial.
+func (s *source) takesTurn() bool { return s.dropped.Load() == usualReturn }

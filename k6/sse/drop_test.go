@@ -1,0 +1,67 @@
+package sse
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// behind says the last event ID of the request in its first event, whose own is 1, and sets a reconnection time in ms.
+func behind(retryMS int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		say(w, fmt.Sprintf("retry: %d\nid: 1\ndata: behind %s\n\n", retryMS, r.Header.Get("Last-Event-ID")))
+		<-r.Context().Done()
+	}
+}
+
+// A source that is dropped comes back behind the last event, at once where it is told to, whatever the server's `retry:`.
+func TestADroppedSourceComesBack(t *testing.T) {
+	t.Parallel()
+	for _, overTLS := range []bool{false, true} {
+		for _, atOnce := range []bool{false, true} {
+			v, retry := newVU(t), 100
+			if atOnce {
+				retry = 3600_000
+			}
+			v.set("atOnce", atOnce)
+			v.set("url", serveOver(v, overTLS, behind(retry)))
+			begun := time.Now()
+			require.Equal(t, "behind  true false cut true behind 1", v.log(`
+				const s = new EventSource(url);
+				s.onerror = (e) => log.push(e.reason, e.willReconnect && (e.retryMs === 0) === atOnce);
+				s.onmessage = (e) => {
+					log.push(e.data);
+					if (e.data === "behind ") log.push(s.drop(atOnce), s.drop(atOnce)); else s.close();
+				};
+			`))
+			if !atOnce {
+				require.Greater(t, time.Since(begun), 50*time.Millisecond, "half of the reconnection time")
+			}
+		}
+	}
+}
+
+// Only an open stream can be dropped, and one that is not to come back does not.
+func TestWhatCannotBeDropped(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serveOver(v, false, behind(1)))
+	require.Equal(t, "false true cut false false", v.log(`
+		const s = new EventSource(url, { reconnect: false });
+		log.push(s.drop(true));
+		s.onmessage = () => log.push(s.drop(true));
+		s.onerror = (e) => log.push(e.reason, e.willReconnect, s.drop(true));
+	`))
+}
+
+// A source that was dropped does not wait for its turn to dial.
+func TestADroppedSourceTakesNoTurn(t *testing.T) {
+	t.Parallel()
+	var s source
+	require.True(t, s.takesTurn())
+	s.dropped.Store(spreadReturn)
+	require.False(t, s.takesTurn())
+}

@@ -1,0 +1,187 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	v := smoke(t, "storm", patient...).judged()
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, 360, v.Connections.Reconnected, "180 streams, twice")
+	require.Equal(t, v.Noops.Received, v.Server.Sent, "nothing was lost at any seam")
+	rows := section(v, "Storms").Rows
+	require.Len(t, rows, 2)
+	require.Equal(t, []string{"reconnects at once", "180"}, rows[1][:2])
+	require.Equal(t, "20 streams through the storms, 0 of their noops late", factOf(v, "held"))
+	require.Len(t, section(v, "Accept queues").Rows, 1)
+}
+
+// stormy is a foreign service that a test spoils.
+type stormy struct {
+	foreign
+	connects int
+	refuse   func(connects int) bool // whether it refuses the connect of that number, from 1
+	stalls   int                     // at the connect of this number it stands still
+	until    time.Time               // until then
+}
+
+func (s *stormy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/event/connect" {
+		s.mu.Lock()
+		s.connects++
+		if s.connects == s.stalls {
+			s.until = time.Now().Add(2500 * time.Millisecond)
+		}
+		refused := s.refuse != nil && s.refuse(s.connects)
+		s.mu.Unlock()
+		if refused {
+			http.Error(w, "too many at once", http.StatusServiceUnavailable)
+			return
+		}
+	}
+	s.foreign.ServeHTTP(w, r)
+}
+
+// storms runs 100 streams, of which 90 are dropped, against a service.
+func storms(t *testing.T, s *stormy, args ...string) *verdict.Verdict {
+	t.Helper()
+	s.interval, s.streams = time.Second, map[string]chan struct{}{}
+	s.say = func(string, int) string {
+		s.mu.Lock()
+		until := s.until
+		s.mu.Unlock()
+		time.Sleep(time.Until(until))
+		return "data: 0\n\n"
+	}
+	server := httptest.NewServer(s)
+	defer server.Close()
+	return smoke(t, "storm", append([]string{"--connections", "100", "--backend-url", server.URL}, args...)...).judged()
+}
+
+// A service that takes only so many connects per second turns the others away, and takes them when they come again.
+func TestAStormOfWhichSomeAreRefused(t *testing.T) {
+	t.Parallel()
+	var begun time.Time
+	taken := 0
+	s := &stormy{refuse: func(connects int) bool {
+		if time.Since(begun) > time.Second {
+			begun, taken = time.Now(), 0
+		}
+		taken++
+		return connects > 190 && taken > 30 // in the second storm
+	}}
+	v := storms(t, s, "--storm-seconds", "12")
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
+	require.Contains(t, factOf(v, "reconnects at once"), "× status 503, the first after ")
+	require.Equal(t, "0", section(v, "Storms").Rows[0][11])
+}
+
+func TestAStormAfterWhichTheServiceRefuses(t *testing.T) {
+	t.Parallel()
+	v := storms(t, &stormy{refuse: func(connects int) bool { return connects > 190+50 }})
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5s; refused: ")
+}
+
+func TestAStormThatHeldStreamsNotice(t *testing.T) {
+	t.Parallel()
+	v := storms(t, &stormy{stalls: 191})
+	require.Contains(t, reasons(v), "late", "the held streams were, for 2.5 s")
+	require.NotEqual(t, verdict.Pass, v.Verdict)
+	require.NotContains(t, factOf(v, "held"), " 0 of their noops late")
+}
+
+// The accept queue of a service has room for two and overflows: connects take a second or more, and the machine tells why.
+func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		untested.Skip(t, "network namespaces need root")
+	}
+	name := fmt.Sprintf("soak-s%d", os.Getpid())
+	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
+	run(t, "ip", "-n", name, "link", "set", "lo", "up")
+	s := &stormy{foreign: foreign{interval: time.Second, streams: map[string]chan struct{}{}}}
+	listener := &slowListener{Listener: listenIn(t, name, 1)}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s}}
+	server.Start()
+	t.Cleanup(server.Close)
+	v := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil,
+		"storm", "--profile", "smoke", "--connections", "100", "--storm-seconds", "12", "--late-ms", "20000", "--backend-url", server.URL).judged()
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "found an accept queue full")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1000 ms")
+	row := section(v, "Accept queues").Rows[0]
+	require.NotEqual(t, "0", row[2], "overflows")
+	require.NotEqual(t, "0", row[4], "SYNs that were sent again")
+}
+
+// slowListener takes one connection per 2 ms.
+type slowListener struct {
+	net.Listener
+	one sync.Mutex
+}
+
+func (l *slowListener) Accept() (net.Conn, error) {
+	l.one.Lock()
+	defer l.one.Unlock()
+	time.Sleep(2 * time.Millisecond)
+	return l.Listener.Accept()
+}
+
+// listenIn listens on loopback in a network namespace, with an accept queue of that length.
+func listenIn(t *testing.T, namespace string, backlog int) (l net.Listener) {
+	t.Helper()
+	made := make(chan error)
+	go func() {
+		runtime.LockOSThread() // it ends with the goroutine, and nobody else gets into the namespace
+		made <- func() error {
+			ns, err := os.Open("/run/netns/" + namespace)
+			if err != nil {
+				return err
+			}
+			defer ns.Close()
+			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			file := os.NewFile(uintptr(fd), "listener")
+			defer file.Close()
+			if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+				return err
+			}
+			if err := unix.Listen(fd, backlog); err != nil {
+				return err
+			}
+			l, err = net.FileListener(file)
+			return err
+		}()
+	}()
+	require.NoError(t, <-made)
+	return l
+}
