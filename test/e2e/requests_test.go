@@ -101,7 +101,7 @@ func TestStatusesAreNotNetworkErrors(t *testing.T) {
 // the generator is long enough to explain that.
 func TestAServiceThatStallsIsToBlame(t *testing.T) {
 	t.Parallel()
-	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(2100 * time.Millisecond) })
+	before, stalls := everyNth(50, func(http.ResponseWriter) { time.Sleep(4 * time.Second) }) // the client gives up after 2 s, by a timer that may be late itself
 	r := smoke(t, "rampup", "--warmup-seconds", "0", "--backend-url", plainServices(t, before))
 	v := r.judged()
 	require.NotEqual(t, verdict.Pass, v.Verdict, r.out.String())
