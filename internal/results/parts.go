@@ -50,6 +50,15 @@ func Join(out, testid string, runner int) (Dir, error) {
 	return d, nil
 }
 
+// Actions are those in run.json; none where there is no such file yet.
+func (d Dir) Actions() []verdict.Acted {
+	var run Run
+	if _, err := d.readJSON(RunFile, &run); err != nil {
+		return nil
+	}
+	return run.Actions
+}
+
 // readRun is run.json, and what the parts of the run saw, each in the name of its runner.
 func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,7 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -122,4 +126,57 @@ func TestActionsAreCheckedFirst(t *testing.T) {
 	require.Empty(t, r.pids())
 	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
 	require.Equal(t, plan.Action{Name: "late", At: 15 * time.Second, Command: "touch " + filepath.Join(r.folder, "acted")}, r.session(r.config).actions[0])
+}
+
+// A lostRun is one whose contact is lost after its action.
+type lostRun struct{ running }
+
+func (lostRun) Started() <-chan struct{} {
+	now := make(chan struct{})
+	close(now)
+	return now
+}
+
+func (lostRun) Wait(graceful, _ context.Context) error {
+	select {
+	case <-graceful.Done():
+	case <-time.After(500 * time.Millisecond):
+	}
+	return cluster.ErrLost
+}
+
+func (lostRun) Progress() (shard.Progress, *shard.Histogram) {
+	return shard.Progress{}, shard.NewHistogram()
+}
+
+type losing struct{ kubernetes }
+
+func (*losing) start(context.Context, round) (running, error) { return lostRun{}, nil }
+
+// Where the contact with a run is lost its actions are kept, and the verdict of who attaches to it tells of them.
+func TestActionsOutliveALostConnection(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	client, overlay, _ := fakeCluster(t, r.k6)
+	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+	r.config.At = []string{"0s deploy: echo rolled", "15ms fails: exit 1"}
+	s := r.session(r.config)
+	d := s.driver.(*kubernetes)
+	d.client = client
+	require.NoError(t, d.check(t.Context()))
+	require.NoError(t, d.prepare(t.Context()))
+	s.driver = &losing{*d}
+	require.ErrorIs(t, s.hold(r.graceful, r.force, round{dir: s.dir}, newMeter(s)), cluster.ErrLost)
+
+	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location, env: map[string]string{}})
+	require.NoError(t, err)
+	r.bothRun(t)
+	r.letGo()
+	other := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
+	other.driver = &attached{kubernetes{session: other, client: client, look: 5 * time.Millisecond}}
+	outcome, err := other.run(r.graceful, r.force)
+	require.NoError(t, err)
+	v := r.verdict(t)
+	require.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
+	require.Equal(t, []string{"rolled", ""}, []string{v.Actions[0].Output, v.Actions[1].Output})
 }

@@ -51,6 +51,7 @@ func (d *attached) check(ctx context.Context) (err error) {
 func (d *attached) prepare(ctx context.Context) (err error) {
 	if d.dir, err = results.Create(d.Out, d.Plan.TestID); err != nil {
 		d.dir = results.Dir(filepath.Join(d.Out, d.Plan.TestID)) // of the soak that was cut off
+		d.seen.Actions = d.dir.Actions()
 	} else if err := d.dir.Begin(0, d.manifest()); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -81,13 +82,16 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	})
 	watcher.Go(func() { watchWrites(watching, r.dir) })
 	acting, stopActing := context.WithCancel(graceful) // which a Ctrl-C ends at once
-	if r.dir == s.dir {                                // of several rounds the first is the run
+	if len(s.actions) > 0 && r.dir == s.dir {          // of several rounds the first is the run
 		watcher.Go(func() { s.seen.Actions = s.act(acting, force, group.Started()) })
 	}
 	err = group.Wait(graceful, force)
 	stopActing()
 	stop()
 	watcher.Wait()
+	if err != nil && len(s.seen.Actions) > 0 { // the run goes on elsewhere, and has to be judged with what was done to it
+		err = errors.Join(err, s.dir.WriteJSON(results.RunName(s.part), s.seen))
+	}
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@
 declare module 'k6/x/soak' {
   /**
    * What a run promises to do. The verdict is held against it. What a script does not state comes from the
-   * environment: MAX_LATE, MAX_HIDDEN, MAX_OUTAGE.
+   * environment: MAX_LATE, MAX_HIDDEN, MAX_OUTAGE, BACK_WITHIN.
    */
   export interface Plan {
     // Generated: `go generate ./internal/plan`
