@@ -3,6 +3,8 @@
 package plan
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -89,7 +91,7 @@ func (p *Plan) check(settings []Setting) error {
 	if !idPart.MatchString(p.TestID) || p.TestID == "." || p.TestID == ".." {
 		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
 	}
-	return p.checkURL()
+	return cmp.Or(p.CheckControl(), p.checkURL())
 }
 
 // checkStreams is what the settings of a soak have to be to each other.
@@ -110,6 +112,22 @@ func (p *Plan) checkStreams() error {
 		return fmt.Errorf("PREFIX is %d characters long: with the number behind it a device id may have 64", len(p.Prefix))
 	}
 	return p.checkCuts()
+}
+
+// longestURL is less than a shard may hold.
+const longestURL = 1000
+
+// CheckControl says what is wrong with the address of the reference target: a group that can never be held is said at the
+// start of a run, not behind it. The sentence does not repeat what may be a password.
+func (p *Plan) CheckControl() error {
+	if p.ControlURL == "" {
+		return nil
+	}
+	normal, err := NormalURL("CONTROL_URL", p.ControlURL)
+	if err != nil || !strings.HasPrefix(normal, "http://") || strings.TrimSpace(p.ControlURL) != p.ControlURL || len(normal) > longestURL {
+		return errors.New("CONTROL_URL is not the address of a reference target: it is written like http://10.0.0.2:7070, without TLS, password and query")
+	}
+	return nil
 }
 
 func (p *Plan) checkURL() error {

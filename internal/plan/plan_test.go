@@ -92,6 +92,12 @@ func TestCheck(t *testing.T) {
 		{"no host", func(p *Plan) { p.BackendURL = "http:///path" }, "name a host"},
 		{"a query", func(p *Plan) { p.BackendURL = "http://h/?a=b" }, "must not carry a query"},
 		{"a password", func(p *Plan) { p.BackendURL = "http://u:p@h" }, "must not carry a query, a fragment or a password"},
+		{"a reference", func(p *Plan) { p.ControlURL = "http://[fd00::2]:7070" }, ""},
+		{"a reference without a scheme", func(p *Plan) { p.ControlURL = "10.0.0.2:7070" }, "CONTROL_URL is not the address of a reference target"},
+		{"a reference with TLS", func(p *Plan) { p.ControlURL = "https://h:7070" }, "without TLS"},
+		{"a reference with a password", func(p *Plan) { p.ControlURL = "http://u:p@h:7070" }, "CONTROL_URL is not"},
+		{"a reference with blanks", func(p *Plan) { p.ControlURL = " http://h:7070" }, "CONTROL_URL is not"},
+		{"a reference that fits into no shard", func(p *Plan) { p.ControlURL = "http://h/" + strings.Repeat("a", 5000) }, "CONTROL_URL is not"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

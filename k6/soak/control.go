@@ -60,6 +60,9 @@ func newControlGroup(environment map[string]string, late time.Duration) (*contro
 	if err != nil || p.Control <= 0 || p.ControlURL == "" {
 		return nil, err
 	}
+	if err := p.CheckControl(); err != nil {
+		return nil, err
+	}
 	late = cmp.Or(late, p.Late())
 	ctx, stop := context.WithCancel(context.Background())
 	g := &controlGroup{

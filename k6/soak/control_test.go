@@ -81,6 +81,9 @@ func TestThereIsNoControlGroupWhereNoneIsAskedFor(t *testing.T) {
 	}
 	_, err := newControlGroup(map[string]string{"CONTROL": "some"}, time.Second)
 	require.ErrorContains(t, err, `CONTROL is "some"`)
+	_, err = newControlGroup(map[string]string{"CONTROL_URL": "https://u:p@h:7070"}, time.Second)
+	require.ErrorContains(t, err, "CONTROL_URL is not")
+	require.NotContains(t, err.Error(), "p@h")
 }
 
 // The group stands beside what is soaked: its events are in its own section of the shard, and nowhere else.
