@@ -175,6 +175,7 @@ func (t *tunnel) session(ctx context.Context) (*session, error) {
 	}
 	go func() {
 		_ = s.cmd.Wait()
+		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) // a plugin that outlives it would keep the port
 		close(s.ended)
 	}()
 	err = poll(ctx, 100*time.Millisecond, opensWithin, func() (bool, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +30,8 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeSession(os.Args[1:]))
 	case "session-manager-plugin":
 		os.Exit(fakePlugin(os.Args[1:]))
+	case "soak-aws":
+		main()
 	}
 	os.Exit(m.Run())
 }
@@ -45,7 +50,34 @@ func fakeSession(args []string) int {
 	if !ok {
 		return 2
 	}
+	if os.Getenv("FAKE_AWS_DIES") != "" {
+		return leavePlugin(port)
+	}
 	return forward(port)
+}
+
+// leavePlugin ends at a cut, as one that is killed does, and leaves the process that holds the port.
+func leavePlugin(port string) int {
+	cut := os.Getenv("FAKE_AWS_CUT")
+	plugin := exec.Command(os.Args[0], "localPortNumber="+port)
+	plugin.Env = append(os.Environ(), "FAKE_AWS_DIES=", "FAKE_AWS_LOG=", "FAKE_AWS_CUT="+cut+".never")
+	plugin.Stdout, plugin.Stderr = os.Stdout, os.Stderr
+	if err := plugin.Start(); err != nil {
+		return 3
+	}
+	interrupted := make(chan os.Signal, 1)
+	signal.Notify(interrupted, os.Interrupt)
+	for {
+		select {
+		case <-interrupted:
+			_ = plugin.Wait()
+			return 0
+		case <-time.After(5 * time.Millisecond):
+			if os.Remove(cut) == nil {
+				return 1
+			}
+		}
+	}
 }
 
 // forward passes connections on as the plugin does, which listens at localhost and ends on SIGINT.
@@ -139,6 +171,29 @@ func TestOpen(t *testing.T) {
 	require.Error(t, err, "nothing is left open")
 }
 
+// A terminal that is closed ends the tunnel as Ctrl-C does.
+func TestAClosedTerminalLeavesNoTunnel(t *testing.T) {
+	stack := startStack(t)
+	log, _ := withSessions(t, stack.Listener.Addr().String())
+	d := deployed(t)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	program := filepath.Join(t.TempDir(), "soak-aws")
+	require.NoError(t, os.Symlink(self, program))
+	port := freePort(t)
+	open := exec.Command(program, "--dir", d.dir, "open", "--port", strconv.Itoa(port))
+	said, err := open.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, open.Start())
+	_, err = bufio.NewReader(said).ReadString('\n') // it is open
+	require.NoError(t, err)
+	require.NoError(t, open.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, open.Wait())
+	require.Len(t, lines(t, log), 1)
+	_, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	require.Error(t, err, "nothing is left open")
+}
+
 func freePort(t *testing.T) int {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -177,6 +232,21 @@ func TestATunnelThatIsCut(t *testing.T) {
 	assert.Equal(t, []string{"the tunnel to the stack's host was cut; opening another one", "the tunnel to the stack's host is open again"}, news())
 	assert.True(t, tn.answers(context.Background()))
 	assert.Len(t, lines(t, log), 2)
+}
+
+// A command line that dies leaves a plugin that holds the port: it is ended too, or no other session could have the port.
+func TestATunnelWhoseCommandLineDies(t *testing.T) {
+	stack := startStack(t)
+	log, cut := withSessions(t, stack.Listener.Addr().String())
+	t.Setenv("FAKE_AWS_DIES", "1")
+	tn, news := opened(t, time.Hour)
+	cut()
+	require.Eventually(t, func() bool { return len(news()) == 2 }, 20*time.Second, 10*time.Millisecond)
+	assert.Never(t, func() bool { return len(news()) > 2 }, 2*time.Second, 50*time.Millisecond)
+	assert.Len(t, lines(t, log), 2, "%q", news())
+	tn.close()
+	_, err := net.Dial("tcp", tn.address)
+	require.Error(t, err, "nothing is left open")
 }
 
 // Ctrl-C stops the runners; what they left is judged with the ledger of the backend, which is asked for after that.
