@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
@@ -16,6 +17,9 @@ import (
 
 // own is our backend, which is soaked beside those of others.
 const own = "backend"
+
+// bare follows the name of a service that is to keep no history: what it does with a stream that comes back.
+const bare = "-without-history"
 
 func names() []string { return append(services.Names(), own) }
 
@@ -32,7 +36,12 @@ func (b *bench) start(ctx context.Context, name string) (*contender, error) {
 	if name == own {
 		return b.startOwn(ctx)
 	}
-	r, err := services.Start(ctx, name, services.Options{Streams: b.Connections + 1000})
+	o := services.Options{Streams: b.Connections + 1000}
+	service, without := strings.CutSuffix(name, bare)
+	if without {
+		o.History = -1
+	}
+	r, err := services.Start(ctx, service, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,5 +1,6 @@
 // Command servicesbench soaks the services of test/services and our own backend, one after the other on this machine
-// with the same load, and writes a table of what each delivered and what it cost. `make services-bench` runs it.
+// with the same load, or runs another suite of soak on them, and writes a table of what each delivered, what the suite
+// found and what it cost. `make services-bench` runs it.
 package main
 
 import (
@@ -31,6 +32,8 @@ func (l load) interval() float64 { return float64(l.Topics) / l.Rate }
 type bench struct {
 	load
 	root, out string
+	suite     string   // "": the soak
+	more      []string // arguments of `soak run` besides
 	only      []string
 }
 
@@ -44,9 +47,15 @@ func main() {
 	flag.IntVar(&b.Runners, "runners", 2, "k6 processes")
 	flag.StringVar(&b.root, "root", ".", "the repository, with bin/ built")
 	flag.StringVar(&b.out, "out", "results/services", "folder for the table, the figures and each service's run")
-	flag.StringVar(&only, "only", "", "these services alone, with commas: "+strings.Join(names(), ","))
+	flag.StringVar(&b.suite, "suite", "", "run this suite on each, such as resume; empty: the soak")
+	flag.StringVar(&only, "only", "", "these services alone, with commas: "+strings.Join(names(), ",")+"; NAME"+bare+" is one that keeps nothing for a stream that comes back")
 	render := flag.Bool("render", false, "measure nothing: write the table of -out again, from its figures and runs")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "servicesbench [FLAGS] [-- FLAGS OF soak run]")
+		flag.PrintDefaults()
+	}
 	flag.Parse()
+	b.more = flag.Args()
 	if *render {
 		if err := again(b.out); err != nil {
 			fmt.Fprintln(os.Stderr, "servicesbench:", err)
@@ -69,9 +78,12 @@ func main() {
 // check says what is wrong before any service is started.
 func (b *bench) check() (err error) {
 	for _, name := range b.only {
-		if !slices.Contains(names(), name) {
+		if !slices.Contains(names(), strings.TrimSuffix(name, bare)) {
 			return fmt.Errorf("-only %s: the services are %s", name, strings.Join(names(), ", "))
 		}
+	}
+	if len(b.only) == 0 {
+		b.only = names()
 	}
 	if b.Connections < 1 || b.Topics < 1 || b.Rate <= 0 || b.Runners < 1 || b.Seconds < 15 {
 		return errors.New("-connections, -topics, -publish-rate and -runners must be positive, and -seconds at least 15")
@@ -96,11 +108,8 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	r := report{Schema: 1, Machine: thisMachine(b.root), Load: b.load}
-	for _, name := range names() {
-		if len(b.only) > 0 && !slices.Contains(b.only, name) {
-			continue
-		}
+	r := report{Schema: 1, Machine: thisMachine(b.root), Suite: b.suite, Load: b.load}
+	for _, name := range b.only {
 		b.say("%s …", name)
 		row := b.measure(ctx, name)
 		if ctx.Err() != nil {

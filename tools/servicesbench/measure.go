@@ -59,16 +59,20 @@ func (b *bench) soak(ctx context.Context, name string, c *contender) (said []byt
 	if err := os.RemoveAll(filepath.Join(runs, name)); err != nil {
 		return nil, err
 	}
-	args := []string{
-		"run", "--service", c.service, "--backend-url", c.url, "--connections", fmt.Sprint(b.Connections),
-		"--seconds", fmt.Sprint(b.Seconds), "--runners", fmt.Sprint(b.Runners), "--out", runs, "--testid", name,
+	args := []string{"run"}
+	if b.suite != "" {
+		args = append(args, b.suite)
 	}
+	args = append(args,
+		"--service", c.service, "--backend-url", c.url, "--connections", fmt.Sprint(b.Connections),
+		"--seconds", fmt.Sprint(b.Seconds), "--runners", fmt.Sprint(b.Runners), "--out", runs, "--testid", name,
+	)
 	if name == own {
 		args = append(args, "--noop-interval", fmt.Sprint(b.interval()))
 	} else {
 		args = append(args, "--topics", fmt.Sprint(b.Topics), "--publish-rate", fmt.Sprint(b.Rate))
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(b.root, "bin", "soak"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(b.root, "bin", "soak"), append(args, b.more...)...)
 	cmd.Dir, cmd.Env = b.root, append(clean(os.Environ()), c.env...)
 	// soak itself ends its runners in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -19,6 +19,7 @@ import (
 // A report is all that one run of servicesbench found.
 type report struct {
 	Schema  int     `json:"schema"`
+	Suite   string  `json:"suite,omitempty"` // "": the soak
 	Machine machine `json:"machine"`
 	Load    load    `json:"load"`
 	Rows    []row   `json:"services"`

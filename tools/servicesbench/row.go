@@ -15,6 +15,7 @@ type row struct {
 	Verdict  string   `json:"verdict"`            // pass, fail, invalid; "" without a run
 	Findings []string `json:"findings,omitempty"` // in sentences: why it did not pass, or could not be measured
 	Opened   int      `json:"streams_opened"`
+	Tables   []table  `json:"tables,omitempty"` // what the suite found
 
 	Received  uint64  `json:"received"`
 	Expected  uint64  `json:"expected"`
@@ -57,7 +58,7 @@ func (r *row) outcomeOf(run string, said []byte, ended error) {
 		r.Findings = append(r.Findings, fmt.Sprintf("the soak ended without a verdict (%v): %s", ended, lastLine(said)))
 		return
 	}
-	r.verdict, r.Verdict, r.Opened = v, v.Verdict, v.Connections.Opened
+	r.verdict, r.Verdict, r.Opened, r.Tables = v, v.Verdict, v.Connections.Opened, v.Tables
 	r.Findings = append(r.Findings, v.findings()...)
 	m := v.Messages
 	r.Received, r.Expected, r.Lost, r.Repeated = m.Received, m.Expected, m.Missed, m.Duplicated+m.Repeated

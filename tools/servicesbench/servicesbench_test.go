@@ -67,6 +67,7 @@ func TestRow(t *testing.T) {
 		"connections": {"opened": 10}, "latency_ms": {"p50": 1.25, "p99": 20, "max": 1234.5}, "connect_ms": {"p99": 7},
 		"messages": {"received": 950, "expected": 960, "missed": 10, "duplicated": 2, "repeated": 1, "reordered": 3,
 			"last_subscriber_ms": {"p50": 2, "p99": 3, "max": 4}, "published": {"rate": 2, "planned": 190, "confirmed": 189, "answer_ms": {"p99": 5}}},
+		"tables": [{"title": "Resumes by kind of cut", "note": "away: in seconds", "columns": ["cut", "lost"], "rows": [["fin", "3"], ["rst", ""]]}],
 		"generator": {"cpu_seconds": 5, "starved": true}}`), 0o600))
 	r := row{Service: "mine", Version: "1.0"}
 	r.outcomeOf(run, nil, nil)
@@ -81,11 +82,12 @@ func TestRow(t *testing.T) {
 	require.InDelta(t, 36, r.PerStreamHour, 1e-9)
 
 	var text strings.Builder
-	whole := report{Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}
+	whole := report{Suite: "resume", Load: load{2000, 20, 20, 300, 2}, Rows: []row{r, row{Service: "other"}.broke(errors.New("it is\nnot there"))}}
 	require.NoError(t, whole.write(&text))
 	for _, line := range []string{
 		"| mine | fail | 950 | 10 | 3 | 3 | 1.2 / 20 / 1,235 | 2.0 / 3.0 / 4.0 | 5.0 |",
 		"| other | not measured | – | – | – | – | – | – | – |",
+		"\n\nResumes by kind of cut (away: in seconds):\n\n| service | cut | lost |\n|---|---|---|\n| mine | fin | 3 |\n| mine | rst | – |\n",
 		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, starved | 1.5 |",
 		"| mine | 1.0 | – | – | – | – |",
 		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
@@ -111,6 +113,7 @@ func TestARunWithoutAVerdict(t *testing.T) {
 func TestWhatIsAskedForIsCheckedFirst(t *testing.T) {
 	ask := func(b bench) error { b.root, b.out = "../..", t.TempDir(); return b.check() }
 	good := load{10, 2, 2, 30, 1}
+	require.ErrorContains(t, ask(bench{load: good, only: []string{bare}}), "-only -without-history: the services are nchan, mercure,")
 	require.ErrorContains(t, ask(bench{load: good, only: []string{"nchen"}}), "-only nchen: the services are nchan, mercure,")
 	for _, bad := range []load{{0, 2, 2, 30, 1}, {10, 0, 2, 30, 1}, {10, 2, 0, 30, 1}, {10, 2, 2, 30, 0}, {10, 2, 2, 14, 1}} {
 		require.ErrorContains(t, ask(bench{load: bad}), "must be positive")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +15,9 @@ import (
 func (r *report) write(w io.Writer) error {
 	var s strings.Builder
 	m, l := r.Machine, r.Load
+	if r.Suite != "" {
+		fmt.Fprintf(&s, "`soak run %s`: ", r.Suite)
+	}
 	fmt.Fprintf(&s, "%d streams, %d topics, %g messages/s (one per stream every %g s), %d s each, one service at a time. %s, %d cores, %s, Linux %s, %s, commit %s, %s.\n\n",
 		l.Connections, l.Topics, l.Rate, l.interval(), l.Seconds, m.CPU, m.Cores, m.System, m.Kernel, m.Go, m.Commit, m.Date)
 	s.WriteString("| service | verdict | received | lost | repeated | reordered | published → received, ms (p50 / p99 / max) | → last subscriber | publish answered, ms (p99) |\n|---|---|---|---|---|---|---|---|---|\n")
@@ -21,6 +25,7 @@ func (r *report) write(w io.Writer) error {
 		line(&s, row.Service, row.named(), row.of(row.Received), row.of(row.Lost), row.of(row.Repeated), row.of(row.Reordered),
 			row.LatencyMS.text(), row.LastMS.text(), row.AnswerMS.p99())
 	}
+	r.found(&s)
 	s.WriteString("\n| service | KB per stream | idle, MB | % of a core | µs per message | CPU s per stream and hour | connect, ms (p99) | load generator, % of a core | load average |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, row := range r.Rows {
 		line(&s, row.costs()...)
@@ -32,6 +37,30 @@ func (r *report) write(w io.Writer) error {
 	r.findings(&s)
 	_, err := io.WriteString(w, s.String())
 	return err
+}
+
+// found are the tables of the suite, each with the rows of all services.
+func (r *report) found(s *strings.Builder) {
+	var titles []string
+	for _, of := range r.Rows {
+		for _, t := range of.Tables {
+			if slices.Contains(titles, t.Title) {
+				continue
+			}
+			titles = append(titles, t.Title)
+			fmt.Fprintf(s, "\n%s (%s):\n\n| service | %s |\n|---|%s\n", t.Title, t.Note, strings.Join(t.Columns, " | "), strings.Repeat("---|", len(t.Columns)))
+			for _, row := range r.Rows {
+				for _, same := range row.Tables {
+					if same.Title != t.Title {
+						continue
+					}
+					for _, cells := range same.Rows {
+						line(s, append([]string{row.Service}, cells...)...)
+					}
+				}
+			}
+		}
+	}
 }
 
 // findings are the sentences of those that did not pass.

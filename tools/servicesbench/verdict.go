@@ -18,6 +18,7 @@ type verdict struct {
 		Actual string `json:"actual"`
 		Pass   bool   `json:"pass"`
 	} `json:"criteria"`
+	Tables      []table    `json:"tables"`
 	Started     float64    `json:"started_unix_s"`
 	Ended       float64    `json:"ended_unix_s"`
 	LatencyMS   *quantiles `json:"latency_ms"`
@@ -53,6 +54,14 @@ type verdict struct {
 		StallMaxMS float64 `json:"stall_max_ms"`
 		Starved    bool    `json:"starved"`
 	} `json:"generator"`
+}
+
+// A table is one that a suite adds to its verdict.
+type table struct {
+	Title   string     `json:"title"`
+	Note    string     `json:"note,omitempty"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
 }
 
 // quantiles are in milliseconds.
