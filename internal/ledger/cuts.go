@@ -28,6 +28,9 @@ type Cut struct {
 // Away is for how long the client was without a message, ok only if one came again.
 func (c *Cut) Away() (d time.Duration, ok bool) { return c.First - c.At, c.First > 0 }
 
+// found is for how long after a pause a stream that ends was ended during it: the client first reads what came before.
+const found = time.Second
+
 // Cuts are those of one connection.
 type Cuts struct {
 	List     []Cut  `json:"list"`
@@ -46,6 +49,7 @@ type cuts struct {
 	Cuts
 	came    bool // a message, on this stream and since the last pause
 	pausing bool
+	paused  bool // the latest cut is a pause
 }
 
 // latest is the last cut, nil before the first, and where it is not remembered.
@@ -79,7 +83,7 @@ func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 	if l.cuts == nil {
 		return
 	}
-	l.cuts.came, l.cuts.pausing = false, pause
+	l.cuts.came, l.cuts.pausing, l.cuts.paused = false, pause, pause
 	if len(l.cuts.List) >= maxCuts {
 		l.cuts.Unlisted++
 		return
@@ -112,13 +116,17 @@ func (l *Ledger) highest() uint64 {
 }
 
 // cutLost notes that a stream ended: the last cut did it, or its pause was too long for the service.
-func (l *Ledger) cutLost() {
+func (l *Ledger) cutLost(at Instant) {
 	if l.cuts == nil {
 		return
 	}
 	c := l.cuts.latest()
-	if c != nil && (c.Back == 0 || l.cuts.pausing || c.First == 0) {
+	switch {
+	case c == nil:
+	case c.Back == 0, c.First == 0:
 		c.Lost, c.Back = true, 0
+	case l.cuts.paused && !c.Lost && at-c.Back <= found:
+		c.Behind, c.Lost, c.Back, c.First, c.Next = l.highest(), true, 0, 0, 0
 	}
 	l.cuts.pausing, l.cuts.came = false, false
 }

@@ -66,19 +66,20 @@ func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
 	bring(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	l.Closed(8*sec+1, "reset", true, true) // it had ended the stream meanwhile
+	bring(l, 8*sec+1, 3) // that came before it
+	l.Closed(8*sec+2, "reset", true, true) // it had ended the stream meanwhile
 	l.Connecting(9 * sec)
 	l.Opened(10 * sec)
 	l.Resumed()
-	bring(l, 11*sec, 3)
+	bring(l, 11*sec, 4)
 	l.Closed(20*sec, "server", true, true) // which is of no cut
 	l.Connecting(20 * sec)
 	l.Opened(21 * sec)
 	l.Announced(21 * sec) // nor is that
-	bring(l, 22*sec, 4)
+	bring(l, 22*sec, 5)
 	require.Equal(t, []Cut{
 		{Kind: "pause", At: 3 * sec, Behind: 1, Back: 5 * sec, First: 5*sec + 1, Next: 2},
-		{Kind: "pause", At: 6 * sec, Behind: 2, Lost: true, Back: 10 * sec, Asked: true, First: 11 * sec, Next: 3},
+		{Kind: "pause", At: 6 * sec, Behind: 3, Lost: true, Back: 10 * sec, Asked: true, First: 11 * sec, Next: 4},
 	}, l.Record().Cuts.List)
 }
 

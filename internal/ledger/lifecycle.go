@@ -88,7 +88,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 			l.lived(at, clean)
 		}
 		if !asked {
-			l.cutLost()
+			l.cutLost(at)
 		}
 		l.outlived(at)
 		l.rec.Held += at - l.openedAt

@@ -218,6 +218,28 @@ func TestDriversRunSuites(t *testing.T) {
 	}
 }
 
+// A suite with the plan of a soak runs its own script under every driver, with that plan. The fake runners cut nothing.
+func TestDriversRunSuitesWithThePlanOfASoak(t *testing.T) {
+	t.Parallel()
+	for name, drive := range drivers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.letGo()
+			all := suite.All()
+			r.config.Suite = all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == "resume" })]
+			r.config.Plan.Seconds, r.config.Plan.NoopInterval, r.config.Plan.CutsPerSecond = 30, 1, .5
+			outcome, _, err := drive(t, r)
+			require.NoError(t, err)
+			v := r.verdict(t)
+			assert.Equal(t, verdict.Invalid, outcome, "%v", v.Reasons)
+			assert.Contains(t, strings.Join(v.Reasons, "\n"), " cuts were made by half: there were not enough streams")
+			assert.True(t, v.Plan.Reconnect)
+			assert.NotContains(t, strings.Join(v.Reasons, "\n"), "planned was")
+		})
+	}
+}
+
 // A soak that was cut off leaves its run in the cluster. Another machine follows it to its end.
 func TestAttach(t *testing.T) {
 	t.Parallel()

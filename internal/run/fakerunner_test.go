@@ -90,7 +90,7 @@ func fakeRunner(args []string) int {
 	if err := p.ReadEnvironment(os.Getenv); err != nil {
 		return 107
 	}
-	if p.Suite != "" { // its script declares what it does
+	if p.Suite != "" && p.Connections == 0 { // its script declares what it does
 		p.Connections, p.Seconds, p.NoopInterval = 4, 20, 1
 	}
 	s := shardOf(p, index)

@@ -114,6 +114,20 @@ func TestAServiceThatResumesPasses(t *testing.T) {
 	require.Contains(t, string(page), "Resumes by kind of cut")
 }
 
+// A service that ends the stream of a reader that pauses is told as that, and has to let it resume.
+func TestAPausedReaderWhoseStreamIsEndedResumes(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{ID: hub.Counting, History: true, Lifetime: 2 * time.Second}
+	server := h.Start(t)
+	r := cutStreams(t, nil, append(published(describeHub(t, "end: { by: 'server', lifetime: [1.5, 6] },"), server.URL), "--seconds", "19", "--pause", "2.5", "--cuts", "pause")...)
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Len(t, v.Cuts, 1)
+	c := v.Cuts[0]
+	require.Equal(t, []int{resumeCuts, resumeCuts, resumeCuts, resumeCuts, resumeCuts}, []int{c.Planned, c.Made, c.Ended, c.Resumed, c.Whole})
+	require.Greater(t, v.Connections.Reconnected, c.Ended, "other streams ended, too")
+}
+
 // Each way in which a service resumes wrongly is found at the cut, by numbers.
 func TestAServiceThatResumesWronglyFails(t *testing.T) {
 	t.Parallel()
@@ -232,6 +246,7 @@ func TestResumesOfServicesThatOthersWrote(t *testing.T) {
 		{"nchan", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
 		{"nchan", services.Options{History: -1}, verdict.Fail, "lost, 0 came twice"},
 		{"mercure", services.Options{}, verdict.Pass, "resumed by Last-Event-ID, and nothing was lost or doubled"},
+		{"sse-starlette", services.Options{}, verdict.Pass, "by its description the service resumes none"},
 		{"mercure", services.Options{History: -1}, verdict.Fail, "and the service announced a gap by the header Last-Event-ID: earliest"},
 	} {
 		t.Run(fmt.Sprint(c.name, " ", c.want), func(t *testing.T) {
