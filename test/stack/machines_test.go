@@ -29,6 +29,11 @@ import (
 // a network namespace with a kernel's counters, ports and an address of its own. They write their metrics to the stack's
 // Prometheus. `make stack-hour` makes an hour of it.
 func TestTwoMachines(t *testing.T) {
+	kept := os.Getenv("STACK_KEEP")
+	if kept != "" {
+		kept = filepath.Join(root, kept)
+		require.NoDirExists(t, kept, "it is to take what comes of this run: move it away")
+	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
 	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval})
 	s.isScraped(1)
@@ -52,8 +57,8 @@ func TestTwoMachines(t *testing.T) {
 	}
 	parts.Wait()
 	dir := results.Dir(filepath.Join(out, "machines"))
-	if folder := os.Getenv("STACK_KEEP"); folder != "" {
-		defer s.keep(dir, filepath.Join(root, folder), begun)
+	if kept != "" {
+		defer s.keep(dir, kept, begun)
 	}
 	said := run(t, time.Minute, "bin/soak", "merge", string(dir))
 	t.Log(said)
