@@ -66,7 +66,7 @@ func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
 	bring(l, 5*sec+1, 2)
 	l.Cut(6*sec, "pause", true)
 	l.PauseOver(8 * sec)
-	bring(l, 8*sec+1, 3) // that came before it
+	bring(l, 8*sec+1, 3)                   // that came before it
 	l.Closed(8*sec+2, "reset", true, true) // it had ended the stream meanwhile
 	l.Connecting(9 * sec)
 	l.Opened(10 * sec)

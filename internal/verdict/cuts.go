@@ -266,12 +266,28 @@ func (s *Streams) Cut() []Criterion {
 	}
 	whole := Criterion{
 		Name: "cuts that cost a client a message, or brought one twice", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
-		Pass: len(s.cuts.broken) == 0, Why: "a client that comes back gets what it missed, and that once", Reasons: s.cuts.broken,
+		Pass: len(s.cuts.broken) == 0, Why: "a client that comes back gets what it missed, and that once",
+	}
+	if !whole.Pass {
+		whole.Reasons = append([]string{s.brokenCuts(made)}, s.cuts.broken...)
 	}
 	return []Criterion{{
 		Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
 		Invalid: true, weight: doubt, Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
 	}, tried, whole}
+}
+
+// brokenCuts says of all cuts together what was wrong.
+func (s *Streams) brokenCuts(made int) string {
+	var lost, doubled uint64
+	for _, c := range s.Cuts {
+		lost, doubled = lost+c.Lost, doubled+c.Doubled
+	}
+	text := fmt.Sprintf("%d of %d cuts cost a client a message, or brought one twice: %d %ss were lost, %d came twice", len(s.cuts.broken), made, lost, s.m.Plan.Noun(), doubled)
+	if n := s.cuts.announced; n > 0 {
+		text += fmt.Sprintf("; the service announced %s by %s", format.Plural(int(n), "gap", "gaps"), cmp.Or(s.gap(), "resume.gap"))
+	}
+	return text
 }
 
 // CutTable shows each kind of cut, and how long clients were without a message.

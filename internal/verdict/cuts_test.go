@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -121,7 +122,7 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 			c.change(p)
 			v := p.judge(t)
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
-			require.Contains(t, v.Reasons[0], c.reason)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
 			i := 0
 			for v.Cuts[i].Kind != "rst" {
 				i++
@@ -129,6 +130,11 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 			got := v.Cuts[i]
 			require.Equal(t, []uint64{c.lost, c.doubled, c.announced}, []uint64{got.Lost, got.Doubled, got.Announced})
 			require.Equal(t, c.whole, got.Whole)
+			if c.want == Pass {
+				require.Zero(t, v.Messages.Missed)
+			} else {
+				require.GreaterOrEqual(t, v.Messages.Missed, c.lost)
+			}
 		})
 	}
 }
