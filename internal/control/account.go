@@ -1,12 +1,16 @@
 package control
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 )
 
 // rise is by how much of the time that passes the earliest arrival may be forgotten: clocks of two machines differ by less.
 const rise = 1e-3
+
+// longest is the most by which a reference says that it was late: a stream is an hour behind at most.
+const longest = time.Hour
 
 // An Account is what one stream owed and brought, by the reader's own clock. The zero value is a stream of which nothing
 // has come.
@@ -30,8 +34,9 @@ type Arrival struct {
 // Note counts an event; it is not ok if it is none of a reference, or comes again.
 func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	number, err := strconv.ParseUint(string(id), 10, 63)
-	late, errLate := strconv.ParseUint(string(data), 10, 53)
-	if err != nil || errLate != nil || number <= a.number || number > a.number+uint64(365*24*time.Hour/Every) {
+	text, marked := bytes.CutPrefix(data, []byte(mark))
+	late, errLate := strconv.ParseUint(string(text), 10, 53)
+	if err != nil || errLate != nil || !marked || late > uint64(longest.Microseconds()) || number <= a.number || number > a.number+uint64(365*24*time.Hour/Every) {
 		return out, false
 	}
 	out.Lost, out.Reference = number-a.number-1, time.Duration(late)*time.Microsecond

@@ -16,11 +16,15 @@ import (
 // Every is the time between two events of a stream.
 const Every = time.Second
 
+// mark is what the data of an event begins with: the numbered events of any other service are none of a reference, whatever
+// their data is, or their rhythm would be taken for delays.
+const mark = "late_us="
+
 // mostStreams bounds what a stranger can make a reference hold.
 const mostStreams = 10_000
 
 // Serve sends events to whoever asks, on each stream one as soon as it is open and one every Every after that, until ctx
-// ends. The id of an event is its number on its stream, from 1. Its data is by how many microseconds this process was
+// ends. The id of an event is its number on its stream, from 1. Its data says by how many microseconds this process was
 // late to send it: a reference that stalls is told apart from a reader that does. A schedule does not drift.
 func Serve(ctx context.Context, listener net.Listener) error {
 	s := &http.Server{
@@ -65,7 +69,7 @@ func stream(w http.ResponseWriter, r *http.Request) {
 		case <-timer.C:
 		}
 		event = strconv.AppendUint(append(event[:0], "id: "...), n, 10)
-		event = strconv.AppendInt(append(event, "\ndata: "...), max(time.Since(due).Microseconds(), 0), 10)
+		event = strconv.AppendInt(append(event, "\ndata: "+mark...), max(time.Since(due).Microseconds(), 0), 10)
 		if _, err := w.Write(append(event, "\n\n"...)); err != nil || flush.Flush() != nil {
 			return
 		}

@@ -68,7 +68,7 @@ func TestWhatAnAccountSays(t *testing.T) {
 			t.Parallel()
 			var a Account
 			for i, e := range events {
-				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte(strconv.FormatInt(e.own.Microseconds(), 10)))
+				got, ok := a.Note(at(e.at), []byte(strconv.Itoa(e.id)), []byte("late_us="+strconv.FormatInt(e.own.Microseconds(), 10)))
 				require.Equal(t, !e.noise, ok, "event %d", i)
 				require.InDelta(t, e.late, got.Late, float64(5*time.Millisecond), "event %d", i)
 				require.Equal(t, e.lost, got.Lost, "event %d", i)
@@ -80,10 +80,15 @@ func TestWhatAnAccountSays(t *testing.T) {
 	}
 	var a Account
 	for _, text := range []string{"", "x", "-1", "99999999999999999999"} {
-		_, ok := a.Note(start, []byte(text), []byte("0"))
+		_, ok := a.Note(start, []byte(text), []byte("late_us=0"))
 		require.False(t, ok, text)
-		_, ok = a.Note(start, []byte("1"), []byte(text))
+		_, ok = a.Note(start, []byte("1"), []byte("late_us="+text))
 		require.False(t, ok, text)
+	}
+	// Those of any other service that numbers its events, and what no reference can say.
+	for _, data := range []string{"0", "1700000000000", "late_us=3600000001", "late_us=9007199254740991"} {
+		_, ok := a.Note(start, []byte("1"), []byte(data))
+		require.False(t, ok, data)
 	}
 }
 
@@ -92,21 +97,21 @@ func TestWhatIsOwedAndMissing(t *testing.T) {
 	start := time.Now()
 	var a Account
 	require.Zero(t, a.Owed(start.Add(time.Hour)), "of a stream of which nothing came nothing is known")
-	_, ok := a.Note(start, []byte("1"), []byte("0"))
+	_, ok := a.Note(start, []byte("1"), []byte("late_us=0"))
 	require.True(t, ok)
 	assert.Equal(t, uint64(1), a.Owed(start))
 	assert.Zero(t, a.Owed(start))
 	assert.Equal(t, uint64(5), a.Owed(start.Add(5*time.Second)))
 	assert.Equal(t, uint64(4), a.Missing(start.Add(5*time.Second), time.Second))
 	for n := 2; n <= 6; n++ {
-		_, ok = a.Note(start.Add(5*time.Second), []byte(strconv.Itoa(n)), []byte("0"))
+		_, ok = a.Note(start.Add(5*time.Second), []byte(strconv.Itoa(n)), []byte("late_us=0"))
 		require.True(t, ok)
 	}
 	assert.Zero(t, a.Owed(start.Add(5*time.Second)))
 	assert.Zero(t, a.Missing(start.Add(5*time.Second), 0))
 	// A clock that differs by 100 ppm is not late after a day, and neither does it hide a delay.
 	for n := 7; n <= 86400; n++ {
-		got, ok := a.Note(start.Add(time.Duration(float64(n-1)*1.0001*float64(time.Second))), []byte(strconv.Itoa(n)), []byte("0"))
+		got, ok := a.Note(start.Add(time.Duration(float64(n-1)*1.0001*float64(time.Second))), []byte(strconv.Itoa(n)), []byte("late_us=0"))
 		require.True(t, ok)
 		require.Less(t, got.Late, 10*time.Millisecond)
 	}

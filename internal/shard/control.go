@@ -99,6 +99,9 @@ func (s *Shard) checkControl() error {
 			return errors.New("it holds a control group with a count that cannot be")
 		}
 	}
+	if int64(c.LateMS) > mostLength.Milliseconds() {
+		return errors.New("it holds a control group with a limit of lateness that cannot be")
+	}
 	if numbers := []int{c.Streams, c.Opened, c.Refused, c.Cut, c.LateMS}; slices.Min(numbers) < 0 || slices.Max(numbers) > mostCount {
 		return errors.New("it holds a control group with a count that cannot be")
 	}
@@ -121,17 +124,28 @@ type Moment struct {
 	LateBy  *Packed       // how late; nil where that is not known
 }
 
+// tells says that the group brought at least half of what it owed in a bucket, and in a whole one half of what all of its
+// streams would: delays that fall between the events of fewer go unseen.
+func (c *ControlCounts) tells(streams int, whole bool) bool {
+	least := c.Owed
+	if whole {
+		least = max(least, uint64(streams)*uint64(BucketWidth/controlEvery))
+	}
+	return c.Received > 0 && 2*c.Received >= least
+}
+
 // mostMoments bounds what is kept of each of a thousand runners.
 const mostMoments = 1 << 12
 
 // momentsOf leaves out the buckets in which all was well.
 func momentsOf(s *Shard) (out []Moment) {
 	half := s.Control.Limit() / 2
-	for _, b := range s.Series {
+	for i, b := range s.Series {
 		m := Moment{At: time.Unix(b.Unix, 0), Stall: time.Duration(b.StallMS) * time.Millisecond, Late: b.Late, Silent: true}
 		if c := b.Control; c != nil {
 			m.Longest = time.Duration(c.LongestUS) * time.Microsecond
-			m.Silent = c.Received == 0 || time.Duration(c.ReferenceUS)*time.Microsecond > half
+			whole := i > 0 && i < len(s.Series)-1 // else the runner may have begun or ended in the middle of it
+			m.Silent = !c.tells(s.Control.Streams, whole) || time.Duration(c.ReferenceUS)*time.Microsecond > half
 		}
 		if b.Late > 0 {
 			m.LateBy = b.Lateness

@@ -55,10 +55,37 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
 }
 
+// A group of which few streams are open tells nothing, as a delay would fall between their events.
+func TestAFewStreamsOfAGroupTellNothing(t *testing.T) {
+	t.Parallel()
+	group := &Control{URL: "http://a", Streams: 20, LateMS: 1000, ControlCounts: ControlCounts{Owed: 300, Received: 300}}
+	all := ControlCounts{Owed: 100, Received: 100}
+	for name, c := range map[string]struct {
+		at     int
+		counts ControlCounts
+		silent bool
+	}{
+		"all":                            {1, all, false},
+		"half of them":                   {1, ControlCounts{Owed: 50, Received: 50}, false},
+		"one in twenty":                  {1, ControlCounts{Owed: 5, Received: 5}, true},
+		"none":                           {1, ControlCounts{}, true},
+		"all, of which most did not say": {1, ControlCounts{Owed: 100, Received: 30}, true},
+		"all, at the very end":           {2, ControlCounts{Owed: 5, Received: 5}, false},
+		"all, just begun":                {0, ControlCounts{Owed: 20, Received: 20}, false},
+	} {
+		series := []Bucket{{Unix: 0, Control: &all}, {Unix: 5, Control: &all}, {Unix: 10, Control: &all}}
+		series[c.at].Control, series[c.at].Late = &c.counts, 1
+		s := withControl(1, group, series...)
+		moments := Merge(plan.Plan{}, []*Shard{s}).Runners[0].Controlled.Moments
+		require.Len(t, moments, 1, name)
+		require.Equal(t, c.silent, moments[0].Silent, name)
+	}
+}
+
 func TestAControlGroupInAFile(t *testing.T) {
 	t.Parallel()
 	s := withControl(1, &Control{URL: "http://a", Streams: 20, LateMS: 1000})
-	for _, edit := range []func(){func() {}, func() { s.Control.Cut = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }} {
+	for _, edit := range []func(){func() {}, func() { s.Control.Cut = -1 }, func() { s.Control.LongestUS = -1 }, func() { s.Control.Received = 1 << 60 }, func() { s.Control.LateMS = 1 << 40 }} {
 		s.Control = &Control{URL: "http://a", Streams: 20, LateMS: 1000}
 		edit()
 		bad := *s.Control != Control{URL: "http://a", Streams: 20, LateMS: 1000}
@@ -66,7 +93,7 @@ func TestAControlGroupInAFile(t *testing.T) {
 		require.NoError(t, new(Encoder).write(&file, s))
 		got, err := Read(&file)
 		if bad {
-			require.ErrorContains(t, err, "a control group with a count that cannot be")
+			require.ErrorContains(t, err, "a control group with a")
 			continue
 		}
 		require.NoError(t, err)

@@ -58,10 +58,16 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 // not ok where one of them told nothing.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {
 	for i := range m.Runners {
-		if group := m.Runners[i].Controlled; group == nil || !group.Held() {
+		group := m.Runners[i].Controlled
+		if group == nil || !group.Held() {
 			return 0, false
 		}
-		delay = max(delay, m.Runners[i].Controlled.Resolution())
+		for _, moment := range group.Moments {
+			if moment.Silent && overlap(moment.At, moment.At.Add(shard.BucketWidth), from, to) > 0 {
+				return 0, false
+			}
+		}
+		delay = max(delay, group.Resolution())
 	}
 	quiet := delay
 	for _, b := range m.Series {
@@ -69,7 +75,7 @@ func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool)
 		if overlap(start, start.Add(shard.BucketWidth), from, to) <= 0 {
 			continue
 		}
-		if b.Control == nil || b.Control.Received < b.Control.Owed/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > longestStall {
+		if b.Control == nil || b.Control.Received == 0 || b.Control.Received < b.Control.Owed/2 || time.Duration(b.Control.ReferenceUS)*time.Microsecond > longestStall {
 			return 0, false
 		}
 		delay, ok = max(delay, quiet+time.Duration(b.Control.LongestUS)*time.Microsecond), true

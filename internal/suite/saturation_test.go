@@ -118,6 +118,10 @@ func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 	}
 	silent := run(300).controlled(0)
 	silent.Rounds[0].Series[3].Control.Received = 0
+	away := run(300).controlled(0) // none of its streams is open, so it owes nothing
+	*away.Rounds[0].Series[3].Control = shard.ControlCounts{}
+	ofOne := run(300).controlled(0) // others were held meanwhile
+	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.Moment{{At: began.Add(15 * time.Second), Silent: true}}
 	for name, c := range map[string]struct {
 		run  *Run
 		want Status
@@ -127,6 +131,8 @@ func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 		"late too":                   {run(300).controlled(300 * time.Millisecond), ByGenerator},
 		"in time, beside large ones": {run(10e6).controlled(0), ByGenerator},
 		"it told nothing":            {silent, ByGenerator},
+		"it was not held meanwhile":  {away, ByGenerator},
+		"that of a runner was not":   {ofOne, ByGenerator},
 	} {
 		status, why := c.run.limits().Judge(arrivalLevels(of(c.run.stages(), kindLoad))[0])
 		require.Equal(t, c.want, status, "%s: %s", name, why)
