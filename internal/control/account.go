@@ -15,6 +15,9 @@ const longest = time.Hour
 // An Account is what one stream owed and brought, by the reader's own clock. The zero value is a stream of which nothing
 // has come.
 type Account struct {
+	// Asked is when the stream was asked for: no reference has begun to count before that. Zero: not known.
+	Asked time.Time
+
 	number uint64    // the last that came
 	base   time.Time // when event 0 would have come, by the fastest event so far
 	last   time.Time // when the last event came
@@ -41,6 +44,9 @@ func (a *Account) Note(at time.Time, id, data []byte) (out Arrival, ok bool) {
 	}
 	out.Lost, out.Reference = number-a.number-1, time.Duration(late)*time.Microsecond
 	base := at.Add(-out.Reference - time.Duration(number)*Every)
+	if drift := time.Duration(rise * float64(at.Sub(a.Asked))); !a.Asked.IsZero() && base.Before(a.Asked.Add(-Every-drift-time.Millisecond)) {
+		return Arrival{}, false // it was not late by so much, as nobody had asked for it yet
+	}
 	if a.number == 0 {
 		out.Lost, a.base, a.last, a.counts = 0, base, at, number-1
 	}

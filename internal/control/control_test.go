@@ -92,6 +92,31 @@ func TestWhatAnAccountSays(t *testing.T) {
 	}
 }
 
+// A reference can have been late by no more than has passed since it was asked: the events of one that says so would make
+// all others late.
+func TestAReferenceThatWasLateBeforeItWasAsked(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	a := Account{Asked: start}
+	for i, e := range []struct {
+		at   time.Duration
+		late string
+		ok   bool
+		says time.Duration
+	}{
+		{10 * time.Millisecond, "0", true, 0},
+		{1010 * time.Millisecond, "1200000", false, 0},
+		{3010 * time.Millisecond, "1000000", true, time.Second}, // number 3, due after 2 s
+		{3010 * time.Millisecond, "0", true, 0},
+		{4010 * time.Millisecond, "3600000000", false, 0},
+	} {
+		got, ok := a.Note(start.Add(e.at), []byte(strconv.Itoa(i+1)), []byte("late_us="+e.late))
+		require.Equal(t, e.ok, ok, "event %d", i+1)
+		require.Equal(t, e.says, got.Reference)
+		require.Less(t, got.Late, 10*time.Millisecond, "event %d", i+1)
+	}
+}
+
 func TestWhatIsOwedAndMissing(t *testing.T) {
 	t.Parallel()
 	start := time.Now()

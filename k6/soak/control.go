@@ -102,6 +102,7 @@ func isAway(rawURL string) bool {
 // hold opens the stream, and again a second after it has ended.
 func (s *controlStream) hold(ctx context.Context) {
 	for s.await(ctx) {
+		s.ask()
 		within, cancel := context.WithTimeout(ctx, controlConnect)
 		stream, err := sse.OpenBare(within, s.group.url, controlSilence, s)
 		cancel()
@@ -130,6 +131,13 @@ func (s *controlStream) await(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// ask notes that the stream is asked for now.
+func (s *controlStream) ask() {
+	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
+	s.account.Asked = time.Now()
 }
 
 func (g *controlGroup) opened() {
