@@ -143,7 +143,11 @@ func openCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return openCapsule(ctx, args[0], dir, check, cmd.OutOrStdout())
+			err := openCapsule(ctx, args[0], dir, check, cmd.OutOrStdout())
+			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+				return nil // Ctrl-C is how it ends, however far it was
+			}
+			return err
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder to unpack to, which stays (default: one that is removed at the end)")
@@ -168,14 +172,19 @@ func openCapsule(ctx context.Context, archive, dir string, check bool, out io.Wr
 	if dir == "" || check {
 		dir = filepath.Join(tmp, "capsule")
 	}
-	contents, err := capsule.Open(archive, dir)
+	contents, err := capsule.Open(ctx, archive, dir)
 	if err != nil {
 		return err
 	}
 	if err := tellCapsule(out, contents, where, archive); err != nil || check {
 		return err
 	}
-	fmt.Fprintf(out, "report   %s\n", filepath.Join(dir, capsule.ResultsDir, "report.html"))
+	report := filepath.Join(dir, capsule.ResultsDir, "report.html")
+	if _, err := os.Stat(report); err == nil {
+		fmt.Fprintf(out, "report   %s\n", report)
+	} else {
+		fmt.Fprintf(out, "report   none in it: `soak report %s` makes it\n", filepath.Dir(report))
+	}
 	return show(ctx, contents, dir, tmp, out)
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/capsule"
+	"github.com/sse-soak/sse-soak/internal/replay"
 )
 
 // runFolder is the folder of a run, with only what a capsule needs.
@@ -90,4 +91,28 @@ func TestOpenWithoutData(t *testing.T) {
 	left, err := os.ReadDir(tmp)
 	require.NoError(t, err)
 	require.Empty(t, left, fmt.Sprint(left))
+}
+
+// Ctrl-C ends `soak open` wherever it is, and a capsule without a report says how to make it.
+func TestOpenIsInterrupted(t *testing.T) {
+	run := runFolder(t)
+	require.NoError(t, os.RemoveAll(filepath.Join(run, "report.html")))
+	file := filepath.Join(t.TempDir(), "x.tar.gz")
+	require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run}, file, &bytes.Buffer{}))
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, openCapsule(ctx, file, "", false, &bytes.Buffer{}), context.Canceled)
+	_, err := replay.Prometheus(ctx, t.TempDir())
+	require.ErrorIs(t, err, context.Canceled, "not: it did not become ready")
+	left, err := os.ReadDir(tmp)
+	require.NoError(t, err)
+	require.Empty(t, left, fmt.Sprint(left))
+
+	shown, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	var out bytes.Buffer
+	_ = openCapsule(shown, file, "", false, &out)
+	require.Contains(t, out.String(), "none in it: `soak report")
 }

@@ -54,7 +54,7 @@ func made(t *testing.T, from Source) (file string, c Contents) {
 func opened(t *testing.T, file string) (map[string]string, Contents) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new")
-	c, err := Open(file, dir)
+	c, err := Open(t.Context(), file, dir)
 	require.NoError(t, err)
 	files := map[string]string{}
 	require.NoError(t, fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {

@@ -2,12 +2,14 @@ package capsule
 
 import (
 	"archive/tar"
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -70,7 +72,7 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 			dir := t.TempDir()
 			file := filepath.Join(dir, "hostile.tar.gz")
 			require.NoError(t, os.WriteFile(file, packed(t, c.change(unpacked(t, good))), 0o600))
-			_, err := Open(file, filepath.Join(dir, "in", "to"))
+			_, err := Open(t.Context(), file, filepath.Join(dir, "in", "to"))
 			require.ErrorContains(t, err, c.want)
 			require.ErrorContains(t, err, "no capsule that can be trusted, nothing of it was kept")
 			assert.NoFileExists(t, filepath.Join(dir, "escaped"))
@@ -84,7 +86,7 @@ func TestArchivesThatAreNoneAreRefused(t *testing.T) {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "damaged.tar.gz")
 		require.NoError(t, os.WriteFile(file, damaged, 0o600))
-		_, err := Open(file, filepath.Join(dir, "to"))
+		_, err := Open(t.Context(), file, filepath.Join(dir, "to"))
 		require.ErrorContains(t, err, "no capsule that can be trusted", "%d bytes", len(damaged))
 	}
 }
@@ -95,10 +97,10 @@ func TestACapsuleOverwritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "mine")
 	require.NoError(t, os.WriteFile(mine, nil, 0o600))
-	_, err := Open(file, dir)
+	_, err := Open(t.Context(), file, dir)
 	require.ErrorContains(t, err, "is not empty")
 	require.FileExists(t, mine)
-	_, err = Open(filepath.Join(dir, "none"), filepath.Join(dir, "to"))
+	_, err = Open(t.Context(), filepath.Join(dir, "none"), filepath.Join(dir, "to"))
 	require.ErrorContains(t, err, "open the capsule")
 }
 
@@ -115,4 +117,23 @@ func TestWhatIsMadeCanBeOpened(t *testing.T) {
 	require.Contains(t, files, "results/-rf.json")
 	require.Contains(t, fmt.Sprintf("%s", c.LeftOut), `"results/two\nlines.json" has a name that no archive carries everywhere`)
 	require.Len(t, c.LeftOut, 4, "and the dashboards")
+}
+
+func TestOpeningEndsWhenItIsInterrupted(t *testing.T) {
+	t.Parallel()
+	file, _ := made(t, Source{Results: folder(t, nil)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := filepath.Join(t.TempDir(), "to")
+	_, err := Open(ctx, file, dir)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotContains(t, err.Error(), "trusted")
+	require.NoDirExists(t, dir)
+
+	pipe := filepath.Join(t.TempDir(), "pipe") // which nobody writes to
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, none := range []string{pipe, t.TempDir()} {
+		_, err = Open(t.Context(), none, dir)
+		require.ErrorContains(t, err, none+" is no file")
+	}
 }

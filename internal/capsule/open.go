@@ -3,6 +3,7 @@ package capsule
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -29,7 +30,10 @@ const (
 
 // Open unpacks an archive into a folder that is empty or not there yet. Whoever made it is not trusted: names that lead
 // elsewhere, links, files that are missing or too many, wrong checksums and too much data are errors, and leave nothing.
-func Open(file, dir string) (c Contents, err error) {
+func Open(ctx context.Context, file, dir string) (c Contents, err error) {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() { // opening a pipe would wait for a writer, for ever
+		return c, fmt.Errorf("open the capsule: %s is no file", file)
+	}
 	in, err := os.Open(file)
 	if err != nil {
 		return c, fmt.Errorf("open the capsule: %w", err)
@@ -50,7 +54,7 @@ func Open(file, dir string) (c Contents, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return c, err
 	}
-	c, err = unpackAll(in, dir, min(mostBytes, alwaysFit+mostRatio*info.Size()))
+	c, err = unpackAll(&interruptible{ctx, in}, dir, min(mostBytes, alwaysFit+mostRatio*info.Size()))
 	if err == nil {
 		return c, nil
 	}
@@ -58,7 +62,23 @@ func Open(file, dir string) (c Contents, err error) {
 	if there {
 		clean = errors.Join(clean, os.Mkdir(dir, 0o755))
 	}
+	if ctx.Err() != nil {
+		return c, errors.Join(ctx.Err(), clean)
+	}
 	return c, errors.Join(fmt.Errorf("%s is no capsule that can be trusted, nothing of it was kept: %w", file, err), clean)
+}
+
+// An interruptible reader ends with its context: gigabytes take minutes to unpack.
+type interruptible struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
 }
 
 // An unpacking checks what it takes out.

@@ -106,6 +106,7 @@ const hostInside = "host.docker.internal"
 
 // await waits until a path answers 200. Where it does not, nothing is left running.
 func (s *Service) await(ctx context.Context, path string, within time.Duration) error {
+	asked := ctx
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	for {
@@ -121,9 +122,11 @@ func (s *Service) await(ctx context.Context, path string, within time.Duration) 
 		}
 		select {
 		case <-s.process.Done():
-			err = fmt.Errorf("%s ended: %s", s.name, s.said())
+			err = fmt.Errorf("%s ended: %s", s.name, s.Said())
 		case <-ctx.Done():
-			err = fmt.Errorf("%s did not become ready: %s", s.name, s.said())
+			if err = asked.Err(); err == nil { // else it was interrupted
+				err = fmt.Errorf("%s did not become ready: %s", s.name, s.Said())
+			}
 		case <-time.After(100 * time.Millisecond):
 			continue
 		}
@@ -132,8 +135,8 @@ func (s *Service) await(ctx context.Context, path string, within time.Duration) 
 	}
 }
 
-// said is the end of what it wrote.
-func (s *Service) said() string {
+// Said is the end of what it wrote.
+func (s *Service) Said() string {
 	text, err := os.ReadFile(s.log)
 	if err != nil {
 		return err.Error()
