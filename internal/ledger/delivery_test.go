@@ -111,6 +111,9 @@ func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
 	if !reflect.DeepEqual(r.Spans, want) {
 		t.Errorf("spans %v, want %v", r.Spans, want)
 	}
+	if len(r.Outages) != 2 || !r.Outages[0].Planned || r.Outages[1].Planned {
+		t.Errorf("the first end was planned, the second was not: %+v", r.Outages)
+	}
 	if r.Cut != 1 || r.Findings[0].Kind != KindCut || r.State != Completed || !r.Faultless() {
 		t.Errorf("%+v", r)
 	}

@@ -181,6 +181,7 @@ func (l *Ledger) Explain(text string) {
 // lose notes that the stream is lost, and another follows.
 func (l *Ledger) lose(at Instant) {
 	l.leave(at)
+	l.outage.Planned = l.served
 	if l.cfg.Counting != Noops {
 		return
 	}

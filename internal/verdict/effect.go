@@ -68,10 +68,13 @@ func (s *Streams) losses() (all []loss, unlisted int) {
 			all = append(all, loss{o, c, unix(r.At(from)), unix(r.At(to)), back})
 		}
 		for i := range c.Outages {
+			if c.Outages[i].Planned {
+				continue // the service ends its streams so, whatever is done to it
+			}
 			add(&c.Outages[i], c.Outages[i].From, c.Outages[i].To, true)
 		}
 		known := len(c.Outages)
-		for ; known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
+		for ; !s.endsStreams() && known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
 			add(nil, c.Spans[known].To, c.Spans[known+1].From, true)
 		}
 		unlisted += max(c.Survived-known, 0)
@@ -82,6 +85,9 @@ func (s *Streams) losses() (all []loss, unlisted int) {
 	sort.SliceStable(all, func(i, j int) bool { return all[i].from < all[j].from })
 	return all, unlisted
 }
+
+// endsStreams says that the service ends streams on purpose.
+func (s *Streams) endsStreams() bool { return s.m.Service != nil && s.m.Service.LifetimeS > 0 }
 
 // unreturned is the time without a stream at the end of a connection that lost its stream, and had no other; nil: it had.
 func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {

@@ -130,6 +130,21 @@ func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
 	require.Equal(t, []string{"19 outages of streams that were lost often are not listed, and not counted here"}, v.Actions[0].Effect.Notes)
 }
 
+// A service that ends each stream after a while does so during an action, too.
+func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
+	t.Parallel()
+	m := crowd(4)
+	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing, LifetimeS: 30}
+	lose(m, 0, 61, 62)
+	lose(m, 1, 61, 62).Planned = true
+	m.Connections[2].Spans = []ledger.Span{{From: 1, To: 61 * time.Second}, {From: 62 * time.Second, To: 90 * time.Second}}
+	m.Connections[2].Survived = 1
+	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
+	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
+	require.Len(t, e.Notes, 1, "nobody knows which the third was")
+	require.Nil(t, e.Resumed)
+}
+
 // What was published while a client was away, and came when it was back.
 func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
 	t.Parallel()
