@@ -119,19 +119,27 @@ func (m *Machine) is(r *machine.Record) bool {
 }
 
 // carries finds the runners whose streams a machine carries that is only known from Prometheus: any of those whose own
-// machine shows nothing of AWS's network, as in a pod.
+// machine shows nothing of AWS's network, as in a pod. One that sees its network cards, or whose boot id is another, is on
+// another machine, which a Prometheus of something else may watch.
 func (m *Machine) carries(first *shard.Merged, all []*Machine) {
 	if len(m.own) > 0 || m.Target {
 		return
 	}
 	for i := range first.Runners {
 		knows := slices.ContainsFunc(all, func(other *Machine) bool {
-			return slices.Contains(other.Runners, first.Runners[i].Index) && slices.ContainsFunc(other.Counters, func(c MachineCounter) bool { return byAWS(c.Name) })
+			return slices.Contains(other.Runners, first.Runners[i].Index) && (m.differs(other) || slices.ContainsFunc(other.Counters, func(c MachineCounter) bool { return byAWS(c.Name) }))
 		})
 		if !knows {
 			m.at = append(m.at, i)
 		}
 	}
+}
+
+// differs says that what a runner saw of its machine cannot be of this one, which Prometheus watched.
+func (m *Machine) differs(other *Machine) bool {
+	return slices.ContainsFunc(other.own, func(s seen) bool {
+		return s.Cards || s.Boot != "" && slices.ContainsFunc(m.watched, func(r *machine.Record) bool { return r.Boot != "" })
+	})
 }
 
 func byAWS(name string) bool {

@@ -316,6 +316,29 @@ func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
 	}
 }
 
+// What AWS dropped of a machine that a Prometheus watches for something else excuses nobody: a laptop sees its own network
+// cards, and the pods of another host have its boot id.
+func TestTheMachineOfAnotherDeploymentExcusesNobody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cards bool
+		boot  string // as Prometheus has it
+	}{"a laptop": {true, ""}, "a pod elsewhere": {false, "b-9"}} {
+		m, server := clean()
+		m.Plan.MaxLate = 0
+		for i := range m.Runners {
+			r := quiet("b-1")
+			r.Cards = c.cards
+			r.Counters = slices.DeleteFunc(r.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
+			m.Runners[i].Machine = r
+		}
+		late(&m.Connections[0].Record, dropsAt+4)
+		other := moved(quiet(c.boot), conntrack, 14)
+		other.Name = "runner-1"
+		require.Equal(t, Fail, judgeSoak(m, server, Evidence{Machines: []*machine.Record{other}}).Verdict, name)
+	}
+}
+
 // A Prometheus that watches the machine that soak runs on counts what the runners count: it is the same machine, by its name
 // and the time of its start, and stays one. What it knows besides is added.
 func TestPrometheusCountsNothingTwice(t *testing.T) {
