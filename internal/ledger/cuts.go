@@ -84,6 +84,9 @@ func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 		return
 	}
 	l.cuts.came, l.cuts.pausing, l.cuts.paused = false, pause, pause
+	if pause {
+		l.silentUntil(at)
+	}
 	if len(l.cuts.List) >= maxCuts {
 		l.cuts.Unlisted++
 		return
@@ -99,6 +102,7 @@ func (l *Ledger) PauseOver(at Instant) {
 		return
 	}
 	l.cuts.pausing, l.cuts.came = false, false
+	l.heardAt = at // the silence was the client's own
 	if c := l.cuts.latest(); c != nil && c.Back == 0 {
 		c.Back = at
 	}

@@ -83,6 +83,17 @@ func TestAPauseLosesTheStreamOnlyWhereTheServiceEndsIt(t *testing.T) {
 	}, l.Record().Cuts.List)
 }
 
+// The service was not silent while nobody read.
+func TestAPauseIsNoSilenceOfTheService(t *testing.T) {
+	t.Parallel()
+	l := cutLedger(Numbered)
+	bring(l, 2*sec, 1)
+	l.Cut(5*sec, "pause", true)
+	l.PauseOver(15 * sec)
+	bring(l, 17*sec, 2)
+	require.Equal(t, 3*sec, l.Record().MaxSilence)
+}
+
 // A service with a lifetime did not end the streams that the client cut.
 func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()
