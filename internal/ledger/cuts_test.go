@@ -103,6 +103,9 @@ func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
 	l.Cut(4*sec, "fin", false)
 	l.Closed(4*sec, ReasonCut, false, true)
 	require.Zero(t, l.Record().Cut)
+	l.Connecting(5 * sec)
+	l.Opened(6 * sec)
+	require.True(t, l.Record().Outages[0].Planned, "but the client planned it")
 }
 
 // A gap may be announced by the headers, which come before the stream is noted, or by a block behind them; one that is

@@ -96,6 +96,7 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		l.rec.ClosedAt = at
 		if again && !asked {
 			l.lose(at)
+			l.outage.Planned = l.served || reason == ReasonCut
 		}
 	} else {
 		l.attemptFailed(at, reason)
@@ -181,7 +182,6 @@ func (l *Ledger) Explain(text string) {
 // lose notes that the stream is lost, and another follows.
 func (l *Ledger) lose(at Instant) {
 	l.leave(at)
-	l.outage.Planned = l.served
 	if l.cfg.Counting != Noops {
 		return
 	}

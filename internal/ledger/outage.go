@@ -14,7 +14,7 @@ type Outage struct {
 	Refusals []Refusal `json:"refused,omitempty"` // the attempts that failed meanwhile
 	// Resumed is how many numbered noops came right behind the headers of the next stream: the service had kept them.
 	Resumed uint64 `json:"resumed,omitempty"`
-	// Planned: the service ended the stream on purpose, after the lifetime that it gives it.
+	// Planned: the service ended the stream on purpose, after the lifetime that it gives it, or the client cut it.
 	Planned bool `json:"planned,omitempty"`
 }
 

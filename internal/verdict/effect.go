@@ -69,7 +69,7 @@ func (s *Streams) losses() (all []loss, unlisted int) {
 		}
 		for i := range c.Outages {
 			if c.Outages[i].Planned {
-				continue // the service ends its streams so, whatever is done to it
+				continue // this would have been without the action, too
 			}
 			add(&c.Outages[i], c.Outages[i].From, c.Outages[i].To, true)
 		}
