@@ -95,6 +95,20 @@ func makeCapsule(ctx context.Context, from capsule.Source, to string, out io.Wri
 		file = to
 	}
 	contents, err := capsule.Make(ctx, from, file)
+	if err == nil && store.IsBucket(to) && contents.Prometheus.Missing != "" {
+		there := file + ".there"
+		if store.Download(ctx, to, there) == nil && capsule.HasData(there, contents.TestID) {
+			err = capsule.ErrHasData
+		}
+	}
+	if errors.Is(err, capsule.ErrHasData) {
+		if !store.IsBucket(to) {
+			to = file
+		}
+		to, _, _ = strings.Cut(to, "?")
+		fmt.Fprintf(out, "capsule  %s stays as it is: %v\ndata     none of Prometheus now: %s\n--to makes another one beside it.\n", to, err, contents.Prometheus.Missing)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

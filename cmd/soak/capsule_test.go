@@ -4,15 +4,20 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	prompb "buf.build/gen/go/prometheus/prometheus/protocolbuffers/go"
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
+	"github.com/klauspost/compress/snappy"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/sse-soak/sse-soak/internal/capsule"
 	"github.com/sse-soak/sse-soak/internal/replay"
@@ -58,6 +63,48 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 	}
 	err := makeCapsule(t.Context(), capsule.Source{Results: run}, "s3://none/x"+query, &bytes.Buffer{})
 	require.ErrorContains(t, err, "write s3://none/x/run-7.capsule.tar.gz: the bucket does not exist")
+}
+
+// What Prometheus knew goes with its host: a capsule that has it must outlive the next one, and a proxy that fails once.
+func TestDataThatWasKeptStays(t *testing.T) {
+	memory := s3mem.New()
+	require.NoError(t, memory.CreateBucket("kept"))
+	server := httptest.NewServer(gofakes3.New(memory).Server())
+	t.Cleanup(server.Close)
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	answer, err := proto.Marshal(&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{
+		Labels: []*prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []*prompb.Sample{{Value: 1, Timestamp: 1700000000000}},
+	}}}}})
+	require.NoError(t, err)
+	asked := 0
+	prometheus := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked++; asked == 2 {
+			http.Error(w, "try again", http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(snappy.Encode(nil, answer))
+	}))
+	t.Cleanup(prometheus.Close)
+	run := runFolder(t)
+	for _, to := range []string{"", "s3://kept/capsules?region=us-east-1&use_path_style=true&endpoint=" + server.URL} {
+		asked = 0
+		var said bytes.Buffer
+		require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run, Prometheus: prometheus.URL}, to, &said))
+		require.Contains(t, said.String(), "data     15 samples", "though one answer of 15 failed")
+		said.Reset()
+		require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run, Without: "its host is gone"}, to, &said))
+		require.Contains(t, said.String(), "stays as it is")
+		require.Contains(t, said.String(), "none of Prometheus now: its host is gone")
+		archive := filepath.Join(filepath.Dir(run), "run-7.capsule.tar.gz")
+		if to != "" {
+			archive = strings.Replace(to, "?", "/run-7.capsule.tar.gz?", 1)
+		}
+		said.Reset()
+		require.NoError(t, openCapsule(t.Context(), archive, "", true, &said))
+		require.Contains(t, said.String(), "data     15 samples")
+	}
 }
 
 func TestRunsAreNamedByTheirIDOrFolder(t *testing.T) {

@@ -31,6 +31,9 @@ type making struct {
 	contents Contents
 }
 
+// ErrHasData says that there is a capsule of the run with Prometheus's data already, and that the new one would have none.
+var ErrHasData = errors.New("the capsule that is there has Prometheus's data of the run, and a new one would not")
+
 // Make writes the capsule of a run into a file, whole or not at all. A Prometheus that cannot be reached leaves a sentence
 // in it.
 func Make(ctx context.Context, from Source, file string) (Contents, error) {
@@ -51,6 +54,9 @@ func Make(ctx context.Context, from Source, file string) (Contents, error) {
 		return Contents{}, err
 	}
 	known, err := m.addPrometheus(ctx, from.Prometheus, from.Without)
+	if err == nil && m.contents.Prometheus.Missing != "" && HasData(file, run.TestID) {
+		return m.contents, ErrHasData
+	}
 	if err == nil {
 		err = m.addDashboards(from.Dashboards)
 	}

@@ -68,6 +68,29 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 	return c, errors.Join(fmt.Errorf("%s is no capsule that can be trusted, nothing of it was kept: %w", file, err), clean)
 }
 
+// HasData says whether a file is a capsule of a run, with Prometheus's data. It reads only its beginning.
+func HasData(file, testID string) bool {
+	in, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer in.Close()
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return false
+	}
+	for files := tar.NewReader(zip); ; {
+		h, err := files.Next()
+		if err != nil || path.Base(h.Name) != sumsFile && path.Base(h.Name) != contentsFile {
+			return false
+		}
+		if path.Base(h.Name) == contentsFile {
+			var c Contents
+			return json.NewDecoder(io.LimitReader(files, mostSums)).Decode(&c) == nil && c.TestID == testID && c.Prometheus.Requests > 0
+		}
+	}
+}
+
 // An interruptible reader ends with its context: gigabytes take minutes to unpack.
 type interruptible struct {
 	ctx  context.Context

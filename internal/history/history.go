@@ -28,6 +28,8 @@ const (
 
 	mostAnswer   = 256 << 20 // bytes of one answer, unpacked
 	askTimeout   = time.Minute
+	again        = 3 // times that one that has answered before is asked again
+	pause        = time.Second
 	perRequest   = 20_000 // samples that are given at once: some hundred KB
 	errorExcerpt = 300    // bytes of what it says instead
 )
@@ -49,8 +51,9 @@ func Count(s *Series) int { return len(s.Samples) + len(s.Histograms) }
 
 // A Prometheus is one at an address.
 type Prometheus struct {
-	base   *url.URL
-	client *http.Client
+	base     *url.URL
+	client   *http.Client
+	answered bool // to a read
 }
 
 // At is the Prometheus at an address, which may have a user and a password in it: they appear in no error.
@@ -113,9 +116,20 @@ func (p *Prometheus) read(ctx context.Context, from, to time.Time) ([]*Series, e
 		return nil, err
 	}
 	packed, err := p.post(ctx, "/api/v1/read", body)
+	for range again {
+		if err == nil || !p.answered || errors.Is(err, errTooMuch) || ctx.Err() != nil {
+			break
+		}
+		select { // a proxy or a tunnel between: what it told so far would be of no use without the rest
+		case <-ctx.Done():
+		case <-time.After(pause):
+			packed, err = p.post(ctx, "/api/v1/read", body)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
+	p.answered = true
 	if n, err := snappy.DecodedLen(packed); err == nil && n > mostAnswer {
 		return nil, errTooMuch
 	}
