@@ -2,6 +2,7 @@ package machine
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -113,7 +114,7 @@ func (s *Series) check(r *Record) error {
 		return fmt.Errorf("its machine has a counter %.20q that moved %d times, more than is kept", s.Name, len(s.Moved))
 	}
 	for _, v := range []float64{s.Begin, s.End, s.Grown, s.Most} {
-		if v < 0 || v > mostValue {
+		if math.IsNaN(v) || v < 0 || v > mostValue {
 			return fmt.Errorf("its machine has a counter %s of %g, which cannot be", s.Name, v)
 		}
 	}

@@ -35,7 +35,11 @@ func MachinesFromPrometheus(ctx context.Context, address string, from, to time.T
 	}
 	var out []*machine.Record
 	for _, name := range slices.Sorted(maps.Keys(m.found)) {
-		out = append(out, m.found[name].record(name, late))
+		record := m.found[name].record(name, late)
+		if err := record.Check(); err != nil { // it would be refused when it is read
+			return nil, fmt.Errorf("ask Prometheus at %s for the machines: what it says of %.100q cannot be: %w", Redacted(address), name, err)
+		}
+		out = append(out, record)
 	}
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,4 +78,32 @@ func TestMachinesFromPrometheus(t *testing.T) {
 	node.Close()
 	_, err = MachinesFromPrometheus(t.Context(), node.URL, started, time.Now(), time.Second)
 	require.ErrorContains(t, err, "for the machines")
+}
+
+// A Prometheus that tells what no machine counts is said, and keeps no file that nobody can read.
+func TestMachinesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	for name, series := range map[string]string{
+		"no number": `{"metric":{"instance":"a"},"values":[[%d,"NaN"]]}`,
+		"negative":  `{"metric":{"instance":"a"},"values":[[%d,"-1"]]}`,
+		"endless":   `{"metric":{"instance":"a"},"values":[[%d,"+Inf"]]}`,
+		"a name":    `{"metric":{"instance":"` + strings.Repeat("a", 300) + `"},"values":[[%d,"1"]]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Now()
+			p := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if strings.HasSuffix(r.URL.Path, "query_range") {
+					fmt.Fprintf(w, `{"status":"success","data":{"resultType":"matrix","result":[`+series+`]}}`, now.Unix())
+					return
+				}
+				fmt.Fprint(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+			}))
+			t.Cleanup(p.Close)
+			_, err := MachinesFromPrometheus(t.Context(), p.URL, now.Add(-time.Minute), now, time.Second)
+			require.ErrorContains(t, err, "cannot be")
+			require.Less(t, len(err.Error()), 400)
+		})
+	}
 }
