@@ -56,6 +56,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version()}
 	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
 	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileWords(kind)}
+	ofScript := settingsOf(kind, profile)
 	cmd := &cobra.Command{
 		Use:   kind.Name,
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
@@ -71,12 +72,21 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			if err := setProfile(cmd.Flags(), kind, cmp.Or(profile.String(), "full")); err != nil {
 				return usageError{Err: err}
 			}
-			return start(cmd, &c, []plan.Setting{profile}, outcome)
+			return start(cmd, &c, ofScript, outcome)
 		},
 	}
-	plan.AddFlags(cmd.Flags(), []plan.Setting{profile})
+	plan.AddFlags(cmd.Flags(), ofScript)
 	soakFlags(cmd.Flags(), &c)
 	return cmd
+}
+
+// settingsOf are those that the script of a suite reads, where the plan has none for them.
+func settingsOf(kind suite.Suite, profile plan.Setting) []plan.Setting {
+	out := []plan.Setting{profile}
+	for _, setting := range kind.Settings {
+		out = append(out, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
+	}
+	return out
 }
 
 // profileWords are the settings of each profile.
@@ -109,7 +119,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version()}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
-	var ofScript []plan.Setting
+	ofScript := settingsOf(kind, plan.Setting{Name: "PROFILE", Value: new(string), Help: profileHelp})
 	cmd := &cobra.Command{
 		Use:   kind.Name,
 		Short: short,
@@ -122,9 +132,6 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	for _, setting := range append([]suite.Setting{{Name: "PROFILE", Help: profileHelp}}, kind.Settings...) {
-		ofScript = append(ofScript, plan.Setting{Name: setting.Name, Value: new(string), Help: setting.Help})
-	}
 	plan.AddFlags(f, ofScript)
 	if kind.Cluster {
 		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here"}})

@@ -130,12 +130,12 @@ func (g *Merger) Merged(p plan.Plan) *Merged {
 	m.groups = []group{{plan: p, runners: len(m.Runners), declared: p.Runners}}
 	m.checkRunners(g.parts)
 	m.checkSuites(g.parts)
+	m.checkDeclared(g.parts)
 	if m.Plan.Connections > 0 {
 		g.finish()
 		m.Problems = append(m.Problems, m.CheckConnections()...)
 		return m
 	}
-	m.checkDeclared(g.parts)
 	g.finish()
 	m.adoptPlan(g.parts)
 	return m

@@ -16,17 +16,18 @@ var storm = Suite{
 	Name:   "storm",
 	Short:  "drop most event streams at once, and see how the service takes them back and whether the others notice",
 	Script: []string{"load-tests", "sse", "storm.js"},
-	Settings: slices.Concat([]Setting{
-		{"CONNECTIONS", "streams, those that are held among them"},
+	Settings: []Setting{
 		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent"},
-		{"STORM_SECONDS", "seconds within which all streams have to be back, in each of the two storms"},
-	}, streamSettings, []Setting{
 		{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number"},
 		{"MIN_RATE", "connects per second that the service has to take in the second storm; 0: any"},
 		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow"},
 		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid"},
-	}),
-	Streams: true, Doc: "docs/storm.md",
+	},
+	Streams: true, Planned: true, Staged: true, Runners: 2, Doc: "docs/storm.md",
+	Profiles: map[string][]string{
+		"full":  {"CONNECTIONS=5000", "SECONDS=80", "NOOP_INTERVAL=1"},
+		"smoke": {"CONNECTIONS=200", "SECONDS=20", "NOOP_INTERVAL=1"},
+	},
 	Assess: assessStorm,
 }
 
@@ -34,7 +35,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
 	held, storms := r.heldThrough(m), r.storms(streams)
 	a := verdict.Assessment{
-		Streams:  streams,
+		Streams: streams, Warnings: streams.Warnings,
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, ofAll(streams), streams.Agreement(), ofHeld(held)),
 		Tables:   []verdict.Table{stormTable(storms), r.queueTable(), r.cpuTable("storm", "runners", "")},
 	}
@@ -48,7 +49,7 @@ func assessStorm(r *Run) verdict.Assessment {
 	if len(storms) > 0 {
 		a.Criteria = append(a.Criteria, storms[len(storms)-1].enough(r))
 	}
-	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their noops late", format.Thousands(held.Connections.Planned), format.Thousands(held.Noops.Late))}), streamFacts(streams, m)...)
+	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their %ss late", format.Thousands(held.Connections.Planned), format.Thousands(held.Noops.Late), m.Plan.Noun())}), streamFacts(streams, m)...)
 	return a
 }
 

@@ -41,7 +41,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	n := s.Noops
 	facts := []verdict.Fact{
 		{Name: "streams", Value: fmt.Sprintf("%s opened, %s held to the wanted end", format.Thousands(s.Connections.Opened), format.Thousands(s.Connections.Completed))},
-		{Name: "noops", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", format.Thousands(n.Received), format.Thousands(n.Expected), m.Plan.NoopInterval)},
+		{Name: m.Plan.Noun() + "s", Value: fmt.Sprintf("%s of %s received, one every %v s on each stream", format.Thousands(n.Received), format.Thousands(n.Expected), m.Plan.NoopInterval)},
 		{Name: "lateness", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.LatenessMS.P50), ms(s.LatenessMS.P99), ms(s.LatenessMS.Max))},
 		{Name: "connect", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.ConnectMS.P50), ms(s.ConnectMS.P99), ms(s.ConnectMS.Max))},
 	}

@@ -27,6 +27,8 @@ type Suite struct {
 	// Profiles are, by name, what settings of a plan are where nobody says: NAME=value. Only a suite that is Planned has
 	// them; the script of another one has its own.
 	Profiles map[string][]string
+	// Staged says of one that is Planned that its script declares stages all the same.
+	Staged bool
 	// Cluster says that the script also wants CLUSTER_URL: three backends behind one address.
 	Cluster bool
 	// Streams says that the script holds event streams: the backend that soak starts sends noops at
@@ -78,7 +80,7 @@ func Judge(e *verdict.Evidence) (*verdict.Verdict, error) {
 
 // Layout is how verdicts of the suite are written and shown.
 func (s *Suite) Layout() verdict.Layout {
-	l := verdict.Layout{Title: strings.ToUpper(s.Name[:1]) + s.Name[1:], Declared: !s.Planned, Page: s.Page}
+	l := verdict.Layout{Title: strings.ToUpper(s.Name[:1]) + s.Name[1:], Declared: !s.Planned || s.Staged, Page: s.Page}
 	if l.Page == nil {
 		l.Page = declaredPage
 	}

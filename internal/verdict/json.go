@@ -39,6 +39,10 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 	}
 	var evidence *Basis
 	var messages *Messages
+	noops := v.Noops
+	if v.Plan.Described() { // what is counted in noops has no meaning
+		noops = Noops{}
+	}
 	if v.Evidence.By != "" { // it held streams
 		evidence, messages = &v.Evidence, &v.Messages
 	}
@@ -53,9 +57,9 @@ func (v *Verdict) MarshalJSON() ([]byte, error) {
 		ConnectMS   Quantiles    `json:"connect_ms,omitzero"`
 		Server      Server       `json:"server,omitzero"`
 		Plan        declaredPlan `json:"plan"`
-	}{(*plain)(v), v.Connections, v.Noops, messages, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
+	}{(*plain)(v), v.Connections, noops, messages, evidence, v.Interval, v.LatenessMS, v.ConnectMS, v.Server, declaredPlan{
 		Suite: v.Plan.Suite, Profile: v.Suite.Profile, Parameters: v.Suite.Parameters, Runners: v.Plan.Runners, BackendURL: v.Plan.BackendURL, Connections: v.Plan.Connections,
-		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval,
+		Seconds: v.Plan.Seconds, NoopInterval: v.Plan.NoopInterval, Service: v.Plan.Service, Topics: v.Plan.Topics, PublishRate: v.Plan.PublishRate,
 	}})
 }
 
@@ -70,6 +74,9 @@ type declaredPlan struct {
 	Connections  int               `json:"connections,omitempty"`
 	Seconds      int               `json:"seconds,omitempty"`
 	NoopInterval float64           `json:"noop_interval_s,omitempty"`
+	Service      string            `json:"service,omitempty"`
+	Topics       int               `json:"topics,omitempty"`
+	PublishRate  float64           `json:"publish_rate,omitempty"`
 }
 
 // UnmarshalJSON reads the counts of messages where they are not of noops.

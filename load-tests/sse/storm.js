@@ -3,65 +3,65 @@
 // reconnects, then at once. The rest is held through it.
 //
 //   bin/soak run storm
+//   bin/soak run storm --service nchan --backend-url http://HOST --topics 100 --publish-rate 100
 
 import exec from 'k6/execution';
 import { Counter, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
-import { streamConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
+import { loadService } from '../lib/service.js';
+import { number } from '../lib/settings.js';
 import { checkStream, closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
 
-const full = {
-  CONNECTIONS: 5000,
-  HELD_PERCENT: 10,
-  STORM_SECONDS: 30,
-  NOOP_INTERVAL: 1,
-  LATE_MS: 1000,
-  MAX_HELD_LATE: 0,
-  MIN_RATE: 0,
-  SLOW_MS: 1000,
-  DIAL_MS: 1000,
+const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000 };
+const { name, values, parameters } = profile({ full: usual, smoke: usual });
+
+const { service, description, ownToken } = loadService();
+const given = soakConfig(service);
+const config = {
+  ...given,
+  connections: given.connections || USUAL_CONNECTIONS,
+  idleTimeout: Math.max(given.idleTimeout, 10000), // a storm may hold messages back for seconds: the verdict says so, not a cut
 };
 
-const { name, values, parameters } = profile({
-  full,
-  smoke: { ...full, CONNECTIONS: 200, STORM_SECONDS: 5 },
-});
 /** Every so many-th stream is held. */
 const every = Math.round(100 / values.HELD_PERCENT);
-if (values.HELD_PERCENT < 1 || values.HELD_PERCENT > 50 || values.CONNECTIONS < 2 * every) {
-  throw new Error(`HELD_PERCENT is ${values.HELD_PERCENT} of ${values.CONNECTIONS} streams: from 1 to 50 percent are held through the storms, and at least 2 streams.`);
-}
-if (values.STORM_SECONDS < 3) {
-  throw new Error(`STORM_SECONDS is ${values.STORM_SECONDS}: clients that spread their reconnects are back after 1.5 seconds at the earliest, so write at least 3.`);
+if (values.HELD_PERCENT < 1 || values.HELD_PERCENT > 50 || config.connections < 2 * every) {
+  throw new Error(`HELD_PERCENT is ${values.HELD_PERCENT} of ${config.connections} streams: from 1 to 50 percent are held through the storms, and at least 2 streams.`);
 }
 
 /** Streams that open in a second before the first storm, by all runners. */
 const RAMP = 500;
 const PACE = 50;
 
-const settled = Math.ceil(values.CONNECTIONS / RAMP + 2 * values.NOOP_INTERVAL) + 1;
-const stormed = values.CONNECTIONS - Math.ceil(values.CONNECTIONS / every);
+/** Seconds until all streams are open and had their messages; the rest of the run are two storms. */
+const settled = Math.ceil(config.connections / RAMP + 2 * config.noopInterval) + 1;
+const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
+const LEAST = 3;
+if (STORM < LEAST) {
+  throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open, and clients that spread their reconnects are back after 1.5 seconds at the earliest, so write at least ${settled + 2 * LEAST + DISCONNECT_LEAD}.`);
+}
+const stormed = config.connections - Math.ceil(config.connections / every);
 
 /** @param {string} id @param {string} title @param {number} nth */
 const storm = (id, title, nth) => ({
-  name: id, title, kind: 'load', start: settled + nth * values.STORM_SECONDS, seconds: values.STORM_SECONDS, concurrency: values.CONNECTIONS, requests: stormed,
+  name: id, title, kind: 'load', start: settled + nth * STORM, seconds: STORM, concurrency: config.connections, requests: stormed,
 });
 const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'reconnects at once', 1)];
 
-const seconds = settled + stages.length * values.STORM_SECONDS + 5;
-const config = streamConfig({ connections: values.CONNECTIONS, seconds, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
 plan(config);
-suite({ name: 'storm', profile: name, parameters: { ...parameters, EVERY: String(every) }, splitBy: ['scenario'], stages });
+suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every) }, splitBy: ['scenario'], stages });
 
 /** So many virtual users share the streams. */
-const vus = Math.min(values.CONNECTIONS, 8 * config.runners);
+const vus = Math.min(config.connections, 8 * config.runners);
 
 export const options = {
-  scenarios: { storm: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${seconds + teardown(config)}s`, gracefulStop: '10s' } },
+  scenarios: { storm: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code', 'check'],
+  ...(description && { ext: { soak: { service: description, ownToken } } }), // for `soak run`, which reads it by `k6 inspect`
 };
 
 /** Streams that this client dropped, at the moment at which it did. */
@@ -74,7 +74,7 @@ const connecting = new Trend('storm_connect', true);
 class Stormed extends Stream {
   /** @param {number} n */
   constructor(n) {
-    super({ ...config, reconnect: true }, `${config.prefix}${n}`);
+    super({ ...config, reconnect: true }, `${config.prefix}${n}`, n);
     /** @type {Record<string, string> | null} of the storm that it is to come back from */
     this.tags = null;
     /** When its first dial after the drop is due, NaN once that was made. */
@@ -111,12 +111,12 @@ class Stormed extends Stream {
 export default async function () {
   const began = Date.now();
   const first = exec.scenario.iterationInTest;
-  const target = Math.ceil((values.CONNECTIONS - first) / vus);
+  const target = Math.ceil((config.connections - first) / vus);
   /** @type {Stream[]} */
   const streams = [];
   await openInGroups(streams, { target, group: Math.ceil((RAMP * PACE) / 1000 / vus), pause: PACE }, (i) => {
     const n = first + i * vus;
-    return n % every === 0 ? new Stream(config, `${config.prefix}${n}`) : new Stormed(n);
+    return n % every === 0 ? new Stream(config, `${config.prefix}${n}`, n) : new Stormed(n);
   });
   for (const stage of stages) {
     await sleep(Math.max(began + stage.start * 1000 - Date.now(), 0));
@@ -127,7 +127,7 @@ export default async function () {
       }
     }
   }
-  await sleep(values.STORM_SECONDS * 1000);
+  await sleep(Math.max(began + (config.seconds - DISCONNECT_LEAD) * 1000 - Date.now(), 0));
   // What those missed that were dropped the verdict knows: not every service can be resumed.
   await closeAll(streams, (stream) => checkStream(stream, stream instanceof Stormed || undefined));
 }

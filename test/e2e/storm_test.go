@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -34,6 +35,32 @@ func TestStorm(t *testing.T) {
 	require.Equal(t, []string{"reconnects at once", "180"}, rows[1][:2])
 	require.Equal(t, "20 streams through the storms, 0 of their noops late", factOf(v, "held"))
 	require.Len(t, section(v, "Accept queues").Rows, 1)
+}
+
+// What nchan confirmed while its streams were away comes once they are back. A hub without a history has lost it.
+func TestStormsOfServicesThatOthersWrote(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		options services.Options
+		want    verdict.Outcome
+		reason  string
+	}{
+		{"nchan", services.Options{}, verdict.Pass, "reconnects at once: all 90 streams came back"},
+		{"mercure", services.Options{History: -1}, verdict.Fail, " missed "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := startService(t, c.name, c.options)
+			r := beginWith(t, t.TempDir(), nil, s.Env, append([]string{"storm", "--profile", "smoke", "--connections", "100", "--max-held-late", "-1"}, published(s.Service, s.URL)...)...)
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.Contains(t, reasons(v), c.reason)
+			require.Equal(t, 180, v.Connections.Reconnected, "90 streams, twice")
+			require.Len(t, section(v, "Storms").Rows, 2)
+			require.Zero(t, v.Messages.Duplicated)
+		})
+	}
 }
 
 // stormy is a foreign service that a test spoils.
@@ -90,7 +117,7 @@ func TestAStormOfWhichSomeAreRefused(t *testing.T) {
 		taken++
 		return connects > 190 && taken > 30 // in the second storm
 	}}
-	v := storms(t, s, "--storm-seconds", "12")
+	v := storms(t, s, "--seconds", "33")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "reconnects at once: refused: ")
 	require.Contains(t, factOf(v, "reconnects at once"), "× status 503, the first after ")
@@ -130,7 +157,7 @@ func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
 	server.Start()
 	t.Cleanup(server.Close)
 	v := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil,
-		"storm", "--profile", "smoke", "--connections", "100", "--storm-seconds", "12", "--late-ms", "20000", "--backend-url", server.URL).judged()
+		"storm", "--profile", "smoke", "--connections", "100", "--seconds", "33", "--late-ms", "20000", "--backend-url", server.URL).judged()
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "found an accept queue full")
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1000 ms")
 	row := section(v, "Accept queues").Rows[0]
