@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -72,8 +74,14 @@ func (d *deployment) drive(ctx context.Context, program string, args []string, l
 	cmd := exec.CommandContext(ctx, program, append(command(out, t.address), args...)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), env...)
-	// Ctrl-C reaches the program from the terminal; it stops in order, and is waited for.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	// Ctrl-C, or the end of the terminal, reaches the program from there; it stops in order, and is waited for. A SIGTERM does
+	// not. A second SIGINT would have it kill all, a SIGHUP after another signal changes nothing; under nohup it is ignored.
+	cmd.Cancel = func() error {
+		if signal.Ignored(syscall.SIGHUP) {
+			return cmd.Process.Signal(os.Interrupt)
+		}
+		return cmd.Process.Signal(syscall.SIGHUP)
+	}
 	cmd.WaitDelay = 10 * time.Minute
 	before := latestRun(args)
 	err = cmd.Run()

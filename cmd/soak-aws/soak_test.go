@@ -77,6 +77,25 @@ func TestSoak(t *testing.T) {
 	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
+// Ctrl-C reaches the soak from the terminal. It is not told a second time by a signal that would have it kill all.
+func TestAStopInterruptsTheSoakOnce(t *testing.T) {
+	f := startAWS(t)
+	f.ready("http://127.0.0.1:1")
+	withSessions(t, startStack(t).Listener.Addr().String())
+	d := deployed(t)
+	dir := t.TempDir()
+	program, told := filepath.Join(dir, "soak"), filepath.Join(dir, "told")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\ntrap 'echo INT >>"+told+"' INT\ntrap 'echo HUP >>"+told+"; exit 2' HUP\necho up >"+told+
+		"\ni=0; while [ $i -lt 200 ]; do sleep .1; i=$((i+1)); done\n"), 0o755))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.soak(ctx, program, []string{"--seconds", "60", "--out", dir}) }()
+	require.Eventually(t, func() bool { return len(lines(t, told)) > 0 }, 20*time.Second, 10*time.Millisecond)
+	stop()
+	require.Error(t, <-ended)
+	require.Equal(t, []string{"up", "HUP"}, lines(t, told))
+}
+
 // A soak that was cut off is followed through a tunnel as well, and has no hosts of its own to outlive.
 func TestAttach(t *testing.T) {
 	f := startAWS(t)
