@@ -47,7 +47,7 @@ func show(ctx context.Context, c capsule.Contents, dir, tmp string, out io.Write
 	case <-ctx.Done():
 		return nil
 	case <-prometheus.Done():
-		return fmt.Errorf("Prometheus ended by itself: %s", prometheus.Said()) //nolint:staticcheck // a name
+		return fmt.Errorf("the Prometheus ended by itself: %s", prometheus.Said())
 	}
 }
 

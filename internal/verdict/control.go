@@ -217,16 +217,16 @@ func (s *Streams) whileControlLate(kinds []ledger.Kind) bool {
 // one between two messages by so much, and a slot is empty only where its message came half an interval later at least.
 func (s *Streams) least(r *shard.Connection, f ledger.Finding) time.Duration {
 	interval := s.m.Plan.Interval()
-	switch slots := time.Duration(min(f.Count, 1<<20)); {
+	switch slots := float64(min(f.Count, 1<<20)); {
 	case f.Kind == ledger.KindDropped:
 		if s.m.Service != nil && s.m.Service.Heartbeat() > 0 {
 			interval = s.m.Service.Heartbeat()
 		}
 		return f.At - max(r.LastAt, r.OpenedAt) - interval*3/2
 	case f.Kind == ledger.KindUnsent:
-		return slots*interval - interval/2
+		return time.Duration((slots - .5) * float64(interval))
 	case slots > 1: // the last one may have been due a moment before the end
-		return (slots - 1) * interval
+		return time.Duration((slots - 1) * float64(interval))
 	}
 	return 0
 }
