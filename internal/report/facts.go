@@ -91,7 +91,6 @@ func (l *list) streams(v *verdict.Verdict) {
 	}
 }
 
-// processes are what the server says of itself, and what target and runners took.
 // noops are what came of the protocol noop.
 func (l *list) noops(v *verdict.Verdict) {
 	p, n := v.Plan, v.Noops
@@ -109,18 +108,12 @@ func (l *list) noops(v *verdict.Verdict) {
 	}
 }
 
+// processes are what the server says of itself, and what target and runners took.
 func (l *list) processes(v *verdict.Verdict) {
-	agrees := "which is what arrived"
-	if !v.Server.Agrees {
-		agrees = "which is NOT what arrived"
-	}
-	if v.Server.Confirms {
-		agrees += ", but only where faults were found"
-	}
 	if v.Plan.Described() {
 		l.add("judged by", "%s", v.Evidence.Rests())
 	} else if v.Server.Known {
-		l.add("server", "says it sent %s, %s", format.Thousands(v.Server.Sent), agrees)
+		l.add("server", "%s", v.Server.Says(v.Noops.Received))
 	} else {
 		l.add("server", "keeps no ledger that we could read; judged by the %s", v.Evidence.Client())
 	}

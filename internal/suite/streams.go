@@ -46,11 +46,7 @@ func streamFacts(s *verdict.Streams, m *shard.Merged) []verdict.Fact {
 		{Name: "connect", Value: fmt.Sprintf("p50 %s, p99 %s, max %s", ms(s.ConnectMS.P50), ms(s.ConnectMS.P99), ms(s.ConnectMS.Max))},
 	}
 	if s.Server.Known {
-		agrees := "which is what arrived"
-		if !s.Server.Agrees {
-			agrees = "which is NOT what arrived"
-		}
-		facts = append(facts, verdict.Fact{Name: "server", Value: fmt.Sprintf("says it sent %s events, %s", format.Thousands(s.Server.Sent), agrees)})
+		facts = append(facts, verdict.Fact{Name: "server", Value: s.Server.Says(n.Received)})
 	}
 	return facts
 }

@@ -150,6 +150,11 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 8e6
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
+		"in time, though the runners waited for a core": {func(m *shard.Merged) {
+			controlled(m)
+			lateNoops(m, 3)
+			m.Runners[0].RunDelaySeconds = 3600
+		}, Fail, true, "the generator was starved, though the control group was in time: the runners waited"},
 		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)

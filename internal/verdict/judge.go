@@ -37,8 +37,12 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 	}
 	all := append([]Criterion{complete(e, a)}, a.Criteria...)
 	if len(e.Failures) > 0 {
+		limit := "no restart"
+		if m.Plan.Reconnect {
+			limit = "any: clients reconnect"
+		}
 		all = append(all, Criterion{
-			Name: "the target stayed up", Limit: "no restart", Actual: e.Failures[0], Pass: m.Plan.Reconnect,
+			Name: "the target stayed up", Limit: limit, Actual: e.Failures[0], Pass: m.Plan.Reconnect,
 			Why:     "a restart cuts every client off",
 			Reasons: e.Failures,
 		})

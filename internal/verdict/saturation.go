@@ -55,15 +55,22 @@ func (s *Streams) KeptUp() Criterion {
 	var broken []string
 	limit := fmt.Sprintf("stall under %d ms", s.m.Plan.LateMS/2)
 	actual := fmt.Sprintf("stall %.0f ms", milliseconds(u.Stall))
-	orNetwork := ""
+	const notTheServers = ", so lateness is not the server's"
+	so := "" // many short waits make no noop late
 	switch c := s.Control; {
 	case c != nil && c.Decides:
-		if c.Away && c.saturated > 0 {
-			orNetwork = ", or the network slow"
-		}
 		limit, actual = fmt.Sprintf("control group under %d ms late", s.m.Plan.LateMS/2), fmt.Sprintf("control group at most %.0f ms late", c.LongestMS)
-		broken = append(broken, c.saturates()...)
+		broken = c.saturates()
+		switch {
+		case len(broken) == 0:
+			so = ", though the control group was in time"
+		case c.Away && c.saturated > 0:
+			so = ", or the network slow" + notTheServers
+		default:
+			so = notTheServers
+		}
 	case stallsNoops(s.m):
+		so = notTheServers
 		broken = append(broken, fmt.Sprintf("once stalled for %s", u.Stall.Round(time.Millisecond)))
 	}
 	if u.WaitedLong() {
@@ -77,6 +84,6 @@ func (s *Streams) KeptUp() Criterion {
 		Name:   "the generator kept up",
 		Limit:  fmt.Sprintf("%s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
 		Actual: actual, Pass: len(broken) == 0, Advisory: true, Why: "a starved client must not be read as a late server",
-		Reasons: []string{"the generator was starved" + orNetwork + ", so lateness is not the server's: the runners " + actual},
+		Reasons: []string{"the generator was starved" + so + ": the runners " + actual},
 	}
 }

@@ -68,3 +68,15 @@ func FuzzServerLedger(f *testing.F) {
 		require.NotZero(t, v.Noops.Missed)
 	})
 }
+
+func TestAServersCountInASentence(t *testing.T) {
+	t.Parallel()
+	for want, s := range map[string]Server{
+		"says it sent 1,000, which is what arrived":                                       {Sent: 1000, Agrees: true},
+		"says it sent 400, all of which arrived; its ledger lacks the others":             {Sent: 400, Agrees: true},
+		"says it sent 1,001, which is NOT what arrived":                                   {Sent: 1001},
+		"says it sent 1,001, which is NOT what arrived, but only where faults were found": {Sent: 1001, Confirms: true},
+	} {
+		require.Equal(t, want, s.Says(1000))
+	}
+}

@@ -5,6 +5,7 @@ package verdict
 import (
 	"encoding/json"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
@@ -134,6 +135,23 @@ type Server struct {
 	Agrees bool   `json:"agrees"` // every noop it says it sent arrived, and none it does not know of
 	// Confirms says that it does not agree, but only on streams on which faults were found.
 	Confirms bool `json:"confirms_faults,omitempty"`
+}
+
+// Partial says that its ledger lacks some of what arrived, such as what it sent before a restart, and agrees with the rest.
+func (s Server) Partial(received uint64) bool { return s.Agrees && s.Sent < received }
+
+// Says is its count in a sentence, beside the number of noops that arrived.
+func (s Server) Says(received uint64) string {
+	text := "says it sent " + format.Thousands(s.Sent)
+	switch {
+	case s.Confirms:
+		return text + ", which is NOT what arrived, but only where faults were found"
+	case !s.Agrees:
+		return text + ", which is NOT what arrived"
+	case s.Partial(received):
+		return text + ", all of which arrived; its ledger lacks the others"
+	}
+	return text + ", which is what arrived"
 }
 
 // Resources are the maximum and the average of what the processes used.

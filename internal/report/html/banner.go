@@ -65,6 +65,9 @@ func (s *subject) countTiles() []Tile {
 		if !v.Server.Agrees {
 			server.Value, server.Tone = "differs", Bad
 		}
+		if v.Server.Partial(n.Received) {
+			server.Note = "its ledger has " + format.Thousands(v.Server.Sent) + " of them"
+		}
 		if v.Server.Confirms {
 			server.Value, server.Tone = "confirms the faults", ""
 		}
