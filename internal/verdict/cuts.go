@@ -294,9 +294,9 @@ func (s *Streams) brokenCuts(made int) string {
 func (s *Streams) CutTable() Table {
 	t := Table{
 		Title: "Resumes by kind of cut",
-		Note: "a pause resumes only where the service ended the stream meanwhile; whole: nothing was lost, doubled or announced as missing; " +
-			"away: from the cut to the first message after it, in seconds",
-		Columns: []string{"cut", "made", "ended the stream", "resumed", "whole", "lost", "doubled", "announced", "away p50", "p99", "max"},
+		Note: "ended: the stream was over; a pause ends and resumes one only where the service cut it meanwhile; whole: nothing was lost, " +
+			"doubled or announced as missing; p50, p99, max: seconds from the cut to the first message after it",
+		Columns: []string{"cut", "made", "ended", "resumed", "whole", "lost", "doubled", "announced", "p50", "p99", "max"},
 	}
 	seconds := func(ms float64) string { return fmt.Sprintf("%.3g", ms/1000) }
 	for _, c := range s.Cuts {
