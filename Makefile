@@ -62,7 +62,7 @@ http-compare: build ## one backend against three behind nginx
 	@$(HTTP_SUITE)
 
 .PHONY: http-handshake
-http-handshake: build certs ## storm with mutual TLS handshakes, none resumed (docs/handshake.md)
+http-handshake: build certs ## connect many clients by mutual TLS handshakes, none resumed (docs/handshake.md)
 	@bin/soak run handshake --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
 .PHONY: sse-capacity

@@ -12,7 +12,7 @@ import (
 
 var handshake = Suite{
 	Name:   "handshake",
-	Short:  "storm with connections: a TCP and a mutual TLS 1.3 handshake each, none resumed",
+	Short:  "connect many clients: a TCP and a mutual TLS 1.3 handshake each, none resumed",
 	Script: []string{"load-tests", "http", "handshake.js"},
 	Settings: []Setting{
 		{"CONNECTIONS", "numbers of connections, with commas between; one scale runs after the other"},
@@ -81,7 +81,7 @@ func allMade(stages []StageResult) verdict.Criterion {
 	}
 	return verdict.Criterion{
 		Name: "connections tried", Limit: format.Thousands(planned), Actual: format.Thousands(made), Pass: made == planned && planned > 0, Invalid: true,
-		Why: "a storm that was cut short proves nothing of its scale",
+		Why: "a scale that was cut short proves nothing",
 	}
 }
 
@@ -102,7 +102,7 @@ func failedShare(r *Run, stages []StageResult) verdict.Criterion {
 	return c
 }
 
-// strangersRefused reads what the script checks before the storm. It checks only what the server told:
+// strangersRefused reads what the script checks before the load. It checks only what the server told:
 // an answer lets a stranger in, an alert or a refusing status does not.
 func strangersRefused(m *shard.Merged) verdict.Criterion {
 	c := verdict.Criterion{
