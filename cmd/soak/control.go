@@ -18,10 +18,11 @@ import (
 func controlCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
-		Use:    run.ControlCommand,
-		Short:  "Serve the reference target of the control group: one event per second on each stream",
-		Hidden: true,
-		Args:   noArgs,
+		Use:   run.ControlCommand,
+		Short: "Serve the reference target of the control group: one event per second on each stream",
+		Long: "control serves what the control group of a run is held to, for runners that name it by CONTROL_URL: of other machines, or\n" +
+			"of k6 alone (docs/distributed.md). `soak run` starts one by itself.",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()

@@ -75,7 +75,7 @@ func planCommand() *cobra.Command {
 			}
 			for _, n := range needs {
 				if err == nil {
-					err = price.Within(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %v with %s", length, format.Count(n.Connections, "connection")))
+					err = price.Within(n.DollarsPerHour*length.Hours(), maxUSD, fmt.Sprintf("a run of %.0f s with %s", length.Seconds(), format.Count(n.Connections, "connection")))
 				}
 			}
 			return err
@@ -86,7 +86,7 @@ func planCommand() *cobra.Command {
 	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
 	f.IntVar(&topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
 	f.Float64Var(&rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
-	f.IntVar(&seconds, "seconds", 3600, "length of the run, for its price")
+	f.IntVar(&seconds, "seconds", 3600, "length of the run in seconds, for its price")
 	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")
 	f.Float64Var(&maxUSD, "max-usd", 0, "end with an error where the run costs more than this many US dollars; 0: no limit")
@@ -117,7 +117,7 @@ func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 		{"  memory of all, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.TargetMemory>>20, 10) }},
 		{"  open files of all", func(n sizing.Need) string { return strconv.Itoa(n.TargetFiles) }},
 		{"$ per hour", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour) }},
-		{"$ for a run of " + length.String(), func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour*length.Hours()) }},
+		{fmt.Sprintf("$ for a run of %.0f s", length.Seconds()), func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.DollarsPerHour*length.Hours()) }},
 	} {
 		fmt.Fprintf(t, "%-28s", row.name)
 		for _, n := range needs {

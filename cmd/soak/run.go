@@ -125,7 +125,9 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Short: short,
 		Long: short + ".\n\n" +
 			"The load is made by " + strings.Join(kind.Script, "/") + ", whose profile (smoke, full) has a default for each setting; a flag or\n" +
-			"the environment variable in brackets changes it. " + cmp.Or(kind.Doc, "docs/http-suites.md") + " says how the figures are judged.\n\n" +
+			"the environment variable in brackets changes it. " + cmp.Or(kind.Doc, "docs/http-suites.md") + " says how the figures are judged.\n" +
+			"Flags of `soak run` for actions (--at), several machines (--runner, --shards, --start-at, --control-listen) and Kubernetes\n" +
+			"(--on) hold here too, and their help is there; a suite that cannot take one says so.\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return start(cmd, &c, ofScript, outcome) },
@@ -163,7 +165,7 @@ func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
 
 // clusterFlags are those of every command that follows a run on Kubernetes.
 func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
-	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT at which this machine asks the service for its own account, where BACKEND_URL is for the runners only")
+	f.StringVar(&k.Via, "backend-via", "", "k8s: HOST or HOST:PORT at which this machine asks the service for its ledger, where BACKEND_URL is for the runners only")
 	f.StringVar(&k.Context, "kube-context", "", "k8s: context of the kubeconfig (default: its current one)")
 	f.DurationVar(&k.StartTimeout, "start-timeout", 10*time.Minute, "k8s: how long initializer, runners and starter may each take")
 	f.BoolVar(&k.Keep, "keep", false, "k8s: leave TestRun and pods in the cluster when all is done")

@@ -70,6 +70,9 @@ type ran struct {
 // readVerdict says which run is in a folder, and when it was.
 func readVerdict(folder string) (r ran, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, "verdict.json"))
+	if _, gone := os.Stat(folder); errors.Is(gone, os.ErrNotExist) {
+		return r, fmt.Errorf("there is no folder %s: name a run by its test id, with --out where its folder is not in results, or by its folder", folder)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return r, fmt.Errorf("%s has no verdict.json: `soak merge %[1]s` makes the verdict of a run", folder)
 	}

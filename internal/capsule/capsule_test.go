@@ -143,6 +143,8 @@ func TestAPrometheusThatCannotBeReachedIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "must begin with http:// or https://")
 	_, err = Make(t.Context(), Source{Results: t.TempDir()}, filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "has no verdict.json: `soak merge")
+	_, err = Make(t.Context(), Source{Results: filepath.Join(t.TempDir(), "none")}, filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "there is no folder")
 }
 
 func TestNoSecretGoesIn(t *testing.T) {

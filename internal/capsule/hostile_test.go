@@ -101,7 +101,7 @@ func TestACapsuleOverwritesNothing(t *testing.T) {
 	require.ErrorContains(t, err, "is not empty")
 	require.FileExists(t, mine)
 	_, err = Open(t.Context(), filepath.Join(dir, "none"), filepath.Join(dir, "to"))
-	require.ErrorContains(t, err, "open the capsule")
+	require.ErrorContains(t, err, "there is no capsule")
 }
 
 // What Make makes Open opens, whatever a run left.

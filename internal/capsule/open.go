@@ -35,6 +35,9 @@ func Open(ctx context.Context, file, dir string) (c Contents, err error) {
 		return c, fmt.Errorf("open the capsule: %s is no file", file)
 	}
 	in, err := os.Open(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return c, fmt.Errorf("there is no capsule %s: name the file that `soak capsule` made, or s3://BUCKET/NAME", file)
+	}
 	if err != nil {
 		return c, fmt.Errorf("open the capsule: %w", err)
 	}
