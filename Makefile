@@ -85,6 +85,10 @@ sse-resume: build ## cut event streams while messages go on, account for every m
 sse-storm: build ## drop thousands of event streams at once, and see the service take them back (docs/storm.md)
 	@bin/soak run storm --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
+.PHONY: sse-vanish
+sse-vanish: build ## let clients disappear without a FIN, and see after how long the service notices (docs/vanish.md)
+	@bin/soak run vanish --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
 .PHONY: build
 build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'

@@ -49,7 +49,7 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 }
 
 // profileHelp is of the flag that every suite has.
-const profileHelp = "smoke (at most 20 s) or full (the default)"
+const profileHelp = "smoke (seconds) or full (the default)"
 
 // plannedCommand is the command of a suite whose plan is that of a soak; its profile gives some settings other defaults.
 func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
@@ -139,7 +139,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		plan.AddFlags(f, []plan.Setting{{Name: "CLUSTER_URL", Value: &c.ClusterURL, Help: "the cluster to test beside it; empty: start CLUSTER_SIZE backends behind nginx here"}})
 	}
 	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
-	f.BoolVar(&c.NoNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
+	f.BoolVar(&c.NoNginx, "no-nginx", kind.Direct, "connect to the local backend directly, even where nginx is installed")
 	addHidden(f, &c)
 	return cmd
 }

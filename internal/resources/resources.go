@@ -39,6 +39,8 @@ type Sample struct {
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
 	NginxActive      int     `json:"nginx_connections_active,omitempty"` // one for each client and each upstream
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
+	// Gauge is what the run asked to be watched (GAUGE); nil where it is not known.
+	Gauge *float64 `json:"gauge,omitempty"`
 	Host
 }
 

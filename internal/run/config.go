@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -156,6 +158,9 @@ func (s *session) completeSettings() error {
 	if s.Suite.Cluster { // the script says what is wrong with another size
 		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
 	}
+	if err := resources.CheckGauge(s.gauge(), os.Getenv("PROMETHEUS_URL")); err != nil {
+		return err
+	}
 	if s.Suite.MutualTLS {
 		folder, err := filepath.Abs(s.setting("CERTS", "certs"))
 		if err != nil {
@@ -164,6 +169,14 @@ func (s *session) completeSettings() error {
 		s.certificates = target.Certificates(folder)
 	}
 	return nil
+}
+
+// gauge is what a suite that watches one is asked to watch; "": what our backend shows.
+func (s *session) gauge() string {
+	if !slices.ContainsFunc(s.Suite.Settings, func(one suite.Setting) bool { return one.Name == "GAUGE" }) {
+		return ""
+	}
+	return s.setting("GAUGE", "")
 }
 
 // setting is what the script will find under that name: a flag, or the environment.

@@ -22,6 +22,7 @@ type meter struct {
 	targets target.Several
 	path    string
 	every   time.Duration
+	gauge   string    // of the service, to watch beside the usual; "": none
 	start   time.Time // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
@@ -33,7 +34,7 @@ type meter struct {
 // newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
 // described service nothing is known but what its description says, so there only the host is sampled.
 func newMeter(s *session) *meter {
-	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), start: time.Now()}
+	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now()}
 	if s.Plan.Described() {
 		return m
 	}
@@ -85,6 +86,7 @@ func (m *meter) sample(ctx context.Context) (s resources.Sample) {
 			m.read(ctx, s.FromStatus, l.NginxStatus)
 		}
 	}
+	m.readGauge(ctx, &s)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if wall := s.Unix - m.last.Unix; m.last.Unix > 0 && wall > 0 && s.BackendCPU >= m.last.BackendCPU {
@@ -102,6 +104,22 @@ func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(
 	}
 	if err := errors.Join(take(page), page.Close()); err != nil {
 		m.note(err)
+	}
+}
+
+// readGauge adds the gauge that the run watches: from Prometheus where there is one, else from the service's own page.
+func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
+	address := os.Getenv("PROMETHEUS_URL")
+	switch {
+	case m.gauge == "":
+	case address != "":
+		if err := s.FromQuery(ctx, address, m.gauge); err != nil {
+			m.note(err)
+		}
+	default:
+		for _, t := range m.targets {
+			m.read(ctx, s.FromPage(m.gauge), t.Metrics)
+		}
 	}
 }
 

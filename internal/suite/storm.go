@@ -8,7 +8,6 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/machine"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -18,7 +17,7 @@ var storm = Suite{
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
 		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent"},
-		{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number"},
+		heldSetting,
 		{"MIN_RATE", "connects per second that the service has to take in the second storm; 0: any"},
 		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow"},
 		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid"},
@@ -33,7 +32,7 @@ var storm = Suite{
 
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	held, storms := r.heldThrough(m), r.storms(streams)
+	held, storms := r.held(m, func(n int) bool { return n%r.every() == 0 }), r.storms(streams)
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, ofAll(streams), streams.Agreement(), ofHeld(held)),
@@ -52,22 +51,6 @@ func assessStorm(r *Run) verdict.Assessment {
 	a.Facts = append(append(a.Facts, verdict.Fact{Name: "held", Value: fmt.Sprintf("%s streams through the storms, %s of their %ss late", format.Thousands(held.Connections.Planned), format.Thousands(held.Noops.Late), m.Plan.Noun())}), streamFacts(streams, m)...)
 	return a
 }
-
-// heldThrough are the streams that were held through the storms, judged as those of a soak.
-func (r *Run) heldThrough(m *shard.Merged) *verdict.Streams {
-	held, every := *m, r.everyHeld()
-	held.Connections, held.Plan.MaxLate = nil, int(r.number("MAX_HELD_LATE"))
-	for _, c := range m.Connections {
-		if n, ok := m.Plan.Number(c.ID); ok && n%every == 0 {
-			held.Connections = append(held.Connections, c)
-		}
-	}
-	held.Plan.Connections = (m.Plan.Connections + every - 1) / every
-	return verdict.StreamsOf(&held, r.Server, r.OneHost)
-}
-
-// everyHeld says that each so many-th stream is held.
-func (r *Run) everyHeld() int { return max(int(r.number("EVERY")), 1) }
 
 // ofHeld are the criteria that the streams have to meet that were held: what they missed, and what was late.
 func ofHeld(held *verdict.Streams) (out []verdict.Criterion) {

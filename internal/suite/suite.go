@@ -41,6 +41,8 @@ type Suite struct {
 	// Summary says that k6 writes its own summary and checks the script's thresholds. For that it keeps every value of
 	// every trend: memory would grow with the requests.
 	Summary bool
+	// Direct says that soak starts the backend without nginx in front of it; --no-nginx=false takes that back.
+	Direct  bool
 	Samples time.Duration // how often target and host are sampled; 0: every second
 	// OneMachine says in a sentence why the runners cannot be on several machines (--runner K/N), NoCluster why they
 	// cannot be on Kubernetes; "" where they can.
@@ -88,7 +90,7 @@ func (s *Suite) Layout() verdict.Layout {
 }
 
 // named are the suites of `soak run NAME`, sorted by name.
-var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, resume, storm, throughput, upload}
+var named = []Suite{burst, capacity, churn, compare, fanout, handshake, rampup, resume, storm, throughput, upload, vanish}
 
 // Default is the suite of a run that names none.
 func Default() Suite { return soak }

@@ -24,7 +24,7 @@ const (
 // A Cuttable is an EventSource as its CutObserver sees it.
 type Cuttable interface {
 	// Cut asks for a cut, from any goroutine. It is made when the stream is read next, or not at all where the stream ends
-	// before. pause is for how long a CutPause lasts. It returns false where no stream is open, or one is being cut.
+	// before. pause is for how long a CutPause lasts, and a CutHalf at least; 0: a minute at most. It returns false where no stream is open, or one is being cut.
 	Cut(how Cut, pause time.Duration) bool
 }
 
@@ -70,7 +70,7 @@ func (s *source) Cut(how Cut, pause time.Duration) bool {
 	}
 	if how != CutPause {
 		tcp := tcpOf(s.raw)
-		if tcp == nil || cutNow(tcp, how) != nil {
+		if tcp == nil || cutNow(tcp, how, pause) != nil {
 			return false
 		}
 		c.done = true
@@ -89,7 +89,7 @@ func tcpOf(raw io.Closer) *net.TCPConn {
 }
 
 // cutNow cuts a connection that Go's own poller reads.
-func cutNow(tcp *net.TCPConn, how Cut) error {
+func cutNow(tcp *net.TCPConn, how Cut, pause time.Duration) error {
 	switch how {
 	case CutRST:
 		_ = tcp.SetLinger(0) // the close says whether the connection is there
@@ -98,7 +98,7 @@ func cutNow(tcp *net.TCPConn, how Cut) error {
 		if err != nil {
 			return err
 		}
-		graveyard.bury(left, left.Fd())
+		graveyard.bury(left, left.Fd(), pause)
 	case CutFIN, CutPause:
 	}
 	return tcp.Close()
@@ -175,9 +175,13 @@ type cemetery struct {
 var graveyard cemetery
 
 // bury leaves a connection half-open. Where the system can, its kernel drops all that comes on it, so that the server gets
-// no acknowledgement any more; else it acknowledges as much as fits its buffer.
-func (g *cemetery) bury(conn io.Closer, fd uintptr) {
+// no acknowledgement any more; else it acknowledges as much as fits its buffer. With keep it stays for so long.
+func (g *cemetery) bury(conn io.Closer, fd uintptr, keep time.Duration) {
 	deafen(fd)
+	if keep > 0 {
+		time.AfterFunc(keep, func() { _ = conn.Close() })
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.open) >= mostHalfOpen {

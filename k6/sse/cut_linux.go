@@ -37,7 +37,7 @@ func (s *source) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over boo
 	case c.how == CutRST:
 		_ = unix.SetsockoptLinger(int(wire.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
 	case c.how == CutHalf:
-		wire.vanish()
+		wire.vanish(c.pause)
 	}
 	c.done = true
 	s.finishStream(errCut)
@@ -81,11 +81,11 @@ func (c *polled) listen() error {
 }
 
 // vanish leaves the connection half-open. For the reader.
-func (c *polled) vanish() {
+func (c *polled) vanish(keep time.Duration) {
 	_ = c.deaf() // nothing comes any more
 	processPoller.mu.Lock()
 	delete(processPoller.conns, c.fd)
 	processPoller.mu.Unlock()
-	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), uintptr(c.fd))
+	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), uintptr(c.fd), keep)
 	c.fd = -1
 }

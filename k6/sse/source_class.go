@@ -37,6 +37,7 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 	returning("drop", func(s *source, c sobek.FunctionCall) sobek.Value {
 		return rt.ToValue(s.drop(c.Argument(0).ToBoolean()))
 	})
+	returning("vanish", func(s *source, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.vanish()) })
 	method("addEventListener", func(s *source, c sobek.FunctionCall) {
 		kind, l := listenerArguments(rt, c)
 		if l == nil {

@@ -5,7 +5,6 @@
 //   bin/soak run storm
 //   bin/soak run storm --service nchan --backend-url http://HOST --topics 100 --publish-rate 100
 
-import exec from 'k6/execution';
 import { Counter, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
@@ -13,7 +12,8 @@ import { DISCONNECT_LEAD, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib
 import { profile } from '../lib/profile.js';
 import { loadService } from '../lib/service.js';
 import { number } from '../lib/settings.js';
-import { checkStream, closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
+import { everyOf, openShare, settledAfter, usersOf } from '../lib/share.js';
+import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
 const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000 };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
@@ -27,17 +27,10 @@ const config = {
 };
 
 /** Every so many-th stream is held. */
-const every = Math.round(100 / values.HELD_PERCENT);
-if (values.HELD_PERCENT < 1 || values.HELD_PERCENT > 50 || config.connections < 2 * every) {
-  throw new Error(`HELD_PERCENT is ${values.HELD_PERCENT} of ${config.connections} streams: from 1 to 50 percent are held through the storms, and at least 2 streams.`);
-}
-
-/** Streams that open in a second before the first storm, by all runners. */
-const RAMP = 500;
-const PACE = 50;
+const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
 
 /** Seconds until all streams are open and had their messages; the rest of the run are two storms. */
-const settled = Math.ceil(config.connections / RAMP + 2 * config.noopInterval) + 1;
+const settled = settledAfter(config);
 const STORM = Math.floor((config.seconds - DISCONNECT_LEAD - settled) / 2);
 const LEAST = 3;
 if (STORM < LEAST) {
@@ -54,11 +47,8 @@ const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'recon
 plan(config);
 suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every) }, splitBy: ['scenario'], stages });
 
-/** So many virtual users share the streams. */
-const vus = Math.min(config.connections, 8 * config.runners);
-
 export const options = {
-  scenarios: { storm: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
+  scenarios: { storm: { executor: 'per-vu-iterations', vus: usersOf(config), iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
   batchPerHost: 0,
   systemTags: ['scenario', 'status', 'error_code', 'check'],
   ...(description && { ext: { soak: { service: description, ownToken } } }), // for `soak run`, which reads it by `k6 inspect`
@@ -110,14 +100,7 @@ class Stormed extends Stream {
 
 export default async function () {
   const began = Date.now();
-  const first = exec.scenario.iterationInTest;
-  const target = Math.ceil((config.connections - first) / vus);
-  /** @type {Stream[]} */
-  const streams = [];
-  await openInGroups(streams, { target, group: Math.ceil((RAMP * PACE) / 1000 / vus), pause: PACE }, (i) => {
-    const n = first + i * vus;
-    return n % every === 0 ? new Stream(config, `${config.prefix}${n}`, n) : new Stormed(n);
-  });
+  const streams = await openShare(config, (n) => (n % every === 0 ? new Stream(config, `${config.prefix}${n}`, n) : new Stormed(n)));
   for (const stage of stages) {
     await sleep(Math.max(began + stage.start * 1000 - Date.now(), 0));
     const tags = { scenario: stage.name };

@@ -56,7 +56,7 @@ declare module "k6/x/sse" {
      * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
      * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
      * {@link EventSourceOptions.then} failed, or the event that it waits for did not come),
-     * `cut` ({@link EventSource.drop}; or the suite `resume` cut it, to see it resume).
+     * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}; or the suite `resume` cut it, to see it resume).
      *
      * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
      * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
@@ -384,6 +384,15 @@ declare module "k6/x/sse" {
          * @example setTimeout(() => sources.forEach((s) => s.drop(true)), 60_000); // a storm of reconnects
          */
         drop(atOnce?: boolean): boolean;
+
+        /**
+         * Vanishes, as a machine does that loses its power: the connection stays open, nothing is sent on it, not even an
+         * acknowledgement, and what comes is dropped unread. An `error` event with reason `cut` follows. The connection ends
+         * with this process, by a reset. Needs no rights. Not in the standard.
+         * @returns false where no stream is open: nothing happens
+         * @throws where this system cannot do that: on anything but Linux, and in some sandboxes
+         */
+        vanish(): boolean;
     }
 
     /** Parameters of {@link open}. Unknown names are ignored. */

@@ -1,0 +1,72 @@
+package resources
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+
+// CheckGauge says in a sentence why a gauge of the service cannot be read; a Prometheus knows more than names.
+func CheckGauge(gauge, prometheus string) error {
+	if prometheus == "" && gauge != "" && !metricName.MatchString(gauge) {
+		return fmt.Errorf("GAUGE is %q, and that is no name of a metric: PromQL needs PROMETHEUS_URL, the Prometheus that knows the answer", gauge)
+	}
+	return nil
+}
+
+// FromPage reads a gauge from a metrics page of the service; its series add up. A page without it changes nothing.
+func (s *Sample) FromPage(gauge string) func(io.Reader) error {
+	return func(page io.Reader) error {
+		parser := expfmt.NewTextParser(model.UTF8Validation)
+		families, err := parser.TextToMetricFamilies(page)
+		if err != nil {
+			return fmt.Errorf("read the service's metrics: %w", err)
+		}
+		samples, err := expfmt.ExtractSamples(&expfmt.DecodeOptions{}, slices.Collect(maps.Values(families))...)
+		for _, metric := range samples {
+			if string(metric.Metric[model.MetricNameLabel]) == gauge {
+				s.addGauge(float64(metric.Value))
+			}
+		}
+		return err
+	}
+}
+
+// FromQuery asks the Prometheus at an address for a gauge now; several series add up.
+func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
+	ask, err := prometheusAt(address)
+	if err != nil {
+		return err
+	}
+	answer, _, err := ask.Query(ctx, query, time.Now())
+	if err != nil {
+		return fmt.Errorf("ask Prometheus at %s for %s: %w", Redacted(address), query, err)
+	}
+	switch answer := answer.(type) {
+	case *model.Scalar:
+		s.addGauge(float64(answer.Value))
+	case model.Vector:
+		for _, series := range answer {
+			s.addGauge(float64(series.Value))
+		}
+	default:
+		return fmt.Errorf("ask Prometheus at %s for %s: the answer is a %s, and wanted is a number", Redacted(address), query, answer.Type())
+	}
+	return nil
+}
+
+func (s *Sample) addGauge(v float64) {
+	if s.Gauge == nil {
+		s.Gauge = new(float64)
+	}
+	*s.Gauge += v
+}

@@ -1,0 +1,60 @@
+package resources
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAGaugeOfAPage(t *testing.T) {
+	t.Parallel()
+	const page = "# TYPE subscribers gauge\nsubscribers{topic=\"a\"} 3\nsubscribers{topic=\"b\"} 4\n# TYPE other gauge\nother 9\n"
+	var s Sample
+	require.NoError(t, s.FromPage("subscribers")(strings.NewReader(page)))
+	require.InDelta(t, 7, *s.Gauge, 0)
+	var none Sample
+	require.NoError(t, none.FromPage("subscriber")(strings.NewReader(page)))
+	require.Nil(t, none.Gauge)
+	require.ErrorContains(t, none.FromPage("x")(strings.NewReader("<html>")), "read the service's metrics")
+}
+
+func TestAGaugeOfPrometheus(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]struct {
+		answer string
+		is     float64
+		err    string
+	}{
+		`sum(a)`: {`{"resultType":"scalar","result":[1,"5"]}`, 5, ""},
+		`a`:      {`{"resultType":"vector","result":[{"metric":{"x":"1"},"value":[1,"5"]},{"metric":{"x":"2"},"value":[1,"6"]}]}`, 11, ""},
+		`a[5m]`:  {`{"resultType":"matrix","result":[]}`, 0, "the answer is a matrix, and wanted is a number"},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			require.Equal(t, query, r.FormValue("query"))
+			fmt.Fprintf(w, `{"status":"success","data":%s}`, want.answer)
+		}))
+		t.Cleanup(server.Close)
+		var s Sample
+		err := s.FromQuery(t.Context(), server.URL, query)
+		if want.err != "" {
+			require.ErrorContains(t, err, want.err)
+			continue
+		}
+		require.NoError(t, err)
+		require.InDelta(t, want.is, *s.Gauge, 0, query)
+	}
+	var s Sample
+	require.Error(t, s.FromQuery(t.Context(), "http://127.0.0.1:1", "a"))
+}
+
+func TestAGaugeThatNobodyCanRead(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, CheckGauge("", ""))
+	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
+	require.NoError(t, CheckGauge("sum(a)", "http://p"))
+	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE is "sum(a)", and that is no name of a metric: PromQL needs PROMETHEUS_URL, the Prometheus that knows the answer`)
+}

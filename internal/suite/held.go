@@ -1,0 +1,29 @@
+package suite
+
+import (
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// heldSetting is of every suite that does something to a share of its streams, and holds the others through it.
+var heldSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number"}
+
+// every says that each so many-th stream is of the share that is treated in another way (load-tests/lib/share.js).
+func (r *Run) every() int { return max(int(r.number("EVERY")), 1) }
+
+// held are the streams that were held while something was done to the others, judged as those of a soak.
+func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
+	held := *m
+	held.Connections, held.Plan.Connections, held.Plan.MaxLate = nil, 0, int(r.number("MAX_HELD_LATE"))
+	for n := range m.Plan.Connections {
+		if is(n) {
+			held.Plan.Connections++
+		}
+	}
+	for _, c := range m.Connections {
+		if n, ok := m.Plan.Number(c.ID); ok && is(n) {
+			held.Connections = append(held.Connections, c)
+		}
+	}
+	return verdict.StreamsOf(&held, r.Server, r.OneHost)
+}

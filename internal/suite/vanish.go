@@ -1,0 +1,208 @@
+package suite
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+var vanish = Suite{
+	Name:   "vanish",
+	Short:  "let clients disappear without a word, and see after how long the service notices",
+	Script: []string{"load-tests", "sse", "vanish.js"},
+	Settings: slices.Concat([]Setting{
+		{"CONNECTIONS", "streams, those that vanish among them"},
+		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent"},
+		{"NOTICE_SECONDS", "seconds within which the service has to notice; the run lasts for so long"},
+		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
+	}, streamSettings, []Setting{heldSetting}),
+	Streams: true, Direct: true, Doc: "docs/vanish.md",
+	Assess: assessVanish,
+}
+
+func assessVanish(r *Run) verdict.Assessment {
+	m, every := r.Rounds[0], r.every()
+	held := r.held(m, func(n int) bool { return n%every != 0 })
+	w := r.watched(m)
+	a := verdict.Assessment{
+		Streams:  held,
+		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(), []verdict.Criterion{w.allVanished(), w.counts(), w.noticed()}),
+		Facts: append([]verdict.Fact{
+			{Name: "vanished", Value: fmt.Sprintf("%s of %s clients, at once", format.Thousands(w.vanished), format.Thousands(m.Plan.Connections))},
+			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},
+		}, streamFacts(held, m)...),
+		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.after(1), format.Count(w.vanished, "client"))},
+		Tables: []verdict.Table{w.table()},
+	}
+	if at, ok := w.in(1); ok {
+		a.Metrics = []verdict.Metric{{Name: "noticed", Unit: "s", Value: at.Seconds()}}
+	}
+	return a
+}
+
+// A watched gauge is what the service said of its open streams while clients vanished.
+type watched struct {
+	name              string
+	planned, vanished int // streams
+	limit             time.Duration
+	base, before      float64   // without streams, and with all of them
+	moved             float64   // by itself, right before they vanished
+	unit              float64   // by how much it rises with a stream
+	known             bool      // there were samples before they vanished
+	at                []reading // afterwards
+}
+
+type reading struct {
+	after time.Duration
+	value float64
+}
+
+// steady is for how long the gauge is looked at right before clients vanish.
+const steady = 2 * time.Second
+
+// watched reads the samples. They are a second wide: a reading is noted when its second is over.
+func (r *Run) watched(m *shard.Merged) (w watched) {
+	drops := sumsByStage(m, "vanish_vanished")["vanished"]
+	w = watched{name: cmp.Or(m.Suite.Parameters["GAUGE"], "backend_streams_open"), vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
+	for _, st := range stagesOf(m) {
+		w.planned = st.Requests
+	}
+	gone := time.UnixMicro(drops.FirstUS)
+	least, most := math.Inf(1), math.Inf(-1)
+	for i, s := range r.Samples {
+		v, ok := gaugeOf(s, m.Suite.Parameters["GAUGE"])
+		at := time.Unix(s.Unix+1, 0)
+		switch after := at.Sub(gone); {
+		case !ok:
+		case i == 0:
+			w.base = v
+		case after <= 0:
+			w.before, w.known = v, true
+			if after > -steady {
+				least, most = min(least, v), max(most, v)
+			}
+		case after <= w.limit:
+			w.at = append(w.at, reading{after, v})
+		}
+	}
+	w.moved = max(most-least, 0)
+	w.unit = (w.before - w.base) / float64(max(m.Plan.Connections, 1))
+	return w
+}
+
+// gaugeOf is the gauge in a sample, that of our own backend where none was named.
+func gaugeOf(s resources.Sample, named string) (v float64, ok bool) {
+	switch {
+	case named == "":
+		return float64(s.Streams), s.BackendRSS > 0
+	case s.Gauge == nil:
+		return 0, false
+	}
+	return *s.Gauge, true
+}
+
+// in is when the gauge had fallen by that share of the clients that vanished.
+func (w *watched) in(share float64) (after time.Duration, ok bool) {
+	if !w.isGauge() || w.vanished == 0 {
+		return 0, false
+	}
+	target := w.before - (math.Ceil(share*float64(w.vanished))-.5)*w.unit
+	i := slices.IndexFunc(w.at, func(r reading) bool { return r.value <= target })
+	if i < 0 {
+		return 0, false
+	}
+	return w.at[i].after, true
+}
+
+// after is in as text.
+func (w *watched) after(share float64) string {
+	if d, ok := w.in(share); ok {
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	}
+	return "–"
+}
+
+// Rising with each stream, give or take the twentieth part, is what makes a number a gauge of open streams.
+const rises = .95
+
+func (w *watched) isGauge() bool {
+	return w.known && w.unit >= rises && w.moved < w.unit*max(1, float64(w.vanished)/20)
+}
+
+// counts takes a pass back where nobody knows whether the gauge counts the streams.
+func (w *watched) counts() verdict.Criterion {
+	c := verdict.Criterion{
+		Name: "the gauge counts the streams", Limit: "one more for each", Actual: fmt.Sprintf("%s, %s with all streams", count(w.base), count(w.before)), Pass: w.isGauge(),
+		Why: "a gauge of something else says nothing of streams",
+	}
+	switch {
+	case c.Pass:
+	case !w.known:
+		c.Actual = "not known"
+		c.Reasons = []string{fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)}
+	case w.unit < rises:
+		c.Reasons = []string{fmt.Sprintf("the gauge %s does not count the streams: it went from %s to %s while they opened", w.name, count(w.base), count(w.before))}
+	default:
+		c.Reasons = []string{fmt.Sprintf("the gauge %s moved by %s right before the clients vanished: others use the service, or it is read too seldom", w.name, count(w.moved))}
+	}
+	return c.InDoubt()
+}
+
+// allVanished takes a pass back where clients did not vanish.
+func (w *watched) allVanished() verdict.Criterion {
+	c := verdict.Criterion{
+		Name: "clients vanished", Limit: format.Thousands(w.planned), Actual: format.Thousands(w.vanished), Pass: w.vanished == w.planned && w.planned > 0,
+		Why: "who did not vanish is not to be missed",
+	}
+	if !c.Pass {
+		c.Reasons = []string{fmt.Sprintf("only %s of %s clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)", c.Actual, c.Limit)}
+	}
+	return c.InDoubt()
+}
+
+func (w *watched) noticed() verdict.Criterion {
+	_, ok := w.in(1)
+	c := verdict.Criterion{
+		Name: "noticed that they vanished", Limit: "all within " + w.limit.String(), Actual: "after " + w.after(1), Pass: ok, Why: "streams of nobody fill the service up",
+	}
+	switch {
+	case ok:
+	case !w.isGauge() || w.vanished == 0:
+		c.Actual = "not known"
+		return c.InDoubt()
+	default:
+		last := w.before
+		if n := len(w.at); n > 0 {
+			last = w.at[n-1].value
+		}
+		believed := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
+		c.Actual = count(believed) + " of them still counted"
+		c.Reasons = []string{fmt.Sprintf("%s after %s clients had vanished the service still counts %s of them as open (%s): TCP gives up after some 15 minutes by itself; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine",
+			w.limit, format.Thousands(w.vanished), count(believed), w.name)}
+	}
+	return c
+}
+
+// mostReadings bounds the table.
+const mostReadings = 30
+
+// table has each reading at which the gauge changed.
+func (w *watched) table() verdict.Table {
+	t := verdict.Table{Title: "The gauge after clients vanished", Note: w.name + ", read once a second, or as often as Prometheus scrapes it", Columns: []string{"seconds after", "gauge"}}
+	t.Add("before", count(w.before))
+	last := w.before
+	for i, r := range w.at {
+		if len(t.Rows) < mostReadings && (r.value != last || i == len(w.at)-1) {
+			t.Add(count(r.after.Seconds()), count(r.value))
+		}
+		last = r.value
+	}
+	return t
+}

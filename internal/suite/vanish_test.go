@@ -1,0 +1,116 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// vanishing is a run of 100 streams, of which every fifth vanishes after 10 s. The service notices half of them after 20 s,
+// and the others after 25 s.
+func vanishing() *Run {
+	r := runOf("vanish", map[string]string{"EVERY": "5", "NOTICE_SECONDS": "60", "MAX_HELD_LATE": "0", "GAUGE": ""},
+		shard.Stage{Name: "vanished", Start: 10, Seconds: 60, Requests: 20}).holding(100, 40*time.Second)
+	m := r.Rounds[0]
+	for n := 0; n < 100; n += 5 {
+		c := r.stream(n)
+		c.State, c.Reason = ledger.Dropped, "cut"
+		c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, At: 10 * time.Second, Note: "cut"}}
+	}
+	m.Checks[0].Passes = 80
+	r.counted("vanish_vanished", "vanished", 20)
+	m.Metrics[0].FirstUS = began.Add(10 * time.Second).UnixMicro()
+	for i := range int64(80) {
+		streams := 100
+		switch {
+		case i < 2:
+			streams = 0
+		case i >= 34:
+			streams = 80
+		case i >= 29:
+			streams = 90
+		}
+		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + i, BackendRSS: 1, Streams: streams})
+	}
+	return r
+}
+
+// gauge makes the run watch another gauge than that of our backend.
+func (r *Run) gauge(value func(s resources.Sample) *float64) {
+	r.Rounds[0].Suite.Parameters["GAUGE"] = "clients"
+	for i, s := range r.Samples {
+		r.Samples[i].Gauge = value(s)
+	}
+}
+
+func TestVanish(t *testing.T) {
+	t.Parallel()
+	v := judged(vanishing())
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, []string{"the service noticed after 25 s that 20 clients had vanished"}, v.Reasons)
+	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
+	require.Equal(t, [][]string{{"before", "100"}, {"20", "90"}, {"25", "80"}, {"60", "80"}}, table(v, "The gauge after clients vanished").Rows)
+	require.Equal(t, 80, v.Connections.Planned, "only those that are held are judged")
+}
+
+// A proxy's gauge may count two for a stream, and something of its own.
+func TestAGaugeThatCountsTwoForAStream(t *testing.T) {
+	t.Parallel()
+	r := vanishing()
+	r.gauge(func(s resources.Sample) *float64 {
+		v := float64(2*s.Streams + 3)
+		return &v
+	})
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
+}
+
+func TestVanishFindsFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		edit func(*Run)
+		want verdict.Outcome
+		says string
+	}{
+		{"the service does not notice all of them in time", func(r *Run) { r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22" }, verdict.Fail, "22s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
+		{"the service notices nothing", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].Streams = min(100, 50*i)
+			}
+		}, verdict.Fail, "still counts 20 of them as open"},
+		{"clients did not vanish", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 19 }, verdict.Invalid, "only 19 of 20 clients vanished"},
+		{"nobody vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
+		{"there is no gauge", func(r *Run) { r.gauge(func(resources.Sample) *float64 { return nil }) }, verdict.Invalid, "the gauge clients was never seen"},
+		{"the gauge does not count streams", func(r *Run) {
+			r.gauge(func(s resources.Sample) *float64 {
+				v := 7.
+				return &v
+			})
+		}, verdict.Invalid, "the gauge clients does not count the streams: it went from 7 to 7 while they opened"},
+		{"the gauge counts somebody else's streams, too", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open moved by 30 right before the clients vanished"},
+		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
+		{"no gauge, and a held stream is cut", func(r *Run) {
+			r.gauge(func(resources.Sample) *float64 { return nil })
+			r.cut(7, 30*time.Second, "reset")
+		}, verdict.Fail, "d-7 was dropped"},
+		{"a held stream is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := vanishing()
+			c.edit(r)
+			v := judged(r)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+		})
+	}
+}

@@ -1,0 +1,46 @@
+//go:build linux
+
+package sse
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// A source that vanishes is over for its script. The server sees nothing of it, and what it sends is not acknowledged.
+func TestASourceThatVanishes(t *testing.T) {
+	t.Parallel()
+	v, saw := newVU(t), make(chan string, 1)
+	v.set("url", serve(t, func(p *peer) {
+		_ = p.Conn.(*net.TCPConn).SetNoDelay(true)
+		p.say(streamHead + "data: a\n\n")
+		for unacknowledgedOn(t, p.Conn) == 0 { // the client vanishes meanwhile
+			p.say("data: b\n\n")
+			time.Sleep(50 * time.Millisecond)
+		}
+		saw <- whatEnds(p.Conn, 300*time.Millisecond)
+	}))
+	require.Equal(t, "false true false cut false false", v.log(`
+		const s = new EventSource(url, { reconnect: false });
+		log.push(s.vanish());
+		s.onmessage = () => { log.push(s.vanish(), s.vanish()); s.onmessage = null; };
+		s.onerror = (e) => log.push(e.reason, e.willReconnect, s.vanish());
+	`))
+	require.Equal(t, "nothing", <-saw)
+}
+
+// unacknowledgedOn is how many segments the peer has not acknowledged.
+func unacknowledgedOn(t *testing.T, conn net.Conn) (n uint32) {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) {
+		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
+		require.NoError(t, err)
+		n = info.Unacked
+	}))
+	return n
+}

@@ -1,0 +1,57 @@
+// @ts-check
+// The streams of a suite that treats every so many-th one in another way, shared among the virtual users of all runners.
+
+import exec from 'k6/execution';
+
+import { openInGroups } from './stream.js';
+
+/** Streams that open in a second, by all runners. */
+const RAMP = 500;
+const PACE = 50;
+
+/**
+ * @param {string} setting name of the percentage
+ * @param {number} percent
+ * @param {number} connections
+ * @returns {number} so that every so many-th stream, from the first on, is one of that share
+ */
+export function everyOf(setting, percent, connections) {
+  const every = Math.round(100 / percent);
+  if (!(percent >= 1 && percent <= 50) || connections < 2 * every) {
+    throw new Error(`${setting} is ${percent} of ${connections} streams: it must be from 1 to 50 percent, and of at least ${2 * every || 4} streams.`);
+  }
+  return every;
+}
+
+/**
+ * @param {{connections: number, noopInterval: number}} config
+ * @returns {number} seconds after which all are open, and had two noops
+ */
+export function settledAfter({ connections, noopInterval }) {
+  return Math.ceil(connections / RAMP + 2 * noopInterval) + 1;
+}
+
+/**
+ * @param {{connections: number, runners: number}} config
+ * @returns {number} so many virtual users share the streams
+ */
+export function usersOf({ connections, runners }) {
+  return Math.min(connections, 8 * runners);
+}
+
+/**
+ * Opens the streams of this virtual user: one of each so many as there are virtual users.
+ *
+ * @template {import('./stream.js').Stream} S
+ * @param {{connections: number, runners: number}} config
+ * @param {(n: number) => S} open begins to connect the stream of that number
+ * @returns {Promise<S[]>}
+ */
+export async function openShare(config, open) {
+  const vus = usersOf(config);
+  const first = exec.scenario.iterationInTest;
+  /** @type {S[]} */
+  const streams = [];
+  await openInGroups(streams, { target: Math.ceil((config.connections - first) / vus), group: Math.ceil((RAMP * PACE) / 1000 / vus), pause: PACE }, (i) => open(first + i * vus));
+  return streams;
+}

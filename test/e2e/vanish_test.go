@@ -1,0 +1,51 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// vanishes lets 20 of 100 clients vanish.
+func vanishes(t *testing.T, env []string, args ...string) *verdict.Verdict {
+	t.Helper()
+	return begin(t, env, append([]string{"vanish", "--profile", "smoke", "--late-ms", "20000"}, args...)...).judged()
+}
+
+// Our backend gives a client up that acknowledges nothing for USER_TIMEOUT.
+func TestVanish(t *testing.T) {
+	t.Parallel()
+	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--notice-seconds", "15")
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, "20 of 100 clients, at once", factOf(v, "vanished"))
+	require.Equal(t, 80, v.Connections.Completed)
+	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	rows := section(v, "The gauge after clients vanished").Rows
+	require.Equal(t, []string{"before", "100"}, rows[0])
+	require.Equal(t, "80", rows[len(rows)-1][1])
+}
+
+// nginx believes in clients for as long as TCP does.
+func TestClientsVanishBehindNginx(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--notice-seconds", "10", "--gauge", "backend_streams_open")
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, reasons(v), "10s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
+	require.Equal(t, 80, v.Connections.Completed, "the others do not notice")
+}
+
+func TestAGaugeOfSomethingElse(t *testing.T) {
+	t.Parallel()
+	v := vanishes(t, nil, "--notice-seconds", "3", "--connections", "40", "--gauge", "process_start_time_seconds")
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.Contains(t, reasons(v), "the gauge process_start_time_seconds does not count the streams")
+
+	r := begin(t, []string{"PROMETHEUS_URL="}, "vanish", "--gauge", "sum(open)")
+	require.Equal(t, 64, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "PromQL needs PROMETHEUS_URL")
+}
