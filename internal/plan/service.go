@@ -69,6 +69,9 @@ func (p *Plan) checkService() error {
 		if p.Topics != 0 || p.PublishRate != 0 {
 			return fmt.Errorf("TOPICS and PUBLISH_RATE are for a service that is published to, and %s publishes by itself: name one by SERVICE, or leave them out", NoopService)
 		}
+		if p.TokenTTL > 0 {
+			return fmt.Errorf("TOKEN_TTL is for a service whose description has token(), and %s has none: name one by SERVICE, or leave it out", NoopService)
+		}
 		return nil
 	case IsServiceFile(p.Service) && (!filepath.IsAbs(p.Service) || !strings.HasSuffix(p.Service, ".js")):
 		return fmt.Errorf("SERVICE is %q: write the whole path of a file that ends in .js, or the name of a module of load-tests/services", p.Service)

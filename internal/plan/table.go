@@ -65,6 +65,8 @@ func (p *Plan) Settings() []Setting {
 			Help: "topics to publish messages to, dealt round to the streams; 0: nothing is published", Script: "topics?", ScriptHelp: "topics that the run publishes to, 0 for none"},
 		{Name: "PUBLISH_RATE", Value: &p.PublishRate, Unset: "0", Min: .01, Max: 10000, OutOfBounds: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published",
 			Help: "messages to publish per second, to all topics together", Script: "publishRate?", ScriptHelp: "messages per second that the run publishes, 0 for none"},
+		{Name: "TOKEN_TTL", Value: &p.TokenTTL, Max: year, OutOfBounds: "it must be a whole number of seconds, up to a year, or 0 where nothing is said", Doc: "docs/services.md",
+			Help: "seconds for which a token is to be good that token() of the description gives; turns --reconnect on; 0: nothing is said", Script: "tokenTtl?", ScriptHelp: "seconds for which a token is to be good, 0 where nothing is said"},
 		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, OutOfBounds: "it must be a whole number of streams, up to 1000, or 0 for none", Doc: "docs/accounting.md", Holds: Runners,
 			Help: group, SuiteHelp: group},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,

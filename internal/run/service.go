@@ -79,7 +79,7 @@ func (s *session) describe(ctx context.Context) error {
 		return UsageError{fmt.Errorf("the description of %s: %w", p.ServiceName(), err)}
 	}
 	p.NoopInterval = intervalOf(s.service, p)
-	p.Reconnect = p.Reconnect || s.service.End.By == service.ByServer
+	p.Reconnect = p.Reconnect || s.service.End.By == service.ByServer || p.TokenTTL > 0
 	p.EndTimeoutS = p.EndTimeout().Seconds()
 	if err := s.Suite.Check(*p); err != nil {
 		return UsageError{err}

@@ -11,7 +11,7 @@ import (
 type Service struct {
 	Name string
 	// HasToken and HasURL: the module has the functions token() and url(n). They are JavaScript, and run once per
-	// connection: token() gives Values.Token, url(n) the URL of stream n in place of Connect.URL.
+	// attempt to connect: token() gives Values.Token, url(n) the URL of stream n in place of Connect.URL.
 	HasToken, HasURL bool
 
 	Connect Request // of a stream; its URL is empty where HasURL

@@ -15,13 +15,13 @@ import (
 // called by the goroutine that reads the stream.
 type described struct {
 	jsLedger
-	service *service.Service
-	reader  *service.Reader
-	topic   int
-	streams int
-	secrets []string  // the tokens of the environment
-	hasID   bool      // an id came that the next stream can go on behind
-	pending time.Time // when a comment line came that is a heartbeat, or part of the block that follows; zero: none
+	service     *service.Service
+	reader      *service.Reader
+	credentials *credentials
+	topic       int
+	streams     int
+	hasID       bool      // an id came that the next stream can go on behind
+	pending     time.Time // when a comment line came that is a heartbeat, or part of the block that follows; zero: none
 }
 
 var (
@@ -173,7 +173,7 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 //go:noinline
 func (d *described) excerpt(data []byte) string {
 	const enough = 1 << 16
-	return excerpt([]byte(service.Hide(string(data[:min(len(data), enough)]), d.secrets...)))
+	return excerpt([]byte(d.credentials.hide(string(data[:min(len(data), enough)]))))
 }
 
 // Closed ends what is open with the stream.
@@ -181,7 +181,7 @@ func (d *described) Closed(at time.Time, c sse.Close) {
 	if !d.pending.IsZero() {
 		d.endComment(at, ledger.AHeartbeat)
 	}
-	d.jsLedger.Closed(at, c)
+	d.jsLedger.Closed(at, d.credentials.told(at, c, d.streams))
 }
 
 // describedWithID is described for a service whose streams go on behind an id that is not in the field id.

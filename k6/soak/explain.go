@@ -24,10 +24,15 @@ func explanation(c sse.Close) string {
 	}
 	text := c.Err.Error()
 	if c.Reason == sse.ReasonStatus {
-		usual := fmt.Sprintf("unexpected status %d %s", c.Status, http.StatusText(c.Status))
-		text = strings.TrimPrefix(strings.TrimPrefix(text, usual), ": ")
+		text = withoutStatus(text, c.Status)
 	}
 	return printable(text, maxExplanation)
+}
+
+// withoutStatus is what an error says beyond the status.
+func withoutStatus(text string, status int) string {
+	usual := fmt.Sprintf("unexpected status %d %s", status, http.StatusText(status))
+	return strings.TrimPrefix(strings.TrimPrefix(text, usual), ": ")
 }
 
 // printable is the beginning of a text in one line, without control characters.

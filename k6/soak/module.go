@@ -36,12 +36,13 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 }
 
 type module struct {
-	vu       modules.VU
-	recorder *recorder
-	sink     *sampleSink // of the running iteration; used on the event loop only
-	again    *metrics.Metric
-	secrets  []string        // see tokens
-	exports  modules.Exports // made once: k6 asks for them whenever a script uses an imported name
+	vu          modules.VU
+	recorder    *recorder
+	sink        *sampleSink // of the running iteration; used on the event loop only
+	again       *metrics.Metric
+	secrets     []string        // see tokens
+	credentials *credentials    // see known
+	exports     modules.Exports // made once: k6 asks for them whenever a script uses an imported name
 }
 
 // Exports are the names that a script imports from k6/x/soak; load-tests/types/index.d.ts
@@ -127,7 +128,15 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.telemetry.sink(m.vu)
 	}
-	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}, m.tokens()))
+	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}, m.known()))
+}
+
+// known are those of all streams whose service has no token().
+func (m *module) known() *credentials {
+	if m.credentials == nil {
+		m.credentials = &credentials{secrets: m.tokens()}
+	}
+	return m.credentials
 }
 
 // tokens are the secrets of a described service.
@@ -139,13 +148,13 @@ func (m *module) tokens() []string {
 }
 
 // observe is the observer that fits the service.
-func (r *recorder) observe(l jsLedger, secrets []string) sobek.DynamicObject {
+func (r *recorder) observe(l jsLedger, c *credentials) sobek.DynamicObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.service == nil {
 		return &l
 	}
-	d := described{jsLedger: l, service: r.service, secrets: secrets}
+	d := described{jsLedger: l, service: r.service, credentials: c}
 	if n, ok := r.plan.Number(l.ledger.ID()); ok {
 		d.topic = r.plan.Topic(n)
 	}

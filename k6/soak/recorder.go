@@ -112,6 +112,9 @@ func (r *recorder) configure() {
 	}
 	c.AnyOrder, c.Repeats, c.Published = s.Message.AnyOrder, s.Message.AtLeastOnce, p.Published()
 	c.ClientEnds, c.Lifetime, c.Longest = s.End.By != service.ByRequest, s.End.Shortest, s.End.Longest
+	if p.TokenTTL > 0 {
+		c.Lifetime = time.Nanosecond // a service may end a stream before its token is over: Mercure does
+	}
 	switch {
 	case s.Message.Interval > 0:
 		c.Counting, c.Interval = ledger.Noops, s.Message.Interval

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
@@ -111,7 +112,7 @@ func (s *jsService) values(n int, id string) *service.Values {
 	topic := p.Topic(n)
 	v := &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
 	if s.token != nil {
-		v.Token = s.call(s.token, "token")
+		v.Token = s.askToken()
 	}
 	return v
 }
@@ -145,13 +146,16 @@ func mustBeText(value sobek.Value) error {
 	return fmt.Errorf("it returned %s: it must return a text", value)
 }
 
-// connect is the URL of the stream and the options of its EventSource.
-func (s *jsService) connect(n int, id string) map[string]any {
-	rt := s.m.vu.Runtime()
+// connect is the URL of the stream and the options of its EventSource. The ledger, which a script may leave out, hides
+// the stream's token in what it finds.
+func (s *jsService) connect(n int, id string, ledger sobek.Value) map[string]any {
 	v := s.values(n, id)
-	out := requestOf(&s.Connect, v)
-	if s.url != nil {
-		out["url"] = s.call(s.url, "url", rt.ToValue(n))
+	out := s.opening(n, v)
+	if s.token != nil || s.url != nil {
+		c := &credentials{secrets: s.m.tokens()}
+		c.learn(v.Token, time.Now())
+		c.of(ledger)
+		out["renew"] = s.renewal(n, v, c)
 	}
 	switch r := s.Resume; {
 	case r.Query != "":
@@ -161,6 +165,15 @@ func (s *jsService) connect(n int, id string) map[string]any {
 	}
 	if s.Then != nil {
 		out["then"] = &secondRequest{service: s.Service, values: v}
+	}
+	return out
+}
+
+// opening is the request that opens a stream.
+func (s *jsService) opening(n int, v *service.Values) map[string]any {
+	out := requestOf(&s.Connect, v)
+	if s.url != nil {
+		out["url"] = s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
 	}
 	return out
 }

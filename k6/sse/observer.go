@@ -106,6 +106,8 @@ const (
 	ReasonContentType    Reason = "content_type"    // not text/event-stream, or compressed
 	ReasonNoContent      Reason = "no_content"      // 204: the server wants no reconnect
 
+	ReasonRenew Reason = "renew" // the option renew threw, or gave what cannot be sent
+
 	ReasonReset       Reason = "reset"       // the connection broke: a TCP reset or timeout
 	ReasonClient      Reason = "client"      // the script closed it
 	ReasonInterrupted Reason = "interrupted" // the VU's context ended, or a handler threw

@@ -68,6 +68,7 @@ type rareOptions struct {
 	body     string
 	resume   resumeBy
 	then     *secondRequest
+	renew    sobek.Callable // what each attempt but the first sends; nil: the same
 	blocks   BlockObserver  // the ledger, if it is one
 	answered AnswerObserver // the same
 	head     HeadObserver   // the same
@@ -76,6 +77,11 @@ type rareOptions struct {
 }
 
 var noRareOptions rareOptions
+
+var errBodyOfGet = errors.New("a GET has none: set method, as to POST")
+
+// bodiless says that the method takes no body.
+func (o *rareOptions) bodiless() bool { return o.method == "" || o.method == http.MethodGet }
 
 // rarely are the rare options, to be read.
 func (o *sourceOptions) rarely() *rareOptions {
@@ -147,8 +153,8 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 
 // complete does what takes more than one option.
 func (o *sourceOptions) complete(rt *sobek.Runtime, then sobek.Value) (err error) {
-	if r := o.rarely(); r.body != "" && (r.method == "" || r.method == http.MethodGet) {
-		return errors.New("option body: a GET has none: set method, as to POST")
+	if r := o.rarely(); r.body != "" && r.bodiless() {
+		return fmt.Errorf("option body: %w", errBodyOfGet)
 	}
 	if blocks, ok := o.ledger.(BlockObserver); ok {
 		o.rareToSet().blocks = blocks
@@ -188,12 +194,14 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.rareToSet().body, err = parseBody(v)
 	case resumeOption:
 		o.rareToSet().resume, err = parseResume(v)
+	case "renew":
+		o.rareToSet().renew, err = parseRenew(v)
 	default:
 		if known {
 			break
 		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
-			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, resume and then", name)
+			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, resume, renew and then", name)
 	}
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)

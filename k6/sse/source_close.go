@@ -63,8 +63,8 @@ func (s *source) retryIn(f *failure) time.Duration {
 		return -1
 	}
 	switch f.reason {
-	case ReasonNoContent, ReasonContentType, ReasonTooLong:
-		return -1 // section 9.2.3: fail the connection
+	case ReasonNoContent, ReasonContentType, ReasonTooLong, ReasonRenew:
+		return -1 // section 9.2.3: fail the connection; renew is no part of it
 	case ReasonStatus, ReasonThen:
 		if f.reason == ReasonThen && f.status == 0 {
 			break // a network error, or a time that was up
@@ -115,7 +115,7 @@ func (s *source) wait(d time.Duration) bool {
 		return false
 	}
 	s.raw = nil
-	s.timer = time.AfterFunc(d, s.connect)
+	s.timer = time.AfterFunc(d, s.again)
 	return true
 }
 

@@ -79,8 +79,8 @@ function describedConfig(service) {
   const noopInterval = ofMessages || (!counted && service.heartbeatEvery) || anyInterval();
   const silence = Math.max(ofMessages, service.heartbeatEvery) || noopInterval;
   const given = { topics, publishRate, noopInterval };
-  // A server that ends each stream after some time wants its clients to come back.
-  return configOf(service.endBy === 'server' ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, service, silence);
+  // A server that ends each stream after some time, or with its token, wants its clients to come back.
+  return configOf(service.endBy === 'server' || setting(SETTINGS.tokenTtl) > 0 ? { ...given, reconnect: true } : given, publishRate ? LEAST_SILENCE : 0, service, silence);
 }
 
 /** The interval, in s, where nobody knows how often something comes. No run is too short for it. */

@@ -47,7 +47,7 @@ export class Stream {
     /** @type {() => void} called when the stream is over, and will not come back */
     this.onover = ignore;
     this.ledger = new Ledger(id);
-    const { url, ...request } = config.service ? config.service.connect(n, id) : noopStream(config, id);
+    const { url, ...request } = config.service ? config.service.connect(n, id, this.ledger) : noopStream(config, id);
     this.source = new EventSource(url, {
       ...request,
       ledger: this.ledger,

@@ -116,6 +116,12 @@ export default runInInit({
     equal(described({ published: false }).reconnect, false);
     equal(described({ published: false, endBy: 'server' }, { RECONNECT: '0' }).reconnect, true);
   },
+  'clients whose tokens expire come back, and ask for a token of that lifetime': () => {
+    equal(described({ published: false }, { TOKEN_TTL: '30' }).reconnect, true);
+    throws(() => described({ published: false }, { TOKEN_TTL: '-1' }), 'TOKEN_TTL is -1: it must be a whole number of seconds');
+    throws(() => given({ SERVICE: 'nchan', TOKEN_TTL: '30' }, loadService), 'TOKEN_TTL is 30, but the description has no token(): write token: (ttl) => …');
+    throws(() => given({ SERVICE: 'mercure', TOKEN_TTL: '30' }, loadService), 'TOKEN_TTL is 30, but token() of the description takes no number');
+  },
   'what is published has to fit the description': () => {
     throws(() => described({ published: false }, { TOPICS: '5', PUBLISH_RATE: '2' }), 'TOPICS is 5 and PUBLISH_RATE 2, but the description of mine has no publish');
     throws(() => described({}), 'mine brings what is published to it: say by TOPICS and PUBLISH_RATE');

@@ -70,7 +70,7 @@ declare module "k6/x/sse" {
     export type Reason =
         | "server" | "truncated" | "idle" | "too_long" | "then" | "cut"
         | "connect_timeout" | "refused" | "dns" | "tls" | "status" | "content_type" | "no_content"
-        | "reset" | "client" | "interrupted" | "timeout" | "error";
+        | "renew" | "reset" | "client" | "interrupted" | "timeout" | "error";
 
     /** The event that a second request is made from. */
     export interface FirstEvent {
@@ -171,6 +171,14 @@ declare module "k6/x/sse" {
          * @example { query: "since" } // ntfy
          */
         resume?: "header" | "none" | { query: string };
+        /**
+         * Called before each attempt after the first, when its time has come, with the source as `this`: what it returns
+         * takes the place of the URL, of all headers or of the body, for this attempt and those after it; what it leaves
+         * out stays. The attempt waits for the event loop. It cannot be async; where it throws the source ends for good,
+         * with reason `renew`. Tags stay those of the first URL. Not in the standard.
+         * @example () => ({ headers: { Authorization: `Bearer ${mint()}` } }) // a token that is soon over
+         */
+        renew?: (this: EventSource) => { url?: string; headers?: Record<string, string>; body?: string } | null | undefined | void;
         /**
          * A second request, after the first event of each stream and so again after each reconnect: some
          * services send events only once a client, named in the first, has subscribed. It has a connection

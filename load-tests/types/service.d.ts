@@ -25,9 +25,12 @@
 export interface ServiceDescription {
   /** Short, for reports: letters, digits, dots, hyphens, underscores. */
   name: string;
-  /** Fills `{token}` of `connect` and `end`; called once per connection. A header with an empty one is left out. */
-  token?: () => string;
-  /** The URL of stream `n`, in place of `connect.url`; called once per connection. */
+  /**
+   * Fills `{token}` of `connect` and `end`; called for every attempt to connect. A header with an empty one is left out.
+   * `ttl` is TOKEN_TTL, for how many seconds the token is to be good; undefined where the run does not say.
+   */
+  token?: (ttl?: number) => string;
+  /** The URL of stream `n`, in place of `connect.url`; called for every attempt to connect. */
   url?: (n: number) => string;
   /** How a stream is opened. It must answer 200 and `text/event-stream`. */
   connect: Connect;

@@ -85,6 +85,8 @@ declare module 'k6/x/soak' {
     topics?: number;
     /** `PUBLISH_RATE`: messages per second that the run publishes, 0 for none. */
     publishRate?: number;
+    /** `TOKEN_TTL`: seconds for which a token is to be good, 0 where nothing is said. */
+    tokenTtl?: number;
   }
 
   /**
@@ -109,9 +111,10 @@ declare module 'k6/x/soak' {
     readonly endBy: 'client' | 'request' | 'server';
     /**
      * The request of stream `n`, with the name `id`: the URL of its `EventSource`, and options for it. Calls `token` and
-     * `url` of the description, so call it once per connection.
+     * `url` of the description, as `renew` does for each attempt after the first. The ledger of the stream shows none of
+     * its tokens then, and tells a token that the service refuses at a reconnect.
      */
-    connect(n: number, id: string): ServiceRequest & Pick<import('k6/x/sse').EventSourceOptions, 'resume' | 'then'>;
+    connect(n: number, id: string, ledger?: Ledger): ServiceRequest & Pick<import('k6/x/sse').EventSourceOptions, 'resume' | 'then' | 'renew'>;
     /** The request that ends that stream. @throws where `endBy` is not `request`. */
     end(n: number, id: string): ServiceRequest;
     /** Whether a status confirms that request. */

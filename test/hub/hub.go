@@ -36,11 +36,12 @@ type Hub struct {
 	GapEvent  string                                // as it is sent, where Last-Event-ID is not known
 	GapHeader string                                // the response header Last-Event-ID, where it is not known
 
-	Lifetime time.Duration // after which the hub ends a stream
-	Gzip     time.Duration // what it compresses is flushed so long afterwards; 0: no compression
-	Token    string        // that both requests need, as Authorization: Bearer
-	PubToken string        // that publishing needs
-	OK       int           // the status of publishing; 0: 200
+	Lifetime time.Duration                                      // after which the hub ends a stream
+	Gzip     time.Duration                                      // what it compresses is flushed so long afterwards; 0: no compression
+	Token    string                                             // that both requests need, as Authorization: Bearer
+	PubToken string                                             // that publishing needs
+	Allow    func(r *http.Request) (until time.Time, err error) // of a stream: when the hub ends it, zero for never; or why it is refused
+	OK       int                                                // the status of publishing; 0: 200
 	Lose     func(topic string, payload string) bool
 	Then     bool
 
@@ -88,7 +89,15 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "who are you?", http.StatusUnauthorized)
 			return
 		}
-		h.stream(w, r, topic)
+		var until time.Time
+		if h.Allow != nil {
+			var err error
+			if until, err = h.Allow(r); err != nil {
+				http.Error(w, err.Error(), http.StatusUnauthorized)
+				return
+			}
+		}
+		h.stream(w, r, topic, until)
 	case kind == "pub":
 		if h.PubToken != "" && token != h.PubToken {
 			http.Error(w, "may you?", http.StatusUnauthorized)
@@ -202,7 +211,7 @@ func after(d time.Duration) (*time.Ticker, <-chan time.Time) {
 	return t, t.C
 }
 
-func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string) {
+func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string, until time.Time) {
 	c := &client{topic: topic, out: make(chan string, 1024)}
 	if h.Then {
 		c.topic = ""
@@ -221,6 +230,9 @@ func (h *Hub) stream(w http.ResponseWriter, r *http.Request, topic string) {
 	beat, beats := after(h.Beat)
 	_, own := after(h.OwnEvery)
 	_, end := after(h.Lifetime)
+	if !until.IsZero() {
+		_, end = after(max(time.Until(until), time.Millisecond))
+	}
 	_, hold := after(h.Gzip)
 	for n := 1; ; {
 		select {

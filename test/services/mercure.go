@@ -31,9 +31,14 @@ func setMercure(s setup) (command, error) {
 	if s.Lifetime > 0 {
 		args = append(args, "-lifetime", s.Lifetime.String())
 	}
+	env, who := []string{"PUBLISHER_JWT_KEY=" + mercureKey}, "anybody may subscribe"
+	var tells []string
+	if s.Tokens {
+		tells, who = []string{"SUBSCRIBER_JWT_KEY=" + mercureKey}, "subscribers need a JWT"
+	}
 	return command{
-		path: hub, args: args, env: []string{"PUBLISHER_JWT_KEY=" + mercureKey}, token: mercureToken(),
-		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; anybody may subscribe",
+		path: hub, args: args, env: append(env, tells...), tells: tells, token: mercureToken(),
+		version: moduleVersion(hub, "github.com/dunglas/mercure"), settings: settings + "; " + who,
 	}, nil
 }
 

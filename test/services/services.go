@@ -31,6 +31,8 @@ type Options struct {
 	History int
 	// Lifetime ends each stream after so long at most; 0: as the service has it. Mercure and PocketBase do that.
 	Lifetime time.Duration
+	// Tokens has a stream need a JWT, signed with SUBSCRIBER_JWT_KEY of Env. Only Mercure does that.
+	Tokens bool
 	// Streams is how many there will be at most; 0: 4000. Only nchan wants to know.
 	Streams int
 	// Dir takes configuration, data and log; "": a folder that Stop removes.
@@ -81,6 +83,7 @@ type command struct {
 	args    []string
 	env     []string // added to PATH and HOME
 	token   string
+	tells   []string // of env, what a run needs to know, too
 	version string
 	// settings are in words.
 	settings string
@@ -137,7 +140,7 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 		return nil, err
 	}
 	if r.PublishToken = r.command.token; r.PublishToken != "" {
-		r.Env = []string{"PUBLISH_TOKEN=" + r.PublishToken}
+		r.Env = append(r.command.tells, "PUBLISH_TOKEN="+r.PublishToken)
 	}
 	r.Version, r.Settings = r.command.version, r.command.settings
 	if err := r.Up(ctx); err != nil {

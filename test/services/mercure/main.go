@@ -1,5 +1,5 @@
 // Command mercure is a Mercure hub for the tests: the hub's own module with what a hub of its users is set to, apart
-// from what the flags say. Anybody may subscribe; who publishes needs a JWT.
+// from what the flags say. Who publishes needs a JWT, and who subscribes where SUBSCRIBER_JWT_KEY is set.
 //
 // It is a module of its own, so that its dependencies are none of sse-soak's.
 package main
@@ -35,20 +35,25 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, s, os.Getenv("PUBLISHER_JWT_KEY")); err != nil {
+	if err := run(ctx, s, os.Getenv("PUBLISHER_JWT_KEY"), os.Getenv("SUBSCRIBER_JWT_KEY")); err != nil {
 		fmt.Fprintln(os.Stderr, "mercure:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, s settings, key string) error {
+func run(ctx context.Context, s settings, key, subscribers string) error {
 	if key == "" {
 		return errors.New("PUBLISHER_JWT_KEY is empty: set it to the secret (HS256) of the publisher's JWT")
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	options := []mercure.Option{
-		mercure.WithAnonymous(), mercure.WithPublisherJWT([]byte(key), "HS256"), mercure.WithLogger(logger),
+		mercure.WithPublisherJWT([]byte(key), "HS256"), mercure.WithLogger(logger),
 		mercure.WithHeartbeat(s.heartbeat), mercure.WithWriteTimeout(s.lifetime),
+	}
+	if subscribers == "" {
+		options = append(options, mercure.WithAnonymous())
+	} else {
+		options = append(options, mercure.WithSubscriberJWT([]byte(subscribers), "HS256"))
 	}
 	if s.history != "" {
 		list := mercure.NewSubscriberList(mercure.DefaultSubscriberListCacheSize)

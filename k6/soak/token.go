@@ -1,0 +1,99 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/grafana/sobek"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// credentials are the secrets of one stream: what no finding shows. They change on the event loop before an attempt to
+// connect, while nobody reads the stream, and are read by whoever reads it.
+type credentials struct {
+	secrets    []string  // of the environment
+	token, was string    // what token() gave last, and before that
+	since      time.Time // when it first gave this one
+	fresh      bool      // that was for the last attempt
+}
+
+// learn notes what token() gave for the next attempt.
+func (c *credentials) learn(token string, now time.Time) {
+	if c.fresh = token != c.token; c.fresh {
+		c.token, c.was, c.since = token, c.token, now
+	}
+}
+
+// hide replaces the secrets in a text.
+func (c *credentials) hide(text string) string {
+	return service.Hide(text, append([]string{c.token, c.was}, c.secrets...)...)
+}
+
+// gave says which token the service refused, and not what it is.
+func (c *credentials) gave(now time.Time) string {
+	which := "the same one again"
+	if c.fresh {
+		which = "a new one"
+	}
+	return fmt.Sprintf("the service refused the token at a reconnect: token() gave %s, %.1f s old", which, now.Sub(c.since).Seconds())
+}
+
+// told is an end as a finding may show it: without a secret, and with the token as the cause where it was that.
+func (c *credentials) told(at time.Time, end sse.Close, streams int) sse.Close {
+	if end.Err == nil {
+		return end
+	}
+	text := end.Err.Error()
+	if e := (*sobek.Exception)(nil); errors.As(end.Err, &e) { // where in the module is too long for a finding
+		text = strings.Replace(text, e.Error(), e.Value().String(), 1)
+	}
+	text = c.hide(text)
+	first := 0 // how many streams there were if this was the first attempt
+	if end.Reason == sse.ReasonThen {
+		first = 1
+	}
+	if refused := end.Status == http.StatusUnauthorized || end.Status == http.StatusForbidden; refused && c.token != "" && streams > first {
+		text = c.gave(at) + "; " + withoutStatus(text, end.Status)
+	}
+	end.Err = errors.New(text)
+	return end
+}
+
+// of has the ledger of a stream, as a script has it, know the stream's token.
+func (c *credentials) of(l sobek.Value) {
+	if l == nil {
+		return
+	}
+	if d, ok := l.Export().(interface{ authorize(*credentials) }); ok {
+		d.authorize(c)
+	}
+}
+
+func (d *described) authorize(c *credentials) { d.credentials = c }
+
+// askToken asks the module for a token, of the lifetime that the run wants.
+func (s *jsService) askToken() string {
+	ttl := sobek.Undefined()
+	if seconds := s.m.recorder.thePlan().TokenTTL; seconds > 0 {
+		ttl = s.m.vu.Runtime().ToValue(seconds)
+	}
+	return s.call(s.token, "token", ttl)
+}
+
+// renewal is what each attempt to connect after the first calls: it fills the request anew.
+func (s *jsService) renewal(n int, v *service.Values, c *credentials) func() map[string]any {
+	return func() map[string]any {
+		if s.token != nil {
+			v.Token = s.askToken() // of the second request, too, which has the same values
+			c.learn(v.Token, time.Now())
+		}
+		out := s.opening(n, v)
+		delete(out, "method")
+		return out
+	}
+}

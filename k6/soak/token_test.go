@@ -1,0 +1,120 @@
+package soak
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/k6/sse"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+const renewedJS = `var n = 0, asked = [], described = service({
+	name: "mine", token: (ttl) => { asked.push(String(ttl)); return "a-secret-" + ++n; },
+	connect: { url: "{base}/{topic}?t={token}", headers: { Authorization: "Bearer {token}" },
+		then: { event: "HELLO", client: "json:$.id", url: "{base}/join/{client}", headers: { Authorization: "Bearer {token}" } } },
+	message: { seq: "json:$.seq" }, resume: { by: "none" },
+});`
+
+// The request and the second request of each attempt have the token that was asked for last.
+func TestEachAttemptAsksForItsToken(t *testing.T) {
+	t.Parallel()
+	rt, r := ofService(t, renewedJS)
+	r.plan.TokenTTL = 30
+	js(t, rt, `var l = new Ledger("d-1"), request = described.connect(1, "d-1", l)`)
+	require.Equal(t, "http://h/d-topic-1?t=a-secret-1", js(t, rt, `request.url`))
+	require.JSONEq(t, `{"url":"http://h/d-topic-1?t=a-secret-2","headers":{"Authorization":"Bearer a-secret-2"}}`, js(t, rt, `JSON.stringify(request.renew())`))
+	requester, ok := rt.VU.Runtime().Get("request").ToObject(rt.VU.Runtime()).Get("then").Export().(sse.SecondRequester)
+	require.True(t, ok)
+	second, err := requester.SecondRequest(&eventstream.Event{Name: []byte("HELLO"), Data: []byte(`{"id":"x"}`)})
+	require.NoError(t, err)
+	require.Equal(t, "Bearer a-secret-2", second.Header.Get("Authorization"))
+	require.Equal(t, "30,30", js(t, rt, `asked.join()`))
+	r.plan.TokenTTL = 0
+	js(t, rt, `request.renew()`)
+	require.Equal(t, "30,30,undefined", js(t, rt, `asked.join()`))
+
+	rt, _ = ofService(t, `var described = service({name: "any", url: (n) => "http://h/" + n + "/" + Date.now(), connect: {}, message: {}})`)
+	require.Equal(t, "url", js(t, rt, `Object.keys(described.connect(1, "d-1").renew()).filter((k) => k !== "headers").join()`))
+	rt, _ = ofService(t, `var described = service({name: "any", connect: {url: "{base}"}, message: {}})`)
+	require.Equal(t, "undefined", js(t, rt, `String(described.connect(1, "d-1").renew)`))
+}
+
+// A refusal of the token at a reconnect is told as that, and no finding shows a token that a stream has or had.
+func TestARefusedTokenIsToldAsThat(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		script string // before the reconnect
+		end    sse.Close
+		want   string
+	}{
+		{``, sse.Close{Reason: sse.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: a-secret-1 is over")},
+			"status 401: the service refused the token at a reconnect: token() gave the same one again, 12.0 s old; {token} is over"},
+		{`request.renew()`, sse.Close{Reason: sse.ReasonStatus, Status: 403, Err: errors.New("unexpected status 403 Forbidden: a-secret-2 for a-secret-1")},
+			"status 403: the service refused the token at a reconnect: token() gave a new one, 12.0 s old; {token} for {token}"},
+		{``, sse.Close{Reason: sse.ReasonStatus, Status: 404, Err: errors.New("unexpected status 404 Not Found: no a-secret-1")}, "status 404: no {token}"},
+	} {
+		rt, r := ofService(t, renewedJS)
+		js(t, rt, `var l = new Ledger("d-1"), request = described.connect(1, "d-1", l)`)
+		o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+		require.True(t, ok)
+		o.Connecting(r.start)
+		o.Head(nil)
+		o.Opened(r.start.Add(time.Second))
+		o.Closed(r.start.Add(2*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+		js(t, rt, c.script)
+		if c.script == "" { // as a module does that keeps its token
+			o.credentials.learn("a-secret-1", time.Now())
+		}
+		c.end.Retry = -1
+		o.Connecting(o.credentials.since.Add(11 * time.Second))
+		o.Closed(o.credentials.since.Add(12*time.Second), c.end)
+		found := filled(r).Connections[0].Findings
+		require.Equal(t, ledger.KindDropped, found[len(found)-1].Kind)
+		require.Equal(t, c.want, found[len(found)-1].Note)
+		require.Equal(t, "{token}", o.excerpt([]byte(o.credentials.token)))
+	}
+}
+
+// Of a stream that never opened, or of a service without a token, a 401 is any refusal.
+func TestAnyOtherRefusalIsToldAsItIs(t *testing.T) {
+	t.Parallel()
+	refusal := sse.Close{Reason: sse.ReasonStatus, Status: 401, Err: errors.New("unexpected status 401 Unauthorized: who are you?"), Retry: -1}
+	for _, c := range []*credentials{{}, {token: "a-secret"}} {
+		require.Equal(t, refusal.Err.Error(), c.told(time.Now(), refusal, 0).Err.Error())
+	}
+	require.Equal(t, refusal.Err.Error(), (&credentials{}).told(time.Now(), refusal, 3).Err.Error())
+	then := refusal
+	then.Reason = sse.ReasonThen
+	require.Equal(t, refusal.Err.Error(), (&credentials{token: "a-secret"}).told(time.Now(), then, 1).Err.Error())
+	require.True(t, strings.HasPrefix((&credentials{token: "a-secret"}).told(time.Now(), then, 2).Err.Error(), "the service refused the token at a reconnect: "))
+}
+
+// A service may end a stream at any time while its token is young: the end of its lifetime is not waited for.
+func TestAStreamMayEndWithItsToken(t *testing.T) {
+	t.Parallel()
+	rt, r := newVU(t)
+	js(t, rt, `service({name: "mine", token: (ttl) => "x" + ttl, connect: {url: "{base}?t={token}"}, message: {seq: "json:$.seq"}, end: {by: "server", lifetime: [475, 600]}})`)
+	js(t, rt, planJS)
+	r.mu.Lock()
+	r.plan.Service, r.plan.Marker, r.plan.TokenTTL = "mine", "run-1", 30
+	r.configure()
+	r.mu.Unlock()
+	rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 1000), Tags: lib.NewVUStateTags(rt.VU.InitEnv().Registry.RootTagSet())})
+	js(t, rt, `var l = new Ledger("d-1")`)
+	o, ok := rt.VU.Runtime().Get("l").Export().(*described)
+	require.True(t, ok)
+	o.Connecting(r.start)
+	o.Opened(r.start.Add(time.Second))
+	o.Closed(r.start.Add(20*time.Second), sse.Close{Reason: sse.ReasonServer, Retry: time.Second})
+	o.ledger.CloseRequested(r.instant(r.start.Add(20100 * time.Millisecond)))
+	got := filled(r).Connections[0]
+	require.Zero(t, got.Cut)
+	require.Equal(t, ledger.Completed, got.State)
+}

@@ -1,0 +1,116 @@
+package sse
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tellRequests serves streams whose one event says what was asked for; each ends at once.
+func tellRequests(t *testing.T) string {
+	return serve(t, func(p *peer) {
+		body, _ := io.ReadAll(p.req.Body)
+		p.say(streamHead + fmt.Sprintf("retry: 1\nid: %d\ndata: %s %s %s %s%s\n\n", p.n, p.req.Method, p.req.URL.Path,
+			p.req.Header.Get("Authorization"), p.req.Header.Get("Last-Event-Id"), body))
+	})
+}
+
+func TestEachAttemptAfterTheFirstAsksForWhatItSends(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", tellRequests(t))
+	require.Equal(t, "GET /a 0 |GET /a 1 0|GET /b 2 1|GET /b 2 2|true", v.log(`
+		let n = 0;
+		const s = new EventSource(url + "/a", { headers: { Authorization: "0" }, renew() {
+			if (this !== s) throw new Error("this is not the source");
+			return [{ headers: { Authorization: "1" } }, { url: url + "/b", headers: { Authorization: "2" } }, undefined][n++];
+		} });
+		s.onmessage = (e) => {
+			log.push(e.data);
+			if (n === 3) { log = [log.join("|") + "|" + (s.url === url + "/b")]; s.close(); }
+		};
+	`))
+	v.set("url", tellRequests(t))
+	require.Equal(t, "POST /  first,POST /  0second", v.log(`
+		let m = 0;
+		const p = new EventSource(url, { method: "POST", body: "first", renew: () => ({ body: "second" }) });
+		p.onmessage = (e) => { log.push(e.data); if (++m === 2) { log = [log.join(",")]; p.close(); } };
+	`))
+}
+
+func TestARenewalThatFailsEndsTheSource(t *testing.T) {
+	t.Parallel()
+	for fn, says := range map[string]string{
+		`() => { throw new Error("no login") }`:   "Error: no login",
+		`() => { fail() }`:                        "no login in Go",
+		`() => "x"`:                               "option renew: the function returned x, no object",
+		`async () => ({})`:                        "option renew: the function returned a promise: it cannot be async",
+		`() => ({ token: 1 })`:                    "option renew: token: unknown: there are url, headers and body",
+		`() => ({ url: "ftp://x" })`:              `option renew: url: `,
+		`() => ({ headers: { "a b": "c" } })`:     `option renew: headers: `,
+		`() => ({ body: "x" })`:                   "option renew: body: a GET has none: set method, as to POST",
+		`() => ({ headers: { a: "b\r\nc: d" } })`: `option renew: headers: `,
+	} {
+		v, rec := newVU(t), &recorder{}
+		v.set("ledger", rec)
+		v.set("fail", func() error { return fmt.Errorf("no login in Go") })
+		v.set("url", serveText(t, streamHead+"retry: 1\n\n"))
+		require.Contains(t, v.log(`
+			const s = new EventSource(url, { ledger, reconnect: true, renew: `+fn+` });
+			s.onerror = (e) => { if (!e.willReconnect) { log.push(e.reason, s.readyState, e.message); } };
+		`), "renew 2 "+says, fn)
+		require.Equal(t, "connecting opened closed:server+retry connecting closed:renew", rec.String(), fn)
+	}
+	_, err := newVU(t).run(`new EventSource("http://127.0.0.1:1", { renew: {} })`)
+	require.ErrorContains(t, err, "option renew: [object Object] is no function")
+}
+
+// The event loop may be busy when the time of the attempt comes.
+func TestAnAttemptWaitsForABusyEventLoop(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", tellRequests(t))
+	require.Equal(t, "GET /  |true|GET / late 0", v.log(`
+		let freed = 0;
+		const s = new EventSource(url, { renew() { log.push(freed > 0); return { headers: { Authorization: "late" } }; } });
+		s.onmessage = (e) => { log.push(e.data); if (freed) { log = [log.join("|")]; s.close(); } };
+		s.onerror = () => { if (!freed) { wait(300); freed = 1; } };
+	`))
+}
+
+func TestASourceIsClosedWhileItWaitsForItsRenewal(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"close during the wait":                  `s.onerror = () => setTimeout(() => s.close(), 1);`,
+		"reconnect off during the wait":          `s.onerror = () => setTimeout(() => { s.reconnect = false; }, 1);`,
+		"close when the attempt is in the queue": `s.onerror = () => { wait(100); s.close(); };`,
+		"off when the attempt is in the queue":   `s.onerror = () => { wait(100); s.reconnect = false; };`,
+	} {
+		v, rec := newVU(t), &recorder{}
+		v.set("ledger", rec)
+		v.set("url", serveText(t, streamHead+"retry: "+map[bool]string{true: "1", false: "60000"}[name[len(name)-5:] == "queue"]+"\n\n"))
+		require.Equal(t, "", v.log(`const s = new EventSource(url, { ledger, renew() { log.push("renewed"); } });`+script), name)
+		require.Equal(t, "2", v.str("s.readyState"), name)
+		require.Equal(t, "connecting opened closed:server+retry", rec.String(), name)
+	}
+	v, rec := newVU(t), &recorder{}
+	v.set("ledger", rec)
+	v.set("url", serveText(t, streamHead+"retry: 1\n\n"))
+	v.log(`const s = new EventSource(url, { ledger, renew() { s.close(); } });`)
+	require.Equal(t, "2", v.str("s.readyState"))
+	require.NotContains(t, rec.String()[len("connecting opened"):], "opened")
+}
+
+// No JS runs after the end of the iteration.
+func TestNothingIsRenewedAfterTheIteration(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serveText(t, streamHead+"retry: 1\n\n"))
+	v.set("cancel", func() { v.CancelContext(); <-v.VU.Context().Done(); time.Sleep(50 * time.Millisecond) })
+	require.Equal(t, "", v.log(`const s = new EventSource(url, { renew() { log.push("renewed"); } }); s.onerror = () => cancel();`))
+	require.ErrorIs(t, v.VU.Context().Err(), context.Canceled)
+}

@@ -1,0 +1,128 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/hub"
+	"github.com/sse-soak/sse-soak/test/services"
+	"github.com/sse-soak/sse-soak/test/services/faulty"
+)
+
+// expiring is a token that is good for the run's TOKEN_TTL: when it is over, in ms since 1970.
+const expiring = "token: (ttl = 60) => `until-${Date.now() + ttl * 1000}-secret`,"
+
+// once is one that a module asks for only once, as one does that thinks of the first connection alone.
+const once = "token: (() => { let t; return (ttl) => { t ??= `until-${Date.now() + ttl * 1000}-secret`; return t; }; })(),"
+
+// over is when a token of the two above is over.
+func over(token string) time.Time {
+	ms, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(token, "until-"), "-secret"), 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// Every attempt to connect asks for a token, so that a service that ends a stream with its token is no fault: it takes the
+// next one, and brings what was missed.
+func TestATokenIsAskedForAtEachAttempt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		token, more string
+		ends        bool // the service ends a stream when its token is over
+		want        verdict.Outcome
+		reason      string
+	}{
+		"a new one each time":   {token: expiring, ends: true, want: verdict.Pass},
+		"with planned ends too": {token: expiring, ends: true, more: "end: { by: 'server', lifetime: [60, 90] },", want: verdict.Pass},
+		"a service keeps it":    {token: expiring, want: verdict.Pass},
+		"the first one always": {
+			token: once, ends: true, want: verdict.Fail,
+			reason: `was dropped at .* \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [34]\.[0-9] s old; {token} is over\) after`,
+		},
+		"none at a reconnect": {
+			token: "token: (() => { let n = 0; return (ttl) => { if (n++ > 15) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-secret`; }; })(),",
+			ends:  true, want: verdict.Fail, reason: `was dropped at .* \(renew: token\(\) of the service mine: Error: no login\) after`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &hub.Hub{ID: hub.Counting, History: true, Allow: func(r *http.Request) (until time.Time, err error) {
+				token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+				switch until = over(token); {
+				case until.Before(time.Now()):
+					return until, fmt.Errorf("%s is over", token)
+				case !c.ends:
+					return time.Time{}, nil
+				}
+				return until, nil
+			}}
+			server := h.Start(t)
+			description := describeHub(t, c.token+c.more)
+			text, err := os.ReadFile(description)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(description, []byte(strings.Replace(string(text), "{topic}' }", "{topic}', headers: { Authorization: 'Bearer {token}' } }", 1)), 0o600))
+			r := begin(t, nil, append(published(description, server.URL),
+				"--prefix", "token-", "--connections", "16", "--connections-per-vu", "16", "--seconds", "16", "--runners", "1", "--token-ttl", "3")...)
+			v := r.judged()
+			require.Equal(t, c.want, v.Verdict, r.out.String())
+			require.NotContains(t, r.out.String(), "-secret")
+			if c.want == verdict.Pass {
+				require.Zero(t, v.Messages.Missed)
+				require.Equal(t, 16, v.Connections.Completed)
+				if c.ends {
+					require.GreaterOrEqual(t, v.Connections.Reconnected, 16)
+				}
+				return
+			}
+			require.Regexp(t, c.reason, reasons(v))
+		})
+	}
+}
+
+// A Mercure hub ends a stream before its JWT is over, and answers 401 to one that is.
+func TestAMercureHubTakesTheNextJWT(t *testing.T) {
+	t.Parallel()
+	const mint = `import crypto from 'k6/crypto';
+		import encoding from 'k6/encoding';
+		const part = (value) => encoding.b64encode(JSON.stringify(value), 'rawurl');
+		const jwt = (ttl) => {
+			const signed = part({ alg: 'HS256', typ: 'JWT' }) + '.' + part({ exp: Math.floor(Date.now() / 1000) + ttl, mercure: { subscribe: ['*'] } });
+			return signed + '.' + crypto.hmac('sha256', __ENV.SUBSCRIBER_JWT_KEY, signed, 'base64rawurl');
+		};
+		let first;
+		`
+	for name, c := range map[string]struct {
+		token, ttl, seconds string // the hub ends a stream after 80 to 100 % of the time that its JWT has left, less 5 s
+		want                verdict.Outcome
+	}{
+		"each time": {"token: (ttl) => jwt(ttl),", "12", "14", verdict.Pass}, // each stream has had a message by then
+		"once":      {"token: (ttl) => { first ??= jwt(ttl); return first; },", "7", "22", verdict.Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := startService(t, "mercure", services.Options{Tokens: true})
+			r.Service = changed(t, "mercure", "export default", mint+"export default", "token: () => __ENV.SUBSCRIBE_TOKEN || '',", c.token)
+			v := soakService(t, r, "jwt-", faulty.Options{}, "--token-ttl", c.ttl, "--seconds", c.seconds, "--connections-per-vu", fmt.Sprint(serviceStreams)).judged()
+			require.Equal(t, c.want, v.Verdict, reasons(v))
+			require.GreaterOrEqual(t, v.Connections.Reconnected, serviceStreams/2)
+			if c.want == verdict.Pass {
+				require.Zero(t, v.Messages.Missed)
+				require.EqualValues(t, serviceStreams*perTopic, v.Messages.Received)
+				return
+			}
+			require.Regexp(t, `dropped at .* \(status 401: the service refused the token at a reconnect: token\(\) gave the same one again, [0-9.]+ s old`, reasons(v))
+		})
+	}
+}
