@@ -1,10 +1,8 @@
 package probe
 
 import (
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -286,31 +284,6 @@ func TestStreamsThatTheServiceEnds(t *testing.T) {
 	require.LessOrEqual(t, opened, 3+3+3+mostReopened)
 }
 
-// Nothing that was given as a secret is written down.
-func TestSecretsAreNotWritten(t *testing.T) {
-	t.Parallel()
-	h := &hub.Hub{Token: "s3cret", PubToken: "publisher's"}
-	server := h.Start(t)
-	give := publishing
-	give.Headers = []string{"Authorization: Bearer publisher's"}
-	module, json := probe(t, server, Config{
-		URL: server.URL + "/sub/{topic}?access_token=s3cret&x=1", Connect: Request{Headers: []string{"Authorization: Bearer s3cret", "X-Kind: a"}},
-		Publish: give,
-	})
-	require.NotContains(t, module, "s3cret")
-	require.NotContains(t, module, "publisher's")
-	require.Contains(t, json, `"token":true,"connect":{"url":"{base}/sub/{topic}?access_token={token}&x=1","headers":{"Authorization":"Bearer {token}","X-Kind":"a"}}`)
-	require.Contains(t, json, `"headers":{"Authorization":"Bearer {token}"}`)
-	require.Contains(t, json, published)
-
-	give.Headers = []string{"Authorization: Bearer {token}"}
-	_, json = probe(t, server, Config{
-		URL: server.URL + "/sub/{topic}", Connect: Request{Headers: []string{"Authorization: Bearer {token}"}},
-		Publish: give, SubscribeToken: "s3cret", PublishToken: "publisher's",
-	})
-	require.Contains(t, json, published)
-}
-
 func TestWhatCannotBeProbedIsOneSentence(t *testing.T) {
 	t.Parallel()
 	h := &hub.Hub{Token: "x", PubToken: "y"}
@@ -398,24 +371,6 @@ func TestIntervalsAreRounded(t *testing.T) {
 	}
 }
 
-// A service may say back what it was sent.
-func TestATokenThatTheServiceSaysBackIsNotWritten(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		for r.Context().Err() == nil {
-			_, _ = fmt.Fprintf(w, "data: {\"path\":%q}\n\n", r.URL)
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(50 * time.Millisecond)
-		}
-	}))
-	t.Cleanup(server.Close)
-	module, json := probe(t, server, Config{URL: server.URL + "/sub?access_key=s3cr%2Ft"})
-	require.NotContains(t, module, "s3cr")
-	require.Contains(t, json, `"url":"{base}/sub?access_key={token}"`)
-	require.NotContains(t, json, `"data"`)
-}
-
 // Streams that end at once made a description that was none.
 func TestStreamsThatEndAtOnce(t *testing.T) {
 	t.Parallel()
@@ -426,26 +381,4 @@ func TestStreamsThatEndAtOnce(t *testing.T) {
 	module, json := probe(t, server, Config{URL: server.URL})
 	require.NotContains(t, json, `"end"`)
 	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "That is no lifetime: there is nothing to hold.")
-}
-
-// A soak refuses what is compressed unasked.
-func TestStreamsThatComeCompressed(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		w.Header().Set("Content-Encoding", "gzip")
-		packed := gzip.NewWriter(w)
-		for r.Context().Err() == nil {
-			_, _ = io.WriteString(packed, ": hello\n\n")
-			_ = packed.Flush()
-			_ = http.NewResponseController(w).Flush()
-			time.Sleep(100 * time.Millisecond)
-		}
-	}))
-	t.Cleanup(server.Close)
-	module, json := probe(t, server, Config{URL: server.URL})
-	require.Contains(t, strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " "), "The streams came compressed (gzip), though nothing asked for it: a soak refuses them.")
-	s, err := service.Parse([]byte(json))
-	require.NoError(t, err)
-	require.ErrorContains(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL}), `answered with the Content-Encoding "gzip" unasked`)
 }
