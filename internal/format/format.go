@@ -51,6 +51,17 @@ func Bytes(n uint64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
 }
 
+// Milliseconds is a duration that is given in them.
+func Milliseconds(v float64) string {
+	switch {
+	case v >= 10_000:
+		return fmt.Sprintf("%.1f s", v/1000)
+	case v >= 100:
+		return fmt.Sprintf("%.0f ms", v)
+	}
+	return fmt.Sprintf("%.1f ms", v)
+}
+
 // Time is an instant to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }
 

@@ -22,7 +22,7 @@ func ActionFacts(a *verdict.Action) []verdict.Fact {
 		return out
 	}
 	out.add("began", "%s, %s after the start", format.Moment(a.StartedUnix), a.At)
-	out.add("ended", "after %s: %s", ms(1000*(a.EndedUnix-a.StartedUnix)), a.Ended())
+	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ended())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
 		const most = 3
 		out.add("said", "%s", strings.Join(lines[max(len(lines)-most, 0):], " / "))
@@ -43,14 +43,14 @@ func (l *list) effect(e *verdict.Effect) {
 		if e.Times > e.Lost {
 			again = fmt.Sprintf(", %s in all", format.Count(e.Times, "outage"))
 		}
-		l.add("lost", "%s%s, the first %s after the action began", format.Count(e.Lost, "stream"), again, ms(1000**e.FirstLost))
+		l.add("lost", "%s%s, the first %s after the action began", format.Count(e.Lost, "stream"), again, format.Milliseconds(1000**e.FirstLost))
 		l.add("back", "50 %% %s, 99 %% %s, 100 %% %s", after(e.Back50), after(e.Back99), after(e.Back100))
 		if e.Never > 0 {
 			l.add("", "%s never came back", format.Count(e.Never, "stream"))
 		}
 		l.add("connects", "at most %s in a second", format.Thousands(e.Peak))
 		l.add("refused", "%s", refused(e))
-		l.add("slowest", "%s, without a stream for %s from %s on", e.Slowest.ID, ms(1000*e.Slowest.Seconds), format.Moment(e.Slowest.Unix))
+		l.add("slowest", "%s, without a stream for %s from %s on", e.Slowest.ID, format.Milliseconds(1000*e.Slowest.Seconds), format.Moment(e.Slowest.Unix))
 	}
 	resumed := ""
 	switch {
@@ -71,7 +71,7 @@ func after(seconds *float64) string {
 	if seconds == nil {
 		return "never"
 	}
-	return "after " + ms(1000**seconds)
+	return "after " + format.Milliseconds(1000**seconds)
 }
 
 func refused(e *verdict.Effect) string {

@@ -133,20 +133,10 @@ func (l *list) outages(v *verdict.Verdict) {
 		l.add("reconnects", "%d; out for %s", v.Connections.Reconnected, quantiles(v.Reconnect.Quantiles))
 	}
 	if o := v.LongestOutage; o != nil && v.Plan.Reconnect {
-		l.add("longest out", "%s, %s from %s on", ms(1000*o.Seconds), o.ID, format.Moment(o.Unix))
+		l.add("longest out", "%s, %s from %s on", format.Milliseconds(1000*o.Seconds), o.ID, format.Moment(o.Unix))
 	}
 }
 
 func quantiles(q verdict.Quantiles) string {
-	return fmt.Sprintf("p50 %s  p95 %s  p99 %s  max %s", ms(q.P50), ms(q.P95), ms(q.P99), ms(q.Max))
-}
-
-func ms(v float64) string {
-	switch {
-	case v >= 10_000:
-		return fmt.Sprintf("%.1f s", v/1000)
-	case v >= 100:
-		return fmt.Sprintf("%.0f ms", v)
-	}
-	return fmt.Sprintf("%.1f ms", v)
+	return fmt.Sprintf("p50 %s  p95 %s  p99 %s  max %s", format.Milliseconds(q.P50), format.Milliseconds(q.P95), format.Milliseconds(q.P99), format.Milliseconds(q.Max))
 }

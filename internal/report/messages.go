@@ -35,7 +35,7 @@ func (l *list) messages(v *verdict.Verdict) {
 	if p := m.Published; p != nil {
 		l.add("published", "%s of %s planned; %s confirmed, %s refused, %s without an answer;", format.Thousands(p.Sent), format.Thousands(p.Planned),
 			format.Thousands(p.Confirmed), format.Thousands(p.Refused), format.Thousands(p.Open))
-		l.add("", "answered after p50 %s  p99 %s, sent at most %s late", ms(p.AnswerMS.P50), ms(p.AnswerMS.P99), ms(p.MaxLagMS))
+		l.add("", "answered after p50 %s  p99 %s, sent at most %s late", format.Milliseconds(p.AnswerMS.P50), format.Milliseconds(p.AnswerMS.P99), format.Milliseconds(p.MaxLagMS))
 	}
 	if v.Counting() == shard.CountsInterval {
 		l.add("lateness", "%s", quantiles(v.LatenessMS))

@@ -308,7 +308,7 @@ func (c *Control) Line() string {
 		return fmt.Sprintf("%s to a reference %s: none was held", format.Count(c.Streams, "stream"), where)
 	}
 	out := fmt.Sprintf("%s to a reference %s: %s, %s late, longest %s", format.Count(c.Streams, "stream"), where,
-		format.Count(int(c.Received), "event"), format.Thousands(c.Late), round(time.Duration(c.LongestMS*float64(time.Millisecond))))
+		format.Count(int(c.Received), "event"), format.Thousands(c.Late), format.Milliseconds(c.LongestMS))
 	if c.Lost > 0 || c.Cut > 0 {
 		out += fmt.Sprintf("; %s lost, %s", format.Thousands(c.Lost), format.Plural(c.Cut, "stream cut", "streams cut"))
 	}
