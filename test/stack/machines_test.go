@@ -146,8 +146,9 @@ func inMachine(t *testing.T, machine string, env []string, program string, args 
 func (s *stack) keep(dir results.Dir, folder string, begun time.Time) {
 	require.NoError(s.t, os.CopyFS(folder, os.DirFS(string(dir))))
 	now := time.Now()
+	step := max(5*time.Second, now.Sub(begun).Round(time.Second)/500)
 	require.NoError(s.t, draw.Files(context.Background(), folder, query.View{
 		Prometheus: "http://127.0.0.1:9090/prometheus", Variables: map[string]string{"testid": "machines", "instance": ".*"},
-		Range: prometheus.Range{Start: begun, End: now, Step: max(5*time.Second, now.Sub(begun)/500)},
+		Range: prometheus.Range{Start: now.Add(-now.Sub(begun).Truncate(step) - step), End: now, Step: step}, // its last point is now
 	}))
 }
