@@ -51,9 +51,10 @@ func TestDockerIsReadOnly(t *testing.T) {
 	t.Cleanup(containerd.Close)
 
 	text := read(t, "docker-reader.conf")
-	for from, to := range map[string]string{"/host/run/containerd/": dir + "/", "/host/run/": dir + "/", "/run/docker-reader/": dir + "/reader-", " /tmp/": " " + dir + "/"} {
-		require.Contains(t, text, from)
-		text = strings.ReplaceAll(text, from, to)
+	// In this order: the first begins with the second.
+	for _, path := range [][2]string{{"/host/run/containerd/", dir + "/"}, {"/host/run/", dir + "/"}, {"/run/docker-reader/", dir + "/reader-"}, {" /tmp/", " " + dir + "/"}} {
+		require.Contains(t, text, path[0])
+		text = strings.ReplaceAll(text, path[0], path[1])
 	}
 	if os.Geteuid() != 0 {
 		text = strings.Replace(text, "user root;", "", 1)
