@@ -28,6 +28,9 @@ const (
 	version = "v0-tested" // what the backend's image is to call itself
 )
 
+// ofProject lets docker list only what is this test's.
+var ofProject = []string{"--filter", "label=com.docker.compose.project=" + project}
+
 // internalPorts are those of the services on the loopback interface.
 var internalPorts = []string{"3000", "9090", "9093", "9100", "9113", "9145", "9180"}
 
@@ -44,6 +47,7 @@ type stack struct {
 func start(t *testing.T, settings map[string]string) *stack {
 	t.Helper()
 	offline.NeedDocker(t, "compose")
+	removeLeft(t)
 	for _, port := range internalPorts {
 		l, err := net.Listen("tcp", "127.0.0.1:"+port)
 		require.NoError(t, err, "the stack needs this port on this machine")
@@ -77,6 +81,18 @@ func start(t *testing.T, settings map[string]string) *stack {
 	t.Logf("the backend's image is built in %v, nginxconf's in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
 	s.up()
 	return s
+}
+
+// removeLeft removes what a test left that was killed: Docker starts those containers again with its daemon.
+func removeLeft(t *testing.T) {
+	t.Helper()
+	for _, kind := range []struct{ list, remove []string }{
+		{[]string{"ps", "-aq"}, []string{"rm", "-fv"}}, {[]string{"volume", "ls", "-q"}, []string{"volume", "rm"}}, {[]string{"network", "ls", "-q"}, []string{"network", "rm"}},
+	} {
+		if left := strings.Fields(run(t, time.Minute, "docker", append(kind.list, ofProject...)...)); len(left) > 0 {
+			run(t, time.Minute, "docker", append(kind.remove, left...)...)
+		}
+	}
 }
 
 // set changes settings in .env.
@@ -118,7 +134,7 @@ func (s *stack) compose(args ...string) string {
 func (s *stack) down() {
 	s.compose("--profile", "*", "down", "-v", "--remove-orphans", "--timeout", "10")
 	for _, kind := range [][]string{{"ps", "-aq"}, {"volume", "ls", "-q"}, {"network", "ls", "-q"}} {
-		left := run(s.t, time.Minute, "docker", append(kind, "--filter", "label=com.docker.compose.project="+project)...)
+		left := run(s.t, time.Minute, "docker", append(kind, ofProject...)...)
 		require.Empty(s.t, strings.TrimSpace(left), "docker %v", kind)
 	}
 	for _, port := range append(internalPorts, s.env["HTTP_PORT"]) {

@@ -92,7 +92,7 @@ func (s *stack) isClosedToStrangers() {
 
 // isConfined: what compose.yaml says of every service is what Docker runs.
 func (s *stack) isConfined() {
-	names := strings.Fields(run(s.t, time.Minute, "docker", "ps", "-a", "--format", "{{.Names}}", "--filter", "label=com.docker.compose.project="+project))
+	names := strings.Fields(run(s.t, time.Minute, "docker", append([]string{"ps", "-a", "--format", "{{.Names}}"}, ofProject...)...))
 	require.GreaterOrEqual(s.t, len(names), 7)
 	var containers []struct {
 		Name       string
