@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"time"
 
@@ -17,14 +18,15 @@ type Cut uint8
 const (
 	CutFIN   Cut = iota + 1 // the connection is closed: FIN
 	CutRST                  // it is reset: RST, and what was not read yet is gone
-	CutHalf                 // the client vanishes: it sends nothing, and acknowledges nothing that comes
+	CutHalf                 // the client vanishes: it sends nothing, and acknowledges nothing that comes; a minute later it resets
+	CutGone                 // it vanishes for good: until the process ends
 	CutPause                // the reader stops for a time, and goes on with the same connection
 )
 
 // A Cuttable is an EventSource as its CutObserver sees it.
 type Cuttable interface {
 	// Cut asks for a cut, from any goroutine. It is made when the stream is read next, or not at all where the stream ends
-	// before. pause is for how long a CutPause lasts, and a CutHalf at least; 0: a minute at most. It returns false where no stream is open, or one is being cut.
+	// before. pause is for how long a CutPause lasts. It returns false where no stream is open, or one is being cut.
 	Cut(how Cut, pause time.Duration) bool
 }
 
@@ -63,14 +65,14 @@ func (s *source) Cut(how Cut, pause time.Duration) bool {
 		return false
 	}
 	c := &cutting{how: how, pause: pause, over: make(chan struct{})}
-	if polled, ok := s.raw.(*polled); ok && polls {
+	if polled, ok := s.raw.(*polled); ok {
 		s.cutting = c
 		_ = polled.Close() // gives it a turn
 		return true
 	}
 	if how != CutPause {
 		tcp := tcpOf(s.raw)
-		if tcp == nil || cutNow(tcp, how, pause) != nil {
+		if tcp == nil || cutNow(tcp, how) != nil {
 			return false
 		}
 		c.done = true
@@ -89,16 +91,16 @@ func tcpOf(raw io.Closer) *net.TCPConn {
 }
 
 // cutNow cuts a connection that Go's own poller reads.
-func cutNow(tcp *net.TCPConn, how Cut, pause time.Duration) error {
+func cutNow(tcp *net.TCPConn, how Cut) error {
 	switch how {
 	case CutRST:
 		_ = tcp.SetLinger(0) // the close says whether the connection is there
-	case CutHalf:
+	case CutHalf, CutGone:
 		left, err := tcp.File() // another descriptor of it, so that the close sends nothing
 		if err != nil {
 			return err
 		}
-		graveyard.bury(left, left.Fd(), pause)
+		graveyard.bury(left, how)
 	case CutFIN, CutPause:
 	}
 	return tcp.Close()
@@ -159,31 +161,35 @@ func (s *source) rest(c *cutting) {
 	s.forgetCut()
 }
 
-// Bounds on the connections that were left half-open: each takes a descriptor here, and a stream of the server's.
+// Bounds on the connections that a CutHalf left half-open: each takes a descriptor here, and a stream of the server's.
 const (
 	halfOpenFor  = time.Minute
 	mostHalfOpen = 1000
 )
 
-// A cemetery keeps connections that the client vanished from. It neither reads nor closes them; after halfOpenFor, or where
-// there are too many, the oldest is reset.
+// A cemetery keeps connections that the client vanished from, and does not read them. Those of a CutHalf are reset after
+// halfOpenFor, or where there are too many, the oldest first.
 type cemetery struct {
 	mu   sync.Mutex
-	open []io.Closer
+	open []*os.File
+	gone []*os.File // of a CutGone
 }
 
 var graveyard cemetery
 
 // bury leaves a connection half-open. Where the system can, its kernel drops all that comes on it, so that the server gets
-// no acknowledgement any more; else it acknowledges as much as fits its buffer. With keep it stays for so long.
-func (g *cemetery) bury(conn io.Closer, fd uintptr, keep time.Duration) {
-	deafen(fd)
-	if keep > 0 {
-		time.AfterFunc(keep, func() { _ = conn.Close() })
-		return
+// no acknowledgement any more; else it acknowledges as much as fits its buffer.
+func (g *cemetery) bury(conn *os.File, how Cut) {
+	// Not by Fd: that makes reads block, also by another descriptor, whose reader could then not be told of its close.
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = deafen(fd) })
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if how == CutGone {
+		g.gone = append(g.gone, conn)
+		return
+	}
 	if len(g.open) >= mostHalfOpen {
 		_ = g.open[0].Close()
 		g.open = g.open[1:]
@@ -193,7 +199,7 @@ func (g *cemetery) bury(conn io.Closer, fd uintptr, keep time.Duration) {
 }
 
 // dig closes a connection that is still there.
-func (g *cemetery) dig(conn io.Closer) {
+func (g *cemetery) dig(conn *os.File) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, c := range g.open {

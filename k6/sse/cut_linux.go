@@ -1,7 +1,9 @@
 package sse
 
 import (
+	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -9,17 +11,27 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// polls says that plain streams are polled.
-const polls = true
-
 // deafen has the kernel drop whatever comes on a connection: its peer gets no acknowledgement and no reset, as of a machine
 // that is gone. Any user may attach a classic filter to its own socket. The last close resets the connection.
-func deafen(fd uintptr) {
+func deafen(fd uintptr) error {
 	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K} // of every packet
 	_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_KEEPALIVE, 0)
-	_ = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
 	_ = unix.SetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+	return unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing})
 }
+
+// canVanish says why a connection cannot be left half-open: a sandbox may forbid the filter that deafen attaches.
+var canVanish = sync.OnceValue(func() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err == nil {
+		defer unix.Close(fd)
+		err = deafen(uintptr(fd))
+	}
+	if err != nil {
+		return fmt.Errorf("streams cannot vanish here: the kernel refuses a filter on a socket (SO_ATTACH_FILTER: %w), as some sandboxes have it; run where it is allowed", err)
+	}
+	return nil
+})
 
 // turnCut makes the cut that was asked for in a turn of the stream, and says whether that was its turn. Before a FIN
 // what has come is read first, as a client does that closes: a close with unread bytes sends a reset.
@@ -36,8 +48,8 @@ func (s *source) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over boo
 		}
 	case c.how == CutRST:
 		_ = unix.SetsockoptLinger(int(wire.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
-	case c.how == CutHalf:
-		wire.vanish(c.pause)
+	case c.how == CutHalf, c.how == CutGone:
+		wire.vanish(c.how)
 	}
 	c.done = true
 	s.finishStream(errCut)
@@ -81,11 +93,11 @@ func (c *polled) listen() error {
 }
 
 // vanish leaves the connection half-open. For the reader.
-func (c *polled) vanish(keep time.Duration) {
+func (c *polled) vanish(how Cut) {
 	_ = c.deaf() // nothing comes any more
 	processPoller.mu.Lock()
 	delete(processPoller.conns, c.fd)
 	processPoller.mu.Unlock()
-	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), uintptr(c.fd), keep)
+	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), how)
 	c.fd = -1
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 )
@@ -85,7 +86,7 @@ func TestACutStreamResumes(t *testing.T) {
 					<-back
 					p.say("id: 9\ndata: nobody reads it\n\n")
 					saw <- whatEnds(p.Conn, 300*time.Millisecond)
-					unacknowledged(t, p.Conn)
+					assert.Positive(t, unacknowledgedOn(t, p.Conn))
 					return
 				}
 				saw <- whatEnds(p.Conn, patience)
@@ -95,7 +96,7 @@ func TestACutStreamResumes(t *testing.T) {
 				const s = new EventSource(url, { ledger });
 				s.onmessage = (e) => {
 					log.push(e.data);
-					if (e.data === "a") { log.push(cut(0)); log.push(cut(0)); } else { back(); s.close(); }
+					if (e.data === "a") { log.push(cut(10)); log.push(cut(10)); } else { back(); s.close(); }
 				};
 			`))
 			require.Equal(t, want, <-saw)
@@ -104,15 +105,41 @@ func TestACutStreamResumes(t *testing.T) {
 	}
 }
 
-// unacknowledged asserts that the kernel has no acknowledgement of what was sent.
-func unacknowledged(t *testing.T, conn net.Conn) {
+// unacknowledgedOn is how many segments the peer has not acknowledged.
+func unacknowledgedOn(t *testing.T, conn net.Conn) (n uint32) {
+	onDescriptor(t, conn, func(fd int) error {
+		info, err := unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		if err == nil {
+			n = info.Unacked
+		}
+		return err
+	})
+	return n
+}
+
+func onDescriptor(t *testing.T, conn net.Conn, do func(fd int) error) {
 	raw, err := conn.(*net.TCPConn).SyscallConn()
 	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		require.NoError(t, err)
-		require.Positive(t, info.Unacked)
-	}))
+	assert.NoError(t, raw.Control(func(fd uintptr) { assert.NoError(t, do(int(fd))) }))
+}
+
+// Who reads a parked connection is told of its close only where a read that finds nothing returns.
+func TestAHalfOpenConnectionIsReadWithoutBlocking(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	left, err := conn.(*net.TCPConn).File()
+	require.NoError(t, err)
+	graveyard.bury(left, CutHalf)
+	onDescriptor(t, conn, func(fd int) error {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+		assert.NotZero(t, flags&unix.O_NONBLOCK)
+		return err
+	})
 }
 
 // Streams over TLS are read by goroutines that wait in the read.

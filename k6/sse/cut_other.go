@@ -2,12 +2,17 @@
 
 package sse
 
-import "github.com/sse-soak/sse-soak/k6/sse/eventstream"
+import (
+	"errors"
 
-// polls says that plain streams are polled.
-const polls = false
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
 
 // deafen does nothing: what comes is acknowledged until the buffer of the connection is full.
-func deafen(uintptr) {}
+func deafen(uintptr) error { return nil }
+
+func canVanish() error {
+	return errors.New("streams can vanish on Linux only: elsewhere the kernel acknowledges whatever comes")
+}
 
 func (s *source) turnCut(*cutting, []byte, *eventstream.Block) bool { return false }

@@ -1,5 +1,3 @@
-//go:build linux
-
 package sse
 
 import (
@@ -8,7 +6,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // A source that vanishes is over for its script. The server sees nothing of it, and what it sends is not acknowledged.
@@ -31,16 +28,4 @@ func TestASourceThatVanishes(t *testing.T) {
 		s.onerror = (e) => log.push(e.reason, e.willReconnect, s.vanish());
 	`))
 	require.Equal(t, "nothing", <-saw)
-}
-
-// unacknowledgedOn is how many segments the peer has not acknowledged.
-func unacknowledgedOn(t *testing.T, conn net.Conn) (n uint32) {
-	raw, err := conn.(*net.TCPConn).SyscallConn()
-	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		require.NoError(t, err)
-		n = info.Unacked
-	}))
-	return n
 }
