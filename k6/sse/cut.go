@@ -113,17 +113,19 @@ func (s *source) due() *cutting {
 	return s.cutting
 }
 
-// wasCut says how the stream was cut, 0 where it was not.
-func (s *source) wasCut() Cut {
+// letGo ends the stream for all who reach it from elsewhere: nobody can cut it any more. It says how it was cut, 0 where it
+// was not.
+func (s *source) letGo() (how Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c := s.cutting; c != nil && c.done && c.how != CutPause {
-		return c.how
+		how = c.how
 	}
-	return 0
+	s.raw, s.cutting = nil, nil
+	return how
 }
 
-// forgetCut ends a cut: the stream is over, or its pause is.
+// forgetCut ends a pause.
 func (s *source) forgetCut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -247,3 +247,18 @@ func TestAPauseEndsWithTheStream(t *testing.T) {
 		require.False(t, c.cut(CutFIN, 0), "there is no stream any more")
 	}
 }
+
+// Between the end of a stream and the next attempt there is nothing to cut.
+func TestAStreamThatEndedIsNotCut(t *testing.T) {
+	t.Parallel()
+	for _, overTLS := range []bool{false, true} {
+		v, c := newVU(t), &cutter{}
+		v.set("ledger", c)
+		c.script(v, CutFIN)
+		v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, _ *http.Request) { say(w, "data: a\n\n") }))
+		require.Equal(t, "server false", v.log(`
+			const s = new EventSource(url, { ledger, reconnect: false });
+			s.onerror = (e) => log.push(e.reason, cut(0));
+		`), overTLS)
+	}
+}

@@ -127,16 +127,16 @@ func (s *source) countFirst(at time.Time) {
 // finishStream closes the connection and names what ended it.
 func (s *source) finishStream(err error) {
 	s.body.unwatch()
+	how := s.letGo()
 	s.body.wire.hangUp()
 	s.body = body{}
 	s.parser.Release()
-	if how := s.wasCut(); how != 0 {
+	if how != 0 {
 		err = errCut
 		if cuts := s.opts.rarely().cuts; cuts != nil { // else the script dropped it
 			cuts.Cut(time.Now(), how)
 		}
 	}
-	s.forgetCut()
 	f := readFailure(err)
 	f.status = 200
 	if s.opts.rarely().then != nil {
