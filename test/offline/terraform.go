@@ -28,9 +28,7 @@ func NeedTerraform(t *testing.T) {
 func Terraform(t *testing.T, repository string) {
 	t.Helper()
 	NeedTerraform(t)
-	mirror, err := os.UserCacheDir()
-	require.NoError(t, err)
-	mirror = filepath.Join(mirror, "sse-soak", "terraform")
+	mirror := t.TempDir() // not shared: whoever builds it anew while another test runs breaks the checksum that terraform noted
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
 	build.Dir = filepath.Join(repository, "test/offline/terraform")
