@@ -181,7 +181,7 @@ func (s *Streams) undecidedStalled() bool {
 // control group was late meanwhile.
 func (s *Streams) orControl(c Criterion, kinds ...ledger.Kind) Criterion {
 	if !c.Pass && c.weight == byClock && s.whileControlLate(kinds) {
-		c.Invalid, c.weight = true, doubt
+		c = c.InDoubt()
 		c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s, all while the control group was late too, by up to %s: the fault may be %s",
 			c.Name, c.Actual, c.Limit, round(s.Control.saturated), s.Control.whose())}
 	}

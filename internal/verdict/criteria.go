@@ -67,22 +67,21 @@ func (s *Streams) late() Criterion {
 		late = fmt.Sprint(p.MaxLate)
 	}
 	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
-	stalled := !pass && s.lateByGenerator(p.MaxLate)
 	reasons := s.Sentences(ledger.KindLate)
 	if text := s.Control.besides(p.Noun()); text != "" {
 		reasons = append([]string{text}, reasons...)
 	}
 	c := Criterion{
 		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
-		Pass: pass, Invalid: stalled,
-		Why: "a message that came, but not in time", weight: doubtful(stalled, byClock), loaded: true, Reasons: reasons,
+		Pass: pass, Why: "a message that came, but not in time", weight: byClock, loaded: true, Reasons: reasons,
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
 	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {
-		c.Actual, c.Pass, c.Invalid, c.weight = "not known", p.MaxLate < 0, true, doubt
+		c.Actual, c.Pass = "not known", p.MaxLate < 0
 		c.Reasons = []string{fmt.Sprintf("how late messages came is not known: none had the time of its sending in it (message.sentAt), and the limit is %s (MAX_LATE)", late)}
+		return c.InDoubt()
 	}
-	return c
+	return c.inDoubtIf(!pass && s.lateByGenerator(p.MaxLate))
 }
 
 // unheld says what became of the connections that were not held to the end.

@@ -194,7 +194,7 @@ func (h *harm) excuse(all []Criterion) {
 		if c.Pass || c.Advisory || c.faults.kind == none || c.faults.n == 0 || h.explained[c.faults.kind] < c.faults.n {
 			continue
 		}
-		c.Invalid, c.weight = true, doubt
+		*c = c.InDoubt()
 	}
 }
 

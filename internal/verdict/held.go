@@ -180,8 +180,8 @@ type overrun struct {
 
 // judged is the criterion that no connection exceeds the limit.
 func (o overrun) judged(c Criterion) Criterion {
-	c.Pass, c.Reasons, c.Invalid, c.weight = len(o.sentences) == 0, o.sentences, o.stalled, doubtful(o.stalled, proven)
-	return c
+	c.Pass, c.Reasons, c.weight = len(o.sentences) == 0, o.sentences, proven
+	return c.inDoubtIf(o.stalled)
 }
 
 // whole is the time in which a connection was to have a stream.

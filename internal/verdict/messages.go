@@ -228,8 +228,8 @@ func (s *Streams) Kept() (out []Criterion) {
 		}
 		out = append(out, Criterion{
 			Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
-			Invalid: stalled, weight: doubtful(stalled, proven), Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
-		})
+			Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
+		}.inDoubtIf(stalled))
 	}
 	if n := s.Messages.Strayed; n > 0 {
 		out = append(out, Criterion{

@@ -35,12 +35,12 @@ func (c Criterion) InDoubt() Criterion {
 	return c
 }
 
-// doubtful is doubt if a stall of the runner may explain what was measured, otherwise the weight w.
-func doubtful(stalled bool, w weight) weight {
-	if stalled {
-		return doubt
+// inDoubtIf is InDoubt where something else than the service may explain what was measured.
+func (c Criterion) inDoubtIf(explained bool) Criterion {
+	if explained {
+		return c.InDoubt()
 	}
-	return w
+	return c
 }
 
 // restsOn is proven if there is proof that does not need the interval, else byClock.
