@@ -1,0 +1,33 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// A criterion without a fault that a machine may explain stays a fault: a check that failed though it also passed for every
+// connection, whether or not packets were dropped.
+func TestDroppedPacketsExcuseNoCheckThatPassedForEveryConnection(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]float64{"none were dropped": 0, "some were dropped": 14} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := onAWS()
+			if by > 0 {
+				moved(m.Runners[0].Machine, conntrack, by)
+				silent(&m.Connections[0].Record, dropsAt+20, "idle")
+				server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
+			}
+			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: int64(m.Plan.Connections), Fails: 1}
+			v := judgeSoak(m, server, Evidence{})
+			require.Equal(t, Fail, v.Verdict, v.Reasons)
+			c := criterion(t, v, "checks of the script")
+			require.False(t, c.Invalid)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), `failed 1 of 4 times`)
+		})
+	}
+}
