@@ -245,6 +245,19 @@ func (s *Streams) delayed(runner int, from, to ledger.Instant) time.Duration {
 	return 0
 }
 
+// overdueByGenerator says that the generator may have seen the end of each stream late that was open for too long.
+func (s *Streams) overdueByGenerator() bool {
+	var explained uint64
+	for r := range s.Records() {
+		for _, f := range r.Findings {
+			if f.Kind == ledger.KindOverdue && s.delayed(r.Runner, f.At, f.At) > s.m.Plan.Late()/2 {
+				explained++
+			}
+		}
+	}
+	return s.overdue > 0 && explained >= s.overdue
+}
+
 // saturates says how the group was delayed by so much that messages may be late by that alone.
 func (c *Control) saturates() (out []string) {
 	if c.saturated > 0 {

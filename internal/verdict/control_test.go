@@ -282,3 +282,50 @@ func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
 		require.Equal(t, want, v.Verdict, "%v: %q", late, v.Reasons)
 	}
 }
+
+// A stream that is open for longer than its lifetime may have been seen to end late, if the generator was late just then.
+func TestTheControlGroupDecidesWhoseOverdueStreamItWas(t *testing.T) {
+	t.Parallel()
+	const ended = 20 * time.Second
+	at := func(after, longest time.Duration) []shard.Moment {
+		return []shard.Moment{{At: time.UnixMicro(1_700_000_000_000_000).Add(after), Longest: longest}}
+	}
+	for name, c := range map[string]struct {
+		group   bool
+		moments []shard.Moment
+		stall   time.Duration
+		want    Outcome
+	}{
+		"the group was late when it ended":            {true, at(ended, 3*time.Second), 0, Invalid},
+		"the group was late at another time":          {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
+		"the group was in time, and a runner stalled": {true, nil, 3 * time.Second, Fail},
+		"there was no group, and the runner stalled":  {false, nil, 3 * time.Second, Invalid},
+		"there was no group, and the runner did not":  {false, nil, 400 * time.Millisecond, Fail},
+		"there was no group, and another one stalled": {false, nil, -3 * time.Second, Fail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPublishedRun()
+			p.change = func(shards []*shard.Shard) {
+				for i, one := range shards {
+					one.Service.LifetimeS = 10
+					if c.group {
+						one.Runner.Controlled = &shard.Controlled{Control: shard.Control{URL: "http://127.0.0.1:1", Streams: 20, LateMS: 1000, Opened: 20, ControlCounts: shard.ControlCounts{Owed: 600, Received: 600}}}
+					}
+					if i == 0 {
+						one.Connections[0].Overdue = 1
+						one.Connections[0].Findings = append(one.Connections[0].Findings, ledger.Finding{Kind: ledger.KindOverdue, At: ended, Lateness: 12 * time.Second})
+					}
+				}
+				shards[0].Runner.StallMaxUS = max(c.stall, 0).Microseconds()
+				shards[1].Runner.StallMaxUS = max(-c.stall, 0).Microseconds()
+				if c.group {
+					shards[0].Runner.Controlled.Moments = c.moments
+				}
+			}
+			v := p.judge(t)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.False(t, criterion(t, v, "streams open for longer than their lifetime").Pass)
+		})
+	}
+}

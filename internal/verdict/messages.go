@@ -219,7 +219,7 @@ func (s *Streams) Kept() (out []Criterion) {
 		return nil
 	}
 	if s.m.Service.LifetimeS > 0 {
-		cut, stalled := s.cut, stallsNoops(s.m)
+		cut := s.cut
 		if s.m.Plan.TokenTTL == 0 { // with a token that is soon over a stream may end before
 			out = append(out, Criterion{
 				Name: "streams cut before their lifetime", Limit: "0", Actual: fmt.Sprint(cut), Pass: cut == 0, Why: "a client that is cut off has to come back",
@@ -229,7 +229,7 @@ func (s *Streams) Kept() (out []Criterion) {
 		out = append(out, Criterion{
 			Name: "streams open for longer than their lifetime", Limit: "0", Actual: fmt.Sprint(s.overdue), Pass: s.overdue == 0,
 			Why: "what is to happen when a stream ends, such as another token, does not", Reasons: s.Sentences(ledger.KindOverdue),
-		}.inDoubtIf(stalled))
+		}.inDoubtIf(s.overdueByGenerator()))
 	}
 	if n := s.Messages.Strayed; n > 0 {
 		out = append(out, Criterion{
