@@ -83,10 +83,10 @@ func (e *Evidence) acted() []Criterion {
 			failed = append(failed, e.Actions[i].sentence())
 		}
 	}
-	return []Criterion{{
+	return []Criterion{Criterion{
 		Name: "actions succeeded", Limit: "exit code 0 each", Actual: first(failed, "all of "+format.Count(len(e.Actions), "action")), Pass: len(failed) == 0,
-		Invalid: true, weight: doubt, Why: "an action that failed did not do to the service what the run was to test", Reasons: failed,
-	}}
+		Why: "an action that failed did not do to the service what the run was to test", Reasons: failed,
+	}.InDoubt()}
 }
 
 // actions are those of the run with what each did to the streams; s is nil where there were none.

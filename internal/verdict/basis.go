@@ -154,7 +154,7 @@ func (s *Streams) Unnoticed() Criterion {
 	}
 	return Criterion{
 		Name: noun + "s that could have gone missing unnoticed", Limit: limit, Actual: actual,
-		Pass: most < 0 || e.CouldHide <= uint64(most), Invalid: true, weight: doubt, Why: "a pass has to rest on what was seen",
+		Pass: most < 0 || e.CouldHide <= uint64(most), Why: "a pass has to rest on what was seen",
 		Reasons: []string{fmt.Sprintf("%d of %d %ss could have gone missing unnoticed, the limit is %s (MAX_HIDDEN): %s", e.CouldHide, s.Noops.Expected, noun, limit, first(e.Why, ""))},
-	}
+	}.InDoubt()
 }

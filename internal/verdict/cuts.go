@@ -262,7 +262,7 @@ func (s *Streams) Cut() []Criterion {
 	}
 	tried := Criterion{
 		Name: "streams that resumed after a cut", Limit: fmt.Sprint(s.cuts.ended), Actual: fmt.Sprint(s.cuts.resumed),
-		Pass: len(s.cuts.untried) == 0, Invalid: true, weight: doubt, Why: "a resume that never happened proves nothing", Reasons: s.cuts.untried,
+		Pass: len(s.cuts.untried) == 0, Why: "a resume that never happened proves nothing", Reasons: s.cuts.untried,
 	}
 	whole := Criterion{
 		Name: "cuts that cost a client a message, or brought one twice", Limit: "0", Actual: fmt.Sprint(len(s.cuts.broken)),
@@ -271,10 +271,11 @@ func (s *Streams) Cut() []Criterion {
 	if !whole.Pass {
 		whole.Reasons = append([]string{s.brokenCuts(made)}, s.cuts.broken...)
 	}
-	return []Criterion{{
+	cut := Criterion{
 		Name: "streams cut as planned", Limit: fmt.Sprint(planned), Actual: fmt.Sprint(made), Pass: len(short) == 0,
-		Invalid: true, weight: doubt, Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
-	}, tried, whole}
+		Why: "a stream that was not cut shows nothing of a resume", Reasons: short,
+	}
+	return []Criterion{cut.InDoubt(), tried.InDoubt(), whole}
 }
 
 // brokenCuts says of all cuts together what was wrong.

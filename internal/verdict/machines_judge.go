@@ -51,9 +51,9 @@ func (e *Evidence) ended() (unix int) {
 func (m *Machine) droppedByAWS(s *suffered) (c Criterion, ok bool) {
 	var packets float64
 	c = Criterion{
-		Name: "AWS dropped no packets of " + m.String(), Limit: "0", Advisory: !s.silences(), Invalid: s.silences(), weight: doubt,
+		Name: "AWS dropped no packets of " + m.String(), Limit: "0", Advisory: !s.silences(),
 		Why: "what the network of a runner's machine held up is not the service's",
-	}
+	}.inDoubtIf(s.silences())
 	if m.Target {
 		c.Why = "the machine is at a limit of AWS's, whatever the service does"
 	}
