@@ -19,10 +19,10 @@ import (
 // tree is what the repository holds, by slash-separated path.
 type tree struct {
 	files   map[string]bool
-	ends    map[string]bool // of the paths of files: a/b.go, b.go
-	tests   map[string]bool // functions
-	targets map[string]bool // of the Makefile
-	words   map[string]bool // of all that is no Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
+	ends    map[string]bool     // of the paths of files: a/b.go, b.go
+	tests   map[string][]string // functions, with the files that have one of the name
+	targets map[string]bool     // of the Makefile
+	words   map[string]bool     // of all that is no Markdown: NAME_OF_A_VARIABLE, and "name-of-a-flag"
 }
 
 const root = "../.."
@@ -41,7 +41,7 @@ var (
 
 func readTree(t *testing.T) tree {
 	t.Helper()
-	out := tree{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}}
+	out := tree{map[string]bool{}, map[string]bool{}, map[string][]string{}, map[string]bool{}, map[string]bool{}}
 	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && slices.Contains(made, name) {
 			return fs.SkipDir
@@ -60,7 +60,7 @@ func readTree(t *testing.T) tree {
 		}
 		if strings.HasSuffix(name, "_test.go") {
 			for _, f := range testFunction.FindAllStringSubmatch(read(t, name), -1) {
-				out.tests[f[1]] = true
+				out.tests[f[1]] = append(out.tests[f[1]], name)
 			}
 		}
 		return nil
@@ -124,7 +124,7 @@ func (r tree) wrong(t *testing.T, page string) (out []string) {
 			}
 		}
 		for _, name := range testName.FindAllString(span, -1) {
-			if !r.tests[name] && !foreign.MatchString(name) {
+			if r.tests[name] == nil && !foreign.MatchString(name) {
 				missing("test", name)
 			}
 		}

@@ -1,0 +1,64 @@
+package docs
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	namedTest   = regexp.MustCompile("`(\\w+|…)?(?:/(\\w+))?`")
+	namedFolder = regexp.MustCompile("\\(`([\\w/]+?)/?`\\)")
+)
+
+// wrongTests lists the tests of reliability.md's tables that are not where the page says: in test/e2e, or in a folder
+// that stands behind them or at the head of their column. …/name and /name are further cases of the test before.
+func (r tree) wrongTests(t *testing.T, page string) (out []string) {
+	t.Helper()
+	var head []string // folders
+	var files []string
+	for line := range strings.Lines(page) {
+		cells := strings.Split(strings.Trim(line, "| \n"), " | ")
+		cell := cells[len(cells)-1]
+		if len(cells) < 3 {
+			continue
+		}
+		folders := []string{"test/e2e"}
+		for _, f := range namedFolder.FindAllStringSubmatch(cell, -1) {
+			folders = append(folders, f[1], "internal/"+f[1])
+		}
+		if strings.HasPrefix(cell, "test") {
+			head = folders
+			continue
+		}
+		for _, named := range namedTest.FindAllStringSubmatch(namedFolder.ReplaceAllString(cell, ""), -1) {
+			if name := named[1]; name != "" && name != "…" {
+				files = slices.DeleteFunc(slices.Clone(r.tests[name]), func(f string) bool { return !slices.Contains(append(folders, head...), path.Dir(f)) })
+			}
+			has := func(f string) bool { // as go test names cases
+				return named[2] == "" || strings.Contains(strings.ReplaceAll(read(t, f), " ", "_"), `"`+named[2]+`"`)
+			}
+			if !slices.ContainsFunc(files, has) {
+				out = append(out, strings.Trim(named[0], "`"))
+			}
+		}
+	}
+	return out
+}
+
+func TestTheTestsOfReliabilityAreWhereItSays(t *testing.T) {
+	t.Parallel()
+	all := readTree(t)
+	require.Empty(t, all.wrongTests(t, read(t, "docs/reliability.md")))
+
+	const page = "| fault | verdict | test |\n| a | fail | `TestTheTestsOfReliabilityAreWhereItSays`%s |\n"
+	require.Empty(t, all.wrongTests(t, fmt.Sprintf(page, " (`test/docs`)")))
+	require.Empty(t, all.wrongTests(t, strings.Replace(fmt.Sprintf(page, ""), "test |", "test (`test/docs/`) |", 1)))
+	require.Len(t, all.wrongTests(t, fmt.Sprintf(page, "")), 1, "not in the folder of whole soaks")
+	require.Len(t, all.wrongTests(t, fmt.Sprintf(page, ", `/no_such_case` (`test/docs`)")), 1)
+}
