@@ -21,6 +21,7 @@ const (
 	CutHalf                 // the client vanishes: it sends nothing, and acknowledges nothing that comes; a minute later it resets
 	CutGone                 // it vanishes for good: until the process ends
 	CutPause                // the reader stops for a time, and goes on with the same connection
+	cutSlow                 // no cut: the stream is read slowly, or not at all
 )
 
 // A Cuttable is an EventSource as its CutObserver sees it.
@@ -49,7 +50,8 @@ var errCut = errors.New("this client cut the stream itself")
 type cutting struct {
 	how   Cut
 	pause time.Duration
-	until time.Time     // the end of a pause that has begun
+	rate  int           // bytes per second of a stream that is read slowly; math.MaxInt32: no longer slowly
+	until time.Time     // the end of a pause that has begun; of a slow stream: it is read again then
 	done  bool          // the connection is cut; of a pause: it has begun
 	over  chan struct{} // closed where the source is stopped
 }
@@ -118,7 +120,7 @@ func (s *source) due() *cutting {
 func (s *source) letGo() (how Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.cutting; c != nil && c.done && c.how != CutPause {
+	if c := s.cutting; c != nil && c.done && c.how != CutPause && c.how != cutSlow {
 		how = c.how
 	}
 	s.raw, s.cutting = nil, nil

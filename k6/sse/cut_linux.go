@@ -42,6 +42,8 @@ func (s *source) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over boo
 		return false
 	case c.how == CutPause:
 		return s.turnPause(c, wire)
+	case c.how == cutSlow:
+		return s.turnSlow(c, wire, buf, b)
 	case c.how == CutFIN:
 		if !s.readOn(buf, b) { // it ended by itself
 			return true

@@ -49,6 +49,8 @@ type polled struct {
 	fd       int32  // -1 once closed
 	started  bool   // the poller has it; guarded by the poller's mu
 	drained  bool   // the last read did not fill its buffer
+	limited  bool   // it may read only what is left
+	left     int32  // bytes, in this turn
 	reads    int    // in this turn
 }
 
@@ -230,6 +232,11 @@ func (c *polled) Read(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady
 	}
+	if c.limited {
+		if p = p[:min(len(p), int(c.left))]; len(p) == 0 {
+			return 0, errNotReady
+		}
+	}
 	c.reads++
 	for {
 		n, err := unix.Read(int(c.fd), p)
@@ -244,6 +251,7 @@ func (c *polled) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		default:
 			c.drained = n < len(p)
+			c.left -= int32(n)
 			atomic.AddInt64(c.received, int64(n))
 			return n, nil
 		}

@@ -38,6 +38,13 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		return rt.ToValue(s.drop(c.Argument(0).ToBoolean()))
 	})
 	returning("vanish", func(s *source, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.vanish()) })
+	returning("slow", func(s *source, c sobek.FunctionCall) sobek.Value {
+		rate := c.Argument(0).ToFloat()
+		if !(rate >= 0) {
+			panic(rt.NewTypeError("EventSource.slow: %s is no number of bytes per second", c.Argument(0)))
+		}
+		return rt.ToValue(s.slow(rate))
+	})
 	method("addEventListener", func(s *source, c sobek.FunctionCall) {
 		kind, l := listenerArguments(rt, c)
 		if l == nil {

@@ -401,6 +401,17 @@ declare module "k6/x/sse" {
          * @throws where this system cannot do that: on anything but Linux, and in some sandboxes
          */
         vanish(): boolean;
+
+        /**
+         * Reads the open stream at most so fast from now on, as a client does that is on a thin line or hangs: what comes fills
+         * the buffer of the connection, and then the server's. Meanwhile `idleTimeout` does not count, and `drop` and `vanish`
+         * do nothing. Where the server ends the stream, what is left of it is read at once. Not in the standard.
+         * @param bytesPerSecond 0: nothing is read; `Infinity`: all there is, as before
+         * @returns false where no stream is open: nothing happens
+         * @throws where this system cannot do that: with TLS, and on anything but Linux
+         * @example sources.forEach((s, n) => n % 10 === 0 && s.slow(1024));
+         */
+        slow(bytesPerSecond: number): boolean;
     }
 
     /** Parameters of {@link open}. Unknown names are ignored. */

@@ -1,0 +1,44 @@
+package sse
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"go.k6.io/k6/v2/js/common"
+)
+
+// slowTick is how often a stream is read that is read slowly.
+const slowTick = 250 * time.Millisecond
+
+var errNotSlow = errors.New("this stream cannot be read slowly: that is for plain HTTP (http:) on Linux")
+
+// slow has the open stream read at most so many bytes per second from now on, 0: none; what comes meanwhile fills the buffer of
+// the connection, and then the server's. Infinity ends that. It returns false where no stream is open, or it is being cut,
+// and throws where the stream is none that can be read slowly. On the event loop.
+func (s *source) slow(rate float64) bool {
+	if s.ready != stateOpen {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped != "" || s.raw == nil || s.cancel != nil || s.cutting != nil && s.cutting.how != cutSlow {
+		return false
+	}
+	wire, ok := s.raw.(*polled)
+	if !ok {
+		common.Throw(s.hub.vu.Runtime(), errNotSlow)
+	}
+	s.cutting = &cutting{how: cutSlow, rate: int(min(rate, math.MaxInt32)), over: make(chan struct{})}
+	_ = wire.Close() // gives it a turn
+	return true
+}
+
+// endSlow ends a slowness, unless another has followed it.
+func (s *source) endSlow(c *cutting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cutting == c {
+		s.cutting = nil
+	}
+}

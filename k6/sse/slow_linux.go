@@ -1,0 +1,61 @@
+package sse
+
+import (
+	"math"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// stays is for how long no silence of a slow stream counts: longer than any run.
+const stays = 24 * time.Hour
+
+// turnSlow reads as much of a stream as it may, and says whether that was its turn. Where the server has ended the stream,
+// what is left of it is read at once.
+func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.Block) (over bool) {
+	now := time.Now()
+	if c.rate == math.MaxInt32 || wire.hungUp() {
+		s.endSlow(c)
+		s.body.idle.heard(now)
+		if err := wire.expect(unix.EPOLLIN | unix.EPOLLRDHUP); err != nil {
+			s.finishStream(err)
+			return true
+		}
+		return false
+	}
+	if !c.done {
+		c.done = true
+		if err := wire.expect(unix.EPOLLRDHUP); err != nil {
+			s.finishStream(err)
+			return true
+		}
+		s.body.idle.heard(now.Add(stays)) // the silence is ours
+	}
+	if c.rate == 0 || now.Before(c.until) {
+		return true
+	}
+	c.until = now.Add(slowTick)
+	time.AfterFunc(slowTick, func() { _ = wire.Close() }) // gives it a turn
+	wire.limited, wire.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1))
+	if s.readOn(buf, b) {
+		s.body.idle.heard(now.Add(stays))
+	}
+	wire.limited = false
+	return true
+}
+
+// expect says of what the poller is to be told; of a reset it always is. For the reader.
+func (c *polled) expect(events uint32) error {
+	ev := unix.EpollEvent{Events: events, Fd: c.fd}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_MOD, int(c.fd), &ev))
+}
+
+// hungUp says that the peer has ended the connection, whatever there is still to read. For the reader.
+func (c *polled) hungUp() bool {
+	at := []unix.PollFd{{Fd: c.fd, Events: unix.POLLRDHUP}}
+	n, err := unix.Poll(at, 0)
+	return err == nil && n > 0
+}
