@@ -1,0 +1,112 @@
+package suite
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// memory is that of the service while clients are slow, in MiB.
+type memory struct {
+	known       bool // there are samples before, meanwhile and after
+	before      float64
+	peak, after float64 // by how much more
+	at          []reading
+}
+
+// memoryWhile reads the samples. They are a second wide: a reading is noted when its second is over.
+func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (out memory) {
+	before, meanwhile, after := false, false, false
+	for _, s := range r.Samples {
+		v, ok := memoryOf(s, gauge)
+		at := time.Unix(s.Unix+1, 0).Sub(began)
+		switch {
+		case !ok:
+			continue
+		case at <= 0:
+			out.before, before = v, true
+			continue
+		case at <= lasts:
+			meanwhile = true
+		default:
+			after = true
+		}
+		out.peak, out.after = max(out.peak, v-out.before), v-out.before
+		out.at = append(out.at, reading{at, v})
+	}
+	out.known = before && meanwhile && after
+	return out
+}
+
+// memoryOf is the memory in a sample in MiB, that of our own backend and nginx where no gauge was named.
+func memoryOf(s resources.Sample, gauge string) (mib float64, ok bool) {
+	switch {
+	case gauge == "":
+		return float64(s.BackendRSS+s.NginxRSS) / (1 << 20), s.BackendRSS > 0
+	case s.Gauge == nil:
+		return 0, false
+	}
+	return *s.Gauge / (1 << 20), true
+}
+
+func (m *memory) String() string {
+	if !m.known {
+		return "not known"
+	}
+	return fmt.Sprintf("%.0f MiB before, %+.0f MiB at most, %+.0f MiB in the end", m.before, m.peak, m.after)
+}
+
+// growth judges the memory, where a setting limits it.
+func (s *slowness) growth(r *Run) []verdict.Criterion {
+	limit := r.number("MAX_GROWTH")
+	if limit < 0 {
+		return nil
+	}
+	c := verdict.Criterion{
+		Name: "memory grew by", Limit: fmt.Sprintf("at most %.0f MiB", limit), Actual: fmt.Sprintf("%.1f MiB", s.memory.peak), Pass: s.memory.known && s.memory.peak <= limit,
+		Why: "a few clients that do not read must not bring the service down",
+	}
+	switch {
+	case !s.memory.known:
+		c.Actual = "not known"
+		c.Reasons = []string{"the service's memory was not seen before, while and after clients were slow: name it by GAUGE, such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}
+		return []verdict.Criterion{c.InDoubt()}
+	case !c.Pass:
+		c.Reasons = []string{fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, and %.0f MiB is the limit (MAX_GROWTH); in the end it was %+.1f MiB", s.memory.peak, limit, s.memory.after)}
+	}
+	return []verdict.Criterion{c}
+}
+
+// table has a reading of each stretch, the last one always.
+func (m *memory) table() verdict.Table {
+	t := verdict.Table{Title: "The service's memory", Note: "in MiB; seconds from when clients were slow", Columns: []string{"seconds after", "memory"}}
+	if !m.known {
+		return t
+	}
+	t.Add("before", fmt.Sprintf("%.1f", m.before))
+	step := (len(m.at) + mostReadings - 1) / mostReadings
+	for i, r := range m.at {
+		if i%step == step-1 || i == len(m.at)-1 {
+			t.Add(count(r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
+		}
+	}
+	return t
+}
+
+// closedAfter is after how long our own backend has so many streams fewer than before; 0 where it never has, or is another.
+func (r *Run) closedAfter(began time.Time, n int) time.Duration {
+	before := 0
+	for _, s := range r.Samples {
+		at := time.Unix(s.Unix+1, 0).Sub(began)
+		switch {
+		case s.BackendRSS == 0:
+		case at <= 0:
+			before = s.Streams
+		case n > 0 && s.Streams <= before-n:
+			return at
+		}
+	}
+	return 0
+}

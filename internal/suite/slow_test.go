@@ -1,0 +1,148 @@
+package suite
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// slowed is a run of 100 streams, of which every tenth does not read from 10 s until 40 s. The service cuts 4 of them after 12 s
+// to 15 s and keeps 6, which get all they missed; its memory grows by 50 MiB meanwhile.
+func slowed() *Run {
+	r := runOf("slow", map[string]string{
+		"EVERY": "10", "SLOW_SECONDS": "30", "SLOW_KB": "0", "FILL_KB": "4096", "MAX_HELD_LATE": "0", "MAX_GROWTH": "100", "CUT_SLOW": "-1", "GAUGE": "",
+	}, shard.Stage{Name: "slow", Start: 10, Seconds: 30, Requests: 10}).holding(100, 40*time.Second)
+	m := r.Rounds[0]
+	for n := 0; n < 100; n += 10 {
+		if c := r.stream(n); n < 40 {
+			c.State, c.Reason = ledger.Dropped, "reset"
+		}
+	}
+	m.Checks[0].Passes = 90
+	for name, value := range map[string]float64{"begun": 10, "taken": 120, "due": 90 * 120, "arrived": 90 * 120, "filled": 10, "whole": 6} {
+		r.counted("slow_"+name, "slow", value)
+	}
+	r.metric("slow_begun").FirstUS = began.Add(10 * time.Second).UnixMicro()
+	cut, behind := shard.NewHistogram(), shard.NewHistogram()
+	for range 4 {
+		cut.Record(15 * time.Second)
+	}
+	for range 6 {
+		behind.Record(7680 * time.Millisecond)
+	}
+	in := map[string]string{shard.TagStage: "slow"}
+	m.Metrics = append(m.Metrics,
+		shard.Metric{Name: "slow_cut", Type: "trend", Tags: in, Trend: cut, Count: 4, Min: 12_000, Max: 15_000},
+		shard.Metric{Name: "slow_behind", Type: "trend", Tags: in, Trend: behind, Count: 6, Min: 7680, Max: 7680})
+	for i := range int64(60) {
+		rss := uint64(20)
+		switch {
+		case i >= 45:
+			rss = 30
+		case i >= 20:
+			rss = 70
+		}
+		r.Samples = append(r.Samples, resources.Sample{Unix: began.Unix() + i, BackendRSS: rss << 20, Streams: 100})
+	}
+	return r
+}
+
+// metric is the first one of that name.
+func (r *Run) metric(name string) *shard.Metric {
+	all := r.Rounds[0].Metrics
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	panic("no metric " + name)
+}
+
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	v := judged(slowed())
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	const fate = "4 cut, the first after 12.0 s, the last after 15.0 s; 6 kept, with all messages in the end"
+	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the others had all their messages"}, v.Reasons)
+	require.Equal(t, fate, fact(v, "what became of them"))
+	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB in the end", fact(v, "memory"))
+	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
+	require.Equal(t, 90, v.Connections.Planned, "only those that are read are judged")
+	rows := table(v, "The service's memory").Rows
+	require.Equal(t, []string{"before", "20.0"}, rows[0])
+	require.Equal(t, []string{"50", "30.0"}, rows[len(rows)-1])
+}
+
+// Who does not read does not see either that the service closed the stream; our backend's own gauge tells.
+func TestSlowStreamsThatSeeTheirCutLater(t *testing.T) {
+	t.Parallel()
+	r := slowed()
+	r.metric("slow_cut").Count, r.metric("slow_whole").Sum = 0, 0
+	r.counted("slow_cut_unseen", "slow", 9)
+	for i := 25; i < len(r.Samples); i++ {
+		r.Samples[i].Streams = 90
+	}
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "9 cut, which they saw only when they read on: the backend had closed the last after 16 s; 1 kept, but with messages missing in the end", fact(v, "what became of them"))
+}
+
+func TestSlowFindsFaults(t *testing.T) {
+	t.Parallel()
+	set := func(name, value string) func(*Run) {
+		return func(r *Run) { r.Rounds[0].Suite.Parameters[name] = value }
+	}
+	sum := func(name string, value float64) func(*Run) { return func(r *Run) { r.metric(name).Sum = value } }
+	for _, c := range []struct {
+		name string
+		edit func(*Run)
+		want verdict.Outcome
+		says string
+	}{
+		{"a stream was not slow", sum("slow_begun", 9), verdict.Invalid, "only 9 of 10 clients were slow"},
+		{"nothing was filled", sum("slow_filled", 3), verdict.Invalid, "7 of 10 slow streams were neither cut nor behind by 4,096 KB"},
+		{"the service has no broadcasts", func(r *Run) {
+			sum("slow_taken", 0)(r)
+			r.counted("slow_untaken", "slow", 120)
+		}, verdict.Invalid, "the service took none of the messages"},
+		{"the service refuses messages meanwhile", func(r *Run) { r.counted("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not take 2 of 122 messages while some clients did not read"},
+		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not come to streams that were read"},
+		{"a stream that is read is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
+		{"a stream that is read is cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
+		{"nothing was filled, and a stream that is read is cut", func(r *Run) {
+			sum("slow_filled", 0)(r)
+			r.cut(7, 30*time.Second, "reset")
+		}, verdict.Fail, "d-7 was dropped"},
+		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, and 49 MiB is the limit (MAX_GROWTH); in the end it was +10.0 MiB"},
+		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known and does not matter", func(r *Run) {
+			r.Samples = nil
+			set("MAX_GROWTH", "-1")(r)
+		}, verdict.Pass, "10 streams that read nothing"},
+		{"memory is of a gauge", func(r *Run) {
+			set("GAUGE", "rss")(r)
+			for i := range r.Samples {
+				v := float64(i) * (10 << 20)
+				r.Samples[i].Gauge = &v
+			}
+		}, verdict.Fail, "grew by 500.0 MiB"},
+		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not cut 6 of 10 slow streams within 30s, and it has to (CUT_SLOW=1)"},
+		{"slow streams are not to be cut", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams were cut (4 × reset), and the service must not (CUT_SLOW=0)"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := slowed()
+			c.edit(r)
+			v := judged(r)
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, fmt.Sprint(v.Reasons), c.says)
+		})
+	}
+}
