@@ -89,6 +89,10 @@ sse-storm: build ## drop thousands of event streams at once, and see the service
 sse-vanish: build ## let clients disappear without a FIN, and see after how long the service notices (docs/vanish.md)
 	@bin/soak run vanish --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
+.PHONY: sse-slow
+sse-slow: build ## let some clients read nothing, see whether others notice and the service's memory holds (docs/slow.md)
+	@bin/soak run slow --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+
 .PHONY: build
 build: internal/report/html/bundle/page.js ## build bin/soak, bin/k6, bin/backend and bin/bench (the first k6 takes some minutes)
 	@test -d bin || echo 'building; the first build of k6 takes 2 to 8 minutes, later ones seconds'

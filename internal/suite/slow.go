@@ -45,7 +45,7 @@ func assessSlow(r *Run) verdict.Assessment {
 			[]verdict.Criterion{s.all(), s.volume(), s.wereFilled(r), s.delivered()}, s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, s.lasted)},
-			{Name: "what became of them", Value: s.fate()},
+			{Name: "of these", Value: s.fate()},
 			{Name: "memory", Value: s.memory.String()},
 		}, streamFacts(held, m)...),
 		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.begun, "stream", "streams"), s.rate, s.fate())},

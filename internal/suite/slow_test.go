@@ -71,7 +71,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	const fate = "4 cut, the first after 12.0 s, the last after 15.0 s; 6 kept, with all messages in the end"
 	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the others had all their messages"}, v.Reasons)
-	require.Equal(t, fate, fact(v, "what became of them"))
+	require.Equal(t, fate, fact(v, "of these"))
 	require.Equal(t, "20 MiB before, +50 MiB at most, +10 MiB in the end", fact(v, "memory"))
 	require.Equal(t, [][]string{{"10", "4", "12.0", "15.0", "0", "4 × reset", "6", "0", "7680", "7680"}}, table(v, "Slow streams").Rows)
 	require.Equal(t, 90, v.Connections.Planned, "only those that are read are judged")
@@ -91,7 +91,7 @@ func TestSlowStreamsThatSeeTheirCutLater(t *testing.T) {
 	}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, "9 cut, which they saw only when they read on: the backend had closed the last after 16 s; 1 kept, but with messages missing in the end", fact(v, "what became of them"))
+	require.Equal(t, "9 cut, which they saw only when they read on: the backend had closed the last after 16 s; 1 kept, but with messages missing in the end", fact(v, "of these"))
 }
 
 func TestSlowFindsFaults(t *testing.T) {

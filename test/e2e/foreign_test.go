@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,6 +30,7 @@ type foreign struct {
 	copies    func(id string, broadcast int) int // of a broadcast to that stream; nil: one
 	broadcast int
 	inboxes   map[string]chan string
+	room      int // broadcasts that wait for a stream before the next one waits for it, too; 0: 16
 }
 
 func (f *foreign) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +78,7 @@ func (f *foreign) connect(w http.ResponseWriter, r *http.Request, id string) {
 	if f.inboxes == nil {
 		f.inboxes = map[string]chan string{}
 	}
-	inbox := make(chan string, 16)
+	inbox := make(chan string, cmp.Or(f.room, 16))
 	f.inboxes[id] = inbox
 	f.mu.Unlock()
 	defer func() {

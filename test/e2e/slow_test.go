@@ -1,0 +1,103 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// slowly lets 4 of 20 clients read nothing for 8 s, in which each is sent some 10 MB.
+func slowly(t *testing.T, args ...string) *verdict.Verdict {
+	t.Helper()
+	return begin(t, nil, append([]string{
+		"slow", "--profile", "smoke", "--connections", "20", "--slow-seconds", "8", "--after-seconds", "4", "--message-rate", "20", "--late-ms", "20000",
+	}, args...)...).judged()
+}
+
+// Our backend gives up who leaves over 1 MiB unread. That a stream was closed whose buffers are full its client sees only
+// when it reads on.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	v := slowly(t, "--no-nginx", "--cut-slow", "1")
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, "4 of 20 streams, which read nothing for 8s", factOf(v, "slow"))
+	require.Contains(t, factOf(v, "of these"), "4 cut")
+	require.Equal(t, 16, v.Connections.Completed)
+	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.NotContains(t, factOf(v, "memory"), "not known")
+}
+
+// nginx keeps a stream for as long as something of it waits here.
+func TestSlowBehindNginx(t *testing.T) {
+	t.Parallel()
+	needNginx(t)
+	v := slowly(t, "--slow-kb", "16")
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8s", factOf(v, "slow"))
+	require.Equal(t, 16, v.Connections.Completed)
+}
+
+// openTo starts a foreign service with so much room for each stream, that shows how much waits there.
+func openTo(t *testing.T, room int) (url string) {
+	t.Helper()
+	f := &foreign{interval: time.Second, streams: map[string]chan struct{}{}, room: room}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metrics" {
+			f.ServeHTTP(w, r)
+			return
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		waiting := 0
+		for _, inbox := range f.inboxes {
+			waiting += len(inbox) * 60 << 10
+		}
+		fmt.Fprintf(w, "# TYPE kept_bytes gauge\nkept_bytes %d\n", waiting)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// A service that waits for each of its clients stands still for whoever publishes.
+func TestSlowReadersHoldUpAService(t *testing.T) {
+	t.Parallel()
+	v := slowly(t, "--backend-url", openTo(t, 1), "--max-growth", "-1")
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
+}
+
+func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
+	t.Parallel()
+	v := slowly(t, "--backend-url", openTo(t, 4096), "--max-growth", "2", "--gauge", "kept_bytes", "--cut-slow", "0")
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, and 2 MiB is the limit \(MAX_GROWTH\); in the end it was \+0.0 MiB`, reasons(v))
+	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
+}
+
+func TestSlowWithoutBroadcasts(t *testing.T) {
+	t.Parallel()
+	f := &foreign{interval: time.Second, streams: map[string]chan struct{}{}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			http.NotFound(w, r)
+			return
+		}
+		f.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	v := slowly(t, "--backend-url", server.URL, "--max-growth", "-1")
+	require.Equal(t, verdict.Invalid, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "the service took none of the messages that were to fill its buffers")
+
+	r := begin(t, nil, "slow", "--profile", "smoke", "--message-rate", "1")
+	require.Equal(t, 64, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "no stream that reads 0 KB per second (SLOW_KB) falls behind by 4096 KB (FILL_KB)")
+}
