@@ -47,7 +47,7 @@ func assessSlow(r *Run) verdict.Assessment {
 			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, s.lasted)},
 			{Name: "of these", Value: s.fate()},
 			{Name: "memory", Value: s.memory.String()},
-		}, streamFacts(held, m)...),
+		}, heldFacts(held, m)...),
 		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.begun, "stream", "streams"), s.rate, s.fate())},
 		Tables: []verdict.Table{s.table(), s.memory.table()},
 	}
@@ -55,6 +55,21 @@ func assessSlow(r *Run) verdict.Assessment {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
 	}
 	return a
+}
+
+// heldFacts are those of the streams that are read. The histogram of lateness has that of the slow ones, too.
+func heldFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
+	var most time.Duration
+	for c := range held.Records() {
+		most = max(most, c.MaxLateness)
+	}
+	facts := streamFacts(held, m)
+	for i := range facts {
+		if facts[i].Name == "lateness" {
+			facts[i].Value = fmt.Sprintf("at most %s on the streams that are read", ms(float64(most)/float64(time.Millisecond)))
+		}
+	}
+	return facts
 }
 
 // A slowness is what slow streams were, and what became of them.

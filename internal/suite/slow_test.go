@@ -67,8 +67,11 @@ func (r *Run) metric(name string) *shard.Metric {
 
 func TestSlow(t *testing.T) {
 	t.Parallel()
-	v := judged(slowed())
+	r := slowed()
+	r.Rounds[0].Connections[0].MaxLateness, r.Rounds[0].Connections[1].MaxLateness = 30*time.Second, 20*time.Millisecond
+	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))
 	const fate = "4 cut, the first after 12.0 s, the last after 15.0 s; 6 kept, with all messages in the end"
 	require.Equal(t, []string{"10 streams that read nothing: " + fate + "; the others had all their messages"}, v.Reasons)
 	require.Equal(t, fate, fact(v, "of these"))

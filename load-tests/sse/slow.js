@@ -29,7 +29,7 @@ const full = {
 
 const { name, values, parameters } = profile({
   full,
-  smoke: { ...full, CONNECTIONS: 50, SLOW_PERCENT: 20, SLOW_SECONDS: 15, AFTER_SECONDS: 5, MESSAGE_KB: 60, MESSAGE_RATE: 8 },
+  smoke: { ...full, CONNECTIONS: 50, SLOW_PERCENT: 20, SLOW_SECONDS: 9, AFTER_SECONDS: 3, MESSAGE_KB: 60, MESSAGE_RATE: 10 },
 });
 oneRunner('slow');
 const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, values.CONNECTIONS);
