@@ -305,8 +305,8 @@ run "runners" {
   }
 
   assert {
-    condition     = length(output.instances) == 3 && length(output.status_parameters) == 3
-    error_message = "One server, two agents."
+    condition     = toset(keys(output.instances)) == toset(["runner-1", "runner-2", "runner-3"]) && length(output.status_parameters) == 3
+    error_message = "One server, two agents, by the names that dashboards have."
   }
 
   assert {

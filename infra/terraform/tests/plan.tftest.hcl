@@ -43,7 +43,7 @@ run "everything" {
   }
 
   assert {
-    condition     = length(output.status_parameters) == 4 && length(output.instances) == 4
+    condition     = length(output.status_parameters) == 4 && toset(keys(output.instances)) == toset(["stack", "runner-1", "runner-2", "runner-3"])
     error_message = "One host with the stack, one server, two agents."
   }
 

@@ -1,11 +1,6 @@
-output "instance_ids" {
-  description = "The hosts."
-  value       = aws_instance.this[*].id
-}
-
-output "names" {
-  description = "Their names."
-  value       = local.names
+output "instances" {
+  description = "The hosts by what people call them."
+  value       = zipmap(var.host_names, aws_instance.this[*].id)
 }
 
 output "private_ips" {

@@ -10,8 +10,5 @@ output "status_parameters" {
 
 output "instances" {
   description = "The hosts by name."
-  value = merge(
-    { runners = one(module.server.instance_ids) },
-    { for i, id in flatten(module.agents[*].instance_ids) : "agent-${i + 1}" => id },
-  )
+  value       = merge(module.server.instances, module.agents[*].instances...)
 }

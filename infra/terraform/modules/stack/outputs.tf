@@ -5,7 +5,7 @@ output "security_group_id" {
 
 output "instance_id" {
   description = "The host."
-  value       = one(module.host.instance_ids)
+  value       = one(values(module.host.instances))
 }
 
 output "private_ip" {
