@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/process"
 )
 
 const (
@@ -150,13 +152,17 @@ func (t *tunnel) answers(ctx context.Context) bool {
 
 // A session is one run of the AWS command line.
 type session struct {
-	cmd   *exec.Cmd
-	said  bytes.Buffer
-	ended chan struct{}
+	process *process.Process
+	said    []byte // once it has ended
+	ended   chan struct{}
 }
 
 // opensWithin is how long a session may take until the stack answers through it.
 const opensWithin = time.Minute
+
+// together is a shell that runs its arguments. Descriptor 3 is a pipe from soak-aws, which nobody writes to: it ends with
+// soak-aws, also with one that is killed, and then so do the command line and its plugin. SIGINT is for the plugin.
+const together = `trap '' INT; { read -r _; kill -KILL 0; } <&3 & r=$!; "$@" & wait $!; exec 2>/dev/null; kill -KILL $r; wait`
 
 // session starts one, and waits until the stack answers.
 func (t *tunnel) session(ctx context.Context) (*session, error) {
@@ -164,18 +170,33 @@ func (t *tunnel) session(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{ended: make(chan struct{})}
-	s.cmd = exec.Command("aws", "ssm", "start-session", "--region", t.region, "--target", t.host,
-		"--document-name", sessionDocument, "--parameters", "portNumber="+stackPort+",localPortNumber="+port)
-	s.cmd.Stdout, s.cmd.Stderr = &s.said, &s.said
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // with its plugin, and away from the terminal's Ctrl-C
-	s.cmd.WaitDelay = time.Second
-	if err := s.cmd.Start(); err != nil {
+	log, err := os.CreateTemp("", "soak-aws-")
+	if err != nil {
 		return nil, err
 	}
+	defer os.Remove(log.Name()) // what is open stays
+	alive, us, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	defer alive.Close()
+	s := &session{ended: make(chan struct{})}
+	s.process, err = process.Start(process.Spec{
+		Name: "the AWS command line", Path: "/bin/sh", Env: os.Environ(), Log: log.Name(), Extra: []*os.File{alive},
+		Args: []string{"-c", together, "sh", "aws", "ssm", "start-session", "--region", t.region, "--target", t.host,
+			"--document-name", sessionDocument, "--parameters", "portNumber=" + stackPort + ",localPortNumber=" + port},
+	})
+	if err != nil {
+		return nil, errors.Join(err, log.Close(), us.Close())
+	}
 	go func() {
-		_ = s.cmd.Wait()
-		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) // a plugin that outlives it would keep the port
+		<-s.process.Done()
+		_ = us.Close()
+		if s.process.LeftBehind() { // a plugin that outlives the command line would keep the port
+			s.stop()
+		}
+		s.said, _ = io.ReadAll(log)
+		_ = log.Close()
 		close(s.ended)
 	}()
 	err = poll(ctx, 100*time.Millisecond, opensWithin, func() (bool, error) {
@@ -196,21 +217,24 @@ func (t *tunnel) session(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// end stops the command line and its plugin, as Ctrl-C would; what does not listen is killed.
+// end stops the command line and its plugin, and waits for them.
 func (s *session) end() {
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		_ = syscall.Kill(-s.cmd.Process.Pid, signal)
-		select {
-		case <-s.ended:
-			return
-		case <-time.After(5 * time.Second):
-		}
+	select {
+	case <-s.process.Done():
+	default:
+		s.stop()
 	}
+	<-s.ended
+}
+
+// stop asks as Ctrl-C would; what does not listen is killed.
+func (s *session) stop() {
+	s.process.StopGroup(context.Background(), syscall.SIGINT, 5*time.Second)
 }
 
 // failure is what the command line said of a session that ended before it was open.
 func (s *session) failure(host string) error {
-	said := strings.TrimSpace(s.said.String())
+	said := strings.TrimSpace(string(s.said))
 	for _, known := range [][2]string{
 		{"TargetNotConnected", "it is not connected to Systems Manager: it has ended, or has not been up for a minute yet; `make aws-logs` says more"},
 		{"AccessDenied", "these credentials may not open a session: docs/aws.md has the policy with ssm:StartSession"},

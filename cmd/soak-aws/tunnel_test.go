@@ -171,27 +171,38 @@ func TestOpen(t *testing.T) {
 	require.Error(t, err, "nothing is left open")
 }
 
-// A terminal that is closed ends the tunnel as Ctrl-C does.
-func TestAClosedTerminalLeavesNoTunnel(t *testing.T) {
-	stack := startStack(t)
-	log, _ := withSessions(t, stack.Listener.Addr().String())
-	d := deployed(t)
-	self, err := os.Executable()
-	require.NoError(t, err)
-	program := filepath.Join(t.TempDir(), "soak-aws")
-	require.NoError(t, os.Symlink(self, program))
-	port := freePort(t)
-	open := exec.Command(program, "--dir", d.dir, "open", "--port", strconv.Itoa(port))
-	said, err := open.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, open.Start())
-	_, err = bufio.NewReader(said).ReadString('\n') // it is open
-	require.NoError(t, err)
-	require.NoError(t, open.Process.Signal(syscall.SIGHUP))
-	require.NoError(t, open.Wait())
-	require.Len(t, lines(t, log), 1)
-	_, err = net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	require.Error(t, err, "nothing is left open")
+// A terminal that is closed ends the tunnel as Ctrl-C does; so does kill -9 of soak-aws, with the plugin.
+func TestAClosedTerminalAndAKillLeaveNoTunnel(t *testing.T) {
+	for signal, plugin := range map[syscall.Signal]string{syscall.SIGHUP: "", syscall.SIGKILL: "1"} {
+		t.Run(signal.String(), func(t *testing.T) {
+			stack := startStack(t)
+			log, _ := withSessions(t, stack.Listener.Addr().String())
+			t.Setenv("FAKE_AWS_DIES", plugin)
+			d := deployed(t)
+			self, err := os.Executable()
+			require.NoError(t, err)
+			program := filepath.Join(t.TempDir(), "soak-aws")
+			require.NoError(t, os.Symlink(self, program))
+			port := freePort(t)
+			open := exec.Command(program, "--dir", d.dir, "open", "--port", strconv.Itoa(port))
+			said, err := open.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, open.Start())
+			_, err = bufio.NewReader(said).ReadString('\n') // it is open
+			require.NoError(t, err)
+			require.NoError(t, open.Process.Signal(signal))
+			require.Equal(t, signal == syscall.SIGHUP, open.Wait() == nil)
+			require.Len(t, lines(t, log), 1)
+			closed := func() bool {
+				_, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+				return err != nil
+			}
+			if signal == syscall.SIGHUP {
+				require.True(t, closed(), "it ends after its tunnel")
+			}
+			require.Eventually(t, closed, 20*time.Second, 10*time.Millisecond)
+		})
+	}
 }
 
 func freePort(t *testing.T) int {
