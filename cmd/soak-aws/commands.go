@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,6 +45,10 @@ func (d *deployment) soakCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "soak -- [FLAG of `soak run`]...", Short: "Run a soak from the runners' hosts against the stack, and judge it",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if url, given := valueOf("--backend-url", args); given {
+				return fmt.Errorf("soak-aws soaks the stack's backend, with its token, its ledger and its CPU, and --backend-url names another service: "+
+					"`bin/soak run --on k8s --backend-url %s` soaks that (docs/kubernetes.md)", url)
+			}
 			if err := d.check(); err != nil {
 				return err
 			}
@@ -51,6 +57,18 @@ func (d *deployment) soakCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&program, "soak", "bin/soak", "the program soak")
 	return c
+}
+
+// valueOf is the value of a flag among arguments for soak, the last one where it is given again.
+func valueOf(flag string, args []string) (value string, given bool) {
+	for i, arg := range args {
+		if v, ok := strings.CutPrefix(arg, flag+"="); ok {
+			value, given = v, true
+		} else if arg == flag && i+1 < len(args) {
+			value, given = args[i+1], true
+		}
+	}
+	return value, given
 }
 
 func (d *deployment) attachCommand() *cobra.Command {

@@ -66,13 +66,9 @@ func (d *deployment) remember(before, latest string) error {
 
 // latestRun is the folder of the last run among the arguments' results, "" where there is none.
 func latestRun(args []string) string {
-	out := "results"
-	for i, arg := range args {
-		if value, ok := strings.CutPrefix(arg, "--out="); ok {
-			out = value
-		} else if arg == "--out" && i+1 < len(args) {
-			out = args[i+1]
-		}
+	out, given := valueOf("--out", args)
+	if !given {
+		out = "results"
 	}
 	folder, err := filepath.EvalSymlinks(filepath.Join(out, "latest"))
 	if err == nil {

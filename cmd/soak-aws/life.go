@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -73,17 +72,11 @@ const defaultLength = time.Hour
 
 // secondsOf is how long a soak with these arguments takes.
 func secondsOf(args []string) time.Duration {
-	seconds := defaultLength
-	for i, arg := range args {
-		value, ok := strings.CutPrefix(arg, "--seconds=")
-		if arg == "--seconds" && i+1 < len(args) {
-			value, ok = args[i+1], true
-		}
-		if n, err := strconv.ParseFloat(value, 64); ok && err == nil {
-			seconds = time.Duration(n * float64(time.Second))
-		}
+	value, _ := valueOf("--seconds", args)
+	if n, err := strconv.ParseFloat(value, 64); err == nil {
+		return time.Duration(n * float64(time.Second))
 	}
-	return seconds
+	return defaultLength
 }
 
 // extend moves the end of all hosts by some minutes, without making new ones. First the schedules outside, then the hosts'

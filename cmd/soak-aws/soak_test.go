@@ -132,6 +132,16 @@ func TestSoakBeforeAllHostsAreReady(t *testing.T) {
 	require.ErrorContains(t, err, `not all hosts are set up: /sse-soak/stack/status says "pending"`)
 }
 
+// Another service would be sent the stack's token, and judged by the stack's ledger and CPU.
+func TestOnlyTheStacksBackendIsSoaked(t *testing.T) {
+	for _, args := range [][]string{{"--backend-url", "http://other"}, {"--seconds", "60", "--backend-url=http://other"}} {
+		c := deployed(t).soakCommand()
+		c.SetArgs(append([]string{"--"}, args...))
+		c.SilenceErrors, c.SilenceUsage = true, true
+		require.ErrorContains(t, c.Execute(), "`bin/soak run --on k8s --backend-url http://other` soaks that")
+	}
+}
+
 func TestSettingsAreMissing(t *testing.T) {
 	d := deployed(t)
 	require.NoError(t, os.Remove(filepath.Join(d.dir, settingsFile)))
