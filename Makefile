@@ -272,10 +272,10 @@ images: image-k6 ## build the images that run on Kubernetes, of linux/ARCH: sse-
 stack-images:
 	@mkdir -p bin/stack
 	@GOOS=linux GOARCH=amd64 CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o bin/stack/ \
-		-ldflags="-s -w -X main.version=$$(git describe --tags --always --dirty 2>/dev/null)" ./backend ./nginx/nginxconf
+		-ldflags="-s -w -X main.version=$$(git describe --tags --always --dirty 2>/dev/null)" ./backend ./cmd/reference ./nginx/nginxconf
 	@sed -n '/^FROM scratch AS nginxconf/,$$p' backend/Dockerfile | sed 's,--from=build /out/,,' >bin/stack/Dockerfile
 	@touch -t 200001010000 bin/stack/*
-	@for image in backend nginxconf; do \
+	@for image in backend nginxconf reference; do \
 		docker build --quiet --platform linux/amd64 --target $$image --tag sse-soak/$$image:local bin/stack && \
 		docker save sse-soak/$$image:local | gzip -n >bin/image-$$image.tar.gz || exit; \
 	done # one archive each: Docker has no order in an archive of two

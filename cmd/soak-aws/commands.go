@@ -136,7 +136,7 @@ func packCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return pack(repository, images, archive) },
 	}
 	c.Flags().StringVar(&repository, "repository", ".", "folder of the repository")
-	c.Flags().StringSliceVar(&images, "images", []string{"bin/image-backend.tar.gz", "bin/image-nginxconf.tar.gz"}, "the stack's own images, made by docker save")
+	c.Flags().StringSliceVar(&images, "images", []string{"bin/image-backend.tar.gz", "bin/image-nginxconf.tar.gz", "bin/image-reference.tar.gz"}, "the stack's own images, made by docker save")
 	c.Flags().StringVar(&archive, "out", "bin/stack.tar.gz", "archive to write")
 	return c
 }

@@ -23,7 +23,7 @@ type imageArchive struct {
 }
 
 // programNames are the programs of ours in images.
-var programNames = []string{"k6", "soak", "backend", "nginxconf"}
+var programNames = []string{"k6", "soak", "backend", "nginxconf", "reference"}
 
 // readImages looks into an archive of images, which may be compressed.
 func readImages(file string) (imageArchive, error) {

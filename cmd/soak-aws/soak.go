@@ -123,7 +123,7 @@ func (c *cloud) readyValues(ctx context.Context, out outputs) (map[string]string
 }
 
 // environment has what soak must not be told by flags, which every user of this machine sees: the
-// secrets, which come as lines of NAME=VALUE.
+// secrets, which come as lines of NAME=VALUE; and what the person at the terminal may have set there.
 func (o outputs) environment(secrets, kubeconfig, via string) ([]string, error) {
 	values := map[string]string{}
 	for line := range strings.Lines(strings.TrimSpace(secrets)) {
@@ -138,6 +138,10 @@ func (o outputs) environment(secrets, kubeconfig, via string) ([]string, error) 
 	if _, chosen := os.LookupEnv(remoteWrite + "SERVER_URL"); !chosen {
 		env = append(env, remoteWrite+"SERVER_URL="+o.BackendURL+"/prometheus/api/v1/write",
 			remoteWrite+"USERNAME="+prometheusUser, remoteWrite+"PASSWORD="+values["PROMETHEUS_PASSWORD"])
+	}
+	// The stack's host is on the other side of the network that is soaked: one in the runners' cluster would tell nothing of it.
+	if _, chosen := os.LookupEnv("CONTROL_URL"); !chosen {
+		env = append(env, "CONTROL_URL="+o.ControlURL)
 	}
 	return env, nil
 }

@@ -52,10 +52,11 @@ func TestSoak(t *testing.T) {
 
 	made := cluster.created("testruns")
 	assert.Contains(t, made, `"sse-soak"`, "the namespace of the overlay k3s")
-	for name, value := range map[string]string{"BACKEND_URL": "http://10.20.0.10", "CONNECTIONS": "1200", "NOOP_INTERVAL": "15", "SECONDS": "60"} {
+	for name, value := range map[string]string{"BACKEND_URL": "http://10.20.0.10", "CONTROL_URL": "http://10.20.0.10:7070", "CONNECTIONS": "1200", "NOOP_INTERVAL": "15", "SECONDS": "60"} {
 		assert.Contains(t, made, fmt.Sprintf(`{"name":%q,"value":%q}`, name, value))
 	}
 	assert.Contains(t, made, "s3://sse-soak-123/shards/aws-1?region=eu-central-1")
+	assert.Empty(t, cluster.created("deployments"), "the stack's host serves the reference")
 	require.Len(t, lines(t, log), 1)
 	_, port, _ := strings.Cut(lines(t, log)[0], "localPortNumber=")
 	for _, path := range []string{"/healthz", "/prometheus/api/v1/query_range"} {
@@ -112,16 +113,17 @@ func TestAttach(t *testing.T) {
 }
 
 func TestEnvironmentOfSoak(t *testing.T) {
-	out := outputs{Region: "eu-central-1", BackendURL: "http://10.20.0.10"}
+	out := outputs{Region: "eu-central-1", BackendURL: "http://10.20.0.10", ControlURL: "http://10.20.0.10:7070"}
 	want := []string{"KUBECONFIG=/k", "AWS_REGION=eu-central-1", "BACKEND_TOKEN=abc", "PROMETHEUS_URL=http://prometheus:g%3Ai@127.0.0.1:9999/prometheus/"}
 	env, err := out.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
 	require.NoError(t, err)
 	assert.Equal(t, append(want, "K6_PROMETHEUS_RW_SERVER_URL=http://10.20.0.10/prometheus/api/v1/write",
-		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i"), env)
+		"K6_PROMETHEUS_RW_USERNAME=prometheus", "K6_PROMETHEUS_RW_PASSWORD=g:i", "CONTROL_URL=http://10.20.0.10:7070"), env)
 	t.Setenv("K6_PROMETHEUS_RW_SERVER_URL", "")
+	t.Setenv("CONTROL_URL", "http://10.20.0.99:7070")
 	env, err = out.environment("BACKEND_TOKEN=abc\nPROMETHEUS_PASSWORD=g:i\n", "/k", "127.0.0.1:9999")
 	require.NoError(t, err)
-	assert.Equal(t, want, env, "the one who soaks wants no metrics, or has another Prometheus for them")
+	assert.Equal(t, want, env, "the one who soaks wants no metrics, or has another Prometheus for them, and another reference")
 }
 
 func TestSoakBeforeAllHostsAreReady(t *testing.T) {

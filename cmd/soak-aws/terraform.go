@@ -31,6 +31,7 @@ type outputs struct {
 	Name         string            `json:"name"`
 	Region       string            `json:"region"`
 	BackendURL   string            `json:"backend_url"`
+	ControlURL   string            `json:"control_url"`
 	PublicURL    string            `json:"public_url"`
 	Bucket       string            `json:"bucket"`
 	Secrets      string            `json:"secrets_parameter"`

@@ -13,7 +13,7 @@ func TestTheDockerfileCopiesWhatItsProgramsNeed(t *testing.T) {
 	t.Parallel()
 	const module = "github.com/sse-soak/sse-soak/"
 	dockerfile := read(t, "..", "..", "backend", "Dockerfile")
-	out, err := exec.Command("go", "list", "-deps", "../../backend", "../../nginx/nginxconf").CombinedOutput()
+	out, err := exec.Command("go", "list", "-deps", "../../backend", "../../cmd/reference", "../../nginx/nginxconf").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	found := 0
 	for path := range strings.Lines(string(out)) {

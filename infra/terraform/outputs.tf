@@ -3,6 +3,11 @@ output "backend_url" {
   value       = "http://${module.stack.private_ip}"
 }
 
+output "control_url" {
+  description = "The reference target of the control group on the stack's host, as the runners reach it."
+  value       = "http://${module.stack.private_ip}:7070"
+}
+
 output "public_url" {
   description = "The stack as laptops reach it, where laptop_cidrs lets them in."
   value       = "http://${module.stack.public_ip}"

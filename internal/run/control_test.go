@@ -19,10 +19,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// Runners in a cluster are told where the reference of their control group is; a user who may not make one soaks without.
+// Runners in a cluster are told where the reference of their control group is: one that is made with the run, unless another
+// is named. A user who may not make one soaks without.
 func TestTheControlGroupInACluster(t *testing.T) {
 	t.Parallel()
-	for name, allowed := range map[string]bool{"made": true, "forbidden": false} {
+	const own = "http://soak-t-control.ns.svc:7070"
+	for name, c := range map[string]struct {
+		named, url string
+		allowed    bool
+		made       int // Deployments that the cluster is asked for
+	}{
+		"made":      {url: own, allowed: true, made: 1},
+		"forbidden": {url: own, made: 1},
+		"named":     {named: "http://10.20.0.10:7070", url: "http://10.20.0.10:7070", allowed: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
@@ -37,20 +47,21 @@ func TestTheControlGroupInACluster(t *testing.T) {
 			})
 			made := 0
 			operator.typed.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
-				if made++; allowed {
+				if made++; c.allowed {
 					return false, nil, nil
 				}
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "soak-t-control", nil)
 			})
+			r.config.Plan.ControlURL = c.named
 			r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
 			s := r.session(r.config)
 			s.driver.(*kubernetes).client, s.driver.(*kubernetes).look = client, 5*time.Millisecond
 			outcome, err := s.run(r.graceful, r.force)
 			require.NoError(t, err)
 			assert.Equal(t, verdict.Pass, outcome)
-			assert.Equal(t, 1, made)
-			assert.Contains(t, env, map[string]any{"name": "CONTROL_URL", "value": "http://soak-t-control.ns.svc:7070"})
-			assert.Equal(t, !allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "there is no control group"))
+			assert.Equal(t, c.made, made)
+			assert.Contains(t, env, map[string]any{"name": "CONTROL_URL", "value": c.url})
+			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "there is no control group"))
 		})
 	}
 }

@@ -77,8 +77,8 @@ func start(t *testing.T, settings map[string]string) *stack {
 		}
 		s.down()
 	})
-	// Both images come from one build, which is made once if they are not asked for at once.
-	t.Logf("the backend's image is built in %v, nginxconf's in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
+	// All images come from one build, which is made once if they are not asked for at once.
+	t.Logf("the backend's image is built in %v, the others in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
 	s.up()
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ import (
 
 // The shape of a soak on AWS, on one machine: the stack with everything that watches it, and two machines of runners, each
 // a network namespace with a kernel's counters, ports and an address of its own. They write their metrics to the stack's
-// Prometheus. `make stack-hour` makes an hour of it.
+// Prometheus, and hold their control groups to the stack's reference. `make stack-hour` makes an hour of it.
 func TestTwoMachines(t *testing.T) {
 	kept := os.Getenv("STACK_KEEP")
 	if kept != "" {
@@ -35,7 +36,8 @@ func TestTwoMachines(t *testing.T) {
 		require.NoDirExists(t, kept, "it is to take what comes of this run: move it away")
 	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
-	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval})
+	reference := net.JoinHostPort(ownAddress(t), free(t))
+	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference", "REFERENCE_LISTEN": reference})
 	s.isScraped(1)
 	watcher := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
 	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+watcher)
@@ -44,11 +46,10 @@ func TestTwoMachines(t *testing.T) {
 	var parts sync.WaitGroup
 	for n, machine := range newMachines(t) {
 		parts.Go(func() {
-			// Together they begin when both have looked at their machines. Each serves the reference of the other's control group.
+			// Together they begin when both have looked at their machines.
 			said, err := inMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
 				"--start-at", begun.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
-				"--control-listen", cable[n]+":7070", "--control-url", "http://"+cable[1-n]+":7070",
-				"--connections", streams, "--seconds", seconds, "--noop-interval", interval)
+				"--control-url", "http://"+reference, "--connections", streams, "--seconds", seconds, "--noop-interval", interval)
 			t.Log(said)
 			if err != nil {
 				t.Errorf("runner %d: %v", n+1, err)
@@ -70,6 +71,8 @@ func TestTwoMachines(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict)
 	require.Len(t, v.Runners, 2)
 	require.Contains(t, said, "control      40 streams")
+	require.Equal(t, "http://"+reference, v.Control.URL)
+	require.True(t, v.Control.Away && v.Control.Decides)
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	for expr, want := range map[string]string{
 		`sum(k6_soak_noops_total{testid="machines"})`:             fmt.Sprint(v.Noops.Received),
@@ -87,22 +90,13 @@ func setting(name, otherwise string) string {
 	return otherwise
 }
 
-// cable are the addresses of the two machines on the link between them.
-var cable = [2]string{"10.78.9.1", "10.78.9.2"}
-
-// newMachines are two machines with a link between them.
-func newMachines(t *testing.T) (names [2]string) {
+// newMachines are two machines.
+func newMachines(t *testing.T) [2]string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		untested.Skip(t, "network namespaces need root")
 	}
-	names[0], names[1] = newMachine(t, 1), newMachine(t, 2)
-	run(t, time.Minute, "ip", "-n", names[0], "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", names[1])
-	for n, name := range names {
-		run(t, time.Minute, "ip", "-n", name, "addr", "add", cable[n]+"/30", "dev", "cable")
-		run(t, time.Minute, "ip", "-n", name, "link", "set", "cable", "up")
-	}
-	return names
+	return [2]string{newMachine(t, 1), newMachine(t, 2)}
 }
 
 // newMachine is a network namespace that reaches the host by a link of its own.

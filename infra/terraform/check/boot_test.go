@@ -99,7 +99,7 @@ func (m *machine) isSetUp(c *cloud) {
 	stored := strings.Split(strings.TrimSpace(c.parameter(secrets)), "\n")
 	require.Len(t, stored, 3)
 	env := "\n" + m.sh("cat /opt/sse-soak/.env") + "\n"
-	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
+	for _, line := range append(stored, "CONNECTIONS=1200", "NOOP_INTERVAL=15", "COMPOSE_PROFILES=reference", "PUBLIC_URL=http://localhost:8080", "NODE_TEXTFILES=/host/var/lib/prometheus/node-exporter") {
 		assert.Contains(t, env, "\n"+line+"\n")
 	}
 	m.asksForNotices()
@@ -128,7 +128,7 @@ func (m *machine) installsNothingElse() {
 	}
 }
 
-// answers: the stack does, on the port that is open to the outside, and gives events.
+// answers: the stack does, on the ports that are open to the outside, and gives events.
 func (m *machine) answers(token string) {
 	t := m.t
 	for path, want := range map[string]int{"/readyz": http.StatusOK, "/metrics": http.StatusOK, "/prometheus/-/ready": http.StatusUnauthorized} {
@@ -142,10 +142,12 @@ func (m *machine) answers(token string) {
 		require.NoError(t, resp.Body.Close())
 		assert.Equal(t, want, resp.StatusCode, "%s: %s", path, said)
 	}
-	resp, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + m.ip + "/event/connect?id=boot")
-	require.NoError(t, err)
-	assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
-	require.NoError(t, resp.Body.Close())
+	for _, path := range []string{"/event/connect?id=boot", ":7070"} { // a device's, and the reference's
+		resp, err := (&http.Client{Timeout: 20 * time.Second}).Get("http://" + m.ip + path)
+		require.NoError(t, err)
+		assert.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
+		require.NoError(t, resp.Body.Close())
+	}
 }
 
 // outlivesAReboot: the stack comes back, the setup does not run again, the end is not put off.

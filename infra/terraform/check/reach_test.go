@@ -51,6 +51,24 @@ func TestWhatTheInternetReaches(t *testing.T) {
 		}
 	}
 	assert.Greater(t, rules, 3)
+	reference := planned(t)[`module.runners[0].aws_vpc_security_group_ingress_rule.between["reference"]`]
+	assert.Equal(t, "7070 7070", setTo(reference, "from_port")+" "+setTo(reference, "to_port"))
+}
+
+// TestDescriptionsOfRules: EC2 refuses others, which neither a plan nor `terraform validate` says.
+func TestDescriptionsOfRules(t *testing.T) {
+	t.Parallel()
+	described := 0
+	for address, body := range planned(t) {
+		if !strings.Contains(address, ".aws_security_group.") && !strings.Contains(address, ".aws_vpc_security_group_") {
+			continue
+		}
+		described++
+		text := regexp.MustCompile(`\+ description +=\s+"(.*)"`).FindStringSubmatch(body)
+		require.NotNil(t, text, address)
+		assert.Regexp(t, `^[a-zA-Z0-9. _:/()#,@\[\]+=&;{}!$*-]{1,255}$`, text[1], address)
+	}
+	assert.Greater(t, described, 10)
 }
 
 // TestWhoReachesTheMetadata: on the stack's host no container with a network of its own; pods on the runners' hosts, which

@@ -285,13 +285,18 @@ run "runners" {
   }
 
   assert {
-    condition     = aws_vpc_security_group_ingress_rule.stack.security_group_id == "sg-0fedcba9876543210" && aws_vpc_security_group_ingress_rule.stack.referenced_security_group_id == aws_security_group.this.id && aws_vpc_security_group_ingress_rule.stack.from_port == 80
-    error_message = "The stack lets the runners' security group in."
+    condition     = { for name, r in aws_vpc_security_group_ingress_rule.between : name => r.from_port if r.security_group_id == "sg-0fedcba9876543210" } == { reference = 7070, service = 80 } && alltrue([for name in ["reference", "service"] : aws_vpc_security_group_ingress_rule.between[name].referenced_security_group_id == aws_security_group.this.id])
+    error_message = "The stack lets the runners' security group in, to the service and to the reference of the control group."
   }
 
   assert {
-    condition     = aws_vpc_security_group_ingress_rule.exporter.referenced_security_group_id == "sg-0fedcba9876543210" && aws_vpc_security_group_ingress_rule.exporter.from_port == 9100 && aws_vpc_security_group_egress_rule.exporter.security_group_id == "sg-0fedcba9876543210" && aws_vpc_security_group_egress_rule.exporter.to_port == 9100
+    condition     = { for name, r in aws_vpc_security_group_ingress_rule.between : name => r.from_port if r.referenced_security_group_id == "sg-0fedcba9876543210" } == { exporter = 9100 } && aws_vpc_security_group_ingress_rule.between["exporter"].security_group_id == aws_security_group.this.id
     error_message = "The stack, and nobody else, reads the metrics of the runners' hosts."
+  }
+
+  assert {
+    condition     = alltrue([for name, r in aws_vpc_security_group_ingress_rule.between : [r.security_group_id, r.referenced_security_group_id, r.ip_protocol, r.from_port, r.to_port] == [for out in [aws_vpc_security_group_egress_rule.between[name]] : [out.referenced_security_group_id, out.security_group_id, out.ip_protocol, out.from_port, out.to_port]][0]])
+    error_message = "What one side lets in the other lets out."
   }
 
   assert {
@@ -300,7 +305,7 @@ run "runners" {
   }
 
   assert {
-    condition     = toset([for r in aws_vpc_security_group_ingress_rule.nodes : r.from_port]) == toset([6443, 10250, 8472])
+    condition     = toset([for r in aws_vpc_security_group_ingress_rule.between : r.from_port if r.security_group_id == r.referenced_security_group_id]) == toset([6443, 10250, 8472])
     error_message = "Nodes reach each other."
   }
 

@@ -48,7 +48,7 @@ run "everything" {
   }
 
   assert {
-    condition     = output.backend_url == "http://10.20.0.10" && output.public_url == "http://203.0.113.20"
+    condition     = output.backend_url == "http://10.20.0.10" && output.control_url == "http://10.20.0.10:7070" && output.public_url == "http://203.0.113.20"
     error_message = "Runners go by the private address, laptops by the public one."
   }
 

@@ -23,73 +23,43 @@ resource "aws_vpc_security_group_ingress_rule" "operators" {
 }
 
 locals {
-  # What the nodes of k3s say to each other.
-  between_nodes = {
-    api     = { protocol = "tcp", port = 6443 }
-    kubelet = { protocol = "tcp", port = 10250 }
-    vxlan   = { protocol = "udp", port = 8472 }
+  runners = aws_security_group.this.id
+  stack   = var.stack_security_group_id
+
+  # Who opens connections to whom: a rule on either side.
+  flows = {
+    api       = { what = "Nodes: the Kubernetes API", from = local.runners, to = local.runners, protocol = "tcp", port = 6443 }
+    kubelet   = { what = "Nodes: the kubelet", from = local.runners, to = local.runners, protocol = "tcp", port = 10250 }
+    vxlan     = { what = "Nodes: the network of pods", from = local.runners, to = local.runners, protocol = "udp", port = 8472 }
+    service   = { what = "Runners to the service under test", from = local.runners, to = local.stack, protocol = "tcp", port = 80 }
+    reference = { what = "Runners to the reference of the control group", from = local.runners, to = local.stack, protocol = "tcp", port = 7070 }
+    # The exporter listens on all addresses, since the private one is what the public one leads to: what closes it is that
+    # only the stack is let in.
+    exporter = { what = "Prometheus to the exporters of the runners", from = local.stack, to = local.runners, protocol = "tcp", port = 9100 }
   }
 }
 
-resource "aws_vpc_security_group_ingress_rule" "nodes" {
-  for_each = local.between_nodes
+resource "aws_vpc_security_group_ingress_rule" "between" {
+  #checkov:skip=CKV_AWS_260:wrong alarm, the ports are open to a security group and not to 0.0.0.0/0
+  for_each = local.flows
 
-  security_group_id            = aws_security_group.this.id
-  description                  = "Nodes: ${each.key}"
-  referenced_security_group_id = aws_security_group.this.id
+  security_group_id            = each.value.to
+  description                  = each.value.what
+  referenced_security_group_id = each.value.from
   ip_protocol                  = each.value.protocol
   from_port                    = each.value.port
   to_port                      = each.value.port
 }
 
-resource "aws_vpc_security_group_egress_rule" "nodes" {
-  for_each = local.between_nodes
+resource "aws_vpc_security_group_egress_rule" "between" {
+  for_each = local.flows
 
-  security_group_id            = aws_security_group.this.id
-  description                  = "Nodes: ${each.key}"
-  referenced_security_group_id = aws_security_group.this.id
+  security_group_id            = each.value.from
+  description                  = each.value.what
+  referenced_security_group_id = each.value.to
   ip_protocol                  = each.value.protocol
   from_port                    = each.value.port
   to_port                      = each.value.port
-}
-
-resource "aws_vpc_security_group_egress_rule" "stack" {
-  security_group_id            = aws_security_group.this.id
-  description                  = "The service under test"
-  referenced_security_group_id = var.stack_security_group_id
-  ip_protocol                  = "tcp"
-  from_port                    = 80
-  to_port                      = 80
-}
-
-resource "aws_vpc_security_group_ingress_rule" "stack" {
-  #checkov:skip=CKV_AWS_260:wrong alarm, the port is open to a security group and not to 0.0.0.0/0
-  security_group_id            = var.stack_security_group_id
-  description                  = "Runners"
-  referenced_security_group_id = aws_security_group.this.id
-  ip_protocol                  = "tcp"
-  from_port                    = 80
-  to_port                      = 80
-}
-
-# The exporter of the machine's metrics listens on all addresses, since the private one is what the public one leads to:
-# what closes it is that only the stack is let in.
-resource "aws_vpc_security_group_ingress_rule" "exporter" {
-  security_group_id            = aws_security_group.this.id
-  description                  = "The stack's Prometheus"
-  referenced_security_group_id = var.stack_security_group_id
-  ip_protocol                  = "tcp"
-  from_port                    = 9100
-  to_port                      = 9100
-}
-
-resource "aws_vpc_security_group_egress_rule" "exporter" {
-  security_group_id            = var.stack_security_group_id
-  description                  = "Metrics of the runners' hosts"
-  referenced_security_group_id = aws_security_group.this.id
-  ip_protocol                  = "tcp"
-  from_port                    = 9100
-  to_port                      = 9100
 }
 
 # Packages, images and AWS. Name service and time are the VPC's own, which no rule concerns.

@@ -1,7 +1,7 @@
 resource "aws_security_group" "this" {
   #checkov:skip=CKV2_AWS_5:attached by the launch template of module host, which the check does not follow
   name_prefix = "${var.name}-stack-"
-  description = "The stack: port 80 for runners, and for laptops where there are any"
+  description = "The stack: the service and the reference for runners, the service for laptops where there are any"
   vpc_id      = var.network.vpc_id
 
   tags = { Name = "${var.name}-stack" }

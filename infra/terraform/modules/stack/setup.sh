@@ -38,12 +38,10 @@ infra/compose/env .env
 set_env CONNECTIONS "$CONNECTIONS"
 set_env NOOP_INTERVAL "$NOOP_INTERVAL"
 set_env PUBLIC_URL http://localhost:8080 # where `make aws-open` shows it
+set_env COMPOSE_PROFILES "reference${ALERT_SNS_TOPIC:+,alerts}" # the runners' firewall.tf opens the reference's port to them
 set_env NODE_TEXTFILES /host/var/lib/prometheus/node-exporter # notices.sh writes there
 set_env PROMETHEUS_MEMORY 1g # of 4 GiB
-if [[ $ALERT_SNS_TOPIC ]]; then
-  set_env COMPOSE_PROFILES alerts
-  set_env ALERT_SNS_TOPIC "$ALERT_SNS_TOPIC"
-fi
+set_env ALERT_SNS_TOPIC "$ALERT_SNS_TOPIC"
 # The first host's secrets stay those of the deployment, also where the host is replaced.
 stored=$(parameter "$SECRETS_PARAMETER")
 if [[ $stored == pending ]]; then

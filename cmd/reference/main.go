@@ -1,0 +1,64 @@
+// Command reference serves the reference target of the control group at the address LISTEN, as `soak control` does, from an
+// image of its own: beside the stack of compose.yaml, for runners on other machines.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/control"
+)
+
+// healthTimeout is how long a stream may take to bring its first event, which is due at once.
+const healthTimeout = 3 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Getenv("LISTEN"), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "reference:", err)
+		os.Exit(1) //nolint:gocritic // the process ends: there is nothing to stop
+	}
+}
+
+// run serves until ctx ends, or with --healthcheck asks the reference that does.
+func run(ctx context.Context, address string, args []string) error {
+	switch {
+	case len(args) == 0:
+		listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err != nil {
+			return fmt.Errorf("LISTEN, which the stack takes from REFERENCE_LISTEN in .env: %w", err)
+		}
+		return control.Serve(ctx, listener)
+	case slices.Equal(args, []string{"--healthcheck"}):
+		return checkHealth(ctx, address)
+	}
+	return fmt.Errorf("unexpected arguments %q: there is --healthcheck, and the variable LISTEN", args)
+}
+
+// checkHealth is the health check of a container whose image holds nothing but this program.
+func checkHealth(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the reference holds no stream: %s", resp.Status)
+	}
+	_, err = resp.Body.Read(make([]byte, 1))
+	return err
+}
