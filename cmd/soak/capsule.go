@@ -120,6 +120,9 @@ func makeCapsule(ctx context.Context, from capsule.Source, to string, out io.Wri
 	} else {
 		to = file
 	}
+	for _, name := range from.Secrets.Common {
+		fmt.Fprintf(out, "secrets  %s is a word or a number that anything may hold: it was replaced only where it is named as a secret (docs/capsule.md)\n", name)
+	}
 	return tellCapsule(out, contents, to, file)
 }
 

@@ -32,7 +32,9 @@ func runFolder(t *testing.T) string {
 	return dir
 }
 
-func TestCapsulesGoToAFileOrABucket(t *testing.T) {
+// bucketKept makes the bucket "kept", and returns the parameters with which it is found.
+func bucketKept(t *testing.T) string {
+	t.Helper()
 	memory := s3mem.New()
 	require.NoError(t, memory.CreateBucket("kept"))
 	server := httptest.NewServer(gofakes3.New(memory).Server())
@@ -40,7 +42,12 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(name, value)
 	}
-	query := "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+	return "?region=us-east-1&use_path_style=true&endpoint=" + server.URL
+}
+
+func TestCapsulesGoToAFileOrABucket(t *testing.T) {
+	query := bucketKept(t)
+	t.Setenv("BACKEND_TOKEN", "soak")
 	run, folder := runFolder(t), t.TempDir()
 	for to, where := range map[string]string{
 		"":                                   filepath.Join(filepath.Dir(run), "run-7.capsule.tar.gz"),
@@ -51,6 +58,7 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 	} {
 		var said bytes.Buffer
 		require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run}, to, &said))
+		require.Contains(t, said.String(), "BACKEND_TOKEN is a word or a number that anything may hold")
 		require.Contains(t, said.String(), "capsule  "+where+", ")
 		require.Contains(t, said.String(), "run      run-7: fail, 2023-11-14 22:13:20 UTC to 2023-11-14 23:13:20 UTC\ndata     none of Prometheus: no Prometheus was named")
 		archive := where
@@ -67,13 +75,7 @@ func TestCapsulesGoToAFileOrABucket(t *testing.T) {
 
 // What Prometheus knew goes with its host: a capsule that has it must outlive the next one, and a proxy that fails once.
 func TestDataThatWasKeptStays(t *testing.T) {
-	memory := s3mem.New()
-	require.NoError(t, memory.CreateBucket("kept"))
-	server := httptest.NewServer(gofakes3.New(memory).Server())
-	t.Cleanup(server.Close)
-	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_EC2_METADATA_DISABLED": "true"} {
-		t.Setenv(name, value)
-	}
+	query := bucketKept(t)
 	answer, err := proto.Marshal(&prompb.ReadResponse{Results: []*prompb.QueryResult{{Timeseries: []*prompb.TimeSeries{{
 		Labels: []*prompb.Label{{Name: "__name__", Value: "up"}}, Samples: []*prompb.Sample{{Value: 1, Timestamp: 1700000000000}},
 	}}}}})
@@ -88,7 +90,7 @@ func TestDataThatWasKeptStays(t *testing.T) {
 	}))
 	t.Cleanup(prometheus.Close)
 	run := runFolder(t)
-	for _, to := range []string{"", "s3://kept/capsules?region=us-east-1&use_path_style=true&endpoint=" + server.URL} {
+	for _, to := range []string{"", "s3://kept/capsules" + query} {
 		asked = 0
 		var said bytes.Buffer
 		require.NoError(t, makeCapsule(t.Context(), capsule.Source{Results: run, Prometheus: prometheus.URL}, to, &said))

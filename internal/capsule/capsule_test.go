@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -201,6 +202,78 @@ func TestSecretsInEveryForm(t *testing.T) {
 		require.Equal(t, "[redacted]", NewSecrets([]string{name + "=some-value"}, "").String("some-value"), name)
 	}
 	require.Equal(t, `{"password":"[redacted]"}`, NewSecrets(nil, "").String(`{"password":"ab\"cdefgh"}`), "to its end")
+}
+
+// Whoever's they are, and whatever else stands in the line.
+func TestWhatLooksLikeASecretIsReplaced(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"X-Api-Key: v":                                 "X-Api-Key: [redacted]",
+		"  token: v # of the hub":                      "  token: [redacted] # of the hub",
+		"Cookie: id=v; theme=dark":                     "Cookie: [redacted]",
+		"Set-Cookie: id=v; Path=/":                     "Set-Cookie: [redacted]",
+		"Authorization: ApiKey v":                      "Authorization: [redacted]",
+		"Proxy-Authorization: Basic v":                 "Proxy-Authorization: [redacted]",
+		`msg="GET / HTTP/1.1\r\nX-Api-Key: v\r\nA: b"`: `msg="GET / HTTP/1.1\r\nX-Api-Key: [redacted]\r\nA: b"`,
+		`msg="Cookie: id=v; a=b" level=info`:           `msg="Cookie: [redacted]" level=info`,
+		"map[Accept:[a] X-Auth-Token:[v] Z:[b]]":       "map[Accept:[a] X-Auth-Token:[[redacted]] Z:[b]]",
+		`{"X-Api-Key": ["v"], "id": 5}`:                `{"X-Api-Key": ["[redacted]"], "id": 5}`,
+		`"{\"token\": \"v\", \"id\": 5}"`:              `"{\"token\": \"[redacted]\", \"id\": 5}"`,
+		`{'token': 'v', 'id': 5}`:                      `{'token': '[redacted]', 'id': 5}`,
+		"/x?jwt=v&id=5&sig=w%3D&a=b":                   "/x?jwt=[redacted]&id=5&sig=[redacted]&a=b",
+		"authorization=Basic v next":                   "authorization=[redacted] next",
+		`password="v" PIN_PASSWORD=1234`:               `password="[redacted]" PIN_PASSWORD=[redacted]`,
+		"got eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.":    "got [redacted]",
+		"(eyJhbGciOiJub25lIn0.eyJzdWIiOiJtZSJ9.c2ln)":  "([redacted])",
+	} {
+		secrets := NewSecrets(nil, "")
+		require.Equal(t, want, secrets.String(text))
+		require.Equal(t, want, secrets.String(want), "and it stays")
+	}
+	for _, text := range []string{
+		`{"token_ttl_s": 30, "auth": {"x": 1}, "authorization": null, "token": true}`, `{"net.ipv4.tcp_syncookies": "1"}`, "TOKEN_TTL=30", "token_ttl_s: 30",
+		"{key:e,plots:[]}", "http://me:xxxxx@host/", "it cannot read the token: no such file", "12 sessions, key by key", "http://host:80/auth/x",
+	} {
+		require.Equal(t, text, NewSecrets(nil, "").String(text))
+	}
+}
+
+// A token may be a word that everything has in it, or a number.
+func TestACommonWordIsReplacedWhereItIsASecret(t *testing.T) {
+	t.Parallel()
+	for _, token := range []string{"soak", "run", "1200", "connections", "sse-soak"} {
+		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token, "OTHER_PASSWORD=" + token}, "", "http://me:"+token+"@host/")
+		require.Contains(t, secrets.Common, "BACKEND_TOKEN")
+		evidence := `{"command": ["soak", "run"], "connections": 1200, "project": "sse-soak", `
+		require.Equal(t, evidence+`"token": "[redacted]", "url": "http://me:[redacted]@host/?token=[redacted]", "env": "BACKEND_TOKEN=[redacted]"}`,
+			secrets.String(evidence+strings.ReplaceAll(`"token": "XX", "url": "http://me:XX@host/?token=XX", "env": "BACKEND_TOKEN=XX"}`, "XX", token)))
+	}
+	for _, token := range []string{"s0ak", "so-ak", "abcdefghijkl", "1234567890"} {
+		secrets := NewSecrets([]string{"BACKEND_TOKEN=" + token}, "")
+		require.Empty(t, secrets.Common)
+		require.Equal(t, "[redacted]", secrets.String(token))
+	}
+}
+
+// The page's code is the same everywhere, and runs only if it has its hash.
+func TestThePagesCodeStays(t *testing.T) {
+	t.Parallel()
+	page := "<style>\nkey: v\n</style><p>token=XX</p><script type=\"application/json\">{\"token\":\"XX\"}</script><script>\nkey: v\n</script>"
+	clean, found := NewSecrets(nil, "").Page([]byte(page))
+	require.True(t, found)
+	require.Equal(t, strings.ReplaceAll(page, "XX", redacted), string(clean))
+}
+
+// Shards and the data of a page are lines of some MB: only what is near a name is looked at, wherever that is.
+func TestSecretsInLongLines(t *testing.T) {
+	t.Parallel()
+	filler := strings.Repeat(`{"a": "b", `, 2000)
+	for _, text := range []string{`"token": "XX", "key": "XX"`, "?sig=XX", "Cookie: XX", "://me:XX@", "X-Api-Key: XX"} {
+		for _, line := range []string{text, filler + text, text + `", ` + filler, filler + text + `", ` + filler + text} {
+			secret := strings.Repeat("v", 5000)
+			require.Equal(t, strings.ReplaceAll(line, "XX", redacted), NewSecrets(nil, "").String(strings.ReplaceAll(line, "XX", secret)))
+		}
+	}
 }
 
 func zipped(t *testing.T, text string) string {

@@ -90,11 +90,15 @@ func (m *making) addFile(path, name string) (found bool, err error) {
 		}
 		return false, m.put(name, text)
 	}
-	clean, found := m.secrets.Clean(text)
+	clean := m.secrets.Clean
+	if filepath.Base(name) == page {
+		clean = m.secrets.Page
+	}
+	text, found = clean(text)
 	if found {
 		m.contents.Redacted = append(m.contents.Redacted, filepath.ToSlash(name))
 	}
-	return found, m.put(name, clean)
+	return found, m.put(name, text)
 }
 
 // mostUnpacked bounds what is looked at of a compressed file: no shard is larger.

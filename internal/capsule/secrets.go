@@ -12,40 +12,31 @@ import (
 )
 
 // Secrets are values that never go into a capsule.
-type Secrets struct{ known []secret }
+type Secrets struct {
+	known []form
+	// Common are variables whose values are words or numbers that anything may hold. Those are replaced only where they are
+	// named as secrets: everywhere, they would take names and numbers out of the evidence.
+	Common []string
+}
 
-// A secret is one form of a value that is known; is finds it as a word.
-type secret struct {
-	form []byte
+// A form is one in which a value that is known may be written; is finds it as a word.
+type form struct {
+	text []byte
 	is   *regexp.Regexp
 }
 
 // redacted stands where a secret was.
 const redacted = "[redacted]"
 
-// A lookalike is what looks like a secret, whoever's it is. Its group stays. Only lines that have one of the hints, in lower
-// case, are looked at: tables of a hundred thousand streams have none, and expressions like these take seconds for some MB.
-type lookalike struct {
-	hints []string
-	is    *regexp.Regexp
-}
-
-var lookalikes = []lookalike{
-	{[]string{"authorization"}, regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*(?:\[?\\*["'])?\s*(?:bearer|basic|digest)?\s*)[^\s"'\\<>\]]+`)},
-	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)(\b(?:bearer|basic)\s+)[a-z0-9._~+/=-]{8,}`)},
-	{[]string{"@"}, regexp.MustCompile(`(://[^\s/@"':]*:)[^\s/@"']+(?:@)`)},
-	{names, regexp.MustCompile(`(?i)(\b[a-z0-9_]*(?:token|password|passwd|secret|api_?key|access_key)(?:=|%3D))[^\s"'&\\<>;,]+`)},
-	{names, regexp.MustCompile(`(?i)("[a-z0-9_-]*(?:token|password|passwd|secret|api_?key)"\s*:\s*")(?:[^"\\]|\\.)+`)},
-	{[]string{"akia", "asia"}, regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`)},
-}
-
-var names = []string{"token", "passw", "secret", "api_key", "apikey", "access_key"}
-
-// secretName is a variable that holds a secret.
+// secretName is a variable that holds a secret. Of those with other names that secret.Named knows many hold none, such as
+// SSH_AUTH_SOCK and XDG_SESSION_TYPE.
 var secretName = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
 // ours are the project's own, which may be short.
 var ours = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD"}
+
+// common is such a word or number. Tokens that somebody has drawn are longer, or mix both.
+var common = regexp.MustCompile(`^(?:[A-Za-z]{1,11}|[0-9.]{1,9}|sse-soak)$`)
 
 const (
 	shortest      = 8 // of a secret of others, so that a variable that says "yes" does not take every yes away
@@ -64,7 +55,10 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 		name, value, _ := strings.Cut(setting, "=")
 		value = strings.Trim(value, `"'`)
 		own := slices.Contains(ours, name)
-		if own && len(value) >= shortestOfOur || secretName.MatchString(name) && len(value) >= shortest {
+		switch told := own && len(value) >= shortestOfOur || secretName.MatchString(name) && len(value) >= shortest; {
+		case told && common.MatchString(value):
+			s.Common = append(s.Common, name)
+		case told:
 			s.add(value)
 		}
 		if strings.Contains(value, "://") {
@@ -73,7 +67,7 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 	}
 	for _, address := range addresses {
 		if u, err := url.Parse(address); err == nil && u.User != nil {
-			if password, ok := u.User.Password(); ok && password != "" {
+			if password, ok := u.User.Password(); ok && password != "" && !common.MatchString(password) {
 				s.add(password)
 			}
 		}
@@ -83,11 +77,11 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 
 // add also takes the forms that a URL and JSON give a value.
 func (s *Secrets) add(value string) {
-	for _, form := range slices.Compact(slices.Sorted(slices.Values(append(inJSON(value), value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:])))) {
-		if strings.Contains(redacted, form) { // it would be found again in what replaces it
+	for _, text := range slices.Compact(slices.Sorted(slices.Values(append(inJSON(value), value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:])))) {
+		if strings.Contains(redacted, text) { // it would be found again in what replaces it
 			continue
 		}
-		s.known = append(s.known, secret{[]byte(form), regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(form) + `($|[^A-Za-z0-9])`)})
+		s.known = append(s.known, form{[]byte(text), regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(text) + `($|[^A-Za-z0-9])`)})
 	}
 }
 
@@ -114,32 +108,29 @@ func (s Secrets) Clean(text []byte) (clean []byte, found bool) {
 	return out.Bytes(), found
 }
 
+// code is that of report.html: ours, the same in each of a version, and the page's policy has its hash.
+var code = regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>`)
+
+// Page is Clean for report.html.
+func (s Secrets) Page(text []byte) (clean []byte, found bool) {
+	done := 0
+	for _, at := range append(code.FindAllIndex(text, -1), []int{len(text), len(text)}) {
+		part, one := s.Clean(text[done:at[0]])
+		clean, found, done = append(append(clean, part...), text[at[0]:at[1]]...), found || one, at[1]
+	}
+	return clean, found
+}
+
 func (s Secrets) line(line []byte) []byte {
 	for _, one := range s.known {
-		if !bytes.Contains(line, one.form) {
+		if !bytes.Contains(line, one.text) {
 			continue
 		}
 		for one.is.Match(line) { // again: of two side by side the first takes the character between them
 			line = one.is.ReplaceAll(line, []byte("${1}"+redacted+"${2}"))
 		}
 	}
-	lower := bytes.ToLower(line)
-	for _, like := range lookalikes {
-		if !slices.ContainsFunc(like.hints, func(hint string) bool { return bytes.Contains(lower, []byte(hint)) }) {
-			continue
-		}
-		line = like.is.ReplaceAllFunc(line, func(match []byte) []byte {
-			if bytes.Contains(match, []byte(redacted)) {
-				return match
-			}
-			out := append(slices.Clone(like.is.FindSubmatch(match)[1]), redacted...)
-			if bytes.HasSuffix(match, []byte("@")) {
-				out = append(out, '@')
-			}
-			return out
-		})
-	}
-	return line
+	return redactLookalikes(line)
 }
 
 // String is Clean for one value.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
@@ -29,9 +30,6 @@ type asked struct {
 	token                  bool
 	subscribe, publishing  string // the tokens
 }
-
-// headersWithSecrets are names of headers and parameters whose values are not written down.
-var headersWithSecrets = regexp.MustCompile(`(?i)auth|token|secret|cookie|session|passw|api-?_?key|(?:^|[-_]|access|subscription)key$|jwt|credential|signature|ticket|^(?:sig|pwd)$`)
 
 // schemeBefore is what stands before a token in Authorization.
 var schemeBefore = regexp.MustCompile(`(?i)^((?:bearer|basic|token|apikey|key)[ ]+)(.+)$`)
@@ -112,7 +110,7 @@ func (a *asked) request(c *Config, r Request, s *secrets, flag string) (o object
 		if !ok || name == "" {
 			return nil, fmt.Errorf("%q is no header: write it as 'Name: value'", h)
 		}
-		if headersWithSecrets.MatchString(name) {
+		if secret.Named(name) {
 			if value, err = s.hide(value); err != nil {
 				return nil, err
 			}
@@ -154,7 +152,7 @@ func (a *asked) url(c *Config, raw string, s *secrets) (string, error) {
 	pairs := strings.Split(query, "&")
 	for i, pair := range pairs {
 		name, value, has := strings.Cut(pair, "=")
-		if has && value != "" && headersWithSecrets.MatchString(name) {
+		if has && value != "" && secret.Named(name) {
 			plain, err := url.QueryUnescape(value)
 			if err != nil {
 				return "", fmt.Errorf("the parameter %s in %s://… is not encoded as a URL has it", name, schemeOf(start))

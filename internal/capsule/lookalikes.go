@@ -1,0 +1,132 @@
+package capsule
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
+)
+
+// A lookalike is what looks like a secret, whoever's it is: the group "secret" is replaced. Where there is a group "name" it
+// has to be one under which secrets go. Only what is near one of the hints, in lower case, is looked at: expressions like
+// these take seconds for the line of some MB that a shard is.
+type lookalike struct {
+	hints []string
+	is    *regexp.Regexp
+}
+
+var lookalikes = []lookalike{
+	{[]string{"authorization", "cookie"}, regexp.MustCompile(`(?i)\b(?:authorization|cookie)\s*:\s*\[?(?:\\*["'])?(?P<secret>[^\s"'\\<>][^"'\\\r\n<>]*)`)},
+	{[]string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+(?P<secret>[a-z0-9._~+/=-]{8,})`)},
+	{[]string{"eyj"}, regexp.MustCompile(`\b(?P<secret>eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)`)}, // a JSON Web Token: {" in base64
+	{[]string{"://"}, regexp.MustCompile(`://[^\s/@"':]*:(?P<secret>[^\s/@"']+)@`)},
+	{[]string{"akia", "asia"}, regexp.MustCompile(`\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b`)},
+
+	{secret.Words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
+	{secret.Words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
+	{secret.Words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
+	// A line of YAML, or a header, also in the middle of a line. A word before a colon there is part of a sentence.
+	{secret.Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + told)},
+	{secret.Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + told)},
+}
+
+// scheme may stand before a token.
+const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
+
+// told is what stands behind the name of a header.
+const told = `\s*:\s*\[?(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'\\<>\],;{([][^\s"'\\<>\],;]*)`
+
+// replaced is what may be in a secret's place already: ours, and Go's in a URL.
+var replaced = []string{strings.Trim(redacted, "[]"), "xxxxx"}
+
+// harmless is a value that is no secret unless its name ends as that of one does, as that of token_ttl_s does not.
+var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
+
+// What belongs to a secret begins so far before a hint at most, and ends so far behind it: servers take no longer header.
+const (
+	before = 256
+	behind = 8 << 10
+)
+
+// redactLookalikes replaces in a line what looks like a secret.
+func redactLookalikes(line []byte) []byte {
+	for _, like := range lookalikes {
+		line = like.redact(line)
+	}
+	return line
+}
+
+func (l *lookalike) redact(line []byte) []byte {
+	var out []byte
+	done := 0
+	for _, near := range l.near(line) {
+		for _, at := range l.is.FindAllSubmatchIndex(line[near[0]:near[1]], -1) {
+			if at[0] == 0 && near[0] > 0 || !l.isSecret(line[near[0]:near[1]], at) { // the former may be half a name
+				continue
+			}
+			value := 2 * l.is.SubexpIndex("secret")
+			out = append(append(out, line[done:near[0]+at[value]]...), redacted...)
+			done = near[0] + at[value+1]
+		}
+	}
+	if done == 0 {
+		return line
+	}
+	return append(out, line[done:]...)
+}
+
+// isSecret looks at one match: at name and value.
+func (l *lookalike) isSecret(text []byte, at []int) bool {
+	group := func(name string) string {
+		i := 2 * l.is.SubexpIndex(name)
+		return string(text[at[i]:at[i+1]])
+	}
+	value := group("secret")
+	if slices.Contains(replaced, strings.Trim(value, "[]")) {
+		return false
+	}
+	if l.is.SubexpIndex("name") < 0 {
+		return true
+	}
+	name := group("name")
+	return secret.Named(name) && (secretName.MatchString(name) || !harmless.MatchString(value))
+}
+
+// near are the parts of a line around hints, from and to, in order and apart.
+func (l *lookalike) near(line []byte) (parts [][2]int) {
+	lower := lowered(line)
+	var hits []int
+	for _, hint := range l.hints {
+		for at := 0; ; at++ {
+			i := bytes.Index(lower[at:], []byte(hint))
+			if i < 0 {
+				break
+			}
+			at += i
+			hits = append(hits, at)
+		}
+	}
+	slices.Sort(hits)
+	for _, hit := range hits {
+		from, to := max(0, hit-before), min(len(line), hit+behind)
+		if last := len(parts) - 1; last >= 0 && from <= parts[last][1] {
+			parts[last][1] = to
+			continue
+		}
+		parts = append(parts, [2]int{from, to})
+	}
+	return parts
+}
+
+// lowered has each byte where it was, which bytes.ToLower does not promise.
+func lowered(text []byte) []byte {
+	lower := slices.Clone(text)
+	for i, c := range lower {
+		if 'A' <= c && c <= 'Z' {
+			lower[i] = c + 'a' - 'A'
+		}
+	}
+	return lower
+}

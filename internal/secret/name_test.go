@@ -1,0 +1,23 @@
+package secret
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestNamesOfSecrets(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"Authorization", "X-Auth-User", "access_token", "client_secret", "Set-Cookie", "sessionid", "passwd", "X-Api-Key", "apikey", "key", "Ocp-Apim-Subscription-Key",
+		"accessKey", "JWT", "X-Amz-Credential", "signature", "ticket", "sig", "pwd",
+	} {
+		assert.True(t, Named(name), name)
+		assert.True(t, slices.ContainsFunc(Words, func(word string) bool { return strings.Contains(strings.ToLower(name), word) }), name)
+	}
+	for _, name := range []string{"X-Kind", "id", "monkey", "keyboard", "design", "topic"} {
+		assert.False(t, Named(name), name)
+	}
+}
