@@ -51,16 +51,44 @@ func Bytes(n uint64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/mib)
 }
 
-// Milliseconds is a duration that is given in them.
-func Milliseconds(v float64) string {
-	switch {
-	case v >= 10_000:
-		return fmt.Sprintf("%.1f s", v/1000)
-	case v >= 100:
-		return fmt.Sprintf("%.0f ms", v)
+// Duration is a time that something takes, to three or four digits: in one unit below two minutes, in parts of an hour from
+// there on.
+func Duration(d time.Duration) string {
+	if d >= 2*time.Minute {
+		return inHours(d)
 	}
-	return fmt.Sprintf("%.1f ms", v)
+	for _, step := range []struct{ from, to time.Duration }{
+		{10 * time.Second, 100 * time.Millisecond}, {time.Second, 10 * time.Millisecond}, {100 * time.Millisecond, time.Millisecond}, {0, 100 * time.Microsecond},
+	} {
+		if d.Abs() >= step.from {
+			d = d.Round(step.to)
+			break
+		}
+	}
+	if d.Abs() >= time.Second {
+		return fmt.Sprint(d.Seconds()) + " s"
+	}
+	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }
+
+// inHours is a duration to the second, without the parts that are zero.
+func inHours(d time.Duration) string {
+	var parts []string
+	rest := d.Round(time.Second)
+	for _, unit := range []struct {
+		is   time.Duration
+		name string
+	}{{time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if n := rest / unit.is; n > 0 {
+			parts = append(parts, Thousands(int64(n))+" "+unit.name)
+		}
+		rest %= unit.is
+	}
+	return strings.Join(parts, " ")
+}
+
+// Milliseconds is a Duration that is given in them.
+func Milliseconds(v float64) string { return Duration(time.Duration(v * float64(time.Millisecond))) }
 
 // Time is an instant to the second, in UTC.
 func Time(t time.Time) string { return t.UTC().Format(time.DateTime) + " UTC" }

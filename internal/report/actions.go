@@ -18,10 +18,10 @@ func ActionFacts(a *verdict.Action) []verdict.Fact {
 	var out list
 	out.add("command", "%s", a.Command)
 	if !a.Began() {
-		out.add("planned", "%s after the start; %s", a.At, a.Ended())
+		out.add("planned", "%s after the start; %s", format.Duration(a.At), a.Ended())
 		return out
 	}
-	out.add("began", "%s, %s after the start", format.Moment(a.StartedUnix), a.At)
+	out.add("began", "%s, %s after the start", format.Moment(a.StartedUnix), format.Duration(a.At))
 	out.add("ended", "after %s: %s", format.Milliseconds(1000*(a.EndedUnix-a.StartedUnix)), a.Ended())
 	if lines := strings.Split(a.Output, "\n"); a.Output != "" {
 		const most = 3

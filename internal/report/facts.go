@@ -68,7 +68,7 @@ func Cost(c *verdict.Cost) []verdict.Fact {
 // streams are what the plan wanted of connections and noops, and what became of them.
 func (l *list) streams(v *verdict.Verdict) {
 	p, c := v.Plan, v.Connections
-	l.add("plan", "%s, %v, %s, %s", format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, verdict.Rhythm(&p, v.Counting()), format.Count(p.Runners, "runner"))
+	l.add("plan", "%s, %s, %s, %s", format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), verdict.Rhythm(&p, v.Counting()), format.Count(p.Runners, "runner"))
 	l.add("target", "%s", target(v))
 	l.add("connections", "%s opened, %s held to the end, %d refused, %d dropped", format.Thousands(c.Opened), format.Thousands(c.Completed), c.Refused, c.Dropped)
 	if h := v.Held; h != nil {

@@ -278,7 +278,7 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 
 func TestNumberFormats(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "9999 ms", "10.0 s"}, []string{format.Milliseconds(.1), format.Milliseconds(99.9), format.Milliseconds(100), format.Milliseconds(9999), format.Milliseconds(10_000)})
+	require.Equal(t, []string{"0.1 ms", "99.9 ms", "100 ms", "10 s", "10 s"}, []string{format.Milliseconds(.1), format.Milliseconds(99.9), format.Milliseconds(100), format.Milliseconds(9999), format.Milliseconds(10_000)})
 	require.Equal(t, []string{"stall", "under", "1,000", ",000", "ms"}, fold("stall under\t1,000,000 ms", 5, true))
 	require.Equal(t, []string{"a bc", "d"}, fold("a bc d", 4, true))
 }

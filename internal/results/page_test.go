@@ -73,14 +73,14 @@ func TestThePageComparesWithEarlierRuns(t *testing.T) {
 	text, row = comparison(t, two, "connect p50")
 	require.Contains(t, text, "Against run-1 (pass, 2001-09-09 02:46:40 UTC)")
 	require.Contains(t, text, "What is noise is not known: a comparison takes at least 3 runs")
-	require.Equal(t, []string{"10.0 ms", "11.0 ms", "+1.0 ms", "–", ""}, row)
+	require.Equal(t, []string{"10 ms", "11 ms", "+1 ms", "–", ""}, row)
 
 	reported(t, out, 3, time.Second, 30) // another plan
 	four := reported(t, out, 4, 300*time.Millisecond, 20)
 	text, row = comparison(t, four, "connect p50")
 	require.Contains(t, text, "Against run-2 ")
 	require.Contains(t, text, "by 2 earlier runs of this plan")
-	require.Equal(t, []string{"11.0 ms", "300 ms", "+289 ms"}, row[:3])
+	require.Equal(t, []string{"11 ms", "300 ms", "+289 ms"}, row[:3])
 	require.Equal(t, "regression", row[4])
 	_, row = comparison(t, four, "noops missed")
 	require.Equal(t, []string{"0", "0", "0", "0 to 0", "same"}, row)
@@ -88,7 +88,7 @@ func TestThePageComparesWithEarlierRuns(t *testing.T) {
 	judged(t, four, one)
 	text, row = comparison(t, four, "connect p50")
 	require.Contains(t, text, "Against run-1 ")
-	require.Equal(t, []string{"10.0 ms", "300 ms", "+290 ms"}, row[:3])
+	require.Equal(t, []string{"10 ms", "300 ms", "+290 ms"}, row[:3])
 }
 
 func TestABaselineThatDoesNotFitIsRefused(t *testing.T) {
@@ -133,7 +133,7 @@ func TestThePageOfADescribedService(t *testing.T) {
 	require.Equal(t, []string{"4", "6", "24", "24", "0", "0", "0", "0", "0"}, row("published", "gold-topic-0"))
 	require.Equal(t, []string{"4", "6", "24", "23", "1", "1", "0", "0", "0"}, row("published", "gold-topic-1"))
 	require.Equal(t, []string{"8"}, row("account", "heartbeats"))
-	require.Equal(t, []string{"8 connections for 15s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
+	require.Equal(t, []string{"8 connections for 15 s, a message every 1 s on each stream, published at 2/s to 2 topics"}, row("card", "plan"))
 	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the one that came twice is one of them")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
 	require.Equal(t, "1", row("ends", "lost: published, and it never came")[0])

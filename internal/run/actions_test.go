@@ -31,7 +31,7 @@ func TestDriversRunActions(t *testing.T) {
 		says          string // in the reasons
 	}{
 		{"one that succeeds", `echo "$SOAK_TESTID at $SOAK_TARGET in $SOAK_DIR"; (sleep .3; touch $GO) &`, verdict.Pass, 0, ""},
-		{"one that fails", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200ms) did not do what the run was to test: exit code 3; it said last: no route"},
+		{"one that fails", `(sleep .3; touch $GO) & echo no route >&2; exit 3`, verdict.Invalid, 3, "the action deploy ((sleep .3; touch $GO) & echo no route >&2; exit 3, at 200 ms) did not do what the run was to test: exit code 3; it said last: no route"},
 		{"one that does not end", `echo $$; touch $GO; sleep 60; true`, verdict.Invalid, -1, "it still ran when the run ended, and was ended"},
 	} {
 		for name, drive := range drivers {

@@ -11,10 +11,10 @@ import (
 func (s *session) announce() {
 	p := s.Plan
 	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
-		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), s.needs.Duration.Round(time.Second))
+		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), format.Duration(s.needs.Duration.Round(time.Second)))
 	if s.Suite.Planned {
 		what = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,
-			format.Count(p.Connections, "connection"), time.Duration(p.Seconds)*time.Second, s.rhythm(), format.Count(p.Runners, "runner"))
+			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.rhythm(), format.Count(p.Runners, "runner"))
 	}
 	if s.part > 0 {
 		what += fmt.Sprintf(", here only number %d", s.part)
@@ -28,7 +28,7 @@ func (s *session) announce() {
 	}
 	fmt.Fprintf(s.Stdout, "%s\ntarget %s\n", what, where)
 	for _, a := range s.actions {
-		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", a.At, a.Name, a.Command)
+		fmt.Fprintf(s.Stdout, "at %s  %s: %s\n", format.Duration(a.At), a.Name, a.Command)
 	}
 }
 

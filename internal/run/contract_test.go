@@ -305,7 +305,7 @@ func TestARunThatIsUnderWayIsAnnounced(t *testing.T) {
 	_, _, err := drivers["local"](t, r)
 	require.NoError(t, err)
 	said := r.config.Stdout.(*bytes.Buffer).String()
-	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20s, a noop every 1 s, 2 runners\ntarget "+r.service.URL+"\n"), said)
+	assert.True(t, strings.HasPrefix(said, "soak t: 4 connections for 20 s, a noop every 1 s, 2 runners\ntarget "+r.service.URL+"\n"), said)
 	assert.Contains(t, said, "report.html")
 }
 

@@ -226,7 +226,7 @@ func TestDriversSoakADescribedService(t *testing.T) {
 				assert.Equal(t, []string{"mine", p.Marker}, []string{of.Plan.Service, of.Plan.Marker}, "the settings reach the runner")
 			}
 			if name != "parts" { // each says it to its own terminal
-				assert.Contains(t, said.String(), "for 20s, a message every 2 s, 2 runners\ntarget mine at http://127.0.0.1:")
+				assert.Contains(t, said.String(), "for 20 s, a message every 2 s, 2 runners\ntarget mine at http://127.0.0.1:")
 			}
 		})
 	}

@@ -59,5 +59,5 @@ func (m *Merged) checkShared(last *Runner) {
 		return
 	}
 	m.problem("%s and %s ran at the same time for only %s of the %s that were planned: start them together (%g %% have to be common); or their clocks differ, so set them and run again",
-		first.String(), last.String(), shared.Round(100*time.Millisecond), planned, 100*leastShared)
+		first.String(), last.String(), format.Duration(shared), format.Duration(planned), 100*leastShared)
 }

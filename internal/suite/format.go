@@ -19,8 +19,8 @@ func count(v float64) string {
 
 // ms writes milliseconds with a unit, figure without one.
 func ms(v float64) string {
-	if v >= 10_000 {
-		return fmt.Sprintf("%.1f s", v/1000)
+	if v >= 1000 {
+		return format.Milliseconds(v)
 	}
 	return figure(v) + " ms"
 }

@@ -168,7 +168,7 @@ func TestASlowServiceIsNotTheGenerator(t *testing.T) {
 		return r
 	}
 	keep := func(*shard.Second) {}
-	require.Contains(t, fact(judged(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1100 ms")
+	require.Contains(t, fact(judged(slow(keep, .6)), "breaks"), "between 20 and 100 requests/s (p95 1.1 s")
 	require.Contains(t, fact(judged(slow(func(s *shard.Second) { s.CPUSeconds, s.RunDelayMS = .9, 950 }, .6)), "breaks"), "between 20 and 100", "the waits of threads add up")
 	require.Contains(t, fact(judged(slow(func(s *shard.Second) { s.StallMS = 115 }, .6)), "breaks"), "between 20 and 100")
 	require.Contains(t, fact(judged(slow(keep, 1.9)), "breaks"), "between 20 and 100", "on a full machine, but nobody waited for long")

@@ -179,9 +179,9 @@ func (m Machine) GeneratorLimit() string {
 	case m.Dropped > 0:
 		return m.dropped()
 	case m.Controlled && m.Control > longestStall:
-		return fmt.Sprintf("the control group was late too, by up to %v", m.Control.Round(time.Millisecond))
+		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.Control))
 	case !m.Controlled && u.Stall > longestStall:
-		return fmt.Sprintf("a runner stalled for %v", u.Stall.Round(time.Millisecond))
+		return fmt.Sprintf("a runner stalled for %s", format.Duration(u.Stall))
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)
 	case m.full(m.Host) && m.Runners > m.Host/2:

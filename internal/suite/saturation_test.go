@@ -141,7 +141,7 @@ func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 
 func TestTheControlGroupDecidesWhetherAThroughputIsTheGenerators(t *testing.T) {
 	t.Parallel()
-	require.Contains(t, Machine{Stall: time.Second}.GeneratorLimit(), "a runner stalled for 1s")
+	require.Contains(t, Machine{Stall: time.Second}.GeneratorLimit(), "a runner stalled for 1 s")
 	require.Empty(t, Machine{Stall: time.Second, Controlled: true, Control: 60 * time.Millisecond}.GeneratorLimit())
-	require.Contains(t, Machine{Controlled: true, Control: 300 * time.Millisecond}.GeneratorLimit(), "the control group was late too, by up to 300ms")
+	require.Contains(t, Machine{Controlled: true, Control: 300 * time.Millisecond}.GeneratorLimit(), "the control group was late too, by up to 300 ms")
 }

@@ -98,7 +98,7 @@ func (s *stormStage) stormed() verdict.Criterion {
 func (s *stormStage) dialed(r *Run) verdict.Criterion {
 	limit := time.Duration(r.number("DIAL_MS") * float64(time.Millisecond))
 	c := verdict.Criterion{
-		Name: s.Title + ": the generator's own delay", Limit: "99 % within " + round(limit), Actual: "not known",
+		Name: s.Title + ": the generator's own delay", Limit: "99 % within " + format.Duration(limit), Actual: "not known",
 		Why: "connects that the generator holds back are no storm",
 	}
 	if s.waited.Trend == nil || s.waited.Trend.Count() == 0 || len(s.at) == 0 {
@@ -106,10 +106,10 @@ func (s *stormStage) dialed(r *Run) verdict.Criterion {
 		return c.InDoubt()
 	}
 	apart, wait := s.at[(len(s.at)*99-1)/100], s.waited.Trend.Quantile(.99)
-	c.Actual, c.Pass = fmt.Sprintf("dropped within %s, dialed %s late", round(apart), round(wait)), max(apart, wait) <= limit
+	c.Actual, c.Pass = fmt.Sprintf("dropped within %s, dialed %s late", format.Duration(apart), format.Duration(wait)), max(apart, wait) <= limit
 	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("%s: the load generator was the limit: it dropped 99 %% of the streams within %s and dialed up to %s later than it should, and %s is the limit (DIAL_MS): use more machines, or fewer streams",
-			s.Title, round(apart), round(wait), round(limit))}
+		c.Reasons = []string{fmt.Sprintf("%s: the load generator was saturated: it dropped 99 %% of the streams within %s and dialed up to %s later than it should, and %s is the limit (DIAL_MS): use more machines, or fewer streams",
+			s.Title, format.Duration(apart), format.Duration(wait), format.Duration(limit))}
 	}
 	return c.InDoubt()
 }
@@ -124,11 +124,11 @@ func (s *stormStage) returned() verdict.Criterion {
 	}
 	gone := max(s.dropped-len(s.back), 0) + late
 	c := verdict.Criterion{
-		Name: s.Title + ": all are back", Limit: "within " + within.String(), Actual: "within " + s.after(1), Pass: gone == 0 && s.beside == 0, Why: "after the storm everybody is served again",
+		Name: s.Title + ": all are back", Limit: "within " + format.Duration(within), Actual: "within " + s.after(1), Pass: gone == 0 && s.beside == 0, Why: "after the storm everybody is served again",
 	}
 	if gone > 0 {
 		c.Actual = format.Thousands(gone) + " are not"
-		c.Reasons = append(c.Reasons, strings.TrimSuffix(fmt.Sprintf("%s: %s of %s streams were not back within %s; %s", s.Title, format.Thousands(gone), format.Thousands(s.dropped), within, s.beforeRefusal()), "; "))
+		c.Reasons = append(c.Reasons, strings.TrimSuffix(fmt.Sprintf("%s: %s of %s streams were not back within %s; %s", s.Title, format.Thousands(gone), format.Thousands(s.dropped), format.Duration(within), s.beforeRefusal()), "; "))
 	}
 	if s.beside > 0 {
 		c.Actual = format.Thousands(s.beside) + " were lost again"
@@ -217,5 +217,3 @@ func (r *Run) queueTable() verdict.Table {
 	}
 	return t
 }
-
-func round(d time.Duration) string { return d.Round(time.Millisecond).String() }

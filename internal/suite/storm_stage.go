@@ -114,7 +114,7 @@ func (s *stormStage) backIn(share float64) time.Duration {
 // after is backIn as text.
 func (s *stormStage) after(share float64) string {
 	if d := s.backIn(share); d > 0 {
-		return round(d)
+		return format.Duration(d)
 	}
 	return "–"
 }
@@ -157,7 +157,7 @@ func (s *stormStage) beforeRefusal() string {
 	for _, reason := range slices.Sorted(maps.Keys(s.refused)) {
 		why = append(why, fmt.Sprintf("%s × %s", format.Thousands(s.refused[reason]), reason))
 	}
-	return fmt.Sprintf("refused: %s, the first after %s and %s", strings.Join(why, ", "), round(s.first), format.Count(n, "connect"))
+	return fmt.Sprintf("refused: %s, the first after %s and %s", strings.Join(why, ", "), format.Duration(s.first), format.Count(n, "connect"))
 }
 
 // String sums the storm up.

@@ -62,8 +62,8 @@ func TestStorm(t *testing.T) {
 	r.Rounds[0].Runners[0].Machine = &machine.Record{Counters: []machine.Series{{Name: machine.Overflows, Grown: 3, Moved: []machine.Stretch{{FromUS: 1, ToUS: 2, By: 3}}}, {Name: machine.Repeated, Grown: 7}}}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"spread: all 90 streams came back within 900ms", "at once: all 90 streams came back within 900ms"}, v.Reasons)
-	require.Equal(t, []string{"at once", "90", "450ms", "900ms", "900ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
+	require.Equal(t, []string{"spread: all 90 streams came back within 900 ms", "at once: all 90 streams came back within 900 ms"}, v.Reasons)
+	require.Equal(t, []string{"at once", "90", "450 ms", "900 ms", "900 ms", "99", "90", "20.0", "20.0", "20.0", "0", "0", "20.0"}, table(v, "Storms").Rows[1])
 	require.Equal(t, []string{"runner 1 (box)", "service and runners", "3", "–", "7"}, table(v, "Accept queues").Rows[0])
 	require.Equal(t, "10 streams through the storms, 0 of their noops late", fact(v, "held"))
 }
@@ -79,7 +79,7 @@ func TestStormFindsFaults(t *testing.T) {
 	}{
 		{"a stream was not dropped", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 89 }, verdict.Invalid, "spread: only 89 of 90 streams were dropped"},
 		{"nothing was dropped", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "at once: only 0 of 90 streams were dropped"},
-		{"the generator dialed late", func(r *Run) { r.waited("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was the limit: it dropped 99 % of the streams within 0s and dialed up to 3s later than it should"},
+		{"the generator dialed late", func(r *Run) { r.waited("at-once", 3*second) }, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 0 ms and dialed up to 3 s later than it should"},
 		{"the generator dialed late, and a noop was lost", func(r *Run) {
 			r.waited("at-once", 3*second)
 			r.silent(3, 38*second)
@@ -91,14 +91,14 @@ func TestStormFindsFaults(t *testing.T) {
 					o[1].To = o[1].From + second
 				}
 			}
-		}, verdict.Invalid, "at once: the load generator was the limit: it dropped 99 % of the streams within 2."},
+		}, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 2."},
 		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream came back with its first attempt"},
-		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10s"},
+		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10 s"},
 		{"a stream did not come back", func(r *Run) {
 			c := &r.Rounds[0].Connections[55]
 			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
 			c.Outages, c.State, c.Reason = c.Outages[:1], ledger.Waiting, "status 503"
-		}, verdict.Fail, "at once: 1 of 90 streams were not back within 10s; refused: 4 × status 503, the first after 1s and 89 connects"},
+		}, verdict.Fail, "at once: 1 of 90 streams were not back within 10 s; refused: 4 × status 503, the first after 1 s and 89 connects"},
 		{"a stream that was back was lost again", func(r *Run) {
 			c := &r.Rounds[0].Connections[55]
 			c.Outages = append(c.Outages, ledger.Outage{From: 25 * second, To: 26 * second})
@@ -114,7 +114,7 @@ func TestStormFindsFaults(t *testing.T) {
 		{"the service is too slow, or the generator", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_RATE"] = "200"
 			r.Rounds[0].Series = []shard.Bucket{{Unix: began.Unix() + 20, Process: shard.Process{StallMS: 900}}}
-		}, verdict.Invalid, "the service took 99 connects per second, and 200 are wanted; the load generator may be the reason: a runner stalled for 900ms"},
+		}, verdict.Invalid, "the service took 99 connects per second, and 200 are wanted; the load generator may be the reason: a runner stalled for 900 ms"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -139,6 +139,6 @@ func TestStormThatIsWeathered(t *testing.T) {
 	r.Rounds[0].Metrics[5].Trend.Record(3 * time.Second)
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", "at once: refused: 2 × status 503, the first after 100ms and 9 connects", "at once: 1 of 90 connects took over 1000 ms, the longest 20.0 ms"}, v.Warnings)
+	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
 	require.Contains(t, fact(v, "at once"), "99 connects/s, at most 90 in a second; refused: 2 × status 503")
 }

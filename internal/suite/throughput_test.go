@@ -41,7 +41,7 @@ func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
 	r.Rounds[0].Seconds = []shard.Second{{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: .9, StallMS: 900}}
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900ms")
+	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900 ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
 	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
 }

@@ -124,7 +124,7 @@ func (w *watched) in(share float64) (after time.Duration, ok bool) {
 // after is in as text.
 func (w *watched) after(share float64) string {
 	if d, ok := w.in(share); ok {
-		return fmt.Sprintf("%.0f s", d.Seconds())
+		return format.Duration(d.Round(time.Second))
 	}
 	return "–"
 }
@@ -170,7 +170,7 @@ func (w *watched) allVanished() verdict.Criterion {
 func (w *watched) noticed() verdict.Criterion {
 	_, ok := w.in(1)
 	c := verdict.Criterion{
-		Name: "noticed that they vanished", Limit: "all within " + w.limit.String(), Actual: "after " + w.after(1), Pass: ok, Why: "streams of nobody fill the service up",
+		Name: "noticed that they vanished", Limit: "all within " + format.Duration(w.limit), Actual: "after " + w.after(1), Pass: ok, Why: "streams of nobody fill the service up",
 	}
 	switch {
 	case ok:
@@ -185,7 +185,7 @@ func (w *watched) noticed() verdict.Criterion {
 		believed := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
 		c.Actual = count(believed) + " of them still counted"
 		c.Reasons = []string{fmt.Sprintf("%s after %s clients had vanished the service still counts %s of them as open (%s): TCP gives up after some 15 minutes by itself; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine",
-			w.limit, format.Thousands(w.vanished), count(believed), w.name)}
+			format.Duration(w.limit), format.Thousands(w.vanished), count(believed), w.name)}
 	}
 	return c
 }

@@ -81,7 +81,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		want verdict.Outcome
 		says string
 	}{
-		{"the service does not notice all of them in time", func(r *Run) { r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22" }, verdict.Fail, "22s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
+		{"the service does not notice all of them in time", func(r *Run) { r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22" }, verdict.Fail, "22 s after 20 clients had vanished the service still counts 10 of them as open (backend_streams_open)"},
 		{"the service notices nothing", func(r *Run) {
 			for i := range r.Samples {
 				r.Samples[i].Streams = min(100, 50*i)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -27,20 +28,20 @@ func (s *Streams) backWithin() Criterion {
 		Why: "after a deploy everybody is served again",
 	}
 	if n := len(away); n > 0 && away[n-1] > 0 {
-		c.Actual = fmt.Sprintf("within %s; all within %s", round(away[int(math.Ceil(mostBack*float64(n)))-1]), round(away[n-1]))
+		c.Actual = fmt.Sprintf("within %s; all within %s", format.Duration(away[int(math.Ceil(mostBack*float64(n)))-1]), format.Duration(away[n-1]))
 	}
 	limit, ok := s.m.Plan.BackWithin()
 	if !ok {
 		return c
 	}
-	c.Limit = "within " + limit.String()
+	c.Limit = "within " + format.Duration(limit)
 	slow := s.overruns(s.away, func(c *shard.Connection) (over time.Duration, sentence string) {
 		from, to := s.away(c)
 		took := to - from
 		if took <= limit {
 			return 0, ""
 		}
-		return took - limit, fmt.Sprintf("%s lost its stream and was without one for %s, and %g %% have to be back within %s (BACK_WITHIN)", c.ID, round(took), 100*mostBack, limit)
+		return took - limit, fmt.Sprintf("%s lost its stream and was without one for %s, and %g %% have to be back within %s (BACK_WITHIN)", c.ID, format.Duration(took), 100*mostBack, format.Duration(limit))
 	})
 	c = slow.judged(c)
 	c.Pass = float64(len(slow.sentences)) <= (1-mostBack)*float64(s.Connections.Planned)+1e-9

@@ -110,7 +110,7 @@ func (s *Streams) basisOfNumbers() {
 		e.By, e.Why = ByNothing, []string{"the description of the service does not say where the number of a message is, so no message is counted"}
 	case s.Messages.Published != nil:
 		e.By = ByPublisher
-		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", joinWindow)}
+		e.Why = []string{fmt.Sprintf("what was published within %s of the beginning or the end of a stream is not owed to it", format.Duration(joinWindow))}
 		if n := s.Messages.NotOwed; n > 0 {
 			e.Why = append(e.Why, fmt.Sprintf("%s not come and %s not owed: %s", format.Plural(int(n), "message did", "messages did"), format.Form(int(n), "was", "were"), notOwed))
 		}

@@ -99,7 +99,7 @@ func (s *Streams) controlGroup() {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group was never held (%s), so the stalls of the runners alone tell delays of the generator from those of the service",
 			firstOf(c.Error, "no event came")))
 	default:
-		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group tells nothing of delays of %v: raise CONTROL, or LATE_MS", s.m.Plan.Late()))
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the control group tells nothing of delays of %s: raise CONTROL, or LATE_MS", format.Duration(s.m.Plan.Late())))
 	}
 }
 
@@ -183,7 +183,7 @@ func (s *Streams) orControl(c Criterion, kinds ...ledger.Kind) Criterion {
 	if !c.Pass && c.weight == byClock && s.whileControlLate(kinds) {
 		c = c.InDoubt()
 		c.Reasons = []string{fmt.Sprintf("%s: %s, the limit is %s, all while the control group was late too, by up to %s: the fault may be %s",
-			c.Name, c.Actual, c.Limit, round(s.Control.saturated), s.Control.whose())}
+			c.Name, c.Actual, c.Limit, format.Duration(s.Control.saturated), s.Control.whose())}
 	}
 	return c
 }
@@ -261,10 +261,10 @@ func (s *Streams) overdueByGenerator() bool {
 // saturates says how the group was delayed by so much that messages may be late by that alone.
 func (c *Control) saturates() (out []string) {
 	if c.saturated > 0 {
-		out = append(out, fmt.Sprintf("had their control group late too, by up to %s (at %s UTC)", round(c.saturated), c.at.UTC().Format(time.TimeOnly)))
+		out = append(out, fmt.Sprintf("had their control group late too, by up to %s (at %s UTC)", format.Duration(c.saturated), c.at.UTC().Format(time.TimeOnly)))
 	}
 	if c.stalled > 0 {
-		out = append(out, fmt.Sprintf("once stalled for %s while their control group told nothing", round(c.stalled)))
+		out = append(out, fmt.Sprintf("once stalled for %s while their control group told nothing", format.Duration(c.stalled)))
 	}
 	return out
 }
@@ -292,7 +292,7 @@ func (c *Control) besides(noun string) string {
 		n    uint64
 		text string
 	}{
-		{c.LateBeside, fmt.Sprintf("came while the control group was late too, by up to %s: their delay is %s", round(c.worst), c.whose())},
+		{c.LateBeside, fmt.Sprintf("came while the control group was late too, by up to %s: their delay is %s", format.Duration(c.worst), c.whose())},
 		{c.LateAlone, "came while the control group was in time, or far less late: their delay is not " + notWhose},
 		{c.LateUnknown, "came while the control group told nothing, so the stalls of the runner decide"},
 	} {

@@ -75,7 +75,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"late there too: nobody knows": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
-		}, Invalid, true, "all 3 late noops came while the control group was late too, by up to 3.05s: their delay is the generator's (of the events of the control group 1 of 72,000 were late)"},
+		}, Invalid, true, "all 3 late noops came while the control group was late too, by up to 3.05 s: their delay is the generator's (of the events of the control group 1 of 72,000 were late)"},
 		"late there too, on another host": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			m.Control.Away = true
@@ -98,7 +98,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"some with it, some without": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
-		}, Fail, true, "of 5 late noops 3 came while the control group was late too, by up to 3.05s: their delay is the generator's; 2 came while the control group was in time, or far less late"},
+		}, Fail, true, "of 5 late noops 3 came while the control group was late too, by up to 3.05 s: their delay is the generator's; 2 came while the control group was in time, or far less late"},
 		"some without it, as many as may be": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second), minute(9, 2, 2*second))
 			lateNoops(m, 5)
@@ -119,7 +119,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		}, Fail, true, "not the generator's"},
 		"it was late, and nothing else": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 0, 0), 3*second))
-		}, Pass, true, "had their control group late too, by up to 3s (at 22:14:20 UTC)"},
+		}, Pass, true, "had their control group late too, by up to 3 s (at 22:14:20 UTC)"},
 		"never held: stalls decide": {func(m *shard.Merged) {
 			controlled(m)
 			for i := range m.Runners {

@@ -102,7 +102,7 @@ func (s *Streams) HeldThroughout() []Criterion {
 		if c.State != ledger.Completed || open >= least || s.nothingCame() { // which proves nothing at all
 			return 0, ""
 		}
-		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, round(open), planned, refusals(", and was refused ", c.Refusals))
+		return least - open, fmt.Sprintf("%s was open for %s of the %s that were planned%s", c.ID, format.Duration(open), format.Duration(planned), refusals(", and was refused ", c.Refusals))
 	})
 	open := short.judged(Criterion{
 		Name: "time that streams were open", Limit: fmt.Sprintf("each %g %%", 100*leastOpen), Actual: first(short.sentences, s.Held.Percent()+" of the plan"),
@@ -113,11 +113,11 @@ func (s *Streams) HeldThroughout() []Criterion {
 	}
 	c := Criterion{Name: "longest outage of a stream", Limit: "any", Actual: "none", Why: "how long a client had to do without"}
 	if o := s.LongestOutage; o != nil {
-		c.Actual = fmt.Sprintf("%s (%s)", round(time.Duration(o.Seconds*float64(time.Second))), o.ID)
+		c.Actual = fmt.Sprintf("%s (%s)", format.Milliseconds(1000*o.Seconds), o.ID)
 	}
 	var long overrun
 	if limit, ok := s.m.Plan.MaxOutage(); ok {
-		c.Limit = limit.String()
+		c.Limit = format.Duration(limit)
 		outage := func(c *shard.Connection) (from, to ledger.Instant) { return c.Longest.From, c.Longest.To }
 		long = s.overruns(outage, func(c *shard.Connection) (over time.Duration, sentence string) {
 			took := c.Longest.To - c.Longest.From
@@ -222,7 +222,7 @@ func (s *Streams) outageSentence(c *shard.Connection) string {
 	case o.From < c.OpenedAt:
 		end, after = "its first stream opened", "its first stream opened"
 	}
-	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s%s", c.ID, round(o.To-o.From),
+	return fmt.Sprintf("%s had no stream for %s, from %s UTC until %s%s%s", c.ID, format.Duration(o.To-o.From),
 		r.At(o.From).UTC().Format("15:04:05.000"), end, refusals("; meanwhile it was refused ", o.Refusals), lastRefused(o, after))
 }
 
@@ -235,7 +235,7 @@ func lastRefused(o ledger.Outage, after string) string {
 	for _, r := range o.Refusals {
 		last = max(last, r.Last)
 	}
-	return fmt.Sprintf("; last refused %s after it began, %s %s later", round(last-o.From), after, round(o.To-last))
+	return fmt.Sprintf("; last refused %s after it began, %s %s later", format.Duration(last-o.From), after, format.Duration(o.To-last))
 }
 
 // refusals puts failed attempts into words, after the text before; "" if there are none.
@@ -255,11 +255,4 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-func round(d time.Duration) time.Duration {
-	if d >= time.Second {
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(100 * time.Microsecond)
 }

@@ -48,7 +48,7 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			m.Plan.Reconnect = true
 			lateBy(&m.Connections[0].Record, 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a stream"}, []string{
-			"d-0 had no stream for 31s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11s after it began, its first stream opened 20s later",
+			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
 		}},
 		{"which may be long", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
@@ -62,31 +62,31 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
 			lateBy(&m.Connections[0].Record, 2000*time.Second, 12)
 		}, Fail, []string{"time that streams were open"}, []string{
-			"d-0 was open for 26m35s of the 59m55s that were planned, and was refused 12 times (status 503)",
+			"d-0 was open for 26 min 35 s of the 59 min 55 s that were planned, and was refused 12 times (status 503)",
 		}},
 		{"opened late without reconnects, so that it owed next to nothing", func(m *shard.Merged) {
 			r := &m.Connections[0].Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
-		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10s of the 59m55s that were planned"}},
+		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
 		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
 			r := &m.Connections[0].Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
-		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10s of the 59m55s that were planned"}},
+		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
 		{"two were lost, one for too long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			away(&m.Connections[0].Record, 2*time.Second)
 			away(&m.Connections[1].Record, 40*time.Second)
-		}, Fail, []string{"longest outage of a stream"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
+		}, Fail, []string{"longest outage of a stream"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"while the runner stalled for as long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
 			away(&m.Connections[1].Record, 40*time.Second)
-		}, Invalid, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
+		}, Invalid, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"while the runner stalled, but not that long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
 			away(&m.Connections[1].Record, 40*time.Second)
-		}, Fail, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40s, from 22:14:59.000 UTC until it was back"}},
+		}, Fail, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"a run of before this was kept", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
@@ -190,12 +190,12 @@ func TestARefusalNamesItsAttempts(t *testing.T) {
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, 1, v.Connections.Refused, "also where the run was stopped between two attempts")
 	require.Zero(t, v.Connections.Unfinished)
-	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4s")
+	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:25.000 UTC (status 503), as in all 5 attempts of 4 s")
 	again := judgeSoak(m, server, Evidence{})
 	require.Equal(t, v, again)
 	r.State, r.Findings = ledger.Connecting, nil
 	r.Refusals = append(r.Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1, First: 16 * time.Second, Last: 16 * time.Second})
 	r.Reason = "connect_timeout"
 	v = judgeSoak(m, server, Evidence{})
-	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:36.000 UTC (connect_timeout) after 15s of attempts, which were refused 5 times (status 503), once (connect_timeout)")
+	require.Contains(t, v.Reasons, "d-0 was refused at 22:13:36.000 UTC (connect_timeout) after 15 s of attempts, which were refused 5 times (status 503), once (connect_timeout)")
 }

@@ -136,7 +136,7 @@ func TestEachCriterionAlone(t *testing.T) {
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server, and it did not come back) after 239 noops"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, ledger.ReasonClient
-		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5s of the request to (END_TIMEOUT)"}},
+		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5 s of the request to (END_TIMEOUT)"}},
 		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, "reset"
 			m.Connections[1].State, m.Connections[1].Reason = ledger.Unfinished, ledger.ReasonInterrupted
@@ -154,7 +154,7 @@ func TestEachCriterionAlone(t *testing.T) {
 		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			m.Connections[0].Received, m.Connections[0].Last = noopsEach-1, noopsEach-1
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
-		}, Fail, []string{"count against floor(held / interval)"}, []string{"d-0 was held for 59m55s and accounts for 238 noops instead of at least 239"}},
+		}, Fail, []string{"count against floor(held / interval)"}, []string{"d-0 was held for 59 min 55 s and accounts for 238 noops instead of at least 239"}},
 		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Connections[0].Held += 20 * time.Second
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
@@ -226,7 +226,7 @@ func TestEachCriterionAlone(t *testing.T) {
 		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Plan.MaxLate, m.Connections[0].Late = 0, 1
 			m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
-		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5s, at 22:14:50.000 UTC"}},
+		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5 s, at 22:14:50.000 UTC"}},
 		{"a check failed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1}
 		}, Fail,

@@ -142,8 +142,8 @@ func (s *Streams) Published() (out []Criterion) {
 		confirmed.Reasons = append(confirmed.Reasons, fmt.Sprintf("%d of %s not sent before the end", unsent, format.Plural(int(p.Planned), "message was", "messages were")))
 	}
 	behind := Criterion{
-		Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, longestBehind),
-		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, round(p.maxLag())), Pass: s.publishedOnTime(),
+		Name: "messages published on time", Limit: fmt.Sprintf("%g %% within 1 s of the schedule, none over %s behind", 100-100*mostBehind, format.Duration(longestBehind)),
+		Actual: fmt.Sprintf("%d behind, at most by %s", p.Late, format.Milliseconds(p.MaxLagMS)), Pass: s.publishedOnTime(),
 		Why:     "a publisher that falls behind makes another load than was planned",
 		Reasons: []string{p.behind()},
 	}
@@ -169,7 +169,7 @@ func (p *Publication) maxLag() time.Duration {
 // behind says how far behind its schedule the publisher was.
 func (p *Publication) behind() string {
 	return fmt.Sprintf("%s sent over 1 s behind the schedule, up to %s: the publisher did not keep up, or the service was slow to answer it (p99 %.0f ms)",
-		format.Plural(int(p.Late), "message was", "messages were"), round(p.maxLag()), p.AnswerMS.P99)
+		format.Plural(int(p.Late), "message was", "messages were"), format.Milliseconds(p.MaxLagMS), p.AnswerMS.P99)
 }
 
 // failed puts into words one kind of messages that the service did not confirm.
@@ -206,10 +206,10 @@ func (s *Streams) Silent() []Criterion {
 		}
 		from := s.m.Runners[c.Runner].At(c.SilentFrom)
 		return c.MaxSilence - limit, fmt.Sprintf("%s was silent for %s from %s UTC on, and a heartbeat is due every %s (heartbeat.every)",
-			c.ID, round(c.MaxSilence), from.UTC().Format("15:04:05.000"), every)
+			c.ID, format.Duration(c.MaxSilence), from.UTC().Format("15:04:05.000"), format.Duration(every))
 	})
 	return []Criterion{silent.judged(Criterion{
-		Name: "longest silence of a stream", Limit: limit.String(), Actual: round(longest).String(), Why: "a proxy or a client gives up a stream that brings nothing",
+		Name: "longest silence of a stream", Limit: format.Duration(limit), Actual: format.Duration(longest), Why: "a proxy or a client gives up a stream that brings nothing",
 	})}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -190,7 +191,7 @@ const (
 )
 
 // notOwed says why a message that was published and did not come is owed to nobody.
-var notOwed = fmt.Sprintf("they were published within %s of the beginning or the end of a stream, or while there was none", joinWindow)
+var notOwed = fmt.Sprintf("they were published within %s of the beginning or the end of a stream, or while there was none", format.Duration(joinWindow))
 
 // Owed is the criterion that streams were owed most of what was published: a run in which what did not come was never owed
 // proves nothing.

@@ -306,7 +306,7 @@ func TestARunInWhichMostWasNotOwedIsInvalid(t *testing.T) {
 	}
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict, v.Reasons)
-	require.Equal(t, []string{"s-1 did not get 17 of the 20 messages of topic s-topic-1, and was not owed them: they were published within 1s of the beginning or the end of a stream, or while there was none"}, v.Reasons)
+	require.Equal(t, []string{"s-1 did not get 17 of the 20 messages of topic s-topic-1, and was not owed them: they were published within 1 s of the beginning or the end of a stream, or while there was none"}, v.Reasons)
 	require.EqualValues(t, 17, v.Messages.NotOwed)
 
 	p = newPublishedRun()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -71,7 +72,7 @@ func (s *Streams) KeptUp() Criterion {
 		}
 	case stallsNoops(s.m):
 		so = notTheServers
-		broken = append(broken, fmt.Sprintf("once stalled for %s", u.Stall.Round(time.Millisecond)))
+		broken = append(broken, fmt.Sprintf("once stalled for %s", format.Duration(u.Stall)))
 	}
 	if u.WaitedLong() {
 		broken = append(broken, fmt.Sprintf("waited for a core for %.1f s, %.0f %% of their time, and computed for %.1f s", u.Waited, 100*u.Waited/u.Wall, u.CPU))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -40,7 +41,7 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindCorrupted:
 		return fmt.Sprintf("%s received %s corrupted at %s: %s", r.ID, which(f.From, f.From), when, w.instead(f.Note))
 	case ledger.KindLate:
-		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), f.Lateness.Round(time.Millisecond), when)
+		return fmt.Sprintf("%s received %s late by %s, at %s", r.ID, which(f.From, f.From), format.Duration(f.Lateness), when)
 	case ledger.KindDropped:
 		return fmt.Sprintf("%s was dropped at %s (%s) after %d %ss", r.ID, when, f.Note, r.Received, noun)
 	case ledger.KindRefused:
@@ -48,9 +49,9 @@ func (w Words) Sentence(r *shard.Connection, f ledger.Finding, at time.Time) str
 	case ledger.KindRestarted:
 		return fmt.Sprintf("%s was numbered anew from 1 after noop %d, at %s", r.ID, f.From, when)
 	case ledger.KindCut:
-		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, round(f.Lateness))
+		return fmt.Sprintf("%s was cut at %s, after %s, before the lifetime that the service gives a stream (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
 	case ledger.KindOverdue:
-		return fmt.Sprintf("%s was still open at %s, after %s, over the lifetime that the service gives a stream (end.lifetime)", r.ID, when, round(f.Lateness))
+		return fmt.Sprintf("%s was still open at %s, after %s, over the lifetime that the service gives a stream (end.lifetime)", r.ID, when, format.Duration(f.Lateness))
 	case ledger.KindStrayed:
 		return fmt.Sprintf("%s received a %s of another topic at %s: %s", r.ID, noun, when, f.Note)
 	case ledger.KindAnnounced:
@@ -115,9 +116,9 @@ func refusedBefore(r ledger.Record, f ledger.Finding) (text string) {
 		for _, one := range r.Refusals {
 			first = min(first, one.First)
 		}
-		text = fmt.Sprintf(", as in all %d attempts of %s", n, round(f.At-first))
+		text = fmt.Sprintf(", as in all %d attempts of %s", n, format.Duration(f.At-first))
 		if len(r.Refusals) > 1 {
-			text = refusals(" after "+round(f.At-first).String()+" of attempts, which were refused ", r.Refusals)
+			text = refusals(" after "+format.Duration(f.At-first)+" of attempts, which were refused ", r.Refusals)
 		}
 	}
 	if strings.HasPrefix(f.Note, taken) {

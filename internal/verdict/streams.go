@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -243,7 +244,7 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < uint64(owed) {
 		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
-			r.ID, r.Held.Round(time.Millisecond), r.Expected(), owed))
+			r.ID, format.Duration(r.Held), r.Expected(), owed))
 	}
 }
 

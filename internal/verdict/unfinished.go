@@ -47,7 +47,7 @@ func (s *Streams) unfinished() (out []string) {
 	}
 	if n := count[endTimedOut]; n > 0 {
 		out = append(out, fmt.Sprintf("%s not come to %s end: the server did not end the stream within %s of the request to (END_TIMEOUT)",
-			format.Plural(n, "connection did", "connections did"), format.Form(n, "its", "their"), s.m.Plan.EndTimeout()))
+			format.Plural(n, "connection did", "connections did"), format.Form(n, "its", "their"), format.Duration(s.m.Plan.EndTimeout())))
 	}
 	if n := count[endedByError]; n > 0 {
 		var reasons []string

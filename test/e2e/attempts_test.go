@@ -89,14 +89,14 @@ func TestRefusedAtFirst(t *testing.T) {
 		f := &turnstile{status: 503, closed: 5 * time.Second}
 		v, r := f.judged(t, "--seconds", "25", "--max-outage", "4")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-		require.Regexp(t, `f-\d had no stream for \d[.\d]*s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
+		require.Regexp(t, `f-\d had no stream for \d[.\d]* s, from \d\d:\d\d:\d\d\S* UTC until its first stream opened; meanwhile it was refused \d times \(status 503\)`, reasons(v))
 	})
 	t.Run("for most of the run", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{status: 503, closed: 12 * time.Second}
 		v, r := f.judged(t, "--seconds", "25")
 		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-		require.Regexp(t, `f-\d was (open for \d[.\d]*s of the 20s that were planned|refused at)`, reasons(v))
+		require.Regexp(t, `f-\d was (open for \d[.\d]* s of the 20 s that were planned|refused at)`, reasons(v))
 	})
 	t.Run("all the time", func(t *testing.T) {
 		t.Parallel()

@@ -31,7 +31,7 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 		"duplicate":    {"duplicate:id=soak-7,noop=3", counts{duplicated: 1}, `soak-7 received noop 3 twice, again at \d\d:\d\d:\d\d`, nil},
 		"reorder":      {"reorder:id=soak-7,noop=3", counts{reordered: 1}, `soak-7 received noop 3 out of order, at \d\d:\d\d:\d\d`, nil},
 		"corrupt":      {"corrupt:id=soak-7,noop=3", counts{corrupted: 1}, `soak-7 received noop 3 corrupted at \d\d:\d\d:\d\d\S* UTC: "x" instead of "0"`, nil},
-		"delay":        {"delay=1500ms:id=soak-7,noop=3", counts{late: 1}, `soak-7 received noop 3 late by 1\.[45]\S*s, at \d\d:\d\d:\d\d`, []string{"--max-late", "0", "--noop-interval", "2", "--seconds", "15"}},
+		"delay":        {"delay=1500ms:id=soak-7,noop=3", counts{late: 1}, `soak-7 received noop 3 late by 1\.[45]\d* s, at \d\d:\d\d:\d\d`, []string{"--max-late", "0", "--noop-interval", "2", "--seconds", "15"}},
 		"truncate":     {"truncate:id=soak-7,noop=3", counts{missed: 1, dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(truncated\) after 2 noops`, nil},
 		"stall":        {"stall:id=soak-7,noop=3", counts{missed: 2, dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(idle\) after 2 noops`, nil},
 		"reset":        {"reset:id=soak-7,noop=3", counts{dropped: 1}, `soak-7 was dropped at \d\d:\d\d:\d\d\S* UTC \(reset\) after 2 noops`, []string{"--no-nginx"}},

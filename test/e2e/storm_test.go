@@ -128,7 +128,7 @@ func TestAStormAfterWhichTheServiceRefuses(t *testing.T) {
 	t.Parallel()
 	v := storms(t, &stormy{refuse: func(connects int) bool { return connects > 190+50 }})
 	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5s; refused: ")
+	require.Contains(t, reasons(v), "reconnects at once: 40 of 90 streams were not back within 5 s; refused: ")
 }
 
 func TestAStormThatHeldStreamsNotice(t *testing.T) {

@@ -80,7 +80,7 @@ func (s *subject) arithmetic() Section {
 	held := p.Hold().Seconds()
 	t := Table{Columns: columns("", "how", "#this run")}
 	add := func(name, how, value string) { t.Rows = append(t.Rows, cells(name, how, value)) }
-	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), hms(held))
+	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), duration(1000*held))
 	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))
 	add("noops of all, at least", fmt.Sprintf("%s × %s", format.Thousands(p.Connections), format.Thousands(per)), format.Thousands(product))
 	add("noops that were owed", "what each stream owed while it was held, summed", format.Thousands(n.Expected))

@@ -21,7 +21,7 @@ func (s *subject) card() Section {
 	if p.Reconnect {
 		reconnect = "yes, by Last-Event-ID, and may be away for any time"
 		if limit, ok := p.MaxOutage(); ok {
-			reconnect = fmt.Sprintf("yes, by Last-Event-ID, and may be away for %s", limit)
+			reconnect = fmt.Sprintf("yes, by Last-Event-ID, and may be away for %s", format.Duration(limit))
 		}
 	}
 	ids := "device ids"
@@ -29,7 +29,7 @@ func (s *subject) card() Section {
 		ids, reconnect = "streams", strings.Replace(reconnect, "by Last-Event-ID", "as the description of the service says", 1)
 	}
 	plan := facts(
-		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), hms(float64(p.Seconds)), verdict.Rhythm(&p, s.v.Counting())),
+		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), duration(1000*float64(p.Seconds)), verdict.Rhythm(&p, s.v.Counting())),
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
 		"target", target,

@@ -57,7 +57,7 @@ func TestWindowsHoldWholeIntervals(t *testing.T) {
 
 func TestNumberFormats(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, []string{"–", "0.1 ms", "100 ms", "1.50 s", "10.0 s", "3m0s"}, []string{duration(nan), duration(.1), duration(100), duration(1500), duration(10_000), duration(180_000)})
+	require.Equal(t, []string{"–", "0.1 ms", "100 ms", "1.5 s", "10 s", "3 min"}, []string{duration(nan), duration(.1), duration(100), duration(1500), duration(10_000), duration(180_000)})
 	require.Equal(t, []string{"–", "0 MiB", "51.2 KiB", "−1.5 MiB", "2.00 GiB"}, []string{memory(nan), memory(0), memory(.05), memory(-1.5), memory(2048)})
 	require.Equal(t, []string{"–", "0.0 %", "0.05 %", "12.5 %", "120 %"}, []string{percent(nan), percent(0), percent(.05), percent(12.5), percent(120)})
 	require.Equal(t, []string{"≈ 400,000", "≈ 21,000", "≈ 7"}, []string{about(397_432), about(20_501), about(7.2)})

@@ -4,24 +4,17 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/format"
 )
 
 // Numbers of a page, as a person reads them.
 
 func duration(ms float64) string {
-	switch {
-	case math.IsNaN(ms):
+	if math.IsNaN(ms) {
 		return "–"
-	case ms >= 120_000:
-		return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
-	case ms >= 10_000:
-		return fmt.Sprintf("%.1f s", ms/1000)
-	case ms >= 1000:
-		return fmt.Sprintf("%.2f s", ms/1000)
-	case ms >= 100:
-		return fmt.Sprintf("%.0f ms", ms)
 	}
-	return fmt.Sprintf("%.1f ms", ms)
+	return format.Milliseconds(ms)
 }
 
 func memory(mib float64) string {
@@ -78,8 +71,4 @@ func clock(unix float64) string {
 		return "–"
 	}
 	return time.UnixMicro(int64(unix * 1e6)).UTC().Format("15:04:05")
-}
-
-func hms(seconds float64) string {
-	return (time.Duration(seconds * float64(time.Second))).Round(time.Second).String()
 }

@@ -59,13 +59,13 @@ func TestPageOfASoakShowsItsCounts(t *testing.T) {
 	require.Equal(t, []string{"host-a", "finished", "50", "11,711", "11,710", "1", "0", "0", "0", "0", "11,711"}, row(t, doc, "account", "2"))
 	require.Equal(t, []string{"", "", "100", "23,661", "23,660", "1", "0", "0", "0", "0", "23,661"}, row(t, doc, "account", "all"))
 
-	require.Equal(t, []string{"100 connections for 1h0m0s, a noop every 15 s"}, row(t, doc, "card", "plan"))
+	require.Equal(t, []string{"100 connections for 1 h, a noop every 15 s"}, row(t, doc, "card", "plan"))
 	require.Equal(t, []string{"20,000 per process"}, row(t, doc, "card", "open files"))
 	require.Equal(t, []string{"connectionTest.js (sha256 0123456789ab)"}, row(t, doc, "card", "script"))
 
 	require.Equal(t, []string{"1", "1.0 %", "22:13:23", "22:13:23", "250 ms", "250 ms", "250 ms"}, row(t, doc, "ends", "refused: status 503"))
 	require.Equal(t, []string{"99", "99.0 %"}, row(t, doc, "ends", "ended by the server when asked to")[:2])
-	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.50 s", "1.50 s", "1.50 s"}, row(t, doc, "ends", "lost, and back"))
+	require.Equal(t, []string{"1", "1.0 %", "22:15:00", "22:15:00", "1.5 s", "1.5 s", "1.5 s"}, row(t, doc, "ends", "lost, and back"))
 	require.Equal(t, "1", row(t, doc, "ends", "lost: a number was skipped")[0])
 
 	require.Equal(t, []string{"floor(3595 / 15)", "239"}, row(t, doc, "arithmetic", "noops of a connection, at least"))

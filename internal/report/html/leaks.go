@@ -27,7 +27,7 @@ func (s *subject) leaks() Section {
 	seconds := float64(to-from) * float64(step)
 	if seconds < leakLeast {
 		if s.series.n > 0 {
-			out.Lead = []string{fmt.Sprintf("The hold was too short to tell a leak from a heap that settles: it takes %s of hold and more, best an hour.", hms(leakLeast/(1-leakWarmUp)))}
+			out.Lead = []string{fmt.Sprintf("The hold was too short to tell a leak from a heap that settles: it takes %s of hold and more, best an hour.", duration(1000*leakLeast/(1-leakWarmUp)))}
 		}
 		return out
 	}

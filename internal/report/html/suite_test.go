@@ -44,7 +44,7 @@ func TestPageOfASuite(t *testing.T) {
 	require.Equal(t, "PASS", doc.Find(".banner .word").Text())
 	require.Equal(t, "20 requests/s were sustained", doc.Find(".banner li").Text())
 	require.Equal(t, "20requests/s", doc.Find(".tiles dd").First().Text())
-	require.Equal(t, "1.50 s", doc.Find(".tiles dd").Last().Text())
+	require.Equal(t, "1.5 s", doc.Find(".tiles dd").Last().Text())
 	require.Equal(t, []string{"all", "0 wrong", ""}, row(t, doc, "criteria", "✓ answers are right"))
 	require.Equal(t, []string{"20,50"}, row(t, doc, "card", "STAGES"))
 	require.Equal(t, []string{"between 20 and 50 requests/s"}, row(t, doc, "found", "breaks"))
