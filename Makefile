@@ -236,8 +236,7 @@ logs: .env ## follow the logs of the stack
 .PHONY: capsule
 capsule: build ## keep the evidence of a run (TESTID, or the last one) in one archive (docs/capsule.md)
 	@if [ -z "$$PROMETHEUS_URL" ] && [ -r .env ]; then \
-		PROMETHEUS_URL="$$(sed -n 's|^PUBLIC_URL=\(.*\)|\1/prometheus|p' .env | sed "s|://|://prometheus:$$(sed -n 's/^PROMETHEUS_PASSWORD=//p' .env)@|")"; \
-		export PROMETHEUS_URL; fi; \
+		PROMETHEUS_URL="$$($(GO) run ./infra/compose/prometheusurl)"; export PROMETHEUS_URL; fi; \
 	bin/soak capsule '$(or $(TESTID),$(OUT)/latest)' --out '$(OUT)' $(if $(TO),--to '$(TO)')
 
 .PHONY: certs
