@@ -24,7 +24,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Getenv("LISTEN"), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "reference:", err)
-		os.Exit(1) //nolint:gocritic // the process ends: there is nothing to stop
+		os.Exit(1)
 	}
 }
 
