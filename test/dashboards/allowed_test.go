@@ -19,11 +19,13 @@ var elsewhere = map[string]string{
 	"host/CPU by container":           noCAdvisor,
 	"host/Memory by container":        noCAdvisor,
 	"host/CPU throttled by container": noCAdvisor,
-	"k6/CPU of k6 in containers":      noCAdvisor,
-	"k6/Memory of k6 in containers":   noCAdvisor,
+	"k6/CPU of k6 in containers":      noContainer,
+	"k6/Memory of k6 in containers":   noContainer,
 }
 
-const noCAdvisor = "nothing runs in a container here, so there is no cAdvisor"
+const noCAdvisor = "nothing runs in a container here, so there is no cAdvisor: test/stack has one"
+
+const noContainer = "k6 runs in no container of the tests"
 
 const noPublisher = "our backend publishes by itself, and sends no heartbeats"
 
