@@ -90,6 +90,7 @@ func TestAPauseIsNoSilenceOfTheService(t *testing.T) {
 	bring(l, 2*sec, 1)
 	l.Cut(5*sec, "pause", true)
 	l.PauseOver(15 * sec)
+	l.Heard(5*sec, AHeartbeat) // a comment line from before it, which was the end of no block
 	bring(l, 17*sec, 2)
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }

@@ -308,5 +308,5 @@ func (l *Ledger) silentUntil(at Instant) {
 	if silence := at - l.heardAt; silence > l.rec.MaxSilence {
 		l.rec.MaxSilence, l.rec.SilentFrom = silence, l.heardAt
 	}
-	l.heardAt = at
+	l.heardAt = max(l.heardAt, at) // a comment line may be known as a heartbeat only when the next block came
 }
