@@ -116,6 +116,7 @@ func (s *Streams) effects(actions []Action) {
 	}
 	slices.SortStableFunc(began, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
 	all, unlisted := s.losses()
+	counted := 0. // until then
 	for i, a := range began {
 		next := math.Inf(1)
 		if i+1 < len(began) {
@@ -127,7 +128,8 @@ func (s *Streams) effects(actions []Action) {
 			active = max(active, all[end].to)
 			end++
 		}
-		a.Effect = s.effect(a, all[from:end], min(next, active+settled.Seconds(), s.over()))
+		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settled.Seconds(), s.over()))
+		counted = a.Effect.Until
 		if unlisted > 0 {
 			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often are not listed, and not counted here", format.Count(unlisted, "outage")))
 		}
@@ -142,8 +144,8 @@ func (s *Streams) over() (last float64) {
 	return last
 }
 
-// effect is that of one action until that time.
-func (s *Streams) effect(a *Action, losses []loss, until float64) *Effect {
+// effect is that of one action until that time. What came before counted is an earlier one's.
+func (s *Streams) effect(a *Action, losses []loss, counted, until float64) *Effect {
 	e := &Effect{Until: until, Times: len(losses)}
 	var returns []float64
 	backAt := map[*shard.Connection]float64{} // for good
@@ -174,7 +176,7 @@ func (s *Streams) effect(a *Action, losses []loss, until float64) *Effect {
 	}
 	e.Peak = mostWithin(returns, 1)
 	e.back(a.StartedUnix, backAt)
-	s.messagesOf(a, losses, e)
+	s.messagesOf(a, losses, e, counted)
 	return e
 }
 
@@ -206,11 +208,24 @@ func mostWithin(times []float64, seconds float64) (most int) {
 }
 
 // messagesOf counts the messages that the streams missed, got afterwards and got twice in the time of an action.
-func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect) {
+func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float64) {
 	more := 0
+	lost := map[*shard.Connection]bool{}
+	for _, l := range losses {
+		lost[l.c] = true
+	}
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
+		_, messages, published := s.m.Topic(c)
+		from := a.StartedUnix
+		if lost[c] { // with what was on its way to it
+			from = max(from-joinWindow.Seconds(), counted)
+		}
 		for _, f := range c.Findings {
+			if published && f.Kind == ledger.KindLost {
+				e.Missed += sentWithin(messages, f, from, e.Until)
+				continue
+			}
 			if at := unix(r.At(f.At)); at < a.StartedUnix || at >= e.Until {
 				continue
 			}
@@ -241,6 +256,16 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect) {
 		}
 	}
 	e.Resumed = &resumed
+}
+
+// sentWithin is how many of the messages that a finding names were sent from one time until another, in Unix seconds.
+func sentWithin(messages []shard.Message, f ledger.Finding, from, until float64) (n uint64) {
+	for number := max(f.From, 1); number <= min(f.To, uint64(len(messages))); number++ {
+		if at := float64(messages[number-1].SentUS) / 1e6; at >= from && at < until {
+			n++
+		}
+	}
+	return n
 }
 
 // cameAfter is how many of the messages that were published and confirmed while the connection had no stream came on a

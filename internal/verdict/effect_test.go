@@ -172,6 +172,32 @@ func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
 	}
 }
 
+// Of what was lost on a stream that an action ended, some was on its way when the action began: it is the action's, too.
+// What was lost long before is not, nor what another stream lost then.
+func TestMessagesOnTheirWayAreLostByTheAction(t *testing.T) {
+	t.Parallel()
+	p := newPublishedRun()
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream == 0 {
+			l.Closed(10500*time.Millisecond, "server", true, true)
+			l.Connecting(10600 * time.Millisecond)
+			l.Opened(12500 * time.Millisecond)
+			l.Resumed()
+		}
+	}
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 0 && (number >= 10 && number <= 12 || number == 4) || stream == 1 && number == 9 {
+			return nil
+		}
+		return []uint64{number}
+	}
+	p.plan.Reconnect, p.shapeAt = true, 10
+	p.actions = []Acted{acted("deploy", 10.2, .1)}
+	v := p.judge(t)
+	require.EqualValues(t, 5, v.Messages.Missed)
+	require.EqualValues(t, 3, v.Actions[0].Effect.Missed, "10 was sent at 10 s, 11 and 12 meanwhile")
+}
+
 // A run whose action failed did not test what it was to test; but a fault of the service stays one.
 func TestAnActionThatFailsTakesAPassBack(t *testing.T) {
 	t.Parallel()
