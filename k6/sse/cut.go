@@ -43,6 +43,20 @@ type CutObserver interface {
 	PauseOver(at time.Time)
 }
 
+// findCutter gives the EventSource to whoever cuts it, if anybody does.
+func (o *sourceOptions) findCutter(s Cuttable) {
+	cuts := o.rarely().cuts // of a source with a second request: see lock
+	if cuts == nil {
+		cuts, _ = o.ledger.(CutObserver)
+	}
+	switch {
+	case cuts != nil && cuts.CutBy(s):
+		o.rareToSet().cuts = cuts
+	case o.rare != nil:
+		o.rare.cuts = nil
+	}
+}
+
 // errCut is how reading a stream ends that was cut.
 var errCut = errors.New("this client cut the stream itself")
 

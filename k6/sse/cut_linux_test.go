@@ -105,6 +105,21 @@ func TestACutStreamResumes(t *testing.T) {
 	}
 }
 
+// So does a stream with a second request, which it makes again.
+func TestACutStreamWithASecondRequestResumes(t *testing.T) {
+	t.Parallel()
+	v, c, b := newVU(t), &cutter{}, newBucket()
+	v.set("ledger", c)
+	c.script(v, CutFIN)
+	v.set("url", b.serve(v, false))
+	require.Equal(t, "true notes notes", v.log(`
+		const s = new EventSource(url, { ledger, reconnectDelay: 5, then: { event: "PB_CONNECT", ok: [200, 204], `+subscribe+` } });
+		let notes = 0;
+		s.addEventListener("notes", () => { if (++notes === 1) log.push(cut(0)); log.push("notes"); if (notes === 2) s.close(); });
+	`))
+	require.Regexp(t, `^connecting opened event:\{\} event:1 cut:fin closed:cut\+retry connecting opened event:\{\} event:1 closed:client$`, c.String())
+}
+
 // unacknowledgedOn is how many segments the peer has not acknowledged.
 func unacknowledgedOn(t *testing.T, conn net.Conn) (n uint32) {
 	onDescriptor(t, conn, func(fd int) error {

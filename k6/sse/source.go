@@ -90,9 +90,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))
 	}
 	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.rarely().method, http.MethodGet))
-	if cuts, ok := s.opts.ledger.(CutObserver); ok && cuts.CutBy(s) {
-		s.opts.rareToSet().cuts = cuts
-	}
+	s.opts.findCutter(s)
 	s.reconnect.Store(int32(s.opts.reconnect))
 	s.idleTimeout.Store(int64(s.opts.idleTimeout))
 	s.hub = m.currentHub()

@@ -252,6 +252,9 @@ func (o *sourceOptions) lock() {
 	if inner := o.rare.blocks; inner != nil {
 		o.rare.blocks = lockedBlocks{inner, mu}
 	}
+	if inner, ok := o.ledger.(CutObserver); ok {
+		o.rare.cuts = lockedCuts{inner, mu}
+	}
 	o.ledger = lockedObserver{o.ledger, mu}
 }
 
@@ -266,6 +269,10 @@ type (
 	}
 	lockedAnswers struct {
 		AnswerObserver
+		mu *sync.Mutex
+	}
+	lockedCuts struct {
+		CutObserver
 		mu *sync.Mutex
 	}
 )
@@ -292,4 +299,16 @@ func (o lockedAnswers) Answered(at time.Time, status int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.AnswerObserver.Answered(at, status)
+}
+
+func (o lockedCuts) Cut(at time.Time, how Cut) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.CutObserver.Cut(at, how)
+}
+
+func (o lockedCuts) PauseOver(at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.CutObserver.PauseOver(at)
 }
