@@ -157,6 +157,24 @@ func (t Table) Rate(m Machines) (Rate, error) {
 	return r, nil
 }
 
+// Add is what the machines of two parts of a run cost together.
+func (r Rate) Add(other Rate) Rate {
+	hosts := maps.Clone(r.Hosts)
+	for kind, n := range other.Hosts {
+		hosts[kind] += n
+	}
+	both := func(a, b string) string {
+		if slices.Contains(strings.Split(a, " and "), b) {
+			return a
+		}
+		return a + " and " + b
+	}
+	return Rate{
+		Region: both(r.Region, other.Region), Hosts: hosts, DiskGiB: r.DiskGiB + other.DiskGiB, PerHour: r.PerHour + other.PerHour,
+		AsOf: both(r.AsOf, other.AsOf), Source: both(r.Source, other.Source),
+	}
+}
+
 // An unknown has no price.
 type unknown string
 

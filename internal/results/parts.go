@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/price"
@@ -64,18 +65,35 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {
 		return run, err
 	}
+	var rates []price.Rate
+	var unpriced []string
 	for _, r := range runners {
 		var part Run
 		if _, err := d.readJSON(RunName(r.Index), &part); err != nil {
 			return run, err
 		}
 		run.Actions = append(run.Actions, part.Actions...)
+		if part.Rate != nil {
+			rates = append(rates, *part.Rate)
+		} else {
+			unpriced = append(unpriced, fmt.Sprintf("runner %d", r.Index))
+		}
 		for _, l := range []struct{ to, from *[]string }{
 			{&run.Problems, &part.Problems}, {&run.Failures, &part.Failures}, {&run.Gone, &part.Gone}, {&run.Warnings, &part.Warnings},
 		} {
 			for _, sentence := range *l.from {
 				*l.to = append(*l.to, fmt.Sprintf("runner %d: %s", r.Index, sentence))
 			}
+		}
+	}
+	switch {
+	case len(rates) == 0: // of a run in one piece run.json has it, or nobody does
+	case len(unpriced) > 0:
+		run.Warnings = append(run.Warnings, "what the run cost is not known: MACHINES did not name the hosts of "+strings.Join(unpriced, ", "))
+	default:
+		run.Rate = &rates[0]
+		for _, rate := range rates[1:] {
+			*run.Rate = run.Rate.Add(rate)
 		}
 	}
 	return run, nil
