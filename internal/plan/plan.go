@@ -157,11 +157,28 @@ func (p *Plan) BackendOf(runner int) string {
 }
 
 // PerRunner is the most connections that one runner holds.
-func (p *Plan) PerRunner() int { return (p.Connections-1)/p.Runners + 1 }
+func (p *Plan) PerRunner() int { return p.Share(1) }
 
-// PerBackend is the most connections that one of so many services holds.
-func (p *Plan) PerBackend(services int) int {
-	return min(((p.Runners-1)/services+1)*p.PerRunner(), p.Connections)
+// Share is how many connections this runner (from 1) holds: k6 deals the virtual users out in turn, and the last of them
+// may hold fewer connections than the others.
+func (p *Plan) Share(runner int) int {
+	users, each := p.Iterations(), max(p.ConnectionsPerVU, 1)
+	if runner > users {
+		return 0
+	}
+	held := ((users-runner)/p.Runners + 1) * each
+	if (users-runner)%p.Runners == 0 {
+		held -= users*each - p.Connections
+	}
+	return held
+}
+
+// PerBackend is the most connections that one of so many services holds: the first, which has the runners that hold most.
+func (p *Plan) PerBackend(services int) (held int) {
+	for runner := 1; runner <= p.Runners; runner += services {
+		held += p.Share(runner)
+	}
+	return held
 }
 
 // Density is how many streams a virtual user of this plan best holds. A virtual user takes
@@ -176,7 +193,7 @@ func (p *Plan) Density() int {
 
 // Iterations is how many virtual users hold the connections.
 func (p *Plan) Iterations() int {
-	return (p.Connections-1)/p.ConnectionsPerVU + 1
+	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
 }
 
 // Interval is the promised distance between two noops.
@@ -203,7 +220,7 @@ func (p *Plan) EndTimeout() time.Duration {
 
 // Teardown is how long a runner may take to end its streams: load-tests/lib/config.js computes the same.
 func (p *Plan) Teardown() time.Duration {
-	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.PerRunner()/endsPerSecond+1)*time.Second
+	return teardownSeconds*time.Second + p.EndTimeout() + time.Duration(p.Connections/p.Runners/endsPerSecond+1)*time.Second
 }
 
 // MaxOutage is the longest time that a stream may be lost; not limited where ok is false: by -1, or

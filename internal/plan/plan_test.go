@@ -166,11 +166,26 @@ func TestRunnersShareTheServices(t *testing.T) {
 	require.NoError(t, p.Check())
 	require.Equal(t, []string{"http://a", "http://b", "http://a"}, []string{p.BackendOf(1), p.BackendOf(2), p.BackendOf(3)})
 	require.Equal(t, 34, p.PerRunner())
-	require.Equal(t, []int{100, 68, 34}, []int{p.PerBackend(1), p.PerBackend(2), p.PerBackend(3)})
+	require.Equal(t, []int{100, 67, 34}, []int{p.PerBackend(1), p.PerBackend(2), p.PerBackend(3)})
 	p.Runners = 1
 	require.ErrorContains(t, p.Check(), "names 2 services for 1 runners")
 	p.Runners, p.BackendURL = 2, "http://a,b"
 	require.ErrorContains(t, p.Check(), `BACKEND_URL is "b": it must begin with http://`)
+}
+
+// Of 100 connections, 6 to a virtual user, there are 17 users; the last holds 4.
+func TestRunnersShareTheVirtualUsers(t *testing.T) {
+	t.Parallel()
+	p := Default()
+	p.Connections, p.ConnectionsPerVU = 100, 6
+	for _, want := range [][]int{{100}, {52, 48}, {36, 34, 30}} {
+		p.Runners = len(want)
+		for i, held := range want {
+			require.Equal(t, held, p.Share(i+1))
+		}
+	}
+	p.Connections, p.Runners = 7, 3
+	require.Equal(t, []int{6, 1, 0}, []int{p.Share(1), p.Share(2), p.Share(3)})
 }
 
 func TestDensity(t *testing.T) {

@@ -79,9 +79,9 @@ func TestSeveralServicesShareTheLoad(t *testing.T) {
 	require.Empty(t, errs)
 	errs, _ = Check(p, m, Services{3, true, false})
 	require.Len(t, errs, 2, "%q", errs)
-	require.Contains(t, errs[0], "a backend with 33334 connections needs 33846")
-	require.Contains(t, errs[1], "28232 ephemeral ports for 33334 connections to one address")
+	require.Contains(t, errs[0], "a backend with 33366 connections needs 33878")
+	require.Contains(t, errs[1], "28232 ephemeral ports for 33366 connections to one address")
 	errs, _ = Check(p, m, Services{6, true, true})
 	require.Len(t, errs, 1, "%q", errs)
-	require.Contains(t, errs[0], "nginx with 16667 connections, two sides each")
+	require.Contains(t, errs[0], "nginx with 16766 connections, two sides each")
 }

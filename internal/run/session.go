@@ -215,7 +215,7 @@ func (s *session) environment(more map[string]string) map[string]string {
 func (s *session) here() plan.Plan {
 	p := s.Plan
 	if s.part > 0 {
-		p.Connections, p.Runners, p.BackendURL = p.PerRunner(), 1, p.BackendOf(s.part)
+		p.Connections, p.Runners, p.BackendURL = p.Share(s.part), 1, p.BackendOf(s.part)
 	}
 	return p
 }

@@ -31,8 +31,14 @@ func TestSegmentsAreThoseOfK6AndTile(t *testing.T) {
 			segment, err := lib.NewExecutionSegmentFromString(Segment(i, n))
 			require.NoError(t, err)
 			require.Equal(t, sequence[i-1].String(), segment.String())
-			_, err = lib.NewExecutionTuple(segment, &sequence)
+			tuple, err := lib.NewExecutionTuple(segment, &sequence)
 			require.NoError(t, err)
+			first, _, _ := tuple.GetStripedOffsets()
+			require.EqualValues(t, i-1, first)
+			for p.Connections = 1; p.Connections < 100; p.Connections++ {
+				require.EqualValues(t, tuple.ScaleInt64(int64(p.Connections)), p.Share(i), "%d of %d", i, n)
+			}
+			p.Connections = 0
 			shards = append(shards, &shard.Shard{
 				Plan: p, Suite: &shard.Suite{Name: p.Suite}, Runner: shard.Runner{Index: i, Segment: segment.String(), State: shard.Finished},
 				Connect: shard.NewHistogram(), FirstNoop: shard.NewHistogram(), Lateness: shard.NewHistogram(),

@@ -89,15 +89,17 @@ func hourOf(p plan.Plan, runner int, started time.Time) *shard.Shard {
 			StartedUS: started.UnixMicro(), EndedUS: started.Add(time.Hour).UnixMicro(), Checkpoints: 121,
 		},
 	}
-	noops, held := p.NoopsPerConnection(), p.PerRunner()
+	noops := p.NoopsPerConnection()
+	first, end := (runner-1)*p.Connections/p.Runners, runner*p.Connections/p.Runners
+	held := end - first
 	for _, name := range []string{"Get status was 200", "Delete status was 200", "Received all messages"} {
 		s.Checks = append(s.Checks, shard.Check{Name: name, Passes: int64(held)})
 	}
-	for i := range held {
+	for i := first; i < end; i++ {
 		connect := time.Duration(r.ExpFloat64() * float64(5*time.Millisecond))
 		s.Connect.Record(connect)
 		c := ledger.Record{
-			ID: p.DeviceID((runner-1)*held + i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
+			ID: p.DeviceID(i), State: ledger.Completed, Reason: "server_closed", Numbered: true, Attempts: 1, Streams: 1,
 			Connect: connect, OpenedAt: connect, ClosedAt: p.Hold() + connect, Held: p.Hold(), Last: uint64(noops), Numberings: 1,
 			MaxGap: p.Interval() + connect, MaxLateness: connect,
 			Counts: ledger.Counts{Received: uint64(noops)},
