@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a starved client or a slow server brings is late, whatever its phase: none of it is
+// What a saturated load generator or a slow server brings is late, whatever its phase: none of it is
 // missing as long as every number came.
 func TestLatenessIsNeverALoss(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ type Effect int
 const (
 	Shown    Effect = iota // nothing: the report shows it, or another counter is held against it
 	Silences               // packets did not come through: what a runner's streams suffered in that time is in doubt; else a warning
-	Delays                 // programs stood still: how late the messages of a runner there were is in doubt, as by a stall
+	Delays                 // programs could not run: how late the messages of a runner there were is in doubt, as by a stall
 	Refuses                // a warning where the target is
 	Warns                  // a warning
 )

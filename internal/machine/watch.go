@@ -75,7 +75,7 @@ func (s *Series) fill(v, limit float64, at int64) {
 }
 
 // moved adds a stretch: to the last one where that ends as this one begins. Of too many the two become one that
-// make the shortest, so that none reaches over long times in which the counter stood still.
+// make the shortest, so that none reaches over long times in which the counter did not grow.
 func (s *Series) moved(m Stretch) {
 	n := len(s.Moved)
 	if n > 0 && s.Moved[n-1].ToUS == m.FromUS {

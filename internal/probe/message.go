@@ -159,7 +159,7 @@ func (f *findings) findPublished(m *message, came []*unit) {
 	for _, source := range options {
 		if read := reading(source, readSeq); read != nil && f.numbersOf(came, read, sentAt) {
 			m.seq = source
-			m.is.add("seq", source, "The number that was published stood there in every message.")
+			m.is.add("seq", source, "Every message had the number that was published there.")
 			break
 		}
 	}
@@ -176,9 +176,9 @@ func (f *findings) findPublished(m *message, came []*unit) {
 			}
 		}
 		if source != "" {
-			m.is.add("run", source, "The marker that was published stood there in every message.")
+			m.is.add("run", source, "Every message had the marker that was published there.")
 		} else {
-			f.missing = append(f.missing, "message.run: the marker stood in what came, but in no place of its own.")
+			f.missing = append(f.missing, "message.run: the marker was in what came, but in no field of its own.")
 		}
 	} else {
 		f.missing = append(f.missing, "message.run: what is published has no {run}, so messages of others are taken for those of a run.")
@@ -210,7 +210,7 @@ func (f *findings) findSum(m *message, came []*unit, options []string) {
 			reading := r.Read(&u.Block)
 			return reading.Kind != service.Delivery || reading.Err != nil
 		}) {
-			m.is.add("sum", option, "The checksum that was published stood there, and was right, in every message.")
+			m.is.add("sum", option, "Every message had the checksum that was published there, and it was right.")
 			return
 		}
 	}
@@ -257,7 +257,7 @@ func (f *findings) findTime(m *message, came []*unit, published func(*unit, int6
 		switch {
 		case !exact || len(values) < 2:
 		case ours && f.s.sends("{sentAt}"):
-			m.is.add("sentAt", source, "The time that was published stood there in every message.")
+			m.is.add("sentAt", source, "Every message had the time that was published there.")
 			return
 		case fine && best == "":
 			best = source

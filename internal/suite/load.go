@@ -177,7 +177,7 @@ func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
 // keptUp is advisory: loads at which the load generator was saturated are not held against the service.
 func keptUp(limit, unit string, tried []Tried) verdict.Criterion {
 	c := verdict.Criterion{
-		Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Advisory: true, Why: "a starved generator must not be read as a slow server",
+		Name: "the generator kept up", Limit: limit, Actual: "it did", Pass: true, Advisory: true, Why: "a saturated load generator must not be read as a slow server",
 	}
 	var at []string
 	for _, v := range tried {

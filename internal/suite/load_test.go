@@ -26,8 +26,8 @@ func timeouts(v *Level) { v.FailedShare, v.Answered = .05, .95 }
 func fewer(v *Level)    { v.Answered = .7 }
 func full(v *Level)     { v.Full = "the machine was full" }
 
-// starved is a generator that can have added all of it, but no refusal.
-func starved(v *Level) {
+// saturated is a generator that can have added all of it, but no refusal.
+func saturated(v *Level) {
 	v.Excuse = "it waited up to 300 ms to run"
 	v.OwnP95, v.OwnFailed, v.OwnAnswered = 10, v.Firm, 1-v.Firm
 }
@@ -44,16 +44,16 @@ func TestStatusOfALevel(t *testing.T) {
 	}{
 		{"all well", nil, Good, ""},
 		{"at the limits", func(v *Level) { v.FailedShare, v.P95, v.Answered = .01, 500, .95 }, Good, ""},
-		{"starved, but all well", starved, Good, ""},
+		{"saturated, but all well", saturated, Good, ""},
 		{"refused", refused, Bad, "20.00 % failed, 80.0 % answered"},
 		{"slow", slow, Bad, "p95 800 ms"},
 		{"timeouts", timeouts, Bad, "5.00 % failed"},
 		{"requests were never made, and the generator did not wait", fewer, Bad, "70.0 % answered"},
-		{"slow by what the generator may have added", both(slow, starved), ByGenerator, "p95 800 ms; it waited up to 300 ms to run"},
-		{"slow by itself, whatever the generator added", both(slow, both(starved, func(v *Level) { v.OwnP95 = 770 })), Bad, "p95 800 ms"},
-		{"timeouts of a starved generator", both(timeouts, starved), ByGenerator, "5.00 % failed"},
-		{"never made by a starved generator", both(fewer, starved), ByGenerator, "70.0 % answered"},
-		{"the server refused, starved generator or not", both(refused, starved), Bad, "20.00 % failed"},
+		{"slow by what the generator may have added", both(slow, saturated), ByGenerator, "p95 800 ms; it waited up to 300 ms to run"},
+		{"slow by itself, whatever the generator added", both(slow, both(saturated, func(v *Level) { v.OwnP95 = 770 })), Bad, "p95 800 ms"},
+		{"timeouts of a saturated generator", both(timeouts, saturated), ByGenerator, "5.00 % failed"},
+		{"never made by a saturated generator", both(fewer, saturated), ByGenerator, "70.0 % answered"},
+		{"the server refused, saturated generator or not", both(refused, saturated), Bad, "20.00 % failed"},
 		{"slow on a full machine", both(slow, full), ByGenerator, "p95 800 ms; the machine was full"},
 		{"timeouts on a full machine", both(timeouts, full), ByGenerator, "the machine was full"},
 		{"the server refused, on a full machine", both(refused, full), Bad, "20.00 % failed"},
@@ -79,7 +79,7 @@ func TestFindBreaking(t *testing.T) {
 		{"between two", []Level{level(500, nil), level(1000, refused), level(20, nil)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed", 750},
 		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
 		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, refused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
-		{"the generator", []Level{level(500, nil), level(1000, both(fewer, starved))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
+		{"the generator", []Level{level(500, nil), level(1000, both(fewer, saturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := FindBreaking(limits.Try(c.levels))

@@ -197,7 +197,7 @@ func (s *slowness) policy(r *Run) []verdict.Criterion {
 	switch r.number("CUT_SLOW") {
 	case 1:
 		c.Limit, c.Pass, c.Why = "all "+format.Thousands(s.begun), s.cuts() == s.begun, "a client that never reads must not be kept for ever"
-		c.Reasons = []string{fmt.Sprintf("the service did not cut %s of %s slow streams within %s, and it has to (CUT_SLOW=1)", format.Thousands(s.begun-s.cuts()), format.Thousands(s.begun), s.lasted)}
+		c.Reasons = []string{fmt.Sprintf("the service did not cut %s of %s slow streams within %s, and it has to (CUT_SLOW=1)", format.Thousands(s.begun-s.cuts()), format.Thousands(s.begun), format.Duration(s.lasted))}
 	case 0:
 		c.Limit, c.Pass, c.Why = "0", s.cuts() == 0, "a client on a thin line is to be served as well"
 		c.Reasons = []string{fmt.Sprintf("%s of %s slow streams were cut (%s), and the service must not (CUT_SLOW=0)", format.Thousands(s.cuts()), format.Thousands(s.begun), s.why())}

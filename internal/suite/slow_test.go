@@ -136,7 +136,7 @@ func TestSlowFindsFaults(t *testing.T) {
 				r.Samples[i].Gauge = &v
 			}
 		}, verdict.Fail, "grew by 500.0 MiB"},
-		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not cut 6 of 10 slow streams within 30s, and it has to (CUT_SLOW=1)"},
+		{"slow streams are to be cut", set("CUT_SLOW", "1"), verdict.Fail, "the service did not cut 6 of 10 slow streams within 30 s, and it has to (CUT_SLOW=1)"},
 		{"slow streams are not to be cut", set("CUT_SLOW", "0"), verdict.Fail, "4 of 10 slow streams were cut (4 × reset), and the service must not (CUT_SLOW=0)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -246,7 +246,7 @@ func TestCapacity(t *testing.T) {
 			r.late(3, 2, 16*second)
 			r.Rounds[0].Series[1].StallMS = 900
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
-		{"a starved generator gave a stream up", func(r *Run) {
+		{"a saturated load generator gave a stream up", func(r *Run) {
 			r.silent(7, 12*second)
 			c := &r.Rounds[0].Connections[7]
 			c.State, c.Reason = ledger.Dropped, "idle"

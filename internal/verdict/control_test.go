@@ -58,10 +58,10 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 	}
 	const second = time.Second
 	for name, c := range map[string]struct {
-		edit    func(m *shard.Merged)
-		want    Outcome
-		starved bool
-		says    string
+		edit      func(m *shard.Merged)
+		want      Outcome
+		saturated bool
+		says      string
 	}{
 		"late only here: the service's": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
@@ -154,7 +154,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			controlled(m)
 			lateNoops(m, 3)
 			m.Runners[0].RunDelaySeconds = 3600
-		}, Fail, true, "the generator was starved, though the control group was in time: the runners waited"},
+		}, Fail, true, "the load generator was saturated, though the control group was in time: the runners waited"},
 		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
@@ -167,7 +167,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			c.edit(m)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)
-			require.Equal(t, c.starved, v.Generator.Saturated)
+			require.Equal(t, c.saturated, v.Generator.Saturated)
 			require.Contains(t, strings.Join(append(v.Reasons, v.Warnings...), "\n"), c.says)
 			require.Equal(t, v, judgeSoak(m, server, Evidence{}), "a verdict can be made again at any time")
 		})

@@ -155,7 +155,7 @@ func (h *harm) count(runner *shard.Runner, r *shard.Connection, all []window) {
 			if w := silence(f.At-f.Lateness, f.At); w != nil {
 				h.explained[delayed]++
 				h.by[w.machine].late++
-			} else if w := h.stood(runner, f, all); w != nil {
+			} else if w := h.stolen(runner, f, all); w != nil {
 				h.explained[delayed]++
 				h.by[w.machine].stalled++
 			}
@@ -163,10 +163,10 @@ func (h *harm) count(runner *shard.Runner, r *shard.Connection, all []window) {
 	}
 }
 
-// stood finds a window in which the machine stood still while a message was late. A control group that was in time meanwhile
+// stolen finds a window in which the hypervisor took the CPU of the machine while a message was late. A control group that was in time meanwhile
 // knows better: what is read by the same process was not delayed. Of a dropped packet it knows nothing, which is of one
 // stream.
-func (h *harm) stood(runner *shard.Runner, f ledger.Finding, all []window) *window {
+func (h *harm) stolen(runner *shard.Runner, f ledger.Finding, all []window) *window {
 	from, to := runner.At(f.At-f.Lateness), runner.At(f.At)
 	if group := runner.Controlled; decides(group) {
 		if delay, _ := during(group, from, to); !explains(group, delay) {

@@ -84,7 +84,7 @@ func (s *Streams) KeptUp() Criterion {
 	return Criterion{
 		Name:   "the generator kept up",
 		Limit:  fmt.Sprintf("%s, CPU wait under %.0f %% or below CPU used", limit, 100*mostWaited),
-		Actual: actual, Pass: len(broken) == 0, Advisory: true, Why: "a starved client must not be read as a late server",
-		Reasons: []string{"the generator was starved" + so + ": the runners " + actual},
+		Actual: actual, Pass: len(broken) == 0, Advisory: true, Why: "a saturated load generator must not be read as a late server",
+		Reasons: []string{"the load generator was saturated" + so + ": the runners " + actual},
 	}
 }

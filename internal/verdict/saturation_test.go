@@ -15,10 +15,10 @@ func TestASaturatedGenerator(t *testing.T) {
 		m.Connections[0].Late = 1
 	}
 	cases := []struct {
-		name    string
-		edit    func(m *shard.Merged)
-		want    Outcome
-		starved bool
+		name      string
+		edit      func(m *shard.Merged)
+		want      Outcome
+		saturated bool
 	}{
 		{"it kept up, and a noop was late: the server's fault", late, Fail, false},
 		{"it stalled, and nothing was late: something to know", func(m *shard.Merged) {
@@ -43,9 +43,9 @@ func TestASaturatedGenerator(t *testing.T) {
 			c.edit(m)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict)
-			require.Equal(t, c.starved, v.Generator.Saturated)
-			if c.starved {
-				require.Contains(t, v.Warnings[len(v.Warnings)-1], "the generator was starved")
+			require.Equal(t, c.saturated, v.Generator.Saturated)
+			if c.saturated {
+				require.Contains(t, v.Warnings[len(v.Warnings)-1], "the load generator was saturated")
 			} else {
 				require.Empty(t, v.Warnings)
 			}

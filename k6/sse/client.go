@@ -51,8 +51,8 @@ func (c *Client) On(event string, handler sobek.Value) {
 // Close ends the stream; open returns after the running handler.
 func (c *Client) Close() { c.cancel() }
 
-// SetTimeout runs fn once after ms milliseconds, between events: the event loop, and
-// with it the global setTimeout, stands still during open.
+// SetTimeout runs fn once after ms milliseconds, between events: during open the event
+// loop, and with it the global setTimeout, waits.
 func (c *Client) SetTimeout(fn sobek.Callable, ms float64) error {
 	d, err := timerDelay("setTimeout", fn, ms)
 	if err == nil {

@@ -114,7 +114,7 @@ func TestAStoppedRunnerIsLateNotLossy(t *testing.T) {
 	require.Zero(t, v.Noops.Missed)
 	require.Positive(t, v.Noops.Late)
 	require.True(t, v.Generator.Saturated)
-	require.Contains(t, strings.Join(v.Warnings, "\n"), "the generator was starved")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the load generator was saturated")
 }
 
 // The same with a limit on lateness proves nothing about the server.

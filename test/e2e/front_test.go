@@ -179,7 +179,7 @@ func TestAReportSaysWhatCameInstead(t *testing.T) {
 	}
 }
 
-// PASS stood there without a name.
+// PASS was printed without a name.
 func TestARunWithoutTestIDIsNamedByItsFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "laptop")

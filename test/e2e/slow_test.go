@@ -66,7 +66,7 @@ func openTo(t *testing.T, room int) (url string) {
 	return server.URL
 }
 
-// A service that waits for each of its clients stands still for whoever publishes.
+// A service that waits for each of its clients stalls for whoever publishes.
 func TestSlowReadersHoldUpAService(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, "--backend-url", openTo(t, 1), "--max-growth", "-1")

@@ -68,7 +68,7 @@ type stormy struct {
 	foreign
 	connects int
 	refuse   func(connects int) bool // whether it refuses the connect of that number, from 1
-	stalls   int                     // at the connect of this number it stands still
+	stalls   int                     // at the connect of this number it stalls
 	until    time.Time               // until then
 }
 

@@ -156,7 +156,7 @@ func (r *runner) end() (received, missed uint64) {
 	}
 	for _, c := range r.shard().Connections {
 		received += c.Received
-		// By numbers alone: a starved runner's clock may doubt a noop that then came late.
+		// By numbers alone: a saturated runner's clock may doubt a noop that then came late.
 		missed += c.Lost + c.Duplicated + c.Reordered + c.Corrupted
 	}
 	return received, missed

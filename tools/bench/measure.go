@@ -98,7 +98,7 @@ func (b *bench) measureRunner() (out []Metric) {
 	return out
 }
 
-// once measures one client. On a starved machine noops can be on their way to a runner that is
+// once measures one client. On a saturated machine noops can be on their way to a runner that is
 // told to end: what cannot be accounted for is measured again, twice at most.
 func (s service) once(of *contender, n int, window time.Duration) (result cost) {
 	measure := func() {

@@ -24,18 +24,18 @@ const (
 	otherwise    = "found otherwise"    // not passed, but the verdict does not match the fault
 	missed       = "missed"             // a false pass
 	falseAlarm   = "false alarm"
-	starved      = "starved"    // this machine was too busy, so the result counts for nothing
+	saturated    = "saturated"  // this machine was too busy, so the result counts for nothing
 	broken       = "no verdict" // the run did not come to one
 )
 
-var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, starved, broken}
+var classes = []string{foundExactly, undecided, otherwise, missed, falseAlarm, saturated, broken}
 
 // A result is what became of a scenario.
 type result struct {
 	Scenario    *scenario
 	Class       string
 	Only        string `json:",omitempty"` // what the campaign was limited to, which changes what a seed draws
-	Repeated    bool   // the first try was starved
+	Repeated    bool   // the first try was saturated
 	Verdict     verdict.Outcome
 	CouldHide   uint64
 	Differences []string `json:",omitempty"`
@@ -75,7 +75,7 @@ func (c *campaign) run(ctx context.Context) {
 // one runs a scenario, and once more where this machine was too busy for it.
 func (c *campaign) one(ctx context.Context, seed uint64) {
 	r := c.try(ctx, seed)
-	if r != nil && r.Class == starved {
+	if r != nil && r.Class == saturated {
 		if r = c.try(ctx, seed); r != nil {
 			r.Repeated = true
 		}
@@ -105,7 +105,7 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 		var j *verdict.Verdict
 		if j, err = run.do(ctx); err == nil {
 			want := run.expected()
-			if r.classify(j, want, run.lateness()); sc.clean() && !want.allows(verdict.Pass) && r.Class != starved {
+			if r.classify(j, want, run.lateness()); sc.clean() && !want.allows(verdict.Pass) && r.Class != saturated {
 				err = errors.New("the service of a run that is meant to be clean was not")
 			}
 		}
@@ -117,7 +117,7 @@ func (c *campaign) try(ctx context.Context, seed uint64) *result {
 		r.Class, r.Differences = broken, []string{err.Error()}
 	}
 	r.Seconds = time.Since(began).Seconds()
-	if r.bad() || r.Class == starved {
+	if r.bad() || r.Class == saturated {
 		c.keep(r, dir)
 	}
 	return r
@@ -138,7 +138,7 @@ func (r *result) classify(j *verdict.Verdict, want *expected, late time.Duration
 	case !sc.clean() && r.Verdict == verdict.Pass && !want.allows(verdict.Pass):
 		r.Class = missed
 	case r.Verdict == verdict.Invalid && (j.Generator.Saturated || strings.Contains(strings.Join(j.Reasons, "\n"), "generator")), max(late, sc.stall(j)) > sc.patience():
-		r.Class = starved
+		r.Class = saturated
 	case sc.clean():
 		r.Class = falseAlarm
 	default:
@@ -154,7 +154,7 @@ func (sc *scenario) patience() time.Duration {
 	return sc.Plan.interval() / 4
 }
 
-// stall is for how long a runner of a hub stood still. In so much of a time at either end of a stream nobody knows what it read.
+// stall is the longest stall of a runner of a hub. In so much of a time at either end of a stream nobody knows what it read.
 func (sc *scenario) stall(j *verdict.Verdict) time.Duration {
 	if sc.Hub == nil || sc.disturb != nil { // which stops the runner on purpose
 		return 0

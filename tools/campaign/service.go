@@ -58,7 +58,7 @@ func (s *serviceSpec) keepsLedger() bool { return s.Ledger && s.numbered() }
 type service struct {
 	serviceSpec
 	strike  strike
-	late    atomic.Int64 // the longest time, in ns, by which a noop left later than it was meant to: whether this program itself was starved
+	late    atomic.Int64 // the longest time, in ns, by which a noop left later than it was meant to: whether this program itself was saturated
 	global  atomic.Uint64
 	mu      sync.Mutex
 	devices map[string]*device

@@ -74,11 +74,11 @@ func (c *campaign) summary() *summary {
 	return s
 }
 
-// good: no fault was missed, every clean run passed or was starved, and 99 % of the decided faults were
+// good: no fault was missed, every clean run passed or was saturated, and 99 % of the decided faults were
 // found exactly.
 func (s *summary) good() bool {
 	faulty, clean := s.Faulty.Classes, s.Clean.Classes
-	decided := s.Faulty.PutIn - faulty[starved] - faulty[undecided]
+	decided := s.Faulty.PutIn - faulty[saturated] - faulty[undecided]
 	return s.Runs > 0 && faulty[missed] == 0 && clean[falseAlarm] == 0 && clean[broken] == 0 && 100*faulty[foundExactly] >= 99*decided
 }
 

@@ -15,7 +15,7 @@ const notTheProcess = "From node_exporter, of the whole machine; what the runner
 func k6() Board {
 	return Board{
 		Name: "k6", Title: "Soak: the generators",
-		About:     "The k6 runners: what they did, and whether they were able to. A starved generator must not be read as a late server.",
+		About:     "The k6 runners: what they did, and whether they were able to. A saturated load generator must not be read as a late server.",
 		Variables: []Variable{testID, instanceOf("node_uname_info", "machines that the runners are on")},
 		Rows: []Row{
 			{"The run", []line{

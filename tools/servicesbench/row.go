@@ -40,7 +40,7 @@ type row struct {
 	PerStreamHour    float64 `json:"cpu_seconds_per_stream_hour"`
 	GeneratorPercent float64 `json:"generator_core_percent"`
 	GeneratorStallMS float64 `json:"generator_stall_max_ms"`
-	Starved          bool    `json:"generator_starved"`
+	Saturated        bool    `json:"generator_starved"`
 
 	verdict verdict
 }
@@ -67,7 +67,7 @@ func (r *row) outcomeOf(run string, said []byte, ended error) {
 	if p := m.Published; p != nil {
 		r.Planned, r.Confirmed, r.BehindMS, r.AnswerMS = p.Planned, p.Confirmed, p.MaxLagMS, &p.AnswerMS
 	}
-	r.GeneratorStallMS, r.Starved = v.Generator.StallMaxMS, v.Generator.Starved
+	r.GeneratorStallMS, r.Saturated = v.Generator.StallMaxMS, v.Generator.Saturated
 	r.GeneratorPercent = 100 * v.Generator.CPUSeconds / (v.Ended - v.Started)
 }
 

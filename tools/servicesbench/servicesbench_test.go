@@ -88,7 +88,7 @@ func TestRow(t *testing.T) {
 		"| mine | fail | 950 | 10 | 3 | 3 | 1.2 / 20 / 1,235 | 2.0 / 3.0 / 4.0 | 5.0 |",
 		"| other | not measured | – | – | – | – | – | – | – |",
 		"\n\nResumes by kind of cut (away: in seconds):\n\n| service | cut | lost |\n|---|---|---|\n| mine | fin | 3 |\n| mine | rst | – |\n",
-		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, starved | 1.5 |",
+		"| mine | 2.0 | 1.0 | 10 | 10,000 | 36 | 7.0 | 5.0, saturated | 1.5 |",
 		"| mine | 1.0 | – | – | – | – |",
 		"- mine: one", "- mine: messages missed: 10 (limit: 0)", "- other: it is not there",
 	} {

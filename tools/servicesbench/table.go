@@ -105,8 +105,8 @@ func (r *row) costs() []string {
 	out := []string{r.Service, "", "", "", "", "", r.ConnectMS.p99(), "", ""}
 	if r.Verdict != "" {
 		out[7] = short(r.GeneratorPercent)
-		if r.Starved {
-			out[7] += ", starved"
+		if r.Saturated {
+			out[7] += ", saturated"
 		}
 	}
 	if c := r.Cost; c.WindowS > 0 {

@@ -52,7 +52,7 @@ type verdict struct {
 	Generator struct {
 		CPUSeconds float64 `json:"cpu_seconds"`
 		StallMaxMS float64 `json:"stall_max_ms"`
-		Starved    bool    `json:"starved"`
+		Saturated  bool    `json:"starved"`
 	} `json:"generator"`
 }
 

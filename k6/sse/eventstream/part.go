@@ -9,7 +9,7 @@ const (
 	// CommentLine is one line that begins with a colon, told when its line end has been read: some services
 	// send such a line as their heartbeat, and no blank line after it for as long as there is no event.
 	CommentLine Part = iota + 1
-	// WholeBlock is all that stood between two blank lines, told at the second.
+	// WholeBlock is all between two blank lines, told at the second.
 	WholeBlock
 )
 
