@@ -62,10 +62,8 @@ func start(t *testing.T, settings map[string]string) *stack {
 			s.env[name] = value
 		}
 	}
-	port := free(t)
-	s.set(map[string]string{"HTTP_PORT": port, "NOFILE": "20000", "VERSION": version})
+	s.set(map[string]string{"NOFILE": "20000", "VERSION": version})
 	s.set(settings)
-	s.url = "http://" + net.JoinHostPort(ownAddress(t), port)
 
 	if s.grafana = offline.Images(t, root, s.file); !s.grafana {
 		// The classic builder needs no registry to look at images that are here.
@@ -79,6 +77,9 @@ func start(t *testing.T, settings map[string]string) *stack {
 	})
 	// All images come from one build, which is made once if they are not asked for at once.
 	t.Logf("the backend's image is built in %v, the others in %v", s.timed("build", "--quiet", "backend-1"), s.timed("build", "--quiet"))
+	port := free(t) // not before the builds: they leave others a minute to take it
+	s.set(map[string]string{"HTTP_PORT": port})
+	s.url = "http://" + net.JoinHostPort(ownAddress(t), port)
 	s.up()
 	return s
 }

@@ -36,12 +36,12 @@ func TestTwoMachines(t *testing.T) {
 		require.NoDirExists(t, kept, "it is to take what comes of this run: move it away")
 	}
 	streams, seconds, interval := setting("STACK_CONNECTIONS", "100"), setting("STACK_SECONDS", "20"), setting("STACK_NOOP_INTERVAL", "1")
-	reference := net.JoinHostPort(ownAddress(t), free(t))
-	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference", "REFERENCE_LISTEN": reference})
+	s := start(t, map[string]string{"CONNECTIONS": streams, "NOOP_INTERVAL": interval, "COMPOSE_PROFILES": "reference"})
 	s.isScraped(1)
 	watcher := "http://prometheus:" + url.QueryEscape(s.env["PROMETHEUS_PASSWORD"]) + "@" + strings.TrimPrefix(s.url, "http://") + "/prometheus"
 	env := s.remoteWrite("BACKEND_TOKEN="+s.env["BACKEND_TOKEN"], "PROMETHEUS_URL="+watcher)
 
+	reference := "http://" + net.JoinHostPort(ownAddress(t), "7070")
 	out, begun := t.TempDir(), time.Now()
 	var parts sync.WaitGroup
 	for n, machine := range newMachines(t) {
@@ -49,7 +49,7 @@ func TestTwoMachines(t *testing.T) {
 			// Together they begin when both have looked at their machines.
 			said, err := inMachine(t, machine, env, "bin/soak", "run", "--runner", fmt.Sprintf("%d/2", n+1), "--testid", "machines", "--out", out,
 				"--start-at", begun.Add(10*time.Second).UTC().Format(time.RFC3339), "--backend-url", s.url,
-				"--control-url", "http://"+reference, "--connections", streams, "--seconds", seconds, "--noop-interval", interval)
+				"--control-url", reference, "--connections", streams, "--seconds", seconds, "--noop-interval", interval)
 			t.Log(said)
 			if err != nil {
 				t.Errorf("runner %d: %v", n+1, err)
@@ -71,7 +71,7 @@ func TestTwoMachines(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict)
 	require.Len(t, v.Runners, 2)
 	require.Contains(t, said, "control      40 streams")
-	require.Equal(t, "http://"+reference, v.Control.URL)
+	require.Equal(t, reference, v.Control.URL)
 	require.True(t, v.Control.Away && v.Control.Decides)
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	for expr, want := range map[string]string{
