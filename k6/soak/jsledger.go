@@ -21,7 +21,7 @@ type jsLedger struct {
 
 var _ sobek.DynamicObject = (*jsLedger)(nil)
 
-// The properties of a Ledger, documented in load-tests/types/index.d.ts: ledgerValues by their names, and
+// The properties of a Ledger, documented in load-tests/types/soak.d.ts: ledgerValues by their names, and
 // functions, which no script can list.
 var (
 	ledgerValues    = valuesOfLedger()

@@ -45,7 +45,7 @@ type module struct {
 	exports     modules.Exports // made once: k6 asks for them whenever a script uses an imported name
 }
 
-// Exports are the names that a script imports from k6/x/soak; load-tests/types/index.d.ts
+// Exports are the names that a script imports from k6/x/soak; load-tests/types/soak.d.ts
 // documents them.
 func (m *module) Exports() modules.Exports { return m.exports }
 

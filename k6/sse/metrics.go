@@ -8,7 +8,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 )
 
-// sseMetrics are the metrics of the module. index.d.ts documents them for users.
+// sseMetrics are the metrics of the module. sse.d.ts documents them for users.
 type sseMetrics struct {
 	event      *metrics.Metric // counter: events dispatched
 	connecting *metrics.Metric // trend, time: dial begun to headers complete

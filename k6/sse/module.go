@@ -2,7 +2,7 @@
 //
 // It offers the EventSource of the HTML standard (section 9.2) on k6's event loop,
 // many per VU, and the blocking open() of xk6-sse. Both dial with k6's own dialer
-// and read the response over the dialed connection; see load-tests/types/index.d.ts
+// and read the response over the dialed connection; see load-tests/types/sse.d.ts
 // for the API as scripts see it.
 //
 // The goroutines of a connection: one dials and reads the response head, then

@@ -109,7 +109,7 @@ func soak() Board {
 				},
 				{
 					graph("Ended by cause, client", count,
-						"From k6, in all since the run began: attempts and streams that ended, by reason as in load-tests/types/index.d.ts. A clean run has `server` only, "+
+						"From k6, in all since the run began: attempts and streams that ended, by reason as in load-tests/types/sse.d.ts. A clean run has `server` only, "+
 							"and only at its end.",
 						`sum by (reason) (k6_sse_connection_closed_total{testid="$testid"})`, "{{reason}}"),
 					graph("Ended by cause, server", count,

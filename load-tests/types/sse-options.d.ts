@@ -1,0 +1,182 @@
+// What an EventSource of k6/x/sse can be told, its second request among it.
+
+declare module "k6/x/sse" {
+  /** The event that a second request is made from. */
+  export interface FirstEvent {
+    /**
+     * The last event ID after it, `""` for none.
+     * @example "k2xf9qz01ab" // PocketBase: the client's id
+     */
+    readonly id: string;
+    /**
+     * `""` where it has none.
+     * @example "PB_CONNECT"
+     */
+    readonly name: string;
+    /** @example '{"clientId":"k2xf9qz01ab"}' */
+    readonly data: string;
+  }
+
+  /**
+   * A part of a second request: a template, or a function that is called once per stream, on
+   * the event loop. An exception in it ends the iteration.
+   *
+   * In a template `{first.id}`, `{first.name}` and `{first.data}` stand for parts of the first
+   * event; another name after `first.` throws a TypeError, other braces stand for themselves. Values
+   * are written so that they stay in their place: percent-encoded in a URL, unless the URL is that one
+   * placeholder; in a body as its `Content-Type` wants it, as JSON between quotes that you write, or
+   * as a form, and as they are under any other type.
+   *
+   * @example '{"clientId":"{first.id}","subscriptions":["notes"]}'
+   * @example (first) => JSON.stringify({ session: JSON.parse(first.data).session })
+   */
+  export type FromFirstEvent = string | ((first: FirstEvent) => string);
+
+  /** A request that follows the first event of each stream; see {@link EventSourceOptions.then}. */
+  export interface SecondRequest {
+    /**
+     * Default `POST`.
+     * @example "PUT"
+     */
+    method?: string;
+    /**
+     * Absolute, or relative to the URL of the stream after redirects.
+     * @example "/api/realtime" // PocketBase
+     * @example "{first.data}" // where the service says: the event `endpoint` of MCP's HTTP+SSE transport
+     */
+    url: FromFirstEvent;
+    /**
+     * Its own: those of the stream are not sent again; the VU's cookies are.
+     * @example { "Content-Type": "application/json", Authorization: `Bearer ${__ENV.TOKEN}` }
+     */
+    headers?: Record<string, FromFirstEvent>;
+    /**
+     * Default: none.
+     * @example '{"clientId":"{first.id}","subscriptions":["notes"]}'
+     */
+    body?: FromFirstEvent;
+    /**
+     * The name of the event it waits for. Default: the first event of any name; comments and
+     * blocks without data are none.
+     * @example "PB_CONNECT"
+     */
+    event?: string;
+    /**
+     * The statuses that are right. Default: 200 to 299.
+     * @example [204]
+     */
+    ok?: number[];
+    /**
+     * From the stream's headers to its first event, and again from the dial to the headers of the
+     * answer; 0 for none. Default: `connectTimeout`.
+     * @example "5s"
+     */
+    timeout?: Duration;
+  }
+
+  /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
+  export interface EventSourceOptions {
+    /**
+     * Request headers. They win over ours: `Accept: text/event-stream`,
+     * `Cache-Control: no-cache`, k6's `User-Agent`, `Last-Event-ID`.
+     * @example { Authorization: `Bearer ${__ENV.TOKEN}` }
+     */
+    headers?: Record<string, string>;
+    /**
+     * The method of the request, repeated with each reconnect. Default `GET`. Not in the standard.
+     * @example "POST"
+     */
+    method?: string;
+    /**
+     * The body of the request, repeated with each reconnect. It takes a `method` other than GET, and a
+     * `Content-Type` in `headers` where the service wants one. Not in the standard.
+     * @example JSON.stringify({ channels: ["news"] }) // with method: "POST"
+     */
+    body?: string;
+    /**
+     * How a reconnect tells the last event ID, where there is one. Default `"header"`, as in the
+     * standard: `Last-Event-ID`. `{ query }` sets that parameter of the URL in its place and leaves
+     * the others as they are. `"none"` tells nothing. `lastEventId` of events is the same in each case.
+     * @example { query: "since" } // ntfy
+     */
+    resume?: "header" | "none" | { query: string };
+    /**
+     * Called before each attempt after the first, when its time has come, with the source as `this`: what it returns
+     * takes the place of the URL, of all headers or of the body, for this attempt and those after it; what it leaves
+     * out stays. The attempt waits for the event loop. It cannot be async; where it throws the source ends for good,
+     * with reason `renew`. Tags stay those of the first URL. Not in the standard.
+     * @example () => ({ headers: { Authorization: `Bearer ${mint()}` } }) // a token that is soon over
+     */
+    renew?: (this: EventSource) => { url?: string; headers?: Record<string, string>; body?: string } | null | undefined | void;
+    /**
+     * A second request, after the first event of each stream and so again after each reconnect: some
+     * services send events only once a client, named in the first, has subscribed. It has a connection
+     * of its own; neither the event loop nor the stream waits for it.
+     *
+     * With the right answer listeners of the type `then` are called. Otherwise the stream ends with
+     * reason `then` and `status` of this answer, 0 for none. It counts as a failed attempt: without
+     * `reconnect` another follows a network error, and no status; with `reconnect: true` it also
+     * follows 404, 409, 410, 429 and 5xx.
+     *
+     * @example
+     * new EventSource(`${base}/api/realtime`, {
+     *   then: {
+     *     url: "/api/realtime",
+     *     headers: { "Content-Type": "application/json" },
+     *     body: '{"clientId":"{first.id}","subscriptions":["notes"]}',
+     *   },
+     * });
+     */
+    then?: SecondRequest;
+    /** Tags for all samples of this source. `name` stands in for the tags name and url. */
+    tags?: Record<string, string | number | boolean>;
+    /**
+     * From the dial, redirects included, until the headers are complete. Default `"10s"`; 0 for none.
+     * 1000 sources of a process dial at a time; waiting for a turn is no part of it.
+     */
+    connectTimeout?: Duration;
+    /**
+     * How long the server may send no byte at all (a comment is enough) before the stream
+     * is closed with reason `idle`, while it happens. Default 0: for ever. Where this
+     * process itself was stalled, it waits as long again, at most half of the timeout.
+     * @example "38s" // 2.5 noop intervals of 15 s
+     */
+    idleTimeout?: Duration;
+    /**
+     * Left out: the standard (HTML 9.2.3). After the end of a stream, whatever its cause,
+     * and after a network error the source connects again with `Last-Event-ID`; a wrong
+     * status or content type, and 204, end it for good.
+     *
+     * `false`: it never connects again.
+     *
+     * `true`: beyond the standard, also after 409, 429 and 5xx, not before their
+     * `Retry-After`. For servers that answer so while they start, drain or still hold the
+     * former stream of the same id.
+     *
+     * An event over `maxEventSize` ends the source in any case.
+     */
+    reconnect?: boolean;
+    /**
+     * The reconnection time until the server sets one by `retry:`. Default 1000.
+     *
+     * The wait is this time times a random factor in [0.5, 1.5), so that thousands of
+     * clients do not come back as one; from the second failed attempt in a row on it
+     * doubles up to 30 s.
+     */
+    reconnectDelay?: Duration;
+    /** Redirects (301, 302, 303, 307, 308) followed per attempt. Default: k6's `maxRedirects`, 10. */
+    maxRedirects?: number;
+    /** Bytes of one line, and of the data of one event. Default 1048576. */
+    maxEventSize?: number;
+    /**
+     * A `Ledger` of `k6/x/soak`, or any other extension's value whose Go type satisfies
+     * `sse.Observer`. It sees every event in Go, with the time of the read. With a ledger
+     * and no listener for an event no JavaScript runs for it and nothing is allocated.
+     * One that satisfies `sse.BlockObserver` sees comments and blocks without data too, which
+     * is how many services send their heartbeats.
+     * One ledger for one source.
+     * @example new Ledger("device-1")
+     */
+    ledger?: object;
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * **Server-Sent Events for k6.**
+ *
+ * - {@link EventSource}: the browser's, on k6's event loop. One VU holds thousands.
+ *   `setTimeout`, `fetch`-like calls and other sources go on beside it.
+ * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse.
+ *
+ * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
+ * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
+ * HTTP/1.1 only; no proxy; no compressed responses.
+ *
+ * **Metrics**
+ *
+ * | metric | kind | meaning |
+ * |---|---|---|
+ * | `sse_connecting` | trend, ms | dial begun (name resolution included) to headers complete, of streams that opened |
+ * | `sse_first_event` | trend, ms | headers complete to the first event |
+ * | `sse_event` | counter | events dispatched (comment-only blocks are none) |
+ * | `sse_connection_opened` | counter | event streams opened |
+ * | `sse_then` | trend, ms | dial begun to headers complete, of second requests ({@link EventSourceOptions.then}) with the right answer |
+ * | `sse_connection_closed` | counter | attempts and streams ended, tag `reason` ({@link Reason}), tag `opened` (`true` for a stream, `false` for an attempt that never became one) |
+ *
+ * Streams open now = `sse_connection_opened` − `sse_connection_closed{opened:true}`.
+ * Tags: those of the VU, your `tags`, and the enabled system tags `url`, `name`,
+ * `method`, `status`, `proto`, `ip`, `tls_version`. `url` and `name` are the URL
+ * without query, fragment and credentials, so no id gets into a tag; ids in the path
+ * are hidden with `tags: { name: "…" }`, which stands in for both.
+ *
+ * EventSource adds its events up and pushes them as one `sse_event` sample per second
+ * and set of tags, and the rest when the iteration's last source has ended. `open`
+ * pushes one sample per event, and `http_reqs` and `http_req_duration` for the whole
+ * stream, as xk6-sse does (its `http_req_sending` is `sse_connecting` here).
+ * k6 metrics are for looking at; what must be exact is counted by a `ledger`.
+ */
+declare module "k6/x/sse" {
+  /** A number of milliseconds, or a string such as `"10s"`, `"1m30s"`, `"500ms"`. */
+  export type Duration = number | string;
+
+  /**
+   * Why a stream or an attempt ended.
+   *
+   * A stream: `server` (the server ended it after a whole block), `truncated` (it ended
+   * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
+   * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
+   * {@link EventSourceOptions.then} failed, or the event that it waits for did not come),
+   * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}; or the suite `resume` cut it, to see it resume).
+   *
+   * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
+   * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
+   * `text/event-stream`, or compressed), `no_content` (204).
+   *
+   * Either: `reset` (the connection broke), `client` (the script closed it),
+   * `interrupted` (k6 ended the iteration, or a handler threw), `renew`
+   * ({@link EventSourceOptions.renew} threw), `timeout` (`timeout` of
+   * {@link open}), `error` (anything else, such as broken HTTP). `truncated` and
+   * `too_long` are also told of response headers.
+   */
+  export type Reason =
+    | "server" | "truncated" | "idle" | "too_long" | "then" | "cut"
+    | "connect_timeout" | "refused" | "dns" | "tls" | "status" | "content_type" | "no_content"
+    | "renew" | "reset" | "client" | "interrupted" | "timeout" | "error";
+
+  const sse: { open: typeof open; EventSource: typeof EventSource };
+  export default sse;
+}
