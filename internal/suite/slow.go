@@ -44,7 +44,7 @@ func assessSlow(r *Run) verdict.Assessment {
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(),
 			[]verdict.Criterion{s.all(), s.volume(), s.wereFilled(r), s.delivered()}, s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
-			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, s.lasted)},
+			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, format.Duration(s.lasted))},
 			{Name: "of these", Value: s.fate()},
 			{Name: "memory", Value: s.memory.String()},
 		}, heldFacts(held, m)...),

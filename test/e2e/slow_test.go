@@ -28,7 +28,7 @@ func TestSlow(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, "--no-nginx", "--cut-slow", "1")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20 streams, which read nothing for 8s", factOf(v, "slow"))
+	require.Equal(t, "4 of 20 streams, which read nothing for 8 s", factOf(v, "slow"))
 	require.Contains(t, factOf(v, "of these"), "4 cut")
 	require.Equal(t, 16, v.Connections.Completed)
 	require.Equal(t, v.Noops.Received+16*160, v.Server.Sent, "the large messages are its own, too")
@@ -41,7 +41,7 @@ func TestSlowBehindNginx(t *testing.T) {
 	needNginx(t)
 	v := slowly(t, "--slow-kb", "16")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8s", factOf(v, "slow"))
+	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8 s", factOf(v, "slow"))
 	require.Equal(t, 16, v.Connections.Completed)
 }
 
