@@ -89,6 +89,20 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			controlled(m, group(minute(1, 3, 5*second), 1500*time.Millisecond))
 			lateNoops(m, 3)
 		}, Fail, true, "came while the control group was in time"},
+		"late there for a little less": {func(m *shard.Merged) {
+			controlled(m, group(minute(1, 3, 3900*time.Millisecond), 3*second))
+			lateNoops(m, 3)
+		}, Invalid, true, "all 3 late noops came while the control group was late too"},
+		"some late there for a little less, one for much less": {func(m *shard.Merged) {
+			both := shard.NewHistogram()
+			for _, by := range []time.Duration{2 * second, 2 * second, 9 * second} {
+				both.Record(by)
+			}
+			at := group(minute(1, 3, 0), 3*second)
+			at.LateBy = both.Pack()
+			controlled(m, at)
+			lateNoops(m, 3)
+		}, Fail, true, "of 3 late noops 2 came while the control group was late too, by up to 3.05 s: their delay is the generator's; 1 came while"},
 		"late there, and noticed in the next stretch": {func(m *shard.Merged) {
 			next := minute(1, 0, 0)
 			next.At, next.Longest = next.At.Add(shard.BucketWidth), 3*second
@@ -112,6 +126,11 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 			controlled(m, silent(minute(1, 3, 2*second), 2*second))
 			lateNoops(m, 3)
 		}, Invalid, true, "told nothing"},
+		"some while it was in time, some while it told nothing and no runner stalled": {func(m *shard.Merged) {
+			controlled(m, minute(1, 2, 2*second), silent(minute(5, 2, 2*second), 0))
+			lateNoops(m, 4)
+			m.Plan.MaxLate = 3
+		}, Fail, false, "2 came while the control group told nothing"},
 		"the other runner's was late": {func(m *shard.Merged) {
 			controlled(m, minute(1, 3, 2*second))
 			m.Runners[1].Controlled.Moments = []shard.Moment{group(minute(1, 0, 0), 3*second)}
@@ -148,6 +167,16 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"held by one runner, and the other stalled": {func(m *shard.Merged) {
 			controlled(m)
 			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 8e6
+			lateNoops(m, 3)
+		}, Invalid, false, ""},
+		"held by one runner, which stalled, and the other did not": {func(m *shard.Merged) {
+			controlled(m)
+			m.Runners[1].Controlled, m.Runners[0].StallMaxUS = nil, 8e6
+			lateNoops(m, 3)
+		}, Fail, false, ""},
+		"held by one runner, and the other stalled for half as long as a noop may be late": {func(m *shard.Merged) {
+			controlled(m)
+			m.Runners[1].Controlled, m.Runners[1].StallMaxUS = nil, 600e3
 			lateNoops(m, 3)
 		}, Invalid, false, ""},
 		"in time, though the runners waited for a core": {func(m *shard.Merged) {
@@ -204,6 +233,7 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 		instead Outcome // it was late an hour before
 	}{
 		"missed by the clock":  {missed, Invalid, Fail},
+		"missed, not all told": {func(m *shard.Merged) { missed(m); m.Connections[0].Unlisted = 1 }, Fail, Fail},
 		"silent for long":      {idle, Invalid, Fail},
 		"reset":                {reset, Fail, Fail},
 		"a number was skipped": {number, Fail, Fail},
@@ -300,6 +330,7 @@ func TestTheControlGroupDecidesWhoseOverdueStreamItWas(t *testing.T) {
 		"the group was late at another time":          {true, at(ended-15*time.Second, 3*time.Second), 3 * time.Second, Fail},
 		"the group was in time, and a runner stalled": {true, nil, 3 * time.Second, Fail},
 		"there was no group, and the runner stalled":  {false, nil, 3 * time.Second, Invalid},
+		"no group, and the runner stalled for a bit":  {false, nil, 600 * time.Millisecond, Invalid},
 		"there was no group, and the runner did not":  {false, nil, 400 * time.Millisecond, Fail},
 		"there was no group, and another one stalled": {false, nil, -3 * time.Second, Fail},
 	} {

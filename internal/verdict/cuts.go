@@ -249,10 +249,10 @@ func (s *Streams) Cut() []Criterion {
 	if !s.m.Plan.Cuts() {
 		return nil
 	}
-	made, planned, held := 0, 0, 0
+	made, planned := 0, 0
 	var short []string
 	for _, c := range s.Cuts {
-		made, planned, held = made+c.Made, planned+c.Planned, held+c.Whole
+		made, planned = made+c.Made, planned+c.Planned
 		if c.Made < c.Planned {
 			short = append(short, fmt.Sprintf("%d of %d cuts were made by %s: there were not enough streams that were open and had a message since their last cut", c.Made, c.Planned, c.Kind))
 		}

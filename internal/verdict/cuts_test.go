@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +63,13 @@ func TestACutThatCostsNothingPasses(t *testing.T) {
 	require.Equal(t, []int{1, 1, 1, 1, 1}, []int{c.Planned, c.Made, c.Ended, c.Resumed, c.Whole})
 	require.Zero(t, c.Lost+c.Doubled+c.Announced)
 	require.Zero(t, v.Messages.NotOwed)
+	require.Equal(t, "1 stream was cut, 1 resumed by Last-Event-ID, and nothing was lost or doubled", v.Reasons[0])
+	for name, counts := range map[string][2]string{
+		"streams cut as planned": {"1", "1"}, "streams that resumed after a cut": {"1", "1"}, "cuts that cost a client a message, or brought one twice": {"0", "0"},
+	} {
+		got := criterion(t, v, name)
+		require.Equal(t, counts, [2]string{got.Limit, got.Actual}, name)
+	}
 }
 
 // Each way in which a resume goes wrong is found, at the cut at which it did.
@@ -87,6 +95,25 @@ func TestAResumeThatGoesWrongIsNoPass(t *testing.T) {
 			}
 		}, Fail, 2, 0, 0, 0, "2 messages were lost"},
 		{"a message between replay and stream is lost", func(p *publishedRun) { p.deliver = but(12) }, Fail, 1, 0, 0, 0, "1 message was lost"},
+		{"nothing comes until long after it is back", func(p *publishedRun) {
+			p.deliver = func(stream int, n uint64) []uint64 {
+				if stream == 0 && n > 10 && n < 16 {
+					return nil
+				}
+				return []uint64{n}
+			}
+		}, Fail, 5, 0, 0, 0, "5 messages were lost"},
+		{"one is lost and another one comes twice", func(p *publishedRun) {
+			p.deliver = func(stream int, n uint64) []uint64 {
+				if stream == 0 && n == 11 {
+					return nil
+				}
+				return but(12, 12, 12)(stream, n)
+			}
+		}, Fail, 1, 1, 0, 0, "1 of 1 cuts cost a client a message, or brought one twice: 1 messages were lost, 1 came twice"},
+		{"one comes twice beside an announced gap that is allowed", func(p *publishedRun) {
+			p.plan.AllowGaps, p.deliver, p.shape = true, but(12, 12, 12), cutAt(0, "rst", true, announced)
+		}, Fail, 0, 1, 1, 0, "0 messages were lost, 1 came twice; the service announced 1 gap by the header Last-Event-ID: earliest"},
 		{"one long after is lost, and not at the cut", func(p *publishedRun) { p.deliver = but(18) }, Fail, 0, 0, 0, 1, "s-0 missed message 18"},
 		{"the last before the cut comes again", func(p *publishedRun) { p.deliver = but(11, 10, 11) }, Fail, 0, 1, 0, 0, "0 messages were lost, 1 came twice, and it went on with 10"},
 		{"one at the seam comes twice", func(p *publishedRun) { p.deliver = but(12, 12, 12) }, Fail, 0, 1, 0, 0, "1 came twice"},
@@ -150,6 +177,22 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	require.Contains(t, v.Reasons[0], "2 messages came again, as the description allows")
 
 	p = newCutRun()
+	p.cfg.AnyOrder, p.deliver = true, func(stream int, n uint64) []uint64 {
+		if stream == 0 && n == 9 {
+			return nil
+		}
+		return but(11, 9, 11)(stream, n)
+	}
+	p.change = func(shards []*shard.Shard) {
+		for _, s := range shards {
+			s.Service.Resume, s.Service.AnyOrder = "Last-Event-ID", true
+		}
+	}
+	v = p.judge(t)
+	require.Equal(t, Pass, v.Verdict, v.Reasons)
+	require.Equal(t, 1, v.Cuts[0].Whole)
+
+	p = newCutRun()
 	p.deliver, p.shape = but(11), cutAt(0, "rst", false, nil)
 	p.change = func(shards []*shard.Shard) {
 		for _, s := range shards {
@@ -160,4 +203,47 @@ func TestWhatTheDescriptionAllowsAfterACut(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, v.Reasons[0], "the service resumes none")
 	require.EqualValues(t, 1, v.Messages.NotOwed)
+}
+
+// Noops have no publisher: what was lost over a cut is the hole in their numbers.
+func TestNoopsAreHeldToTheirNumbersOverACut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		cut    ledger.Cut
+		gaps   bool
+		want   Outcome
+		lost   uint64
+		reason string
+	}{
+		"the next one comes":                   {ledger.Cut{Behind: 10, Next: 11}, false, Pass, 0, "1 stream was cut, 1 resumed by Last-Event-ID, and nothing was lost"},
+		"the first one comes":                  {ledger.Cut{Behind: 0, Next: 1}, false, Pass, 0, "nothing was lost"},
+		"none had come before":                 {ledger.Cut{Behind: 0, Next: 5}, false, Pass, 0, "nothing was lost"},
+		"a reader pauses, and asks nothing":    {ledger.Cut{Behind: 10, Next: 11, Kind: "pause"}, false, Pass, 0, "1 stream was cut, 0 resumed by Last-Event-ID"},
+		"two are skipped":                      {ledger.Cut{Behind: 10, Next: 13}, false, Fail, 2, "behind noop 10: 2 noops were lost, 0 came twice"},
+		"it counts from 1 again":               {ledger.Cut{Behind: 10, Next: 1}, false, Fail, 0, "0 noops were lost, 0 came twice, and it went on with 1"},
+		"it counts from 1 again, and says so":  {ledger.Cut{Behind: 10, Next: 1, Announced: 1}, true, Fail, 0, "and the service announced a gap"},
+		"it says that there is a gap":          {ledger.Cut{Behind: 10, Next: 13, Announced: 1}, false, Fail, 2, "2 noops were lost, 0 came twice, and the service announced a gap"},
+		"the last one comes again, and others": {ledger.Cut{Behind: 10, Next: 10, Doubled: 1}, false, Fail, 0, "1 came twice, and it went on with 10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, server := clean()
+			m.Plan.Reconnect, m.Plan.Seconds, m.Plan.NoopInterval, m.Plan.CutsPerSecond, m.Plan.CutShares, m.Plan.AllowGaps = true, 3600, 15, .0003, cmp.Or(c.cut.Kind, "rst"), c.gaps
+			require.Len(t, m.Plan.PlannedCuts(), 1)
+			c.cut.At, c.cut.Back, c.cut.First = time.Minute, 61*time.Second, 61*time.Second
+			if c.cut.Kind == "" {
+				c.cut.Kind, c.cut.Lost, c.cut.Asked = "rst", true, true
+			}
+			m.Connections[0].Cuts = &ledger.Cuts{List: []ledger.Cut{c.cut}}
+			v := judgeSoak(m, server, Evidence{})
+			require.Equal(t, c.want, v.Verdict, v.Reasons)
+			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)
+			require.Len(t, v.Cuts, 1)
+			require.Equal(t, c.lost, v.Cuts[0].Lost)
+			for r, cut := range v.EachCut() {
+				require.Equal(t, "d-0", r.ID)
+				require.Equal(t, c.lost, cut.Missed)
+			}
+		})
+	}
 }

@@ -226,6 +226,7 @@ func TestMostStreamsAreBackWithin(t *testing.T) {
 	}{
 		{"nobody is lost", 1000, 0, 0, 60, Pass, "none was lost"},
 		{"in time", 1000, 1000, 59, 60, Pass, "within 59 s; all within 59 s"},
+		{"in time to the second", 50, 50, 60, 60, Pass, "within 60 s; all within 60 s"},
 		{"one in a thousand may take longer", 1000, 1, 61, 60, Pass, "within 0 ms; all within 61 s"},
 		{"two may not", 1000, 2, 61, 60, Fail, "within 61 s; all within 61 s"},
 		{"nor one of fifty", 50, 1, 61, 60, Fail, "within 61 s; all within 61 s"},

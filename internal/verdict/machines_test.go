@@ -81,8 +81,13 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 		want Outcome
 		says string
 	}{
-		"and nobody suffered":                    {func(*shard.Merged, ServerLedger) {}, Pass, ""},
-		"and a message came late":                {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"and nobody suffered":     {func(*shard.Merged, ServerLedger) {}, Pass, ""},
+		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"and a message that was due then came late afterwards": {func(m *shard.Merged, _ ServerLedger) {
+			late(&m.Connections[0].Record, dropsAt+8)
+			m.Connections[0].Findings[0].Lateness = 7 * time.Second
+		}, Invalid, "1 message came late there"},
+		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt-3) }, Pass, ""},
 		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[1].Record, dropsAt+4) }, Pass, ""},
 		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+60) }, Pass, ""},
 		"lateness is limited":                    {func(m *shard.Merged, _ ServerLedger) { m.Plan.MaxLate = 0; late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
@@ -246,7 +251,8 @@ func TestWhatAMachineWarnsOf(t *testing.T) {
 		"overflows":                      {func(r *machine.Record) { moved(moved(r, machine.Overflows, 3), machine.Drops, 5) }, "3 connects found an accept queue full on runner 1 (h1), first between 22:30:00 and 22:30:05 UTC (ListenOverflows; ListenDrops 5)"},
 		"drops":                          {func(r *machine.Record) { moved(r, machine.Drops, 5) }, "dropped 5 connects, first between 22:30:00 and 22:30:05 UTC (ListenDrops), though no accept queue was full"},
 		"retransmits":                    {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 201 }, "201 of its TCP segments a second time, 2.0 % (RetransSegs)"},
-		"few retransmits":                {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 199 }, ""},
+		"few retransmits":                {func(r *machine.Record) { r.Series(machine.Retrans).Grown = 200 }, ""},
+		"retransmits of little":          {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 100, 1000 }, "100 of its TCP segments a second time, 10.0 % (RetransSegs)"},
 		"retransmits of next to nothing": {func(r *machine.Record) { r.Series(machine.Retrans).Grown, r.Series(machine.Sent).Grown = 50, 100 }, ""},
 		"a full table": {func(r *machine.Record) {
 			r.Series(machine.Tracked).Most, r.Series(machine.Tracked).MostUS = .9, 1_700_001_000_000_000
