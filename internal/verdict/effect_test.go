@@ -150,21 +150,7 @@ func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64][2]uint64{0: {3, 0}, 12: {2, 1}} {
 		p := newPublishedRun()
-		p.shape = func(stream int, l *ledger.Ledger) {
-			if stream == 0 {
-				l.Closed(10500*time.Millisecond, "server", true, true)
-				l.Connecting(12 * time.Second)
-				l.Opened(13500 * time.Millisecond)
-				l.Resumed()
-			}
-		}
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream == 0 && number == lost {
-				return nil
-			}
-			return []uint64{number}
-		}
-		p.plan.Reconnect, p.shapeAt = true, 11
+		p.breaks(10500*time.Millisecond, 13500*time.Millisecond, lost)
 		p.actions = []Acted{acted("deploy", 10, 1)}
 		e := p.judge(t).Actions[0].Effect
 		require.Equal(t, want, [2]uint64{*e.Resumed, e.Missed}, "11, 12 and 13 were sent meanwhile")

@@ -164,27 +164,12 @@ func TestWhatIsMissingBetweenTwoMessagesIsOwed(t *testing.T) {
 	}
 }
 
-// Clocks of two machines differ: the fastest message says by how much, and only the window at the ends grows.
 // What was published while a client was away is owed to it if it could say where it was.
 func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
 	t.Parallel()
 	for lost, want := range map[uint64]Outcome{0: Pass, 9: Fail, 10: Fail, 12: Fail, 14: Fail} {
 		p := newPublishedRun()
-		p.shape = func(stream int, l *ledger.Ledger) {
-			if stream == 0 {
-				l.Closed(10*time.Second, "server", true, true)
-				l.Connecting(12 * time.Second)
-				l.Opened(13 * time.Second)
-				l.Resumed()
-			}
-		}
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream == 0 && number == lost {
-				return nil
-			}
-			return []uint64{number}
-		}
-		p.plan.Reconnect, p.shapeAt = true, 10
+		p.breaks(10*time.Second, 13*time.Second, lost)
 		v := p.judge(t)
 		require.Equal(t, want, v.Verdict, v.Reasons)
 		require.Equal(t, want == Fail, v.Messages.Missed == 1, lost)
@@ -192,6 +177,7 @@ func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
 	}
 }
 
+// Clocks of two machines differ: the fastest message says by how much, and only the window at the ends grows.
 func TestClocksThatDifferWidenTheWindow(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{-5 * time.Second, 5 * time.Second} {

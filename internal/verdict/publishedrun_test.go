@@ -48,6 +48,25 @@ func newPublishedRun() *publishedRun {
 	}
 }
 
+// breaks has stream 0 dropped by the server, and back with its last id a while later. All comes to it but the number lost.
+func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
+	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
+	p.shape = func(stream int, l *ledger.Ledger) {
+		if stream == 0 {
+			l.Closed(at, "server", true, true)
+			l.Connecting(back - time.Second)
+			l.Opened(back)
+			l.Resumed()
+		}
+	}
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if stream == 0 && number == lost {
+			return nil
+		}
+		return []uint64{number}
+	}
+}
+
 func (p *publishedRun) judge(t *testing.T) *Verdict {
 	t.Helper()
 	start := p.at[0]
