@@ -4,9 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -15,7 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/machine"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/netns"
 )
 
 // An accept queue overflows on the machine of runners and target, while a soak holds its streams: two runners see it, it is
@@ -23,15 +22,7 @@ import (
 func TestAnAcceptQueueThatOverflowsIsSaid(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
-	if os.Geteuid() != 0 {
-		untested.Skip(t, "network namespaces need root")
-	}
-	name := fmt.Sprintf("soak-m%d", os.Getpid())
-	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
-	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	run(t, "ip", "-n", name, "link", "set", "lo", "up")
+	name := netns.New(t)
 	r := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil, "--connections", "20", "--seconds", "18", "--noop-interval", "1")
 	r.holding("20")
 	const connects = 5
@@ -53,48 +44,24 @@ func TestAnAcceptQueueThatOverflowsIsSaid(t *testing.T) {
 // overflow makes connects to a listener in a namespace that takes two and accepts none.
 func overflow(t *testing.T, namespace string, connects int) {
 	t.Helper()
-	made := make(chan error)
+	listener := listenIn(t, namespace, 1)
+	to := &unix.SockaddrInet4{Port: listener.Addr().(*net.TCPAddr).Port, Addr: [4]byte{127, 0, 0, 1}}
 	var sockets []int
-	go func() {
-		runtime.LockOSThread() // see tun
-		made <- func() error {
-			ns, err := os.Open("/run/netns/" + namespace)
+	require.NoError(t, netns.In(namespace, func() error {
+		for range connects {
+			s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 			if err != nil {
 				return err
 			}
-			defer ns.Close()
-			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			sockets = append(sockets, s)
+			if err := unix.Connect(s, to); err != nil && err != unix.EINPROGRESS {
 				return err
 			}
-			listener, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			sockets = append(sockets, listener)
-			if err := unix.Listen(listener, 1); err != nil { // at a free port of any address
-				return err
-			}
-			at, err := unix.Getsockname(listener)
-			if err != nil {
-				return err
-			}
-			for range connects {
-				s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-				if err != nil {
-					return err
-				}
-				sockets = append(sockets, s)
-				to := &unix.SockaddrInet4{Port: at.(*unix.SockaddrInet4).Port, Addr: [4]byte{127, 0, 0, 1}}
-				if err := unix.Connect(s, to); err != nil && err != unix.EINPROGRESS {
-					return err
-				}
-			}
-			return nil
-		}()
-		select {}
-	}()
-	require.NoError(t, <-made)
+		}
+		return nil
+	}))
 	t.Cleanup(func() {
+		_ = listener.Close()
 		for _, s := range sockets {
 			_ = unix.Close(s)
 		}

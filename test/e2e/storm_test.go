@@ -3,13 +3,10 @@
 package e2e
 
 import (
-	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -19,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/netns"
 	"github.com/sse-soak/sse-soak/test/services"
-	"github.com/sse-soak/sse-soak/test/untested"
 )
 
 func TestStorm(t *testing.T) {
@@ -142,15 +139,7 @@ func TestAStormThatHeldStreamsNotice(t *testing.T) {
 // The accept queue of a service has room for two and overflows: connects take a second or more, and the machine tells why.
 func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		untested.Skip(t, "network namespaces need root")
-	}
-	name := fmt.Sprintf("soak-s%d", os.Getpid())
-	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
-	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	run(t, "ip", "-n", name, "link", "set", "lo", "up")
+	name := netns.New(t)
 	s := &stormy{foreign: foreign{interval: time.Second, streams: map[string]chan struct{}{}}}
 	listener := &slowListener{Listener: listenIn(t, name, 1)}
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s}}
@@ -181,34 +170,21 @@ func (l *slowListener) Accept() (net.Conn, error) {
 // listenIn listens on loopback in a network namespace, with an accept queue of that length.
 func listenIn(t *testing.T, namespace string, backlog int) (l net.Listener) {
 	t.Helper()
-	made := make(chan error)
-	go func() {
-		runtime.LockOSThread() // it ends with the goroutine, and nobody else gets into the namespace
-		made <- func() error {
-			ns, err := os.Open("/run/netns/" + namespace)
-			if err != nil {
-				return err
-			}
-			defer ns.Close()
-			if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-				return err
-			}
-			fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			file := os.NewFile(uintptr(fd), "listener")
-			defer file.Close()
-			if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-				return err
-			}
-			if err := unix.Listen(fd, backlog); err != nil {
-				return err
-			}
-			l, err = net.FileListener(file)
+	require.NoError(t, netns.In(namespace, func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
 			return err
-		}()
-	}()
-	require.NoError(t, <-made)
+		}
+		file := os.NewFile(uintptr(fd), "listener")
+		defer file.Close()
+		if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+			return err
+		}
+		if err := unix.Listen(fd, backlog); err != nil {
+			return err
+		}
+		l, err = net.FileListener(file)
+		return err
+	}))
 	return l
 }

@@ -3,11 +3,9 @@
 package e2e
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/sse-soak/sse-soak/test/netns"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -35,29 +34,16 @@ const (
 	serverAddress = "10.77.0.2"
 )
 
-var wires atomic.Int32
-
 // newWire needs root, network namespaces and /dev/net/tun; without them the test is skipped,
 // saying so.
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		untested.Skip(t, "network namespaces need root")
-	}
-	n := wires.Add(1)
-	w := &wire{client: fmt.Sprintf("soak-c%d-%d", os.Getpid(), n), server: fmt.Sprintf("soak-s%d-%d", os.Getpid(), n)}
-	for _, name := range []string{w.client, w.server} {
-		if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-			untested.Skip(t, "network namespaces cannot be made here: "+string(text))
-		}
-		t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() })
-	}
+	w := &wire{client: netns.New(t), server: netns.New(t)}
 	a, b := tun(t, w.client), tun(t, w.server)
 	run(t, "ip", "-n", w.client, "addr", "add", clientAddress+"/30", "dev", "soak0")
 	run(t, "ip", "-n", w.server, "addr", "add", serverAddress+"/30", "dev", "soak0")
 	for _, name := range []string{w.client, w.server} {
 		run(t, "ip", "-n", name, "link", "set", "soak0", "up")
-		run(t, "ip", "-n", name, "link", "set", "lo", "up")
 	}
 	var relays sync.WaitGroup
 	relays.Go(func() { w.relay(a, b) })
@@ -79,35 +65,18 @@ func run(t *testing.T, name string, args ...string) {
 // tun makes the device soak0 in a namespace and returns its packets as a file.
 func tun(t *testing.T, namespace string) *os.File {
 	t.Helper()
-	type result struct {
-		file *os.File
-		err  error
+	var file *os.File
+	err := netns.In(namespace, func() (err error) {
+		file, err = openTun()
+		return err
+	})
+	if err != nil {
+		untested.Skip(t, "a TUN device cannot be made here: "+err.Error())
 	}
-	made := make(chan result)
-	go func() {
-		// The thread changes its namespace, so it is of no use to others. It must not end with
-		// this goroutine either: a child that it once started would be killed (Pdeathsig).
-		runtime.LockOSThread()
-		file, err := openTun(namespace)
-		made <- result{file, err}
-		select {}
-	}()
-	r := <-made
-	if r.err != nil {
-		untested.Skip(t, "a TUN device cannot be made here: "+r.err.Error())
-	}
-	return r.file
+	return file
 }
 
-func openTun(namespace string) (*os.File, error) {
-	ns, err := os.Open("/run/netns/" + namespace)
-	if err != nil {
-		return nil, err
-	}
-	defer ns.Close()
-	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, err
-	}
+func openTun() (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
-	"github.com/sse-soak/sse-soak/test/untested"
+	"github.com/sse-soak/sse-soak/test/netns"
 	"github.com/sse-soak/sse-soak/tools/dashboards/draw"
 	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
@@ -93,26 +93,18 @@ func setting(name, otherwise string) string {
 // newMachines are two machines.
 func newMachines(t *testing.T) [2]string {
 	t.Helper()
-	if os.Geteuid() != 0 {
-		untested.Skip(t, "network namespaces need root")
-	}
 	return [2]string{newMachine(t, 1), newMachine(t, 2)}
 }
 
 // newMachine is a network namespace that reaches the host by a link of its own.
 func newMachine(t *testing.T, n int) (name string) {
 	t.Helper()
-	name = fmt.Sprintf("soak-m%d-%d", os.Getpid(), n)
+	name = netns.New(t)
 	link, inside := fmt.Sprintf("soak%d", n), fmt.Sprintf("10.78.%d.", n)
-	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
-		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
-	}
-	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // and the link with it
 	for _, command := range []string{
 		"ip link add " + link + " type veth peer name eth0 netns " + name,
 		"ip addr add " + inside + "1/30 dev " + link,
 		"ip link set " + link + " up",
-		"ip -n " + name + " link set lo up",
 		"ip -n " + name + " addr add " + inside + "2/30 dev eth0",
 		"ip -n " + name + " link set eth0 up",
 		"ip -n " + name + " route add default via " + inside + "1",

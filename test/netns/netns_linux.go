@@ -1,0 +1,60 @@
+// Package netns gives tests network namespaces of their own.
+package netns
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+var made atomic.Int32
+
+// New makes a namespace with a loopback interface, for the length of the test. Without root, or where namespaces cannot be
+// made, the test is skipped, saying so.
+func New(t testing.TB) (name string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		untested.Skip(t, "network namespaces need root")
+	}
+	name = fmt.Sprintf("soak-%d-%d", os.Getpid(), made.Add(1))
+	if text, err := exec.Command("ip", "netns", "add", name).CombinedOutput(); err != nil {
+		untested.Skip(t, "network namespaces cannot be made here: "+string(text))
+	}
+	t.Cleanup(func() { _ = exec.Command("ip", "netns", "del", name).Run() }) // and the links with it
+	if text, err := exec.Command("ip", "-n", name, "link", "set", "lo", "up").CombinedOutput(); err != nil {
+		t.Fatalf("the loopback interface of %s: %s", name, text)
+	}
+	return name
+}
+
+// In does something in a namespace: sockets that it makes are of there.
+func In(name string, do func() error) error {
+	done := make(chan error)
+	go func() {
+		// The thread changes its namespace, so it is of no use to others. It must not end with this goroutine either: a child
+		// that it once started would be killed (Pdeathsig).
+		runtime.LockOSThread()
+		done <- enter(name, do)
+		select {}
+	}()
+	return <-done
+}
+
+func enter(name string, do func() error) error {
+	ns, err := os.Open("/run/netns/" + name)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	return do()
+}
