@@ -148,7 +148,7 @@ func TestAStormOverflowsTheAcceptQueue(t *testing.T) {
 	v := beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", name}, nil,
 		"storm", "--profile", "smoke", "--connections", "100", "--seconds", "33", "--late-ms", "20000", "--backend-url", server.URL).judged()
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "found an accept queue full")
-	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1000 ms")
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "connects took over 1 s")
 	row := section(v, "Accept queues").Rows[0]
 	require.NotEqual(t, "0", row[2], "overflows")
 	require.NotEqual(t, "0", row[4], "SYNs that were sent again")
