@@ -157,12 +157,9 @@ func (*losing) start(context.Context, round) (running, error) { return lostRun{}
 func TestActionsOutliveALostConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	client, overlay, _ := fakeCluster(t, r.k6)
-	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
 	r.config.At = []string{"0s deploy: echo rolled", "15ms fails: exit 1"}
-	s := r.session(r.config)
-	d := s.driver.(*kubernetes)
-	d.client = client
+	d, _ := r.inCluster(t)
+	s := d.session
 	require.NoError(t, d.check(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
 	s.driver = &losing{*d}
@@ -173,7 +170,7 @@ func TestActionsOutliveALostConnection(t *testing.T) {
 	r.bothRun(t)
 	r.letGo()
 	other := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	other.driver = &attached{kubernetes{session: other, client: client, look: 5 * time.Millisecond}}
+	other.driver = &attached{kubernetes{session: other, client: d.client, look: 5 * time.Millisecond}}
 	outcome, err := other.run(r.graceful, r.force)
 	require.NoError(t, err)
 	v := r.verdict(t)

@@ -70,13 +70,9 @@ var drivers = map[string]func(t *testing.T, r *rig) (outcome verdict.Outcome, se
 	},
 	"kubernetes": func(t *testing.T, r *rig) (verdict.Outcome, results.Run, error) {
 		t.Helper()
-		client, overlay, operator := fakeCluster(t, r.k6)
-		r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
-		s := r.session(r.config)
-		d := s.driver.(*kubernetes)
-		d.client, d.look = client, 5*time.Millisecond
-		outcome, err := s.run(r.graceful, r.force)
-		left, listErr := client.Others(t.Context(), namespace)
+		d, operator := r.inCluster(t)
+		outcome, err := d.session.run(r.graceful, r.force)
+		left, listErr := d.client.Others(t.Context(), namespace)
 		require.NoError(t, listErr)
 		assert.Empty(t, left, "what the run made is removed")
 		assert.Equal(t, d.created, operator.deleted)
@@ -197,6 +193,11 @@ func TestDrivers(t *testing.T) {
 	}
 }
 
+func suiteOf(name string) suite.Suite {
+	all := suite.All()
+	return all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == name })]
+}
+
 // A suite whose script says what it does runs under every driver, with the settings that it was given.
 func TestDriversRunSuites(t *testing.T) {
 	t.Parallel()
@@ -205,9 +206,7 @@ func TestDriversRunSuites(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
 			r.letGo()
-			all := suite.All()
-			kind := all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == "churn" })]
-			r.config.Suite, r.config.Plan, r.config.Settings = kind, plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
+			r.config.Suite, r.config.Plan, r.config.Settings = suiteOf("churn"), plan.Plan{TestID: "t", Runners: 2, BackendURL: r.service.URL}, []string{"PROFILE=smoke", "SECONDS=7"}
 			outcome, _, err := drive(t, r)
 			require.NoError(t, err)
 			v := r.verdict(t)
@@ -226,8 +225,7 @@ func TestDriversRunSuitesWithThePlanOfASoak(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
 			r.letGo()
-			all := suite.All()
-			r.config.Suite = all[slices.IndexFunc(all, func(s suite.Suite) bool { return s.Name == "resume" })]
+			r.config.Suite = suiteOf("resume")
 			r.config.Plan.Seconds, r.config.Plan.NoopInterval, r.config.Plan.CutsPerSecond = 30, 1, .5
 			outcome, _, err := drive(t, r)
 			require.NoError(t, err)
@@ -244,20 +242,16 @@ func TestDriversRunSuitesWithThePlanOfASoak(t *testing.T) {
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
-	client, overlay, operator := fakeCluster(t, r.k6)
-	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
-	s := r.session(r.config)
-	d := s.driver.(*kubernetes)
-	d.client = client
+	d, operator := r.inCluster(t)
 	require.NoError(t, d.check(t.Context()))
 	require.NoError(t, d.prepare(t.Context()))
-	_, err := d.start(t.Context(), round{dir: s.dir, shards: s.location})
+	_, err := d.start(t.Context(), round{dir: d.session.dir, shards: d.session.location})
 	require.NoError(t, err)
 	r.bothRun(t)
 	r.letGo()
 	r.config.Out = t.TempDir()
 	other := newSession(Config{Local: r.config.Local, Plan: plan.Plan{TestID: "t"}, Stdout: &bytes.Buffer{}, Kubernetes: Kubernetes{Namespace: namespace, StartTimeout: time.Minute}})
-	other.driver = &attached{kubernetes{session: other, client: client, look: 5 * time.Millisecond}}
+	other.driver = &attached{kubernetes{session: other, client: d.client, look: 5 * time.Millisecond}}
 	outcome, err := other.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome, "%v", r.verdict(t).Reasons)

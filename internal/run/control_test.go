@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -37,14 +36,8 @@ func TestTheControlGroupInACluster(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, "")
 			r.letGo()
-			client, overlay, operator := fakeCluster(t, r.k6)
-			var env []any
-			client.Dynamic.(interface {
-				PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
-			}).PrependReactor("create", "testruns", func(action clienttesting.Action) (bool, runtime.Object, error) {
-				env, _, _ = unstructured.NestedSlice(action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured).Object, "spec", "runner", "env")
-				return false, nil, nil
-			})
+			r.config.Plan.ControlURL = c.named
+			d, operator := r.inCluster(t)
 			made := 0
 			operator.typed.PrependReactor("create", "deployments", func(clienttesting.Action) (bool, runtime.Object, error) {
 				if made++; c.allowed {
@@ -52,14 +45,12 @@ func TestTheControlGroupInACluster(t *testing.T) {
 				}
 				return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "soak-t-control", nil)
 			})
-			r.config.Plan.ControlURL = c.named
-			r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
-			s := r.session(r.config)
-			s.driver.(*kubernetes).client, s.driver.(*kubernetes).look = client, 5*time.Millisecond
-			outcome, err := s.run(r.graceful, r.force)
+			outcome, err := d.session.run(r.graceful, r.force)
 			require.NoError(t, err)
 			assert.Equal(t, verdict.Pass, outcome)
 			assert.Equal(t, c.made, made)
+			env, _, err := unstructured.NestedSlice(operator.made, "spec", "runner", "env")
+			require.NoError(t, err)
 			assert.Contains(t, env, map[string]any{"name": "CONTROL_URL", "value": c.url})
 			assert.Equal(t, !c.allowed, strings.Contains(strings.Join(r.seen(t, results.RunFile).Warnings, "\n"), "there is no control group"))
 		})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
@@ -35,6 +36,7 @@ type fakeOperator struct {
 	typed *fake.Clientset
 	k6    string
 	run   string // name of the TestRun
+	made  map[string]any
 
 	mu      sync.Mutex
 	deleted bool
@@ -73,9 +75,19 @@ func fakeCluster(t *testing.T, k6 string) (client *cluster.Client, overlay strin
 	return client, overlay, o
 }
 
+// inCluster is the driver of a session on such a cluster, with the configuration as it is now.
+func (r *rig) inCluster(t *testing.T) (*kubernetes, *fakeOperator) {
+	t.Helper()
+	client, overlay, operator := fakeCluster(t, r.k6)
+	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
+	d := r.session(r.config).driver.(*kubernetes)
+	d.client, d.look = client, 5*time.Millisecond
+	return d, operator
+}
+
 // start runs every runner as a process, and shows it as a pod that was started.
 func (o *fakeOperator) start(run *unstructured.Unstructured) {
-	o.run = run.GetName()
+	o.run, o.made = run.GetName(), run.Object
 	n, _, _ := unstructured.NestedInt64(run.Object, "spec", "parallelism")
 	args, _, _ := unstructured.NestedStringSlice(run.Object, "spec", "args")
 	list, _, _ := unstructured.NestedSlice(run.Object, "spec", "runner", "env")

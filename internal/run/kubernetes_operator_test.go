@@ -2,7 +2,6 @@ package run
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,14 +17,11 @@ func TestAnotherOperatorIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.letGo()
-	client, overlay, operator := fakeCluster(t, r.k6)
+	k, operator := r.inCluster(t)
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "k6-operator-controller-manager", Namespace: "k6-operator-system"}}
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "ghcr.io/grafana/k6-operator:controller-v1.4.0"}}
 	require.NoError(t, operator.typed.Tracker().Add(d))
-	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
-	s := r.session(r.config)
-	s.driver.(*kubernetes).client, s.driver.(*kubernetes).look = client, 5*time.Millisecond
-	outcome, err := s.run(r.graceful, r.force)
+	outcome, err := k.session.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome)
 	assert.Regexp(t, "the k6-operator is v1.4.0, older than v1.6.0", r.verdict(t).Warnings)

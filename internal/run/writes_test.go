@@ -1,18 +1,15 @@
 package run
 
 import (
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -38,21 +35,13 @@ func TestThePasswordOfThePrometheusStandsOnlyInTheSecret(t *testing.T) {
 	}
 	r := newRig(t, "")
 	r.letGo()
-	client, overlay, operator := fakeCluster(t, r.k6)
-	var made []byte
-	client.Dynamic.(interface {
-		PrependReactor(verb, resource string, reaction clienttesting.ReactionFunc)
-	}).PrependReactor("create", "testruns", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		made, _ = action.(clienttesting.CreateAction).GetObject().(*unstructured.Unstructured).MarshalJSON()
-		return false, nil, nil
-	})
-	r.config.On, r.config.Overlay, r.config.Shards, r.config.Kubernetes.StartTimeout = "k8s", overlay, bucket(t), time.Minute
-	s := r.session(r.config)
-	s.driver.(*kubernetes).client, s.driver.(*kubernetes).look = client, 5*time.Millisecond
-	outcome, err := s.run(r.graceful, r.force)
+	d, operator := r.inCluster(t)
+	outcome, err := d.session.run(r.graceful, r.force)
 	require.NoError(t, err)
 	assert.Equal(t, verdict.Pass, outcome)
 
+	made, err := json.Marshal(operator.made)
+	require.NoError(t, err)
 	assert.Contains(t, string(made), `"--out","experimental-prometheus-rw","--tag","testid=t"`)
 	assert.NotContains(t, string(made), "hush-hush")
 	secret, err := operator.typed.CoreV1().Secrets(namespace).Get(t.Context(), cluster.Name("t")+"-token", metav1.GetOptions{})
