@@ -19,7 +19,7 @@ SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interv
 GO ?= go
 STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-FUZZTIME ?= 5s
+FUZZTIME ?= 8s
 
 .PHONY: help
 help: ## list the targets
@@ -145,7 +145,7 @@ unit: services-there-are node_modules ## unit tests, with the race detector wher
 	$(GO) test -race $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
 
 .PHONY: fuzz
-fuzz: ## each fuzz target for FUZZTIME (5s)
+fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores
 	@.ci/fuzz '$(FUZZTIME)'
 
 # Services that others wrote, for the tests: test/services. nchan is Debian's. One that the registries do not give is
