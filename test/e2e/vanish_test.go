@@ -34,8 +34,8 @@ func TestClientsVanishBehindNginx(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
 	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--notice-seconds", "10", "--gauge", "backend_streams_open")
-	require.Equal(t, verdict.Fail, v.Verdict)
-	require.Contains(t, reasons(v), "10s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "10 s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
 	require.Equal(t, 80, v.Connections.Completed, "the others do not notice")
 }
 
