@@ -32,8 +32,6 @@ type flakyBucket struct {
 
 func startFlakyBucket(t *testing.T) *flakyBucket {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	memory, b := s3mem.New(), &flakyBucket{}
 	require.NoError(t, memory.CreateBucket("soaks"))
 	faker := gofakes3.New(memory).Server()
@@ -60,8 +58,7 @@ func startFlakyBucket(t *testing.T) *flakyBucket {
 
 // Nothing was said of it, and Ctrl-C did not end it.
 func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
-	t.Setenv("AWS_ACCESS_KEY_ID", "test")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	t.Parallel()
 	r := begin(t, nil, "--connections", "20", "--seconds", "600", "--noop-interval", "1",
 		"--shards", "s3://soaks/all?region=us-east-1&use_path_style=true&endpoint=http://127.0.0.1:1")
 	await(t, "it is said", func() bool { return strings.Contains(r.out.String(), "connection refused; trying again") })
@@ -75,6 +72,7 @@ func TestABucketThatRefusesConnectionsIsSaidBeforeTheLoad(t *testing.T) {
 }
 
 func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
+	t.Parallel()
 	b := startFlakyBucket(t)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--runners", "1", "--shards", b.place)
 	r.holding("20")
@@ -96,6 +94,7 @@ func TestABucketThatGoesAwayIsSaidAndTheFirstCtrlCEndsIt(t *testing.T) {
 // What a bucket does not give, or gives broken, is told of by a verdict; and a whole run can be
 // judged from its bucket anywhere.
 func TestAMergeFromABucketEndsWithAVerdict(t *testing.T) {
+	t.Parallel()
 	b := startFlakyBucket(t)
 	place := strings.Replace(b.place, "all", "all/t", 1)
 	r := begin(t, nil, "--connections", "20", "--seconds", "8", "--noop-interval", "1", "--shards", b.place)

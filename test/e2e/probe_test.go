@@ -18,6 +18,7 @@ import (
 
 // What the probe writes of a service soaks it, unedited.
 func TestTheDescriptionOfTheProbeSoaks(t *testing.T) {
+	t.Parallel()
 	for _, name := range services.Names() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
