@@ -86,16 +86,23 @@ func (s *s3Server) runnersOnly(sts *stsServer) {
 	s.before.Store(&before)
 }
 
+// podInRole is a pod with a token that STS takes: the file of the token, and a location that only the role may write to.
+func podInRole(t *testing.T, sts *stsServer, token string) (file string, server *s3Server, b Store) {
+	t.Helper()
+	sts.token.Store(token)
+	file = podOfEKS(t, sts)
+	require.NoError(t, os.WriteFile(file, []byte(token), 0o600))
+	server = startS3(t)
+	b = server.inEKS(t, "soaks/soak/aws-1")
+	server.runnersOnly(sts)
+	return file, server, b
+}
+
 // TestARoleForTheServiceAccount: a pod of EKS writes its shard in the role of its service account (IRSA), which may write
 // below one prefix and nothing else.
 func TestARoleForTheServiceAccount(t *testing.T) {
 	sts := &stsServer{lasts: time.Hour}
-	sts.token.Store("token of the pod")
-	file := podOfEKS(t, sts)
-	require.NoError(t, os.WriteFile(file, []byte("token of the pod"), 0o600))
-	server := startS3(t)
-	b := server.inEKS(t, "soaks/soak/aws-1")
-	server.runnersOnly(sts)
+	_, server, b := podInRole(t, sts, "token of the pod")
 	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
 	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("a checkpoint")))
 	require.EqualValues(t, 1, sts.asked.Load(), "the credentials are kept while they last")
@@ -109,12 +116,7 @@ func TestARoleForTheServiceAccount(t *testing.T) {
 // A token lasts for a day and credentials for an hour: a soak outlives both.
 func TestARoleIsTakenAnewWhenItsCredentialsEnd(t *testing.T) {
 	sts := &stsServer{lasts: time.Second}
-	sts.token.Store("first")
-	file := podOfEKS(t, sts)
-	require.NoError(t, os.WriteFile(file, []byte("first"), 0o600))
-	server := startS3(t)
-	b := server.inEKS(t, "soaks/soak/aws-1")
-	server.runnersOnly(sts)
+	file, _, b := podInRole(t, sts, "first")
 	require.NoError(t, b.Put(within(t, time.Minute), "shard", []byte("one")))
 	sts.token.Store("second") // the kubelet writes another one
 	require.NoError(t, os.WriteFile(file, []byte("second"), 0o600))
@@ -126,12 +128,7 @@ func TestARoleIsTakenAnewWhenItsCredentialsEnd(t *testing.T) {
 // The shard of an hour must not be lost because STS did not answer for some seconds at its end.
 func TestARoleIsAskedForAgain(t *testing.T) {
 	sts := &stsServer{lasts: time.Hour}
-	sts.token.Store("token")
-	file := podOfEKS(t, sts)
-	require.NoError(t, os.WriteFile(file, []byte("token"), 0o600))
-	server := startS3(t)
-	b := server.inEKS(t, "soaks/soak/aws-1")
-	server.runnersOnly(sts)
+	_, _, b := podInRole(t, sts, "token")
 	sts.absent.Store(4) // of which the SDK tries three by itself
 	var retries []string
 	ctx := OnRetry(within(t, time.Minute), func(sentence string) { retries = append(retries, sentence) })
