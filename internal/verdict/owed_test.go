@@ -124,12 +124,7 @@ func TestOnlyOpenStreamsAreOwed(t *testing.T) {
 			l.Opened(13*time.Second + 100*time.Millisecond)
 		}
 	}
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 0 && number >= 10 && number <= 15 {
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(stream int, number uint64) bool { return stream == 0 && number >= 10 && number <= 15 })
 	p.plan.Reconnect, p.shapeAt = true, 10
 	require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 }
@@ -147,12 +142,7 @@ func TestWhatIsMissingBetweenTwoMessagesIsOwed(t *testing.T) {
 				l.Opened(8*time.Second + time.Millisecond) // 8 was on its way, and 9 is sent within a second
 			}
 		}
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream == 0 && (number == 7 || number == 9) {
-				return nil
-			}
-			return []uint64{number}
-		}
+		p.loses(func(stream int, number uint64) bool { return stream == 0 && (number == 7 || number == 9) })
 		p.change = func(shards []*shard.Shard) {
 			for _, s := range shards {
 				s.Service.AnyOrder = anyOrder
@@ -188,12 +178,7 @@ func TestClocksThatDifferWidenTheWindow(t *testing.T) {
 		require.EqualValues(t, 80, v.Messages.Received)
 		p = newPublishedRun()
 		p.at[1] = p.at[0].Add(skew)
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream == 1 && number == 12 {
-				return nil
-			}
-			return []uint64{number}
-		}
+		p.loses(func(stream int, number uint64) bool { return stream == 1 && number == 12 })
 		require.EqualValues(t, 1, p.judge(t).Messages.Missed)
 	}
 }
@@ -214,12 +199,7 @@ func TestAnotherClockHidesNoLoss(t *testing.T) {
 		"two machines, 3 s":  {3 * time.Second, [2]string{"a", "b"}, 2, Fail},
 	} {
 		p := newPublishedRun()
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream <= 1 && number == 12 {
-				return nil
-			}
-			return []uint64{number}
-		}
+		p.loses(func(stream int, number uint64) bool { return stream <= 1 && number == 12 })
 		p.change = func(shards []*shard.Shard) {
 			for i, s := range shards {
 				s.Runner.Host = c.hosts[i]
@@ -232,12 +212,7 @@ func TestAnotherClockHidesNoLoss(t *testing.T) {
 		require.Zero(t, v.Evidence.CouldHide, name)
 	}
 	p := newPublishedRun()
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 1 && number == perTopic {
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(stream int, number uint64) bool { return stream == 1 && number == perTopic })
 	p.change = func(shards []*shard.Shard) { shards[1].Latency.MinUS += time.Hour.Microseconds() }
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
@@ -259,12 +234,7 @@ func TestALateConfirmationDecidesNothing(t *testing.T) {
 	require.Equal(t, Pass, v.Verdict, "all came: %v", v.Reasons)
 	p = newPublishedRun()
 	p.answer = late
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 2 && number == perTopic {
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(stream int, number uint64) bool { return stream == 2 && number == perTopic })
 	v = p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.EqualValues(t, 1, v.Evidence.CouldHide)
@@ -274,12 +244,7 @@ func TestALateConfirmationDecidesNothing(t *testing.T) {
 func TestARunInWhichMostWasNotOwedIsInvalid(t *testing.T) {
 	t.Parallel()
 	p := newPublishedRun()
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 1 && number > 3 {
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(stream int, number uint64) bool { return stream == 1 && number > 3 })
 	p.shape = func(stream int, l *ledger.Ledger) {
 		if stream != 1 {
 			return
@@ -296,12 +261,7 @@ func TestARunInWhichMostWasNotOwedIsInvalid(t *testing.T) {
 	require.EqualValues(t, 17, v.Messages.NotOwed)
 
 	p = newPublishedRun()
-	p.deliver = func(_ int, number uint64) []uint64 {
-		if number == 1 { // 0.5 s after the headers
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(_ int, number uint64) bool { return number == 1 }) // 0.5 s after the headers
 	v = p.judge(t)
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, v.Reasons[0], "; 4 more did not come, and were not owed")
@@ -361,12 +321,7 @@ func TestMessagesOfARunBeforeDecideNothing(t *testing.T) {
 			l.Delivered(&ledger.Delivery{At: time.Second, Number: number + 1})
 		}
 	}
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 1 {
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(stream int, number uint64) bool { return stream == 1 })
 	v := p.judge(t)
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, []string{"s-1 had message 20 of topic s-topic-1 before it was published: it is of another run with the same marker (t-1)"}, v.Reasons)

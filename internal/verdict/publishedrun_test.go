@@ -48,6 +48,16 @@ func newPublishedRun() *publishedRun {
 	}
 }
 
+// loses has the messages not come to a stream of which that is true, and all others come once.
+func (p *publishedRun) loses(that func(stream int, number uint64) bool) {
+	p.deliver = func(stream int, number uint64) []uint64 {
+		if that(stream, number) {
+			return nil
+		}
+		return []uint64{number}
+	}
+}
+
 // breaks has stream 0 dropped by the server, and back with its last id a while later. All comes to it but the number lost.
 func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
 	p.plan.Reconnect, p.shapeAt = true, uint64((at+time.Second-1)/time.Second)
@@ -59,12 +69,7 @@ func (p *publishedRun) breaks(at, back time.Duration, lost uint64) {
 			l.Resumed()
 		}
 	}
-	p.deliver = func(stream int, number uint64) []uint64 {
-		if stream == 0 && number == lost {
-			return nil
-		}
-		return []uint64{number}
-	}
+	p.loses(func(stream int, number uint64) bool { return stream == 0 && number == lost })
 }
 
 func (p *publishedRun) judge(t *testing.T) *Verdict {

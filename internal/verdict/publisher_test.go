@@ -20,12 +20,7 @@ func TestNothingIsOwedThatTheServiceDidNotConfirmButPublishingFails(t *testing.T
 			}
 			return shard.Confirmed
 		}
-		p.deliver = func(stream int, number uint64) []uint64 {
-			if stream%2 == 1 && number == 5 && stream > 1 { // one stream got it all the same
-				return nil
-			}
-			return []uint64{number}
-		}
+		p.loses(func(stream int, number uint64) bool { return stream%2 == 1 && number == 5 && stream > 1 }) // one stream got it all the same
 		v := p.judge(t)
 		require.Equal(t, Fail, v.Verdict)
 		require.Zero(t, v.Messages.Missed)
