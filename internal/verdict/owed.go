@@ -71,16 +71,17 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 	}
 	a := account{r: r, messages: messages, began: runner.StartedUS, window: window}
 	a.ordered = !s.m.Service.AnyOrder && r.Last <= uint64(len(messages)) // else the number of one was changed
-	for _, open := range r.Spans {
+	for i, open := range r.Spans {
 		to := open.To
 		if to == 0 { // a runner that was killed; the run is invalid
 			to = r.LastAt
 		}
 		at := span{runner.At(open.From + window).UnixMicro(), runner.At(to - window).UnixMicro()}
-		if last := len(a.spans) - 1; open.Resumed && last >= 0 {
-			a.spans[last].to = at.to
-		} else {
+		tooShort := i == len(r.Spans)-1 && to-open.From < window // the run was over before all could come that was missed
+		if last := len(a.spans) - 1; !open.Resumed || last < 0 {
 			a.spans = append(a.spans, at)
+		} else if !tooShort {
+			a.spans[last].to = at.to
 		}
 		a.last = at.to
 		if widened := window - joinWindow; to-open.From > 2*joinWindow && 4*widened > to-open.From {

@@ -167,6 +167,50 @@ func TestAStreamThatGoesOnIsOwedWhatItMissed(t *testing.T) {
 	}
 }
 
+// A stream that comes back right before the run is over cannot bring all that its client missed. One that comes back for
+// a moment in between has to, with the next one.
+func TestAStreamThatComesBackTooLateOwesNoReplay(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		again  time.Duration // the stream before the last one opens
+		back   time.Duration
+		missed uint64
+		notes  uint64
+	}{
+		"for half a second":                   {0, 24500 * time.Millisecond, 0, 10},
+		"for two seconds":                     {0, 23 * time.Second, 10, 0},
+		"for a moment, and for two seconds":   {15 * time.Second, 23 * time.Second, 10, 0},
+		"for a moment, and for half a second": {15 * time.Second, 24500 * time.Millisecond, 4, 6}, // 15 s less a second
+	} {
+		p := newPublishedRun()
+		p.shape = func(stream int, l *ledger.Ledger) {
+			if stream != 0 {
+				return
+			}
+			l.Closed(10500*time.Millisecond, "server", true, true)
+			if c.again > 0 {
+				l.Connecting(c.again)
+				l.Opened(c.again)
+				l.Resumed()
+				l.Closed(c.again+300*time.Millisecond, "server", true, true)
+			}
+			l.Connecting(c.back)
+			l.Opened(c.back)
+			l.Resumed()
+		}
+		p.deliver = func(stream int, number uint64) []uint64 {
+			if stream == 0 && number > 10 {
+				return nil
+			}
+			return []uint64{number}
+		}
+		p.plan.Reconnect, p.plan.MaxOutageS, p.shapeAt = true, -1, 11
+		v := p.judge(t)
+		require.Equal(t, c.missed, v.Messages.Missed, name)
+		require.Equal(t, c.notes, v.Messages.NotOwed, name)
+	}
+}
+
 // Clocks of two machines differ: the fastest message says by how much, and only the window at the ends grows.
 func TestClocksThatDifferWidenTheWindow(t *testing.T) {
 	t.Parallel()
