@@ -69,6 +69,22 @@ func countsOf(j *verdict.Verdict) map[string]int {
 	for _, n := range j.Noops.Each() {
 		counts[n.Name] = int(n.Count)
 	}
+	for _, c := range j.Cuts {
+		counts["cuts lost"] += int(c.Lost)
+		counts["cuts doubled"] += int(c.Doubled)
+		counts["cuts announced"] += int(c.Announced)
+		counts["cuts broken"] += c.Made - c.Whole
+		counts["cuts not made"] += c.Planned - c.Made
+		counts["cuts broken by "+c.Kind] = c.Made - c.Whole
+	}
+	for _, a := range j.Actions {
+		if e := a.Effect; e != nil {
+			counts["action: streams lost"] += e.Lost
+			counts["action: streams not back"] += e.Never
+			counts["action: missed"] += int(e.Missed)
+			counts["action: duplicated"] += int(e.Doubled)
+		}
+	}
 	m := j.Messages
 	counts["could_hide"] = int(j.Evidence.CouldHide)
 	counts["received"], counts["repeated"], counts["foreign"], counts["heartbeats"] = int(m.Received), int(m.Repeated), int(m.Foreign), int(m.Heartbeats)
@@ -91,8 +107,8 @@ func (e *expected) compare(j *verdict.Verdict) (differences []string, undecided 
 	if !e.allows(j.Verdict) {
 		differences = append(differences, fmt.Sprintf("the verdict is %s instead of %v", j.Verdict, e.Outcomes))
 	}
-	if e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(j.Reasons, "\n")) {
-		differences = append(differences, fmt.Sprintf("no reason matches %q", e.Reason))
+	if said := append(slices.Clone(j.Reasons), j.Warnings...); e.Reason != "" && !regexp.MustCompile(e.Reason).MatchString(strings.Join(said, "\n")) {
+		differences = append(differences, fmt.Sprintf("no reason or warning matches %q", e.Reason))
 	}
 	if e.Any {
 		return differences, false

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A hub is a service that is published to, with its fault. It knows what it did: see listener and letter.
@@ -22,6 +23,7 @@ type hub struct {
 	byID   map[string]*listener // of the run
 	others map[string]*listener
 	joins  map[string]chan struct{} // by {client}
+	down   time.Time                // until then it takes nobody
 	guests int64
 	random *rand.Rand // with mu
 	open   sync.WaitGroup

@@ -14,7 +14,11 @@ func (h *hubSpec) describe(path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, []byte("export default "+string(text)+";\n"), 0o644)
+	module := "export default " + string(text) + ";\n"
+	if h.Token != "" {
+		module = "let first;\nexport default { ..." + string(text) + ", token: " + tokens[h.Token] + " };\n"
+	}
+	return os.WriteFile(path, []byte(module), 0o644)
 }
 
 // An object is one of JSON.
@@ -26,10 +30,20 @@ func (h *hubSpec) description() object {
 		connect["url"] = h.url("s", map[string]string{"topic": "{topic}"})
 		connect["headers"] = object{"X-Stream": "{id}"}
 	}
+	if h.Token != "" {
+		headers, _ := connect["headers"].(object)
+		if headers == nil {
+			headers = object{}
+		}
+		headers["Authorization"], connect["headers"] = "Bearer {token}", headers
+	}
 	if h.Then {
 		connect["then"] = object{"event": "hello", "client": "json:$.you.id", "url": "{base}/join/{client}", "body": `{"topic":"{topic}"}`, "ok": []int{202}}
 	}
 	out := object{"name": "campaign", "connect": connect, "message": h.messages(), "publish": h.publishing()}
+	if h.Token != "" {
+		out["token"] = true // a function: see describe
+	}
 	if h.Heartbeat != "" {
 		beat := maps.Clone(heartbeats[h.Heartbeat].described)
 		if h.Every > 0 {

@@ -12,6 +12,9 @@ import (
 // its end is not owed to it.
 const owedAfter = time.Second
 
+// longestAway is longer than a client waits before it comes back, if it comes back.
+const longestAway = 4 * time.Second
+
 // hubSlack is how far the times of client and hub may differ.
 const hubSlack = 300 * time.Millisecond
 
@@ -48,6 +51,11 @@ func (sc *scenario) expectHub(h *hub) *expected {
 			if name == "late" && sc.Plan.MaxLate < 0 {
 				continue
 			}
+			if name == "announced" && sc.HubFault.Allowed { // it is listed all the same
+				listed = listed || one.Min > 0
+				e.Devices[d.id] = listed
+				continue
+			}
 			named, surely = named || one.Max > 0, surely || one.Min > 0
 			listed = listed || one.Min > 0 && name != "unfinished" && name != "late" // those are only counted
 		}
@@ -61,6 +69,7 @@ func (sc *scenario) expectHub(h *hub) *expected {
 			}
 		}
 	}
+	sc.expectBreaks(e)
 	if !h.Marked { // a message of anybody else could stand in for each
 		e.Counts.add("could_hide", e.Counts["received"])
 	}
@@ -112,7 +121,19 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 	c.add("dropped", sc.expectDropped(d))
 	seen := sc.expectFrames(h, d, c)
 	for _, l := range d.topic.letters {
-		if l.status != h.Status || seen[l.number] {
+		if l.status != h.Status {
+			continue
+		}
+		if sure, came := seen[l.number]; came {
+			c.add("not owed", span{0, btoi(!sure)})
+			continue
+		}
+		at, dropped := d.dropped[l.number]
+		if dropped && sc.Suite == "resume" {
+			d.broken[at] = true
+			c.add("cuts lost", exactly(1))
+		}
+		if dropped && sc.HubFault.Allowed {
 			continue
 		}
 		missed, hidden := owed(d, l)
@@ -122,6 +143,12 @@ func (sc *scenario) expectListener(h *hub, d *listener) counts {
 		c.add("missed", missed)
 		c.add("could_hide", hidden)
 		c.add("not owed", span{btoi(missed.Max+hidden.Max == 0), 1 - missed.Min})
+	}
+	if sc.Suite == "resume" {
+		delete(d.broken, 0)
+		c.add("cuts broken", exactly(len(d.broken)))
+		c.add("cuts doubled", c["duplicated"])
+		c.add("cuts announced", c["announced"])
 	}
 	return c
 }
@@ -133,7 +160,7 @@ func (sc *scenario) expectDropped(d *listener) span {
 	switch {
 	case last.how == endInOrder || last.how == endReset:
 		if sc.Plan.Reconnect { // at the end of the run, or its client does not come back
-			return span{0, btoi(before > -2*hubSlack)}
+			return span{btoi(before > longestAway), btoi(before > -2*hubSlack)}
 		}
 		return exactly(1)
 	case last.how == endAsked:
@@ -150,16 +177,18 @@ func (sc *scenario) madeUp(number int) bool {
 
 // sure says whether the client has surely read what was written at a time of a span.
 func (s openSpan) sure(at time.Time) bool {
-	return s.how == endInOrder || s.to.Sub(at) > hubSlack
+	return s.known || s.how == endInOrder || s.to.Sub(at) > hubSlack
 }
 
-// expectFrames counts what was written to a stream, and says which numbers came in it, or would have but for a harm.
+// expectFrames counts what was written to a stream, and says which numbers came in it, or would have but for a harm, and
+// whether that is sure.
 func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
+	d.broken = map[int]bool{}
 	seen, came, doubtful := map[int]bool{}, map[int]bool{}, map[int]bool{}
 	highest := 0
 	for _, f := range d.frames {
 		one := exactly(1)
-		sure := d.spans[f.span].sure(f.at)
+		sure := !f.unsure && d.spans[f.span].sure(f.at)
 		if !sure {
 			one = span{0, 1}
 		}
@@ -175,6 +204,7 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 			c.add("heartbeats", one)
 		case frameGap:
 			c.add("announced", one)
+			d.broken[f.span] = true
 		case frameMessage:
 			switch {
 			case sc.madeUp(f.reads):
@@ -187,13 +217,17 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 				if doubtful[f.reads] {
 					one.Min = 0
 				}
+				seen[f.reads] = seen[f.reads] || sure
 				c.add(map[bool]string{true: "duplicated", false: "repeated"}[h.Delivery == ""], one)
+				if h.Delivery == "" {
+					d.broken[f.span] = true
+				}
 			default:
 				c.add("received", one)
 				if f.reads < highest && h.Order == "" {
 					c.add("reordered", one)
 				}
-				came[f.reads], seen[f.reads], doubtful[f.reads] = true, true, !sure
+				came[f.reads], seen[f.reads], doubtful[f.reads] = true, sure, !sure
 				late := f.at.Sub(f.sent)
 				if h.Timed {
 					c.add("late", span{btoi(late > sc.Plan.late()+hubSlack), btoi(late > sc.Plan.late()-hubSlack)})
@@ -208,9 +242,12 @@ func (sc *scenario) expectFrames(h *hub, d *listener, c counts) map[int]bool {
 // owed says whether a message that did not come was owed to a stream. If it was confirmed only when that was about to end,
 // a verdict has to say that it cannot tell.
 func owed(d *listener, l *letter) (missed, hidden span) {
-	for _, s := range d.owing() {
-		from, to, answered := l.got.Sub(s.from)-owedAfter, s.to.Sub(l.got)-owedAfter, s.to.Sub(l.answered)-owedAfter
+	for _, s := range d.owing(owedAfter + hubSlack) {
+		from, answered := l.got.Sub(s.from)-owedAfter, s.to.Sub(l.answered)-owedAfter
 		missed.Min = max(missed.Min, btoi(from > hubSlack && answered > hubSlack))
+	}
+	for _, s := range d.owing(owedAfter - hubSlack) {
+		from, to, answered := l.got.Sub(s.from)-owedAfter, s.to.Sub(l.got)-owedAfter, s.to.Sub(l.answered)-owedAfter
 		missed.Max = max(missed.Max, btoi(from > -hubSlack && answered > -hubSlack))
 		hidden.Max = max(hidden.Max, btoi(from > -hubSlack && to > -hubSlack && answered < hubSlack))
 	}
@@ -246,13 +283,13 @@ func (sc *scenario) enclosed(d *listener, l *letter, by span) span {
 }
 
 // owing are the times in which messages were owed: what came between two streams is owed to the second, if that goes on
-// behind the first.
-func (d *listener) owing() (out []openSpan) {
-	for _, s := range d.spans {
-		if last := len(out) - 1; s.resumed && last >= 0 {
-			out[last].to = s.to
-		} else {
+// behind the first, and of the last one if it was open for so long.
+func (d *listener) owing(atLeast time.Duration) (out []openSpan) {
+	for i, s := range d.spans {
+		if last := len(out) - 1; !s.resumed || last < 0 {
 			out = append(out, s)
+		} else if i < len(d.spans)-1 || s.to.Sub(s.from) >= atLeast {
+			out[last].to = s.to
 		}
 	}
 	return out

@@ -46,13 +46,21 @@ type hubFault struct {
 	Topics []int  // none: all
 	Status int
 
-	Overlap int // so many messages that a client has come again when it resumes
+	Overlap int    // so many messages that a client has come again when it resumes
+	Seam    string // what becomes of the others: see hub_seam.go
+	Only    string // of streams whose client vanished without closing them (half), or of the others (closed)
+	Allowed bool   // a gap that the service announces is no fault
 
-	Answer int  // to a stream's connect
-	Join   int  // to its second request
-	Beats  bool // no heartbeat comes
-	Early  bool // streams end before their lifetime
-	Never  bool // streams do not end when they are asked to
+	Turn  string // how clients that come back are turned away, or kept waiting: a status, reset, slow
+	Turns int    // so often each time; 0: always
+
+	Answer  int  // to a stream's connect
+	Join    int  // to its second request
+	Beats   bool // no heartbeat comes
+	Early   bool // streams end before their lifetime
+	Overdue bool // they end long behind it
+	Stale   bool // a token is refused that is still good, once a stream has ended
+	Never   bool // streams do not end when they are asked to
 }
 
 // at says whether the fault is meant for that message, on a stream of that device.

@@ -14,6 +14,9 @@ type listener struct {
 	spans   []openSpan
 	frames  []frame
 	present *feed
+	turned  int          // so often it was turned away since its last stream
+	dropped map[int]int  // numbers that a fault kept from a stream that went on: its span
+	broken  map[int]bool // spans before which a message was lost, or came again
 }
 
 // An openSpan is a time in which a stream was open.
@@ -21,6 +24,7 @@ type openSpan struct {
 	from, to time.Time
 	how      string // it ended: one of the words below
 	resumed  bool   // it goes on behind the one before, as its client asked
+	known    bool   // the client said afterwards what it had read of it
 }
 
 // How a stream ended.
@@ -38,7 +42,8 @@ type frame struct {
 	reads  int // as the description finds it; 0: corrupted
 	sent   time.Time
 	at     time.Time
-	span   int // of the listener
+	span   int  // of the listener
+	unsure bool // whether it was read
 }
 
 // What blocks are.

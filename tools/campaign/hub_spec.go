@@ -46,6 +46,8 @@ type hubSpec struct {
 	End      string        // client, request or server
 	Ends     time.Duration // so long the service takes to end a stream
 	Lifetime float64       // of a stream in seconds at least, with server
+	Token    string        // how the description comes by one, a key of tokens; "": there is none
+	TTL      float64       // seconds that a token is good for
 	Resume   string        // how a stream goes on: header, query, data (an id that is in the data), none
 	Gap      string        // how the service says that messages are missing: event, header, or "": it does not
 	Retry    int           // ms

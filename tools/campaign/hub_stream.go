@@ -19,6 +19,10 @@ type feed struct {
 	gone     <-chan struct{}
 	end      chan struct{}
 	ended    bool
+	how      string    // it is to end
+	left     bool      // its client has come back on another stream
+	told     bool      // it says that messages are missing
+	until    time.Time // its token is good; zero: for ever
 
 	queue sync.Mutex
 	items []*item
@@ -80,7 +84,14 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "which one?", http.StatusBadRequest)
 		return
 	}
+	until, ok := h.tokenOf(w, r, id)
+	if !ok {
+		return
+	}
 	d, ok := h.arrive(id, topic)
+	if h.turnsAway(w, d) {
+		return
+	}
 	if !ok {
 		if h.fault.Answer == http.StatusOK {
 			w.Header().Set("Content-Type", "text/html")
@@ -91,7 +102,7 @@ func (h *hub) subscribe(w http.ResponseWriter, r *http.Request) {
 	h.open.Add(1)
 	defer h.open.Done()
 	f := &feed{
-		hub: h, listener: d, w: w, conn: http.NewResponseController(w), gone: r.Context().Done(), end: make(chan struct{}), wake: make(chan struct{}, 1),
+		hub: h, listener: d, w: w, conn: http.NewResponseController(w), gone: r.Context().Done(), end: make(chan struct{}), wake: make(chan struct{}, 1), until: until,
 	}
 	last := r.Header.Get("Last-Event-ID")
 	if h.Resume == "query" || h.Resume == "data" {
@@ -161,8 +172,15 @@ func (h *hub) end(w http.ResponseWriter, r *http.Request) {
 	if d.asked.IsZero() {
 		d.asked = time.Now()
 	}
-	if f := d.present; !f.ended && (!h.fault.Never || !h.fault.meant(d.id)) {
-		f.ended = true
+	if !h.fault.Never || !h.fault.meant(d.id) {
+		d.present.finish(endAsked)
+	}
+}
+
+// finish has the stream end in that way. With the lock of the hub.
+func (f *feed) finish(how string) {
+	if !f.ended {
+		f.ended, f.how = true, how
 		close(f.end)
 	}
 }
@@ -186,7 +204,9 @@ func (f *feed) run(last string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(d.topic.feeds, f)
-	d.present = nil
+	if d.present == f {
+		d.present = nil
+	}
 	if how == endClient && !d.asked.IsZero() && f.ended {
 		how = endAsked
 	}
@@ -207,9 +227,8 @@ func (f *feed) head(last string) error {
 	if f.Framing == "close" {
 		header.Set("Transfer-Encoding", "identity")
 	}
-	if f.Gap == "header" && last != "" && f.fault.Act == hubGap && f.fault.meant(f.listener.id) {
+	if f.tells(last) {
 		header.Set("X-Gap", "Yes")
-		f.note(frame{kind: frameGap, at: time.Now()})
 	}
 	body := ""
 	if f.BOM {
@@ -248,19 +267,28 @@ func (f *feed) hello() bool {
 func (f *feed) begin(last string) {
 	d := f.listener
 	d.topic.feeds[f] = true
+	old := d.present
 	d.present = f
 	if d.n < 0 {
 		return
 	}
+	if old != nil { // its client is on this stream now
+		delete(d.topic.feeds, old)
+		old.finish(endClient)
+		old.left = true
+	}
+	d.turned = 0
 	f.span = len(d.spans)
 	d.spans = append(d.spans, openSpan{from: time.Now(), resumed: f.span > 0 && last != ""})
+	if f.Resume != "none" {
+		d.readUpTo(f.span-1, d.topic.last(f, last), f.Delivery != "")
+	}
 	if last == "" || f.Resume == "none" {
 		return
 	}
-	for _, l := range d.topic.letters[d.topic.behind(f, last):] {
-		if l.delivered {
-			f.put(&item{letter: l, due: time.Now()})
-		}
+	f.tell()
+	for _, l := range f.seamed(d.topic.behind(f, last), old != nil) {
+		f.put(&item{letter: l, due: time.Now()})
 	}
 }
 
@@ -269,7 +297,7 @@ func (f *feed) begin(last string) {
 func (t *hubTopic) behind(f *feed, last string) int {
 	i, ok := t.strange[last]
 	for n, l := range t.letters {
-		if id := f.idOf(l, fmt.Sprint(l.number)); !ok && (f.Resume == "data" && last == fmt.Sprintf("n%d", l.index) || f.Resume != "data" && last == id) {
+		if !ok && last == f.goesOnBy(l) {
 			i = n + 1
 		}
 	}
@@ -288,6 +316,9 @@ func (f *feed) serve() (how string) {
 	beat := time.NewTimer(f.beat())
 	defer beat.Stop()
 	lifetime := f.lifetime()
+	if !f.until.IsZero() {
+		lifetime = time.Until(f.until)
+	}
 	for {
 		var due, over <-chan time.Time
 		if next := f.next(); !next.IsZero() {
@@ -306,7 +337,7 @@ func (f *feed) serve() (how string) {
 			case <-time.After(f.Ends):
 			case <-f.gone:
 			}
-			return endAsked
+			return f.how
 		case <-over:
 			return endInOrder
 		case <-f.wake:
@@ -349,6 +380,9 @@ func (f *feed) lifetime() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	share := 1.03 + .14*f.random.Float64()
+	if f.fault.Overdue && f.fault.meant(f.listener.id) {
+		share = 3
+	}
 	if f.fault.Early && f.fault.meant(f.listener.id) && f.span == 0 {
 		share = .7
 	}

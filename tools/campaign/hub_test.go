@@ -45,8 +45,9 @@ func compiled(t *testing.T, h *hubSpec) *compiler.Service {
 
 // What a hub says of its own blocks is what its description makes of them.
 func TestADescriptionFitsItsHub(t *testing.T) {
-	for seed := range uint64(1200) {
-		sc := draw(seed, publishedGroup)
+	for seed := range uint64(1800) {
+		family := families[max(0, int(seed)-1200)%len(families)] // the first two thirds are of the first
+		sc := draw(seed, family.faulty[0].group)
 		h := sc.Hub
 		s := compiled(t, h)
 		const run = "t-a0b1c2.0"

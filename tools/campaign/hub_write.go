@@ -109,6 +109,9 @@ func (f *feed) show(text string, fr frame) error {
 func (f *feed) note(fr frame) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.left {
+		return
+	}
 	fr.span = f.span
 	f.listener.frames = append(f.listener.frames, fr)
 }

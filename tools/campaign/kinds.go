@@ -136,6 +136,9 @@ var cleanSuites = []kind{
 	{"clean", "clean", suite("rampup")}, {"clean", "clean", suite("burst")}, {"clean", "clean", suite("upload")},
 	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("compare")}, {"clean", "clean", suite("fanout")},
 	{"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
+	{"clean", "clean", noticing(2*time.Second, gaugeOpen, 10, passes, "")}, {"clean", "clean", noticing(2*time.Second, gaugeTwice, 10, passes, "")},
+	{"clean", "clean", slowly(slowCut, passes, "4 streams", "--cut-slow", "1")}, {"clean", "clean", slowly(slowDrop, passes, "4 streams")},
+	{"clean", "clean", slowly(slowKeep, passes, "4 streams", "--cut-slow", "0", "--max-growth", "-1")},
 	{"clean", "clean", streams("capacity", strike{}, passes)}, {"clean", "clean", streams("churn", strike{}, passes)},
 }
 
@@ -151,6 +154,23 @@ var suiteKinds = []kind{
 	{"suite", "fanout: message dropped", then(suite("fanout"), func(_ *rand.Rand, sc *scenario) {
 		sc.Fault, sc.want = "drop:noop=2,count=2", &expected{Outcomes: fails, Any: true}
 	})},
+	{"suite", "vanish: never noticed", noticing(0, gaugeOpen, 4, fails, "after 12 clients had vanished the service still counts 12 of them as open")},
+	{"suite", "vanish: noticed too late", noticing(8*time.Second, gaugeOpen, 4, fails, "still counts 12 of them as open")},
+	{"suite", "vanish: half of them noticed", noticing(2*time.Second, gaugeLeaky, 9, fails, "still counts 6 of them as open")},
+	{"suite", "vanish: the gauge only rises", noticing(2*time.Second, gaugeOpened, 9, fails, "still counts 12 of them as open")},
+	{"suite", "vanish: another gauge", noticing(2*time.Second, gaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, "the gauge campaign_streams does not count the streams")},
+	{"suite", "vanish: noop lost by one that is held", func(r *rand.Rand, sc *scenario) {
+		noticing(2*time.Second, gaugeOpen, 9, fails, "vanish-1 missed noop")(r, sc)
+		numbered(r, sc)
+		sc.Service.Schedule.Phase = phaseConnect
+		sc.Strike = strike{Action: actLose, Noop: 3 + r.IntN(8), Count: 1, Devices: []string{"vanish-1"}}
+	}},
+	{"suite", "slow: kept without a bound", slowly(slowKeep, fails, "the service's memory grew by", "--max-growth", "2")},
+	{"suite", "slow: others wait for them", slowly(slowWait, fails, "did not take|large messages did not come")},
+	{"suite", "slow: not cut", slowly(slowKeep, fails, "did not cut 4 of 4 slow streams", "--max-growth", "-1", "--cut-slow", "1")},
+	{"suite", "slow: cut", slowly(slowCut, fails, "4 of 4 slow streams were cut", "--cut-slow", "0")},
+	{"suite", "slow: message lost by one that reads", slowly(slowLose, fails, "(?m)^1 of [0-9,]+ large messages did not come")},
+	{"suite", "slow: no broadcasts", slowly("", []verdict.Outcome{verdict.Invalid}, "the service took none of the messages")},
 	{"suite", "rampup: wrong answers", harmed("rampup", harmWrong, 15)},
 	{"suite", "rampup: 500", harmed("rampup", harmStatus(http.StatusInternalServerError), 10)},
 	{"suite", "rampup: 204", harmed("rampup", harmStatus(http.StatusNoContent), 20)},

@@ -172,15 +172,17 @@ func (r *run) soak(ctx context.Context) (*verdict.Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(r.Plan.Seconds)*time.Second+patience)
 	defer cancel()
 	args := append([]string{"run"}, r.Plan.flags()...)
+	if r.Suite != "" && r.Hub == nil {
+		args = []string{"run", r.Suite, "--profile", "smoke"}
+	} else if r.Suite != "" {
+		args = append([]string{"run", r.Suite, "--profile", "smoke"}, r.Plan.flags()...)
+	}
 	if r.Hub != nil {
 		described, err := r.described()
 		if err != nil {
 			return nil, err
 		}
 		args = append(args, described...)
-	}
-	if r.Suite != "" {
-		args = []string{"run", r.Suite, "--profile", "smoke"}
 	}
 	args = append(args, "--out", filepath.Join(r.dir, "out"), "--testid", testid)
 	if r.url != "" {

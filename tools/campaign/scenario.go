@@ -16,6 +16,7 @@ type scenario struct {
 	Kind     string // of fault; clean: none
 	Plan     plan
 	Service  *serviceSpec `json:",omitempty"` // nil: the project's own backend
+	Family   string       `json:",omitempty"` // of the kinds, of a hub
 	Hub      *hubSpec     `json:",omitempty"` // one that is published to, in its place
 	HubFault hubFault
 	Strike   strike
@@ -49,8 +50,9 @@ type prepare func(r *rand.Rand, sc *scenario)
 
 // draw makes the scenario of a seed.
 func draw(seed uint64, only string) *scenario {
-	if kinds := rand.New(rand.NewPCG(seed, 0x4ab)); only == "" && kinds.IntN(4) == 0 || only != "" && isPublished(only) {
-		return drawPublished(kinds, seed, only)
+	hubs := rand.New(rand.NewPCG(seed, 0x4ab))
+	if f := familyOf(hubs, only); f != nil {
+		return f.draw(hubs, seed, only)
 	}
 	r := rand.New(rand.NewPCG(seed, 0x5eed))
 	sc := &scenario{Seed: seed, Plan: drawPlan(r), Service: drawService(r)}
@@ -75,16 +77,46 @@ func draw(seed uint64, only string) *scenario {
 	return sc
 }
 
-// drawPublished makes the scenario of a seed that soaks a hub.
-func drawPublished(r *rand.Rand, seed uint64, only string) *scenario {
+// A family are the faults of hubs of one group, and clean runs that resemble them.
+type family struct{ faulty, clean []kind }
+
+// families are all of them. Services that are published to are the first, and drawn as often as the others together.
+var families = []family{
+	{publishedKinds, cleanPublished}, {resumeKinds, cleanResumes}, {stormKinds, cleanStorms}, {lifetimeKinds, cleanLifetimes},
+	{tokenKinds, cleanTokens}, {actionKinds, cleanActions},
+}
+
+// familyOf is the one that a kind or a group belongs to, or one that is drawn where there is no such limit; nil: no hub.
+func familyOf(r *rand.Rand, only string) *family {
+	if only == "" {
+		switch r.IntN(4) {
+		case 0:
+			return &families[0]
+		case 1:
+			return &families[1+r.IntN(len(families)-1)]
+		}
+		return nil
+	}
+	for i, f := range families {
+		if f.isGroup(only) || slices.ContainsFunc(f.faulty, func(k kind) bool { return k.name == only }) {
+			return &families[i]
+		}
+	}
+	return nil
+}
+
+func (f *family) isGroup(name string) bool { return f.faulty[0].group == name }
+
+// draw makes the scenario of a seed that soaks a hub. A group has clean runs in it, too.
+func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	h := drawHub(r)
-	sc := &scenario{Seed: seed, Hub: h, Plan: drawHubPlan(r, h)}
-	pool := publishedKinds
+	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}
+	pool := f.faulty
 	switch clean := r.IntN(2) == 0; {
-	case only != "" && only != publishedGroup:
+	case only != "" && !f.isGroup(only):
 		pool = named(only)
 	case clean:
-		pool = cleanPublished
+		pool = f.clean
 	}
 	k := oneOf(r, pool...)
 	sc.Group, sc.Kind = k.group, k.name
@@ -92,14 +124,13 @@ func drawPublished(r *rand.Rand, seed uint64, only string) *scenario {
 	return sc
 }
 
-// isPublished says that a kind or a group is of hubs. The group has clean runs in it, too.
-func isPublished(only string) bool {
-	return slices.ContainsFunc(publishedKinds, func(k kind) bool { return k.group == only || k.name == only })
-}
-
 // named are the kinds with that name, or of that group.
 func named(only string) (out []kind) {
-	for _, k := range slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites, publishedKinds) {
+	all := slices.Concat(soakKinds, suiteKinds, cleanKinds, cleanSuites)
+	for _, f := range families {
+		all = append(all, f.faulty...)
+	}
+	for _, k := range all {
 		if k.name == only || k.group == only {
 			out = append(out, k)
 		}

@@ -33,7 +33,11 @@ func TestEveryKindIsDrawnAndEveryPlanCanBeRun(t *testing.T) {
 		require.True(t, p.Connections >= 5 && p.Connections <= 150, written(t, sc))
 		require.True(t, sc.Service != nil || sc.Wire.Does == "", "a wire goes to a service of ours")
 	}
-	for _, k := range slices.Concat(soakKinds, suiteKinds, publishedKinds) {
+	all := slices.Concat(soakKinds, suiteKinds)
+	for _, f := range families {
+		all = append(all, f.faulty...)
+	}
+	for _, k := range all {
 		require.NotZero(t, drawn[k.group+"/"+k.name], k.group+"/"+k.name)
 	}
 	clean := drawn["clean/clean"]

@@ -27,11 +27,14 @@ type serviceSpec struct {
 	Resume   bool   // what a client missed while it was away is replayed
 	Lines    string // how lines end
 	BOM      bool
-	Comments bool   // a comment between noops
-	Framing  string // chunks, split (each event in several chunks), close (ends with the connection)
-	EndsLate bool   // ends a stream at its next tick
-	Retry    int    // ms; 0: none
-	Nginx    bool   // in front of it
+	Comments bool          // a comment between noops
+	Framing  string        // chunks, split (each event in several chunks), close (ends with the connection)
+	EndsLate bool          // ends a stream at its next tick
+	Retry    int           // ms; 0: none
+	Nginx    bool          // in front of it
+	Slow     string        `json:",omitempty"` // what becomes of broadcasts for clients that do not read; "": it has none
+	Gauge    string        `json:",omitempty"` // what its gauge of open streams shows
+	Notices  time.Duration `json:",omitempty"` // so long a client may acknowledge nothing; 0: as the system has it
 }
 
 func drawService(r *rand.Rand) *serviceSpec {
@@ -62,6 +65,7 @@ type service struct {
 	global  atomic.Uint64
 	mu      sync.Mutex
 	devices map[string]*device
+	inboxes map[*stream]bool
 	began   time.Time // the first connect
 	open    sync.WaitGroup
 	server  *http.Server
@@ -69,14 +73,16 @@ type service struct {
 
 // startService listens on each of the listeners.
 func startService(spec serviceSpec, strike strike, listeners ...net.Listener) *service {
-	s := &service{serviceSpec: spec, strike: strike, devices: map[string]*device{}}
+	s := &service{serviceSpec: spec, strike: strike, devices: map[string]*device{}, inboxes: map[*stream]bool{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /event/connect", s.connect)
 	mux.HandleFunc("DELETE /event/forcedisconnect", s.forceDisconnect)
 	if s.keepsLedger() {
 		mux.HandleFunc("GET /event/ledger", s.ledger)
 	}
-	s.server = &http.Server{Handler: mux}
+	mux.HandleFunc("GET /metrics", s.metrics)
+	mux.HandleFunc("POST /event/broadcast", s.broadcast)
+	s.server = &http.Server{Handler: mux, ConnContext: s.notices}
 	for _, l := range listeners {
 		go func() { _ = s.server.Serve(l) }()
 	}

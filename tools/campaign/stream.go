@@ -18,6 +18,9 @@ type stream struct {
 	conn *http.ResponseController
 	gone <-chan struct{} // closed when the client has gone
 	held []int           // noops that wait for the next one: indices
+
+	inbox chan string   // broadcasts that wait
+	cut   chan struct{} // closed when the service gives the client up
 }
 
 // errOver ends a stream that a fault has ended, or whose client has gone.
@@ -27,13 +30,24 @@ var errOver = errors.New("the stream is over")
 func (s *stream) wait(until time.Time, end <-chan struct{}) (ended bool, err error) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return false, nil
-	case <-end:
-		return true, nil
-	case <-s.gone:
-		return false, errOver
+	for {
+		select {
+		case <-timer.C:
+			return false, nil
+		case <-end:
+			return true, nil
+		case <-s.gone:
+			return false, errOver
+		case <-s.cut:
+			return false, errOver
+		case text := <-s.inbox:
+			if _, err := io.WriteString(s.w, text); err != nil {
+				return false, err
+			}
+			if err := s.conn.Flush(); err != nil {
+				return false, err
+			}
+		}
 	}
 }
 
@@ -41,6 +55,8 @@ func (s *stream) wait(until time.Time, end <-chan struct{}) (ended bool, err err
 func (s *stream) run(lastEventID string) {
 	end := s.begin()
 	defer s.finish()
+	s.enter(s)
+	defer s.leave(s)
 	if s.head() != nil {
 		return
 	}

@@ -53,7 +53,7 @@ func (c *campaign) summary() *summary {
 		if r.Scenario.clean() {
 			all, kind = s.Clean, cmp.Or(r.Scenario.Suite, "soak")
 			if r.Scenario.Hub != nil {
-				kind = publishedGroup
+				kind = r.Scenario.Family
 			}
 		}
 		for _, sum := range []*row{all, of(r.Scenario.Group, kind)} {

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"strings"
+
+	cuts "github.com/sse-soak/sse-soak/internal/plan"
+)
+
+// expectBreaks adds what a verdict has to say of cuts and of actions, from what it has to say of messages.
+func (sc *scenario) expectBreaks(e *expected) {
+	set := func(name string, s span) { e.Counts[name] = s }
+	switch sc.Family {
+	case "resume":
+		if sc.HubFault.Act != "" { // what was lost beside the cuts may have been lost at one
+			set("cuts lost", anything)
+			set("cuts broken", anything)
+		}
+		for _, name := range []string{"lost", "doubled", "announced", "broken", "not made"} {
+			e.Counts.add("cuts "+name, span{})
+		}
+		if sc.HubFault.Only != "" {
+			for _, kind := range cuts.CutKinds() {
+				if meant := strings.Contains(sc.HubFault.Only, kind) || sc.HubFault.Only == "closed" && (kind == cuts.CutFIN || kind == cuts.CutRST); !meant {
+					set("cuts broken by "+kind, span{})
+				}
+			}
+		}
+	case "action":
+		set("action: streams lost", exactly(sc.Plan.Connections))
+		set("action: missed", e.Counts["missed"])
+		set("action: duplicated", e.Counts["duplicated"])
+		set("action: streams not back", e.Counts["dropped"])
+	}
+}

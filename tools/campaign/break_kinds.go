@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The kinds of this file are of streams that break, and go on behind their last message.
+
+// resumeKinds are faults of services whose streams the run cuts.
+var resumeKinds = []kind{
+	{"resume", "first message lost at the seam", resumed(seamFirst)},
+	{"resume", "last message lost at the seam", resumed(seamLast)},
+	{"resume", "resumed from a later id", resumed(seamFurther)},
+	{"resume", "resumed from an earlier id", then(resumed(""), func(r *rand.Rand, sc *scenario) { sc.HubFault.Overlap = 1 + r.IntN(2) })},
+	{"resume", "resumed from the beginning", resumed(seamStart)},
+	{"resume", "message doubled at the seam", resumed(seamTwice)},
+	{"resume", "replayed in another order", resumed(seamSwap)},
+	{"resume", "silent gap", resumed(seamNothing)},
+	{"resume", "announced gap", then(resumed(seamTold), announces)},
+	{"resume", "lost only where a client vanished", then(resumed(seamNothing), only("half"))},
+	{"resume", "lost only where a client closed", then(resumed(seamNothing), only("closed"))},
+	{"resume", "some streams resume wrongly", func(r *rand.Rand, sc *scenario) {
+		resumed(oneOf(r, seamFirst, seamLast, seamNothing, seamTwice))(r, sc)
+		for n := range sc.Plan.Connections / 2 {
+			sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(2*n))
+		}
+	}},
+	{"resume", "message lost beside the cuts", func(r *rand.Rand, sc *scenario) {
+		resumed("")(r, sc)
+		strikeHub(r, sc, hubLose)
+	}},
+}
+
+var cleanResumes = []kind{
+	{"clean", "clean", resumed("")}, {"clean", "clean", resumed("")},
+	{"clean", "clean", then(resumed(""), func(_ *rand.Rand, sc *scenario) { sc.Hub.Delivery = "at-least-once" })},
+	{"clean", "clean", then(resumed(seamTold), announces, func(_ *rand.Rand, sc *scenario) {
+		sc.HubFault.Allowed, sc.Args = true, append(sc.Args, "--allow-announced-gaps")
+	})},
+}
+
+// resumed is a service whose streams are cut, and that does so to what they missed.
+func resumed(seam string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		goesOn(r, sc)
+		sc.Suite, sc.HubFault.Seam = "resume", seam
+		sc.Plan.Connections, sc.Plan.Seconds = max(20, sc.Plan.Connections), 18+r.IntN(3)
+		sc.Args = []string{
+			"--cuts-per-second", fmt.Sprint(oneOf(r, 2, 3, 4)), "--pause", oneOf(r, "0.5", "1", "2"), "--seed", strconv.Itoa(r.IntN(1000)),
+		}
+	}
+}
+
+// only limits a fault to the streams that were ended in one way. Pauses end none.
+func only(how string) prepare {
+	return func(_ *rand.Rand, sc *scenario) {
+		sc.HubFault.Only = how
+		sc.Args = append(sc.Args, "--cuts", "fin:1,rst:1,half:2,pause:1")
+	}
+}
+
+// announces makes a service say that messages are missing.
+func announces(r *rand.Rand, sc *scenario) { sc.Hub.Gap = oneOf(r, "event", "header") }
+
+// goesOn makes a service give each message an id, behind which its streams go on, once each and in order.
+func goesOn(r *rand.Rand, sc *scenario) {
+	h := sc.Hub
+	h.Order, h.Delivery, h.Pad = "", "", min(h.Pad, 5000)
+	if h.Form != formID && (h.IDs == hubNone || h.IDs == hubConstant) {
+		h.IDs = oneOf(r, hubUUID, hubTime)
+	}
+	if h.Resume != "data" {
+		h.Resume = oneOf(r, "header", "query")
+	}
+	if h.Heartbeat == "after a line" { // it has an id
+		h.Heartbeat = "event"
+	}
+	h.Strangers = slices.DeleteFunc(h.Strangers, func(what string) bool { return strings.HasPrefix(what, "run") || strings.HasSuffix(what, "marker") }) // so do these
+	h.End, h.Retry = oneOf(r, "client", "client", "request"), oneOf(r, 300, 700, 1000)
+	sc.Plan.Reconnect = true
+}
+
+// stormKinds are faults of services whose streams the run drops, most of them at once, and twice.
+var stormKinds = []kind{
+	{"storm", "message lost at the seam", stormed(seamFirst)},
+	{"storm", "message doubled at the seam", stormed(seamTwice)},
+	{"storm", "silent gap", stormed(seamNothing)},
+	{"storm", "held stream loses a message", func(r *rand.Rand, sc *scenario) {
+		stormed("")(r, sc)
+		strikeHub(r, sc, hubLose)
+		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
+	}},
+	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), func(_ *rand.Rand, sc *scenario) {
+		sc.Fails, sc.Reason = true, "reconnects spread: [0-9]+ of [0-9]+ streams were not back within"
+	})},
+}
+
+// A storm that some come through later than others is none that fails.
+var cleanStorms = []kind{
+	{"clean", "clean", stormed("")},
+	{"clean", "clean", then(stormed(""), turned(1, "503", "429", "reset"), says("refused: [0-9]+ × "))},
+	{"clean", "clean", then(stormed(""), turned(1, "slow"), says("of [0-9]+ connects took over"))},
+}
+
+// stormed is a service that does so to what streams missed that were dropped.
+func stormed(seam string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		goesOn(r, sc)
+		sc.Suite, sc.HubFault.Seam = "storm", seam
+		sc.Hub.Start, sc.Hub.Retry = min(sc.Hub.Start, 100*time.Millisecond), 300
+		sc.Plan.Connections, sc.Plan.Seconds, sc.Plan.PerVU = 30+r.IntN(40), 20, 0
+		sc.Args = []string{"--max-held-late", "-1", "--dial-ms", "5000"}
+	}
+}
+
+// turned makes a service turn clients away that come back, so often each time.
+func turned(times int, how ...string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		sc.HubFault.Turn, sc.HubFault.Turns, sc.HubFault.Wait = oneOf(r, how...), times, 1200*time.Millisecond
+		for n := 1; n < sc.Plan.Connections; n += 3 {
+			if n%10 != 0 { // which is held
+				sc.HubFault.Devices = append(sc.HubFault.Devices, sc.Plan.id(n))
+			}
+		}
+	}
+}
+
+// says is what a reason or a warning has to say.
+func says(text string) prepare {
+	return func(_ *rand.Rand, sc *scenario) { sc.Reason = text }
+}
+
+// lifetimeKinds are faults of services that end streams on purpose.
+var lifetimeKinds = []kind{
+	{"lifetime", "stream ends early", then(rotated(""), func(r *rand.Rand, sc *scenario) {
+		sc.HubFault = hubFault{Early: true, Devices: sc.Plan.some(r)}
+		sc.Fails, sc.Reason = true, "before the lifetime that the service gives a stream"
+	})},
+	{"lifetime", "stream ends late", then(rotated(""), func(r *rand.Rand, sc *scenario) {
+		sc.HubFault = hubFault{Overdue: true, Devices: sc.Plan.some(r)}
+		sc.Fails, sc.Reason = true, "lifetime"
+	})},
+	{"lifetime", "message lost at the rotation", rotated(seamFirst)},
+	{"lifetime", "silent gap at the rotation", rotated(seamNothing)},
+	{"lifetime", "announced gap at the rotation", then(rotated(seamTold), announces)},
+	{"lifetime", "message doubled at the rotation", rotated(seamTwice)},
+	{"lifetime", "other order at the rotation", rotated(seamSwap)},
+}
+
+var cleanLifetimes = []kind{{"clean", "clean", rotated("")}}
+
+// rotated is a service that does so to what streams missed that it ended.
+func rotated(seam string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		goesOn(r, sc)
+		sc.Hub.End, sc.Hub.Lifetime, sc.HubFault.Seam = "server", 2.5+r.Float64(), seam
+		sc.Plan.Seconds = lead + 10
+	}
+}
+
+// tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
+var tokenKinds = []kind{
+	{"token", "good token refused at a reconnect", then(tokened("anew", ""), func(r *rand.Rand, sc *scenario) {
+		sc.HubFault = hubFault{Stale: true, Devices: sc.Plan.some(r)}
+		sc.Fails, sc.Reason = true, "status 401: the service refused the token at a reconnect"
+	})},
+	{"token", "first token kept", then(tokened("once", ""), failing("status 401: the service refused the token at a reconnect: .*gave the same one again"))},
+	{"token", "no token at a reconnect", then(tokened("fails", ""), failing(`renew: token\(\) of the service campaign: Error: no login`))},
+	{"token", "message lost at the next token", tokened("anew", seamFirst)},
+	{"token", "silent gap at the next token", tokened("anew", seamNothing)},
+}
+
+// A service that takes tokens without a look at their time is none that this would find.
+var cleanTokens = []kind{{"clean", "clean", tokened("anew", "")}, {"clean", "clean", then(tokened("once", ""), func(_ *rand.Rand, sc *scenario) { sc.Hub.TTL = 0 })}}
+
+func tokened(token, seam string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		goesOn(r, sc)
+		sc.Hub.Token, sc.Hub.TTL, sc.HubFault.Seam = token, 3, seam
+		sc.Plan.Seconds = lead + 10
+		sc.Args = []string{"--token-ttl", "3"}
+	}
+}
+
+// failing is a run that fails, whatever became of messages.
+func failing(reason string) prepare {
+	return func(_ *rand.Rand, sc *scenario) { sc.Fails, sc.Reason = true, reason }
+}
+
+// actionKinds are faults around an action that restarts the service.
+var actionKinds = []kind{
+	{"action", "messages lost by the restart", acted(seamNothing, "")},
+	{"action", "message lost at the seam", acted(seamFirst, "")},
+	{"action", "message doubled at the seam", acted(seamTwice, "")},
+	{"action", "not back in time", then(acted("", ""), func(_ *rand.Rand, sc *scenario) {
+		sc.disturb, sc.Fails, sc.Reason = restarted(3*time.Second), true, `99\.9 % have to be back within 1 ?s \(BACK_WITHIN\)`
+		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all are back in the end
+		sc.Args = append(sc.Args, "--back-within", "1")
+	})},
+	{"action", "some not back at all", then(acted("", ""), turned(0, "503"), failing(""))},
+	{"action", "the action fails", then(acted("", "; echo I could not >&2; exit 3"), func(_ *rand.Rand, sc *scenario) {
+		sc.want = invalid("the action restart .* did not do what the run was to test: exit code 3; it said last: I could not")
+	})},
+	{"action", "the action fails, and messages are lost", acted(seamNothing, "; exit 3")},
+}
+
+var cleanActions = []kind{{"clean", "clean", acted("", "")}}
+
+// acted is a run whose action restarts the service, which does so to what streams missed meanwhile.
+func acted(seam, more string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		goesOn(r, sc)
+		sc.HubFault.Seam = seam
+		sc.Plan.Seconds = lead + 11
+		sc.disturb = restarted(time.Duration(r.IntN(1000)) * time.Millisecond)
+		sc.Args = []string{"--at", fmt.Sprintf("%ds restart: touch %s%s", 5+r.IntN(2), restartFile, more)}
+	}
+}

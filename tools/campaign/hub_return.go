@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tokens are the ways in which a description comes by a token: when it is over, in milliseconds since 1970.
+var tokens = map[string]string{
+	"anew":  "(ttl = 60) => `until-${Date.now() + ttl * 1000}-x`",
+	"once":  "(ttl = 60) => first ??= `until-${Date.now() + ttl * 1000}-x`",
+	"fails": "(ttl = 60) => { first ??= Date.now(); if (Date.now() - first > 2500) throw new Error('no login'); return `until-${Date.now() + ttl * 1000}-x`; }",
+}
+
+// tokenOf is when the token of a stream is over, zero where it has none. One that is over, or that the fault does not like,
+// is refused.
+func (h *hub) tokenOf(w http.ResponseWriter, r *http.Request, id string) (until time.Time, ok bool) {
+	if h.TTL == 0 || h.number(id) < 0 {
+		return time.Time{}, true
+	}
+	token := strings.TrimSuffix(strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer until-"), "-x")
+	ms, err := strconv.ParseInt(token, 10, 64)
+	until = time.UnixMilli(ms)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.byID[id]
+	again := d != nil && len(d.spans) > 0
+	if err != nil || time.Until(until) <= 0 || again && h.fault.Stale && h.fault.meant(id) {
+		w.WriteHeader(http.StatusUnauthorized)
+		return until, false
+	}
+	return until, true
+}
+
+// turnsAway answers a client that comes back as the fault has it; false: it gets its stream, maybe later.
+func (h *hub) turnsAway(w http.ResponseWriter, d *listener) bool {
+	h.mu.Lock()
+	turned := d.n >= 0 && h.fault.Turn != "" && h.fault.meant(d.id) && len(d.spans) > 0 && (h.fault.Turns == 0 || d.turned < h.fault.Turns)
+	d.turned += btoi(turned)
+	down := d.n >= 0 && time.Now().Before(h.down)
+	h.mu.Unlock()
+	switch {
+	case down:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case !turned:
+		return false
+	case h.fault.Turn == "slow":
+		time.Sleep(h.fault.Wait)
+		return false
+	case h.fault.Turn == "reset":
+		reset(w)
+	default:
+		status, _ := strconv.Atoi(h.fault.Turn)
+		w.WriteHeader(status)
+	}
+	return true
+}
+
+// restartFile is what an action makes in the folder of the run to have the hub restart.
+const restartFile = "restart"
+
+// restarted ends all streams when the action says so, and takes nobody for so long.
+func restarted(down time.Duration) func(context.Context, *run, int) {
+	return func(ctx context.Context, r *run, _ int) {
+		if !await(ctx, func() bool { _, err := os.Stat(filepath.Join(r.dir, restartFile)); return err == nil }) {
+			return
+		}
+		h := r.hub
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.down = time.Now().Add(down)
+		for _, d := range h.byID {
+			if d.present != nil {
+				d.present.finish(endInOrder)
+			}
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// What a fault does with the messages that a client has missed when it comes back, and says behind which one it goes on.
+const (
+	seamFirst   = "first"   // the first of them does not come
+	seamLast    = "last"    // nor does the last
+	seamFurther = "further" // the stream goes on behind another id, two messages later
+	seamNothing = "nothing" // none comes
+	seamTold    = "told"    // likewise, and the service says that messages are missing
+	seamTwice   = "twice"   // the last comes twice
+	seamSwap    = "swap"    // the first two come in another order
+	seamStart   = "start"   // all that was ever published comes
+)
+
+// seam is what the fault does with a stream that goes on now. half: the one before was never closed.
+func (f *hubFault) seam(id string, half bool) string {
+	if !f.meant(id) || f.Only != "" && (f.Only == "half") != half {
+		return ""
+	}
+	return f.Seam
+}
+
+// seamed are the messages that a stream begins with that goes on behind the letter of that index. With the lock.
+func (f *feed) seamed(behind int, half bool) []*letter {
+	all := func(letters []*letter) []*letter {
+		return slices.DeleteFunc(slices.Clone(letters), func(l *letter) bool { return !l.delivered })
+	}
+	d := f.listener
+	missed := all(d.topic.letters[behind:])
+	came := slices.Clone(missed)
+	switch n := len(missed); f.fault.seam(d.id, half) {
+	case seamFirst:
+		came = came[min(1, n):]
+	case seamLast:
+		came = came[:max(n-1, 0)]
+	case seamFurther:
+		came = came[min(2, n):]
+	case seamNothing, seamTold:
+		came = nil
+	case seamTwice:
+		came = append(came, came[max(n-1, 0):]...)
+	case seamSwap:
+		if n > 1 {
+			came[0], came[1] = came[1], came[0]
+		}
+	case seamStart:
+		came = all(d.topic.letters)
+	}
+	for _, l := range missed {
+		if !slices.Contains(came, l) {
+			if d.dropped == nil {
+				d.dropped = map[int]int{}
+			}
+			d.dropped[l.number] = f.span
+		}
+	}
+	return came
+}
+
+// tells notes that the stream will say that messages are missing, and whether a header does.
+func (f *feed) tells(last string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	d := f.listener
+	known := last != "" && d.n >= 0 && f.Gap != ""
+	f.told = known && (f.fault.seam(d.id, d.present != nil) == seamTold || f.Gap == "header" && f.fault.Act == hubGap && f.fault.meant(d.id))
+	return f.told && f.Gap == "header"
+}
+
+// tell says that messages are missing. With the lock.
+func (f *feed) tell() {
+	switch {
+	case !f.told:
+	case f.Gap == "header":
+		f.listener.frames = append(f.listener.frames, frame{kind: frameGap, at: time.Now(), span: f.span})
+	default:
+		f.put(&item{text: "event: reset\ndata: \n\n", kind: frameGap, due: time.Now()})
+	}
+}
+
+// goesOnBy is what a client says that goes on behind a letter.
+func (f *feed) goesOnBy(l *letter) string {
+	if f.Resume == "data" {
+		return fmt.Sprintf("n%d", l.index)
+	}
+	return f.idOf(l, fmt.Sprint(l.number))
+}
+
+// last is the number of the letter that a client goes on behind, 0 where nobody knows and -1 where it has none.
+func (t *hubTopic) last(f *feed, last string) int {
+	switch {
+	case f.Resume != "data" && (f.IDs == hubConstant || f.IDs == hubNone):
+		return 0
+	case last == "":
+		return -1
+	}
+	for _, l := range t.letters {
+		if f.goesOnBy(l) == last {
+			return l.number
+		}
+	}
+	return 0
+}
+
+// readUpTo takes down what the client had read of a span, when it came back: the message of that number, and none behind it.
+// Where messages come again it may also have been an earlier copy of that.
+func (d *listener) readUpTo(span, number int, again bool) {
+	if span < 0 || number == 0 || d.spans[span].how == endInOrder {
+		return
+	}
+	last := -1
+	for i := range d.frames {
+		f := &d.frames[i]
+		f.unsure = f.unsure || again && last >= 0 && f.span == span
+		if f.kind == frameMessage && f.number == number {
+			last = i
+		}
+	}
+	read := d.frames[:last+1]
+	for _, f := range d.frames[last+1:] {
+		if f.kind != frameMessage || f.span < span {
+			f.unsure = f.unsure || f.span == span
+			read = append(read, f)
+		}
+	}
+	d.frames = read
+	d.spans[span].known = true
+}

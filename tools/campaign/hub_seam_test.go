@@ -1,0 +1,72 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// returning is a hub whose stream was cut after 5 s and came back 2 s later, as its client had read up to message 8 of the
+// nine that were written.
+func returning(t *testing.T, fault hubFault, half bool) (*scenario, *hub) {
+	t.Helper()
+	sc, h := listened(t, func(number int) []int {
+		if number > 9 {
+			return nil
+		}
+		return []int{number}
+	})
+	sc.Suite, sc.Family, sc.HubFault = "resume", "resume", fault
+	sc.Hub.IDs, h.IDs, h.fault, sc.Plan.Reconnect = hubUUID, hubUUID, fault, true
+	d := h.byID["h-0"]
+	end := d.spans[0]
+	back := end.from.Add(7 * time.Second)
+	d.spans = []openSpan{{from: end.from, to: end.from.Add(5 * time.Second), how: endClient}, {from: back, to: end.to, how: endClient, resumed: true}}
+	f := &feed{hub: h, listener: d, span: 1}
+	said := f.goesOnBy(d.topic.letters[7])
+	d.readUpTo(0, d.topic.last(f, said), false)
+	published := d.topic.letters
+	d.topic.letters = published[:13]
+	for _, l := range published {
+		l.delivered = true
+	}
+	came := f.seamed(d.topic.behind(f, said), half)
+	d.topic.letters = published
+	for _, l := range append(came, published[13:]...) {
+		d.frames = append(d.frames, frame{kind: frameMessage, number: l.number, reads: l.number, sent: l.got, at: back, span: 1})
+	}
+	return sc, h
+}
+
+func TestWhatIsExpectedOfAStreamThatComesBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault  hubFault
+		half   bool
+		counts counts
+		want   []verdict.Outcome
+	}{
+		"nothing is wrong":                {hubFault{}, false, counts{}, passes},
+		"the first is lost":               {hubFault{Seam: seamFirst}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
+		"the last is lost":                {hubFault{Seam: seamLast}, false, counts{"missed": exactly(1), "cuts lost": exactly(1), "cuts broken": exactly(1)}, fails},
+		"all are lost":                    {hubFault{Seam: seamNothing}, false, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
+		"a gap is announced, and allowed": {hubFault{Seam: seamTold, Allowed: true}, false, counts{"cuts lost": exactly(5), "cuts broken": exactly(1)}, passes},
+		"another id":                      {hubFault{Seam: seamFurther}, false, counts{"missed": exactly(2), "cuts lost": exactly(2), "cuts broken": exactly(1)}, fails},
+		"an earlier id":                   {hubFault{Overlap: 2}, false, counts{"duplicated": exactly(2), "cuts doubled": exactly(2), "cuts broken": exactly(1)}, fails},
+		"one twice":                       {hubFault{Seam: seamTwice}, false, counts{"duplicated": exactly(1), "cuts doubled": exactly(1), "cuts broken": exactly(1)}, fails},
+		"all again":                       {hubFault{Seam: seamStart}, false, counts{"duplicated": exactly(8), "cuts doubled": exactly(8), "cuts broken": exactly(1)}, fails},
+		"swapped":                         {hubFault{Seam: seamSwap}, false, counts{"reordered": exactly(1)}, fails},
+		"not of this kind of cut":         {hubFault{Seam: seamNothing, Only: "half"}, false, counts{}, passes},
+		"only of this kind of cut":        {hubFault{Seam: seamNothing, Only: "half"}, true, counts{"missed": exactly(5), "cuts lost": exactly(5), "cuts broken": exactly(1)}, fails},
+		"nor of another stream":           {hubFault{Seam: seamNothing, Devices: []string{"h-1"}}, false, counts{}, passes},
+	} {
+		sc, h := returning(t, c.fault, c.half)
+		e := sc.expectHub(h)
+		require.Equal(t, c.want, e.Outcomes, name)
+		for _, count := range []string{"missed", "duplicated", "reordered", "cuts lost", "cuts doubled", "cuts broken"} {
+			require.Equal(t, c.counts[count], e.Counts[count], "%s: %s", name, count)
+		}
+	}
+}
