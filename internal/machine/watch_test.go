@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,10 +77,23 @@ func TestARecordIsBounded(t *testing.T) {
 		sum += m.By
 	}
 	require.InDelta(t, samples/2-1, sum, 0, "all of it is in some stretch")
+	require.Len(t, r.Notices, mostNotices)
 	for _, m := range r.Series(Killed).Moved {
 		require.Less(t, m.To().Sub(m.From()), samples*5*time.Second/20, "no stretch has most of the run")
 	}
 	require.NoError(t, r.Check())
+}
+
+func TestANoticeIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w := Follow("", time.Second)
+	all := []Notice{{What: "system-reboot", AtUS: 5}, {What: "system-reboot", AtUS: 9}, {What: "spot", AtUS: 9}}
+	for range 2 {
+		for _, n := range all {
+			w.Notice(n)
+		}
+	}
+	require.Equal(t, all, w.Record().Notices)
 }
 
 func TestWhatNoRunnerWritesIsRefused(t *testing.T) {
@@ -90,6 +104,15 @@ func TestWhatNoRunnerWritesIsRefused(t *testing.T) {
 		"a text of 201 characters":   func(r *Record) { r.Boot = string(long) },
 		"notice of 201 characters":   func(r *Record) { r.Notices = []Notice{{What: string(long)}} },
 		"which cannot be":            func(r *Record) { r.ToUS = r.FromUS - 1 },
+		"21 notices":                 func(r *Record) { r.Notices = make([]Notice, mostNotices+1) },
+		"-1 cores":                   func(r *Record) { r.Cores = -1 },
+		`a counter "aaaaaaaaaa`:      func(r *Record) { r.Counters[0].Name = strings.Repeat("a", mostText+1) },
+		"and never moved":            func(r *Record) { r.Counters[0].Moved = nil },
+		"moved by -1":                func(r *Record) { r.Counters[0].Moved[0].By = -1 },
+		"moved by 9.1":               func(r *Record) { r.Counters[0].Moved[0].By = 9.1e15 },
+		"of 9.1e+15":                 func(r *Record) { r.Counters[0].Most = 9.1e15 },
+		"from 1700000005000000 µs":   func(r *Record) { r.Counters[0].Moved[0].FromUS, r.Counters[0].Moved[0].ToUS = at(5), at(4) },
+		"from 1699999999000000 µs":   func(r *Record) { r.Counters[0].Moved[0].FromUS = at(-1) },
 		"a counter oom_kill of -1":   func(r *Record) { r.Counters[0].Grown = -1 },
 		"a counter oom_kill that mo": func(r *Record) { r.Counters[0].Moved[0].ToUS = r.ToUS + 1 },
 		"more than is kept":          func(r *Record) { r.Counters[0].Moved = make([]Stretch, mostStretches+1) },

@@ -46,14 +46,17 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		m.LastUS = m.FirstUS + 100_000
 		return r
 	}
-	packets := func(run *Run, at time.Duration) *Run { // a runner has 14 fewer, in 5 s from then on in the stage
+	counted := func(run *Run, counter string, at time.Duration) *Run { // on the machine of a runner, in 5 s from then on in the stage
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
-			w.Add(began.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{"pps_allowance_exceeded": n})
+			w.Add(began.Add(5*time.Second+at+time.Duration(i)*5*time.Second), machine.Reading{counter: n})
 		}
 		run.Rounds[0].Runners[0].Machine = w.Record()
 		return run
 	}
+	packets := func(run *Run, at time.Duration) *Run { return counted(run, "pps_allowance_exceeded", at) }
+	local := packets(timeouts(0, "net-1050"), 0)
+	local.OneHost = true
 	for name, c := range map[string]struct {
 		run  *Run
 		want Status
@@ -65,6 +68,9 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		"a wait of 300 ms at another moment":                      {timeouts(0, "net-1050").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"a timeout, and AWS dropped packets then":                 {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
 		"a timeout, and AWS dropped packets before":               {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets afterwards":           {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets, but not to a target": {local, Bad, "10.00 % failed"},
+		"a timeout, and an accept queue overflowed then":          {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
 		"resets, and AWS dropped packets then":                    {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
 		"resets, whatever the waits":                              {timeouts(300*time.Millisecond, "net-1220").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
 		"204s, whatever the waits":                                {timeouts(300*time.Millisecond, "status-204").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
@@ -122,10 +128,26 @@ func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 	*away.Rounds[0].Series[3].Control = shard.ControlCounts{}
 	ofOne := run(300).controlled(0) // others were held meanwhile
 	ofOne.Rounds[0].Runners[0].Controlled.Moments = []shard.Moment{{At: began.Add(15 * time.Second), Silent: true}}
+	with := func(edit func(during *shard.ControlCounts, runner *shard.Controlled)) *Run {
+		r := run(300).controlled(0)
+		edit(r.Rounds[0].Series[3].Control, r.Rounds[0].Runners[0].Controlled)
+		return r
+	}
+	few := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.Received = 49 })
+	half := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.Received = 50 })
+	late := with(func(during *shard.ControlCounts, _ *shard.Controlled) { during.ReferenceUS = 300_000 })
+	before := with(func(_ *shard.ControlCounts, runner *shard.Controlled) {
+		runner.Moments = []shard.Moment{{At: began.Add(5 * time.Second), Silent: true}, {At: began.Add(15 * time.Second)}}
+	})
 	for name, c := range map[string]struct {
 		run  *Run
 		want Status
 	}{
+		"it told little":             {few, ByGenerator},
+		"it told half of it":         {half, Bad},
+		"its own reference was late": {late, ByGenerator},
+		"it told nothing before":     {before, Bad},
+		"not known what was sent":    {run(0).controlled(0), ByGenerator},
 		"no control group":           {run(300), ByGenerator},
 		"in time":                    {run(300).controlled(0), Bad},
 		"late too":                   {run(300).controlled(300 * time.Millisecond), ByGenerator},

@@ -94,6 +94,7 @@ func TestStormFindsFaults(t *testing.T) {
 		}, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 2."},
 		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream came back with its first attempt"},
 		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10 s"},
+		{"a stream came back at the last moment", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams came back within 10 s"},
 		{"a stream did not come back", func(r *Run) {
 			c := &r.Rounds[0].Connections[55]
 			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
@@ -141,4 +142,13 @@ func TestStormThatIsWeathered(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, []string{"1 were missed, most of them by streams that were dropped: the service does not number them, so nobody can go on behind the last one", "at once: refused: 2 × status 503, the first after 100 ms and 9 connects", "at once: 1 of 90 connects took over 1 s, the longest 20.0 ms"}, v.Warnings)
 	require.Contains(t, fact(v, "at once"), "99 connects/s, at most 90 in a second; refused: 2 × status 503")
+}
+
+func TestThePeakOfAStormIsOfOneSecond(t *testing.T) {
+	t.Parallel()
+	s := stormStage{}
+	for _, ms := range []int{0, 500, 999, 1000, 1400, 1600, 3000} {
+		s.back = append(s.back, time.Duration(ms)*time.Millisecond)
+	}
+	require.Equal(t, 4, s.peak(), "from 999 to 1600 ms")
 }

@@ -96,6 +96,20 @@ func TestVanishFindsFaults(t *testing.T) {
 				return &v
 			})
 		}, verdict.Invalid, "the gauge clients does not count the streams: it went from 7 to 7 while they opened"},
+		{"the gauge counts every second stream", func(r *Run) {
+			r.gauge(func(s resources.Sample) *float64 {
+				v := float64(s.Streams) / 2
+				return &v
+			})
+		}, verdict.Invalid, "the gauge clients does not count the streams: it went from 0 to 50 while they opened"},
+		{"the gauge counts two for a stream, and half of it in time", func(r *Run) {
+			r.Rounds[0].Suite.Parameters["NOTICE_SECONDS"] = "22"
+			r.gauge(func(s resources.Sample) *float64 {
+				v := float64(2 * s.Streams)
+				return &v
+			})
+		}, verdict.Fail, "still counts 10 of them as open (clients)"},
+		{"the gauge counts one stream of somebody else", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open moved by 1 right before the clients vanished"},
 		{"the gauge counts somebody else's streams, too", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open moved by 30 right before the clients vanished"},
 		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
 		{"no gauge, and a held stream is cut", func(r *Run) {
