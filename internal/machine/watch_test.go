@@ -186,4 +186,7 @@ func TestThisMachineShowsItsCounters(t *testing.T) {
 		require.NotNil(t, r.Series(name), name)
 	}
 	require.Nil(t, r.Series("pps_allowance_exceeded"), "it is none of AWS's")
+	devices, err := filepath.Glob("/sys/class/net/*/device")
+	require.NoError(t, err)
+	require.Equal(t, len(devices) > 0, r.Cards, "the kernel's own interfaces are no cards: %q", devices)
 }

@@ -125,6 +125,10 @@ func TestSlowFindsFaults(t *testing.T) {
 		}, verdict.Fail, "d-7 was dropped"},
 		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, and 49 MiB is the limit (MAX_GROWTH); in the end it was +10.0 MiB"},
 		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory grows by what it may", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
+		{"memory is not known before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known meanwhile", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known after", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory was not seen"},
 		{"memory is not known and does not matter", func(r *Run) {
 			r.Samples = nil
 			set("MAX_GROWTH", "-1")(r)
