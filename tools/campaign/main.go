@@ -36,7 +36,7 @@ func main() {
 
 // start checks what the campaign needs, runs it, and says whether its result is good.
 func (c *campaign) start() (good bool, err error) {
-	if c.only != "" && len(named(c.only)) == 0 {
+	if c.only != "" && c.only != breaking && len(named(c.only)) == 0 {
 		return false, fmt.Errorf("there is no kind %q", c.only)
 	}
 	if c.root, err = filepath.Abs(c.root); err != nil {

@@ -86,15 +86,22 @@ var families = []family{
 	{tokenKinds, cleanTokens}, {actionKinds, cleanActions},
 }
 
+// breaking are all families but the first, as a name for a campaign of these.
+const breaking = "breaking"
+
 // familyOf is the one that a kind or a group belongs to, or one that is drawn where there is no such limit; nil: no hub.
 func familyOf(r *rand.Rand, only string) *family {
+	which := 1
 	if only == "" {
-		switch r.IntN(4) {
-		case 0:
-			return &families[0]
-		case 1:
-			return &families[1+r.IntN(len(families)-1)]
-		}
+		which = r.IntN(4)
+	}
+	switch {
+	case only != "" && only != breaking:
+	case which == 0:
+		return &families[0]
+	case which == 1:
+		return &families[1+r.IntN(len(families)-1)]
+	default:
 		return nil
 	}
 	for i, f := range families {
@@ -113,7 +120,7 @@ func (f *family) draw(r *rand.Rand, seed uint64, only string) *scenario {
 	sc := &scenario{Seed: seed, Family: f.faulty[0].group, Hub: h, Plan: drawHubPlan(r, h)}
 	pool := f.faulty
 	switch clean := r.IntN(2) == 0; {
-	case only != "" && !f.isGroup(only):
+	case only != "" && only != breaking && !f.isGroup(only):
 		pool = named(only)
 	case clean:
 		pool = f.clean
