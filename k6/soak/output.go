@@ -68,8 +68,9 @@ func newOutput(p output.Params, r *recorder) (output.Output, error) {
 	if p.ConfigArgument == "" {
 		return nil, errors.New("the output soak needs a location for its shard: --out soak=FOLDER, FOLDER/NAME.json.gz or s3://BUCKET/PREFIX")
 	}
+	planned := r.thePlan()
 	o := &outputSoak{
-		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(r.late()),
+		location: p.ConfigArgument, log: p.Logger, recorder: r, environment: p.Environment, sums: newSums(), sampler: newSampler(), machine: machine.New(planned.Late()),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
 	host, _ := os.Hostname() // only for people; it may be ""

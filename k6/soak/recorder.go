@@ -179,13 +179,6 @@ func (r *recorder) connections() int {
 	return r.plan.Connections
 }
 
-// late is from when on a message counts as late.
-func (r *recorder) late() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.plan.Late()
-}
-
 // described says that the service is not noop.
 func (r *recorder) described() bool {
 	r.mu.Lock()

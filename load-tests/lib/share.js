@@ -45,10 +45,10 @@ export function usersOf({ connections, runners }) {
  * @template {import('./stream.js').Stream} S
  * @param {{connections: number, runners: number}} config
  * @param {(n: number) => S} open begins to connect the stream of that number
+ * @param {number} vus so many virtual users share the streams
  * @returns {Promise<S[]>}
  */
-export async function openShare(config, open) {
-  const vus = usersOf(config);
+export async function openShare(config, open, vus = usersOf(config)) {
   const first = exec.scenario.iterationInTest;
   /** @type {S[]} */
   const streams = [];

@@ -11,8 +11,8 @@ import { plan, suite } from 'k6/x/soak';
 import { oneRunner, streamConfig, teardown } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { number } from '../lib/settings.js';
-import { everyOf, settledAfter } from '../lib/share.js';
-import { checkStream, closeAll, openInGroups, sleep, Stream } from '../lib/stream.js';
+import { everyOf, openShare, settledAfter } from '../lib/share.js';
+import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
 const full = {
   CONNECTIONS: 500,
@@ -112,10 +112,8 @@ class Reader extends Stream {
 }
 
 export default async function () {
-  /** @type {Reader[]} */
-  const streams = [];
   const start = Date.now();
-  await openInGroups(streams, { target: config.connections, group: 25, pause: 50 }, (n) => new Reader(n));
+  const streams = await openShare(config, (n) => new Reader(n), 1);
   await sleep(Math.max(start + settled * 1000 - Date.now(), 0));
   const slow = streams.filter((stream) => stream.slow && beSlow(stream, values.SLOW_KB * 1024));
   const held = streams.filter((stream) => !stream.slow);
