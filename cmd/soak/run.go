@@ -44,7 +44,7 @@ func runCommand(outcome *verdict.Outcome) *cobra.Command {
 func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	plan.AddFlags(f, plan.Of(c.Suite.InPlan(), append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
-	f.BoolVar(&c.NoNginx, "no-nginx", false, "connect to the local backend directly, even where nginx is installed")
+	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Direct, "connect to the local backend directly, even where nginx is installed")
 	elsewhereFlags(f, c)
 }
 

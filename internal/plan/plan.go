@@ -56,6 +56,7 @@ type Plan struct {
 	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
 	Topics      int     `json:"topics,omitempty"`       // that are published to; 0: nothing is published
 	PublishRate float64 `json:"publish_rate,omitempty"` // messages per second, all topics together
+	MessageKB   int     `json:"message_kb,omitempty"`   // of padding in each message that is published
 	TokenTTL    int     `json:"token_ttl_s,omitempty"`  // how long a token is good that token() gives; 0: nothing is said
 	Marker      string  `json:"marker,omitempty"`       // {run}: tells this run's messages from all others
 

@@ -48,6 +48,9 @@ func (p *Plan) Topic(n int) int { return n % max(p.Topics, 1) }
 // TopicName is the name of the kth topic. It has the prefix, so that two runs with different ones do not meet.
 func (p *Plan) TopicName(k int) string { return p.Prefix + "topic-" + strconv.Itoa(k) }
 
+// Padding is what makes each message that is published as large as MESSAGE_KB says.
+func (p *Plan) Padding() string { return strings.Repeat("x", p.MessageKB<<10) }
+
 // checkRate keeps the interval of a stream, which follows from these, within its bounds.
 func (p *Plan) checkRate() error {
 	if p.Published() && p.PublishInterval() < shortestInterval {

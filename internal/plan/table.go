@@ -8,10 +8,14 @@ const (
 	year             = 366 * 24 * 3600 // seconds
 	usualConnections = 1200
 	shortestInterval = .001 // seconds
+	mostMessageKB    = 1024
 )
 
-// resume is the suite whose settings the soak does not have.
-const resume = "resume"
+// The suites that have settings which the soak does not have.
+const (
+	resume = "resume"
+	slow   = "slow"
+)
 
 // MaxConnections is a bound that no soak comes near; within the bounds no sum and no duration overflows.
 const MaxConnections = 10_000_000
@@ -80,6 +84,8 @@ func (p *Plan) Settings() []Setting {
 		{Name: "SEED", Value: &p.Seed, Only: resume, Help: "seed of the cuts: the same one draws the same times and kinds"},
 		{Name: "ALLOW_ANNOUNCED_GAPS", Value: &p.AllowGaps, Only: resume, Doc: "docs/resume.md",
 			Help: "what is missing after a cut is no fault where the service said so (resume.gap of its description)"},
+		{Name: "MESSAGE_KB", Value: &p.MessageKB, Max: mostMessageKB, Only: slow, Doc: "docs/slow.md", OutOfBounds: fmt.Sprintf("it must be a whole number of KB, up to %d", mostMessageKB),
+			Help: "size of the messages that are sent to all in KB; our backend takes up to 63"},
 		{Name: "MARKER", Value: &p.Marker, Holds: Parts},
 		{Name: "SOAK_RUN_ID", Value: &p.RunID, Holds: Runners},
 		{Name: "SOAK_SUITE", Value: &p.Suite, Holds: Runners},

@@ -31,6 +31,7 @@ type Config struct {
 	Start   time.Time              // when the first is due
 	For     time.Duration          // for how long they are due
 	Timeout time.Duration          // of an answer, 10 s if 0
+	Padding string                 // of each message
 
 	InsecureSkipVerify bool
 	// Say is told in a sentence when something goes wrong for the first time, by any goroutine; nil for nobody.

@@ -30,7 +30,7 @@ func (s *sender) send(topic int) {
 	p := s.p
 	sent := p.now()
 	number := p.log.Begin(topic, sent)
-	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Seq: int64(number), SentAt: sent}
+	v := service.Values{Base: p.c.Base, Topic: p.c.Topics[topic], Run: p.c.Run(topic), Token: p.c.Token, Padding: p.c.Padding, Seq: int64(number), SentAt: sent}
 	p.settle(topic, number, s.exchange(&v))
 }
 

@@ -2,11 +2,14 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/common/expfmt"
@@ -15,10 +18,47 @@ import (
 
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
 
+// ofProcess is how a gauge names the memory of a process of this machine.
+const ofProcess = "pid:"
+
+// GaugePID is the process whose memory a gauge is, 0 where it is another gauge.
+func GaugePID(gauge string) int {
+	text, is := strings.CutPrefix(gauge, ofProcess)
+	pid, err := strconv.Atoi(text)
+	if !is || err != nil {
+		return 0
+	}
+	return pid
+}
+
 // CheckGauge says in a sentence why a gauge of the service cannot be read; a Prometheus knows more than names.
 func CheckGauge(gauge, prometheus string) error {
+	if strings.HasPrefix(gauge, ofProcess) {
+		if pid := GaugePID(gauge); pid > 0 {
+			return new(Sample).FromProcess(pid)
+		}
+		return fmt.Errorf("GAUGE is %q: behind pid: stands the number of a process of this machine, such as pid:1234", gauge)
+	}
 	if prometheus == "" && gauge != "" && !metricName.MatchString(gauge) {
 		return fmt.Errorf("GAUGE is %q, and that is no name of a metric: PromQL needs PROMETHEUS_URL, the Prometheus that knows the answer", gauge)
+	}
+	return nil
+}
+
+// FromProcess has the resident memory of a process of this machine and of those that it started, in bytes. Pages that they share
+// count once each.
+func (s *Sample) FromProcess(pid int) error {
+	all, err := family(pid)
+	for _, p := range all {
+		if m, err := p.MemoryInfo(); err == nil {
+			s.addGauge(float64(m.RSS))
+		}
+	}
+	if err == nil && s.Gauge == nil {
+		err = errors.New("its memory cannot be read")
+	}
+	if err != nil {
+		return fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 
@@ -57,4 +58,14 @@ func TestAGaugeThatNobodyCanRead(t *testing.T) {
 	require.NoError(t, CheckGauge("hub:subscribers_total", ""))
 	require.NoError(t, CheckGauge("sum(a)", "http://p"))
 	require.EqualError(t, CheckGauge("sum(a)", ""), `GAUGE is "sum(a)", and that is no name of a metric: PromQL needs PROMETHEUS_URL, the Prometheus that knows the answer`)
+	require.EqualError(t, CheckGauge("pid:x", ""), `GAUGE is "pid:x": behind pid: stands the number of a process of this machine, such as pid:1234`)
+	require.ErrorContains(t, CheckGauge("pid:2147483647", ""), "read the memory of process 2147483647")
+}
+
+func TestAGaugeOfAProcess(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, CheckGauge(fmt.Sprintf("pid:%d", os.Getpid()), "http://p"))
+	var s Sample
+	require.NoError(t, s.FromProcess(os.Getpid()))
+	require.Greater(t, *s.Gauge, 1e6)
 }

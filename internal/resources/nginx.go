@@ -11,14 +11,7 @@ import (
 // FromNginx adds up the master process and its workers. Pages they share count once each, so
 // the sum is somewhat above what nginx takes.
 func (s *Sample) FromNginx(master int) {
-	p, err := process.NewProcess(int32(master))
-	if err != nil {
-		return
-	}
-	all := []*process.Process{p}
-	if workers, err := p.Children(); err == nil {
-		all = append(all, workers...)
-	}
+	all, _ := family(master)
 	for _, p := range all {
 		if m, err := p.MemoryInfo(); err == nil {
 			s.NginxRSS += m.RSS
@@ -30,6 +23,16 @@ func (s *Sample) FromNginx(master int) {
 			s.NginxFiles += int(n)
 		}
 	}
+}
+
+// family is a process with those that it started itself.
+func family(pid int) ([]*process.Process, error) {
+	p, err := process.NewProcess(int32(pid))
+	if err != nil {
+		return nil, err
+	}
+	children, _ := p.Children() // an error where there are none
+	return append(children, p), nil
 }
 
 // FromStatus adds what is on nginx's status page (ngx_http_stub_status_module).

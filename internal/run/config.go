@@ -71,6 +71,9 @@ func (s *session) complete(now time.Time) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := resources.CheckGauge(s.gauge(), os.Getenv("PROMETHEUS_URL")); err != nil {
+		return err
+	}
 	if s.Plan.TestID == "" {
 		s.Plan.TestID, s.drawn = results.NewTestID(s.Out, now), true
 	}
@@ -157,9 +160,6 @@ func (s *session) completeSettings() error {
 	}
 	if s.Suite.Cluster { // the script says what is wrong with another size
 		s.clusterSize, _ = strconv.Atoi(s.setting("CLUSTER_SIZE", "3"))
-	}
-	if err := resources.CheckGauge(s.gauge(), os.Getenv("PROMETHEUS_URL")); err != nil {
-		return err
 	}
 	if s.Suite.MutualTLS {
 		folder, err := filepath.Abs(s.setting("CERTS", "certs"))

@@ -19,7 +19,8 @@ import (
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
-	targets target.Several
+	targets target.Several // to read all of
+	shows   target.Several // where a gauge of the service is
 	path    string
 	every   time.Duration
 	gauge   string    // of the service, to watch beside the usual; "": none
@@ -32,10 +33,10 @@ type meter struct {
 }
 
 // newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
-// described service nothing is known but what its description says, so there only the host is sampled.
+// described service nothing is known but what its description says, so there only the host is sampled, and the gauge that is named.
 func newMeter(s *session) *meter {
 	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now()}
-	if s.Plan.Described() {
+	if m.shows = s.targets; s.Plan.Described() {
 		return m
 	}
 	targets := s.targets
@@ -45,6 +46,7 @@ func newMeter(s *session) *meter {
 	for _, t := range targets {
 		m.targets = append(append(m.targets, t), t.Backends()[1:]...)
 	}
+	m.shows = m.targets
 	return m
 }
 
@@ -107,17 +109,22 @@ func (m *meter) read(ctx context.Context, take func(io.Reader) error, show func(
 	}
 }
 
-// readGauge adds the gauge that the run watches: from Prometheus where there is one, else from the service's own page.
+// readGauge adds the gauge that the run watches: of a process of this machine, from Prometheus where there is one, else from the
+// service's own page.
 func (m *meter) readGauge(ctx context.Context, s *resources.Sample) {
 	address := os.Getenv("PROMETHEUS_URL")
 	switch {
 	case m.gauge == "":
+	case resources.GaugePID(m.gauge) > 0:
+		if err := s.FromProcess(resources.GaugePID(m.gauge)); err != nil {
+			m.note(err)
+		}
 	case address != "":
 		if err := s.FromQuery(ctx, address, m.gauge); err != nil {
 			m.note(err)
 		}
 	default:
-		for _, t := range m.targets {
+		for _, t := range m.shows {
 			m.read(ctx, s.FromPage(m.gauge), t.Metrics)
 		}
 	}

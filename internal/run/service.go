@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -55,20 +57,27 @@ func (s *session) drawMarker() {
 	}
 }
 
-// describe has the script load the description, and fills in what follows from it.
-func (s *session) describe(ctx context.Context) error {
-	p := &s.Plan
-	asked := *p
-	asked.BackendURL = p.BackendOf(1) // a script knows one
-	var env []string
+// ask loads the script with the plan and the settings of its suite. What it refuses is wrong usage.
+func (s *session) ask(ctx context.Context) (runners.Requirements, error) {
+	asked := s.Plan
+	asked.BackendURL = cmp.Or(asked.BackendOf(1), nowhere) // a script knows one
+	env := slices.Clone(s.Settings)
 	for name, value := range asked.Environment() {
 		env = append(env, name+"="+value)
 	}
 	needs, err := runners.Inspect(ctx, s.k6, s.script, env)
 	var refused runners.ErrSettings
+	if errors.As(err, &refused) {
+		err = UsageError{err}
+	}
+	return needs, err
+}
+
+// describe has the script load the description, and fills in what follows from it.
+func (s *session) describe(ctx context.Context) error {
+	p := &s.Plan
+	needs, err := s.ask(ctx)
 	switch {
-	case errors.As(err, &refused):
-		return UsageError{err}
 	case err != nil:
 		return err
 	case needs.Service == nil:

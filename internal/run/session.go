@@ -155,13 +155,20 @@ func (s *session) findScript() (err error) {
 	return err
 }
 
+// nowhere is what a script is told while no target runs yet.
+const nowhere = "http://127.0.0.1:1"
+
 // inspect finds out what the script needs: from the plan if the suite has one, else by loading the script, which also
 // refuses settings that make no sense. A described service it is told by the script.
 func (s *session) inspect(ctx context.Context) (err error) {
-	if s.Plan.Described() {
-		if err := s.describe(ctx); err != nil {
-			return err
-		}
+	switch {
+	case s.Plan.Described():
+		err = s.describe(ctx)
+	case s.Suite.Staged: // it has settings beside the plan
+		_, err = s.ask(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	if s.Suite.Planned {
 		s.planNeeds()
@@ -172,11 +179,11 @@ func (s *session) inspect(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	nowhere := "http://127.0.0.1:1" // no target runs yet
+	at := nowhere
 	if s.Suite.MutualTLS {
-		nowhere = "https://127.0.0.1:1"
+		at = "https://127.0.0.1:1"
 	}
-	env := append([]string{"BACKEND_URL=" + nowhere, "CLUSTER_URL=" + nowhere, "RUNNERS=" + strconv.Itoa(s.Plan.Runners)}, s.Settings...)
+	env := append([]string{"BACKEND_URL=" + at, "CLUSTER_URL=" + at, "RUNNERS=" + strconv.Itoa(s.Plan.Runners)}, s.Settings...)
 	if s.certificates != "" {
 		env = append(env, "CERTS="+string(s.certificates))
 	}

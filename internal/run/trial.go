@@ -27,7 +27,7 @@ func (s *session) tryService(ctx context.Context) error {
 		described.Publish = nil
 	}
 	err = trial.Run(ctx, trial.Config{
-		Service: &described, Base: s.Plan.BackendOf(max(s.part, 1)), Topic: s.Plan.TopicName(0), ID: s.Plan.Prefix + "trial", Marker: s.Plan.Marker,
+		Service: &described, Base: s.Plan.BackendOf(max(s.part, 1)), Topic: s.Plan.TopicName(0), ID: s.Plan.Prefix + "trial", Marker: s.Plan.Marker, Padding: s.Plan.Padding(),
 		SubscribeToken: os.Getenv("SUBSCRIBE_TOKEN"), OwnToken: s.ownToken, PublishToken: os.Getenv("PUBLISH_TOKEN"), Note: s.warn,
 	})
 	if err != nil && ctx.Err() == nil {

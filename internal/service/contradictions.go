@@ -43,6 +43,9 @@ func (p *parser) publisher(root *fields, n *node) {
 	if s.Message.Marked && !s.Publish.Uses(Run) {
 		p.found.add(n.at, "publish sends no {run}: the marker that message.run finds must be in its url, headers or body")
 	}
+	if s.Publish.Uses(Padding) && !s.Publish.Body.Uses(Padding) {
+		p.found.add(n.at, "publish sends {padding} in its url or headers: it is many KB, which only publish.body has room for")
+	}
 	p.sum(root, n)
 	asks := s.HasURL || s.Connect.Uses(Topic) || s.Then != nil && s.Then.Uses(Topic)
 	switch sends := s.Publish.Uses(Topic); {

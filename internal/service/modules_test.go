@@ -103,13 +103,16 @@ func TestWhatTheModulesSend(t *testing.T) {
 	s = load(t, "nchan")
 	require.Equal(t, "GET http://localhost:8080/sub/t%201%2F%C3%A9\nAccept: text/event-stream\n", sends(&s.Connect, values))
 	require.Equal(t, "POST http://localhost:8080/pub/t%201%2F%C3%A9\nContent-Type: application/json\n"+
-		`{"run":"r\"1","seq":17,"t":1732250000000000,"sum":"`+sum(`r"1`)+`"}`, sends(s.Publish, values))
+		`{"run":"r\"1","seq":17,"t":1732250000000000,"sum":"`+sum(`r"1`)+`","pad":""}`, sends(s.Publish, values))
+	padded := values
+	padded.Padding = "xxx"
+	require.Contains(t, sends(s.Publish, padded), `,"pad":"xxx"}`)
 	require.True(t, s.Message.PerTopic)
 	require.Equal(t, 30*time.Second, s.HeartbeatEvery)
 
 	s = load(t, "mercure")
 	require.Equal(t, "POST http://localhost:8080/.well-known/mercure\nAuthorization: Bearer secret\nContent-Type: application/x-www-form-urlencoded\n"+
-		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000,%22sum%22:%22`+sum(`r"1`)+`%22%7D`, sends(s.Publish, values))
+		`topic=t%201%2F%C3%A9&data=%7B%22run%22:%22r%5C%221%22,%22seq%22:17,%22t%22:1732250000000000,%22sum%22:%22`+sum(`r"1`)+`%22,%22pad%22:%22%22%7D`, sends(s.Publish, values))
 	require.Equal(t, "Last-Event-ID", s.Resume.GapHeader)
 	require.Equal(t, "earliest", s.Resume.GapValue)
 	require.Equal(t, 475*time.Second, s.End.Shortest)

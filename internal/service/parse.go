@@ -256,7 +256,7 @@ func (p *parser) publish(root *fields) {
 		return
 	}
 	p.service.Publish = &Request{}
-	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Token}, byPublisher: true})
+	p.request(f, p.service.Publish, requestRules{method: "POST", fields: []Field{Base, Topic, Run, Seq, SentAt, Sum, Padding, Token}, byPublisher: true})
 }
 
 // seconds reads a time.

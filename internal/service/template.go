@@ -11,25 +11,26 @@ type Field int
 
 // What a placeholder can stand for; docs/services.md says which request knows which.
 const (
-	Base   Field = iota // URL of the service, without a slash at its end
-	Topic               // name of the topic
-	N                   // number of the stream, from 0
-	ID                  // name of the stream, unique in the run
-	Run                 // the run's marker
-	Seq                 // number of the message in its topic, from 1
-	SentAt              // when the message is sent, microseconds since 1970
-	Token               // of token(), or PUBLISH_TOKEN for what publishes
-	Client              // what the first block of a stream said, for the second request
-	Sum                 // checksum of Run, Seq and SentAt
+	Base    Field = iota // URL of the service, without a slash at its end
+	Topic                // name of the topic
+	N                    // number of the stream, from 0
+	ID                   // name of the stream, unique in the run
+	Run                  // the run's marker
+	Seq                  // number of the message in its topic, from 1
+	SentAt               // when the message is sent, microseconds since 1970
+	Token                // of token(), or PUBLISH_TOKEN for what publishes
+	Client               // what the first block of a stream said, for the second request
+	Sum                  // checksum of Run, Seq and SentAt
+	Padding              // makes a message as large as the run wants it; often ""
 )
 
-var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum"}
+var fieldNames = []string{"base", "topic", "n", "id", "run", "seq", "sentAt", "token", "client", "sum", "padding"}
 
 // Values are what placeholders are filled with. They are escaped for the place where they go, so any text is
 // safe there.
 type Values struct {
-	Base, Topic, ID, Run, Token, Client string
-	N, Seq, SentAt                      int64
+	Base, Topic, ID, Run, Token, Client, Padding string
+	N, Seq, SentAt                               int64
 }
 
 func (v *Values) text(f Field) string {
@@ -44,6 +45,8 @@ func (v *Values) text(f Field) string {
 		return v.Run
 	case Token:
 		return v.Token
+	case Padding:
+		return v.Padding
 	default:
 		return v.Client
 	}

@@ -17,22 +17,24 @@ var slowReaders = Suite{
 	Name:   "slow",
 	Short:  "let some clients read slowly or not at all, and see whether the others notice and the service's memory holds",
 	Script: []string{"load-tests", "sse", "slow.js"},
-	Settings: slices.Concat([]Setting{
-		{"CONNECTIONS", "streams, the slow ones among them"},
+	Settings: []Setting{
 		{"SLOW_PERCENT", "share of the streams that is slow, 1 to 50 percent"},
 		{"SLOW_KB", "KB per second that a slow stream reads; 0: nothing"},
-		{"SLOW_SECONDS", "seconds for which they are slow, and messages are sent to all"},
-		{"AFTER_SECONDS", "seconds afterwards, in which they read all there is"},
-		{"MESSAGE_KB", "size of these messages in KB; our backend takes up to 63"},
-		{"MESSAGE_RATE", "such messages per second to every stream"},
+		{"AFTER_SECONDS", "seconds at the end, in which they read all there is"},
+		{"MESSAGE_RATE", "such messages per second to every stream; of a described service PUBLISH_RATE and TOPICS say that"},
 		{"FILL_KB", "KB by which a slow stream has to fall behind, unless it is cut; else the run is invalid"},
 		{"CUT_SLOW", "1: the service has to cut slow streams, 0: it must not, -1: either"},
 		{"MAX_GROWTH", "MiB by which the service's memory may grow; -1: any number"},
-		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend and nginx)"},
-	}, streamSettings, []Setting{heldSetting}),
-	Streams: true, Runners: 1, Doc: "docs/slow.md",
+		{"GAUGE", "the service's memory in bytes: a metric of BACKEND_URL/metrics, pid:N for process N of this machine and its children, or PromQL with PROMETHEUS_URL (default: that of our backend and nginx)"},
+		heldSetting,
+	},
+	Streams: true, Planned: true, Staged: true, Runners: 1, Doc: "docs/slow.md",
 	OneMachine: "one runner has to know of all connections",
-	Assess:     assessSlow,
+	Profiles: map[string][]string{
+		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
+		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
+	},
+	Assess: assessSlow,
 }
 
 func assessSlow(r *Run) verdict.Assessment {
@@ -40,9 +42,9 @@ func assessSlow(r *Run) verdict.Assessment {
 	held := r.held(m, func(n int) bool { return n%every != 0 })
 	s := r.slowed(m)
 	a := verdict.Assessment{
-		Streams: held,
+		Streams: held, Warnings: held.Warnings,
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(),
-			[]verdict.Criterion{s.all(), s.volume(), s.wereFilled(r), s.delivered()}, s.policy(r), s.growth(r)),
+			[]verdict.Criterion{s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, format.Duration(s.lasted))},
 			{Name: "of these", Value: s.fate()},
@@ -50,6 +52,9 @@ func assessSlow(r *Run) verdict.Assessment {
 		}, heldFacts(held, m)...),
 		Passed: []string{fmt.Sprintf("%s that read %s: %s; the others had all their messages", format.Plural(s.begun, "stream", "streams"), s.rate, s.fate())},
 		Tables: []verdict.Table{s.table(), s.memory.table()},
+	}
+	if !s.broadcasts {
+		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "when the service closed streams whose clients saw it only later; and which part of its memory is of messages that it keeps for all"})
 	}
 	if s.memory.known {
 		a.Metrics = []verdict.Metric{{Name: "memory grew by", Unit: "MiB", Value: s.memory.peak}}
@@ -74,9 +79,10 @@ func heldFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
 
 // A slowness is what slow streams were, and what became of them.
 type slowness struct {
-	planned, begun, filled int // streams
-	taken, untaken         int // messages
-	due, arrived           int // of these, on streams that were held
+	planned, begun, filled int  // streams
+	taken, untaken         int  // messages, while they were slow
+	due, arrived           int  // of these, on streams that were held; of published messages the account of each stream knows
+	broadcasts             bool // they are those of the original protocol
 	rate                   string
 	lasted                 time.Duration
 	cut, behind            shard.Metric
@@ -90,7 +96,7 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	sum := func(name string) int { return int(sumsByStage(m, name)["slow"].Sum) }
 	s := slowness{
 		begun: sum("slow_begun"), filled: sum("slow_filled"), taken: sum("slow_taken"), untaken: sum("slow_untaken"), due: sum("slow_due"), arrived: sum("slow_arrived"),
-		rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
+		broadcasts: !m.Plan.Described(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
 		cut: sumsByStage(m, "slow_cut")["slow"], behind: sumsByStage(m, "slow_behind")["slow"], unseen: sum("slow_cut_unseen"), whole: sum("slow_whole"),
 		reasons: map[string]int{},
 	}
@@ -100,6 +106,9 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	for _, st := range stagesOf(m) {
 		s.planned = st.Requests
 	}
+	if m.Plan.Described() {
+		s.whole = r.wholeOnes(m)
+	}
 	for _, c := range m.Connections {
 		if n, ok := m.Plan.Number(c.ID); ok && n%r.every() == 0 && c.State == ledger.Dropped {
 			s.reasons[c.Reason]++
@@ -108,8 +117,36 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	if first := sumsByStage(m, "slow_begun")["slow"].FirstUS; first > 0 {
 		s.memory = r.memoryWhile(m.Suite.Parameters["GAUGE"], time.UnixMicro(first), s.lasted)
 		s.closed = r.closedAfter(time.UnixMicro(first), s.begun)
+		for _, p := range m.Publishers() {
+			s.count(p, first)
+		}
 	}
 	return s
+}
+
+// count adds the messages that were published while streams were slow, from an instant on.
+func (s *slowness) count(p *shard.Published, from int64) {
+	for k := range p.Topics {
+		for _, m := range p.Topic(k) {
+			switch {
+			case m.SentUS < from || m.SentUS > from+s.lasted.Microseconds():
+			case m.State == shard.Confirmed:
+				s.taken++
+			default:
+				s.untaken++
+			}
+		}
+	}
+}
+
+// wholeOnes are the slow streams of a described service that were not cut and got all that they were owed in the end.
+func (r *Run) wholeOnes(m *shard.Merged) (n int) {
+	for c := range r.held(m, func(n int) bool { return n%r.every() == 0 }).Records() {
+		if c.State == ledger.Completed && c.Missed() == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // cuts are the slow streams that ended.
@@ -158,7 +195,10 @@ func (s *slowness) volume() verdict.Criterion {
 	}
 	switch {
 	case c.Pass:
-	case s.taken == 0:
+	case s.taken+s.untaken == 0:
+		c.Reasons = []string{"no message was published while clients were slow, so nothing filled the service's buffers"}
+		return c.InDoubt()
+	case s.taken == 0 && s.broadcasts:
 		c.Reasons = []string{"the service took none of the messages that were to fill its buffers: this suite needs POST BACKEND_URL/event/broadcast (docs/slow.md)"}
 		return c.InDoubt()
 	default:
@@ -174,13 +214,17 @@ func (s *slowness) wereFilled(r *Run) verdict.Criterion {
 		Why: "buffers of the kernels hide that nobody reads",
 	}
 	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("%s of %s slow streams were neither cut nor behind by %s KB (FILL_KB), so the service had nothing to keep for them: send more (MESSAGE_KB, MESSAGE_RATE, SLOW_SECONDS)",
+		c.Reasons = []string{fmt.Sprintf("%s of %s slow streams were neither cut nor behind by %s KB (FILL_KB), so the service had nothing to keep for them: send more (MESSAGE_KB, MESSAGE_RATE or PUBLISH_RATE, SECONDS)",
 			format.Thousands(s.begun-s.filled), format.Thousands(s.begun), count(r.number("FILL_KB")))}
 	}
 	return c.InDoubt()
 }
 
-func (s *slowness) delivered() verdict.Criterion {
+// delivered is of broadcasts: where the run publishes, "messages missed" says the same.
+func (s *slowness) delivered() []verdict.Criterion {
+	if s.due == 0 {
+		return nil
+	}
 	c := verdict.Criterion{
 		Name: "large messages on the other streams", Limit: format.Thousands(s.due), Actual: format.Thousands(s.arrived), Pass: s.arrived >= s.due,
 		Why: "who reads must not pay for who does not",
@@ -188,7 +232,7 @@ func (s *slowness) delivered() verdict.Criterion {
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s of %s large messages did not come to streams that were read", format.Thousands(s.due-s.arrived), format.Thousands(s.due))}
 	}
-	return c
+	return []verdict.Criterion{c}
 }
 
 // policy judges what the service does with slow streams, where a setting says what it should do.

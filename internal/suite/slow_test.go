@@ -97,6 +97,22 @@ func TestSlowStreamsThatSeeTheirCutLater(t *testing.T) {
 	require.Equal(t, "9 cut, which they saw only when they read on: the backend had closed the last after 16 s; 1 kept, but with messages missing in the end", fact(v, "of these"))
 }
 
+// Of what the run publishes only that counts which was sent while some were slow.
+func TestMessagesPublishedWhileSomeAreSlow(t *testing.T) {
+	t.Parallel()
+	at := func(seconds float64) int64 {
+		return began.Add(time.Duration(seconds * float64(time.Second))).UnixMicro()
+	}
+	log := shard.NewPublishLog([]string{"a", "b"}, 1, at(0), 60)
+	for i, state := range map[float64]shard.MessageState{5: shard.Refused, 12: shard.Confirmed, 20: shard.Open, 41: shard.Open} {
+		log.Settle(0, log.Begin(0, at(i)), shard.Outcome{State: state, SentUS: at(i), AtUS: at(i) + 1000})
+	}
+	s := slowness{lasted: 30 * time.Second}
+	s.count(log.Published(true), at(10))
+	require.Equal(t, []int{1, 1}, []int{s.taken, s.untaken})
+	require.Equal(t, []string{"the service did not take 1 of 2 messages while some clients did not read"}, s.volume().Reasons)
+}
+
 func TestSlowFindsFaults(t *testing.T) {
 	t.Parallel()
 	set := func(name, value string) func(*Run) {

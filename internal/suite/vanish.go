@@ -17,13 +17,16 @@ var vanish = Suite{
 	Name:   "vanish",
 	Short:  "let clients disappear without a word, and see after how long the service notices",
 	Script: []string{"load-tests", "sse", "vanish.js"},
-	Settings: slices.Concat([]Setting{
-		{"CONNECTIONS", "streams, those that vanish among them"},
+	Settings: []Setting{
 		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent"},
-		{"NOTICE_SECONDS", "seconds within which the service has to notice; the run lasts for so long"},
 		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
-	}, streamSettings, []Setting{heldSetting}),
-	Streams: true, Direct: true, Doc: "docs/vanish.md",
+		heldSetting,
+	},
+	Streams: true, Planned: true, Staged: true, Runners: 2, Direct: true, Doc: "docs/vanish.md",
+	Profiles: map[string][]string{
+		"full":  {"CONNECTIONS=1000", "SECONDS=132", "NOOP_INTERVAL=1"},
+		"smoke": {"CONNECTIONS=100", "SECONDS=41", "NOOP_INTERVAL=1"},
+	},
 	Assess: assessVanish,
 }
 
@@ -32,7 +35,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	held := r.held(m, func(n int) bool { return n%every != 0 })
 	w := r.watched(m)
 	a := verdict.Assessment{
-		Streams:  held,
+		Streams: held, Warnings: held.Warnings,
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(), []verdict.Criterion{w.allVanished(), w.counts(), w.noticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: fmt.Sprintf("%s of %s clients, at once", format.Thousands(w.vanished), format.Thousands(m.Plan.Connections))},
@@ -40,6 +43,9 @@ func assessVanish(r *Run) verdict.Assessment {
 		}, streamFacts(held, m)...),
 		Passed: []string{fmt.Sprintf("the service noticed after %s that %s had vanished", w.after(1), format.Count(w.vanished, "client"))},
 		Tables: []verdict.Table{w.table()},
+	}
+	if m.Plan.Described() {
+		a.Facts = append(a.Facts, verdict.Fact{Name: "not known", Value: "whether the service gave back what it kept for who is gone: its gauge is its word"})
 	}
 	if at, ok := w.in(1); ok {
 		a.Metrics = []verdict.Metric{{Name: "noticed", Unit: "s", Value: at.Seconds()}}
@@ -49,8 +55,8 @@ func assessVanish(r *Run) verdict.Assessment {
 
 // A watched gauge is what the service said of its open streams while clients vanished.
 type watched struct {
-	name              string
-	planned, vanished int // streams
+	name              string // "": none was, of a described service
+	planned, vanished int    // streams
 	limit             time.Duration
 	base, before      float64   // without streams, and with all of them
 	moved             float64   // by itself, right before they vanished
@@ -70,7 +76,10 @@ const steady = 2 * time.Second
 // watched reads the samples. They are a second wide: a reading is noted when its second is over.
 func (r *Run) watched(m *shard.Merged) (w watched) {
 	drops := sumsByStage(m, "vanish_vanished")["vanished"]
-	w = watched{name: cmp.Or(m.Suite.Parameters["GAUGE"], "backend_streams_open"), vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
+	w = watched{name: m.Suite.Parameters["GAUGE"], vanished: int(drops.Sum), limit: time.Duration(r.number("NOTICE_SECONDS")) * time.Second}
+	if !m.Plan.Described() {
+		w.name = cmp.Or(w.name, "backend_streams_open")
+	}
 	for _, st := range stagesOf(m) {
 		w.planned = st.Requests
 	}
@@ -144,6 +153,9 @@ func (w *watched) counts() verdict.Criterion {
 	}
 	switch {
 	case c.Pass:
+	case w.name == "":
+		c.Actual = "not known"
+		c.Reasons = []string{"the gauge was never seen: GAUGE has to name that of a described service, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL"}
 	case !w.known:
 		c.Actual = "not known"
 		c.Reasons = []string{fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)}
@@ -195,7 +207,7 @@ const mostReadings = 30
 
 // table has each reading at which the gauge changed.
 func (w *watched) table() verdict.Table {
-	t := verdict.Table{Title: "The gauge after clients vanished", Note: w.name + ", read once a second, or as often as Prometheus scrapes it", Columns: []string{"seconds after", "gauge"}}
+	t := verdict.Table{Title: "The gauge after clients vanished", Note: cmp.Or(w.name, "not known") + ", read once a second, or as often as Prometheus scrapes it", Columns: []string{"seconds after", "gauge"}}
 	t.Add("before", count(w.before))
 	last := w.before
 	for i, r := range w.at {

@@ -31,6 +31,7 @@ type Config struct {
 	Base    string // URL of the service
 	Topic   string // of the first stream of the run
 	ID      string // of the trial's stream; none of the run's
+	Padding string // of the run's messages
 	Marker  string // of the run; the trial adds "-trial-" and a random part, since each machine of a run makes a trial
 
 	SubscribeToken string // what token() returns, where the description has it
@@ -51,7 +52,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
 	t.reader = t.s.Reader(t.marker)
-	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Seq: 1}
+	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
 	err := t.run(ctx)
 	t.close()
 	if ctx.Err() != nil {

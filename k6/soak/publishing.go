@@ -40,7 +40,7 @@ func (r *recorder) begin(vu modules.VU, token string, runner string) error {
 	log := vu.State().Logger
 	publisher, err := publish.Start(context.Background(), publish.Config{
 		Service: r.service, Base: p.BackendURL, Token: token, Run: p.MarkerOf, Topics: topics, Rate: p.PublishRate,
-		Start: time.Now().Add(publishAfter), For: publishFor(p.Hold()), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
+		Start: time.Now().Add(publishAfter), For: publishFor(p.Hold()), Padding: p.Padding(), InsecureSkipVerify: options.InsecureSkipTLSVerify.Bool,
 		Say: func(sentence string) { log.Warn("The publisher: ", sentence) },
 	})
 	if err != nil {

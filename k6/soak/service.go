@@ -46,6 +46,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"numbered": compiled.Message.Numbered,
 		// Of what publishes, not whether this run does.
 		"published":      compiled.Publish != nil,
+		"padded":         compiled.Publish != nil && compiled.Publish.Uses(service.Padding),
 		"every":          compiled.Message.Interval.Seconds(),
 		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
 		"endBy":          endings[compiled.End.By],

@@ -14,7 +14,7 @@ const SILENT_INTERVALS = 2.5;
  * A shorter silence, in ms, cuts no stream of a suite, whose intervals are so short that a busy machine would cut some; and
  * none of a run that publishes, since nothing is published in its first and last seconds (k6/soak/publishing.go).
  */
-const LEAST_SILENCE = 10000;
+export const LEAST_SILENCE = 10000;
 
 /** How long the answer to a DELETE may take, in ms. */
 export const DELETE_TIMEOUT = 10000;

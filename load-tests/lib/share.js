@@ -1,13 +1,49 @@
 // @ts-check
-// The streams of a suite that treats every so many-th one in another way, shared among the virtual users of all runners.
+// The streams of a suite that has the plan of a soak and treats every so many-th one in another way, shared among the virtual
+// users of all runners.
 
 import exec from 'k6/execution';
 
+import { LEAST_SILENCE, soakConfig, teardown, USUAL_CONNECTIONS } from './config.js';
+import { loadService } from './service.js';
 import { openInGroups } from './stream.js';
 
 /** Streams that open in a second, by all runners. */
 const RAMP = 500;
 const PACE = 50;
+
+/**
+ * The service and the configuration of such a suite.
+ *
+ * @returns {{service: import('k6/x/soak').Service | null, config: import('./config.js').SoakConfig, ext: object | undefined}}
+ *   `ext` is for the options: `soak run` reads the description there by `k6 inspect`
+ */
+export function sharedConfig() {
+  const { service, description, ownToken } = loadService();
+  const given = soakConfig(service);
+  const config = {
+    ...given,
+    connections: given.connections || USUAL_CONNECTIONS,
+    idleTimeout: Math.max(given.idleTimeout, LEAST_SILENCE), // what is done to some may hold messages back for seconds: the verdict says so, not a cut
+  };
+  return { service, config, ext: description ? { soak: { service: description, ownToken } } : undefined };
+}
+
+/**
+ * The options of such a suite.
+ *
+ * @param {string} name of the suite, and its scenario
+ * @param {ReturnType<typeof sharedConfig>} shared
+ * @param {number} [vus]
+ */
+export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
+  return {
+    scenarios: { [name]: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
+    batchPerHost: 0,
+    systemTags: ['scenario', 'status', 'error_code', 'check'],
+    ...(ext && { ext }),
+  };
+}
 
 /**
  * @param {string} setting name of the percentage

@@ -23,7 +23,7 @@ export default {
     url: '{base}/api/publish',
     // api/handler.go: without the error mode a refusal is a 200 with an error in its body.
     headers: { 'X-API-Key': '{token}', 'X-Centrifugo-Error-Mode': 'transport' },
-    body: '{"channel":"{topic}","data":{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}}',
+    body: '{"channel":"{topic}","data":{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}}',
     ok: [200],
   },
 };

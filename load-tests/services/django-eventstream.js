@@ -21,6 +21,6 @@ export default {
   publish: {
     method: 'POST',
     url: '{base}/publish/{topic}',
-    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}',
+    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}',
   },
 };

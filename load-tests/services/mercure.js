@@ -29,7 +29,7 @@ export default {
       Authorization: 'Bearer {token}',
       'Content-Type': 'application/x-www-form-urlencoded',
     },
-    body: 'topic={topic}&data={"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}', // what a form cannot have is encoded
+    body: 'topic={topic}&data={"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}', // what a form cannot have is encoded
     ok: [200],
   },
 };

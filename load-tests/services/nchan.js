@@ -22,7 +22,7 @@ export default {
   publish: {
     method: 'POST',
     url: '{base}/pub/{topic}',
-    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}',
+    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}',
     ok: [201, 202], // README, "Publisher Endpoints": with a subscriber, and without one
   },
 };

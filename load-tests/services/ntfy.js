@@ -27,7 +27,7 @@ export default {
     method: 'POST',
     url: '{base}/{topic}',
     headers: { Authorization: 'Bearer {token}', 'X-Tags': '{run},{seq},{sentAt},{sum}' },
-    body: 'soak',
+    body: 'soak{padding}', // up to 4 KB; a larger one becomes an attachment
     ok: [200],
   },
 };

@@ -1,70 +1,72 @@
 // @ts-check
 // Slow: some clients read slowly, or nothing, while large messages go to all. Do the others get theirs in time, what becomes of
-// the slow ones, and does the service's memory hold? The messages are broadcasts of the original protocol.
+// the slow ones, and does the service's memory hold? Of a described service the messages are those that the run publishes; else
+// they are broadcasts of the original protocol.
 //
 //   bin/soak run slow --slow-percent 20 --slow-kb 1
+//   bin/soak run slow --service nchan --backend-url http://HOST --topics 1 --publish-rate 4 --gauge pid:1234
 
 import http from 'k6/http';
 import { Counter, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
-import { oneRunner, streamConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD, oneRunner } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { number } from '../lib/settings.js';
-import { everyOf, openShare, settledAfter } from '../lib/share.js';
+import { number, whole } from '../lib/settings.js';
+import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
-const full = {
-  CONNECTIONS: 500,
-  SLOW_PERCENT: 10,
-  SLOW_KB: 0,
-  SLOW_SECONDS: 60,
-  AFTER_SECONDS: 20,
-  MESSAGE_KB: 32,
-  MESSAGE_RATE: 4,
-  FILL_KB: 4096,
-  NOOP_INTERVAL: 1,
-  LATE_MS: 1000,
-};
+const full = { SLOW_PERCENT: 10, SLOW_KB: 0, AFTER_SECONDS: 20, MESSAGE_RATE: 4, FILL_KB: 4096 };
 
 const { name, values, parameters } = profile({
   full,
-  smoke: { ...full, CONNECTIONS: 50, SLOW_PERCENT: 20, SLOW_SECONDS: 9, AFTER_SECONDS: 3, MESSAGE_KB: 60, MESSAGE_RATE: 10 },
+  smoke: { ...full, SLOW_PERCENT: 20, AFTER_SECONDS: 3, MESSAGE_RATE: 10 },
 });
 oneRunner('slow');
-const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, values.CONNECTIONS);
-const perSecond = values.MESSAGE_KB * values.MESSAGE_RATE;
-if (values.SLOW_SECONDS < 2 || values.AFTER_SECONDS < 2) {
-  throw new Error(`SLOW_SECONDS is ${values.SLOW_SECONDS} and AFTER_SECONDS ${values.AFTER_SECONDS}: memory is read once a second, so write at least 2.`);
+const shared = sharedConfig();
+const { service, config } = shared;
+const every = everyOf('SLOW_PERCENT', values.SLOW_PERCENT, config.connections);
+const kb = whole('MESSAGE_KB', 32);
+
+/** Messages per second and stream. */
+const rate = service ? config.publishRate / config.topics : values.MESSAGE_RATE;
+
+/** Two seconds more, in which the service's memory is seen before. */
+const settled = settledAfter(config) + 2;
+const SLOW = config.seconds - DISCONNECT_LEAD - settled - values.AFTER_SECONDS;
+const LEAST = 2;
+if (SLOW < LEAST || values.AFTER_SECONDS < LEAST) {
+  throw new Error(`SECONDS is ${config.seconds} and AFTER_SECONDS ${values.AFTER_SECONDS}: ${config.connections} streams take ${settled} seconds to open, and memory is read once a second, so write at least ${LEAST} for AFTER_SECONDS, and ${settled + LEAST + DISCONNECT_LEAD} more than that for SECONDS.`);
 }
-if (!(values.MESSAGE_KB >= 1 && values.MESSAGE_RATE > 0) || (perSecond - values.SLOW_KB) * values.SLOW_SECONDS < values.FILL_KB) {
-  throw new Error(`MESSAGE_KB=${values.MESSAGE_KB} at MESSAGE_RATE=${values.MESSAGE_RATE} are ${perSecond} KB per second: in ${values.SLOW_SECONDS} seconds no stream that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB).`);
+if (service && !service.published) {
+  throw new Error(`the description of ${service.name} has no publish, so nothing fills the buffers of clients that do not read: say there how a message is published.`);
+}
+if (service && kb > 0 && !service.padded) {
+  throw new Error(`MESSAGE_KB is ${kb}, but what the description of ${service.name} publishes has no {padding}: put it into publish.body where the service takes any text, such as "pad":"{padding}".`);
+}
+if (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB) {
+  throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${service ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
 const limits = { MAX_HELD_LATE: number('MAX_HELD_LATE', 0), MAX_GROWTH: number('MAX_GROWTH', 200), CUT_SLOW: number('CUT_SLOW', -1) };
 
-/** Two seconds more, in which the service's memory is seen before. */
-const settled = settledAfter({ connections: values.CONNECTIONS, noopInterval: values.NOOP_INTERVAL }) + 2;
-const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: values.SLOW_SECONDS, concurrency: values.CONNECTIONS, requests: Math.ceil(values.CONNECTIONS / every) };
-const seconds = settled + values.SLOW_SECONDS + values.AFTER_SECONDS + 5;
-const config = streamConfig({ connections: values.CONNECTIONS, seconds, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 plan(config);
 suite({
   name: 'slow', profile: name, splitBy: ['scenario'], stages: [stage],
-  parameters: { ...parameters, ...Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, String(value)])), EVERY: String(every), GAUGE: __ENV.GAUGE || '' },
+  parameters: {
+    ...parameters, ...Object.fromEntries(Object.entries(limits).map(([key, value]) => [key, String(value)])),
+    MESSAGE_KB: String(kb), MESSAGE_RATE: String(rate), SLOW_SECONDS: String(SLOW), EVERY: String(every), GAUGE: __ENV.GAUGE || '',
+  },
 });
 
-export const options = {
-  scenarios: { slow: { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: `${seconds + teardown(config)}s`, gracefulStop: '10s' } },
-  batchPerHost: 0,
-  systemTags: ['scenario', 'status', 'error_code', 'check'],
-};
+export const options = sharedOptions('slow', shared, 1);
 
 /** Streams that were slow, at the moment from which they were. */
 const begun = new Counter('slow_begun');
-/** Messages that the service took for all streams, and those that it did not take. */
+/** Broadcasts that the service took for all streams, and those that it did not take. */
 const taken = new Counter('slow_taken');
 const untaken = new Counter('slow_untaken');
-/** Of these messages, those that are due on streams that were held, and came there. */
+/** Of these, those that are due on streams that were held, and came there. */
 const due = new Counter('slow_due');
 const arrived = new Counter('slow_arrived');
 /** Slow streams that were cut or had fallen behind by FILL_KB when they read on; and by how many KB each had that was not cut. */
@@ -73,8 +75,8 @@ const behind = new Trend('slow_behind');
 /** Slow streams that ended: how long after they were slow, and those of which that was seen only when they read on. */
 const cut = new Trend('slow_cut', true);
 const cutUnseen = new Counter('slow_cut_unseen');
-/** Slow streams that were not cut and got all messages in the end. */
-const whole = new Counter('slow_whole');
+/** Slow streams that were not cut and got all broadcasts in the end. */
+const complete = new Counter('slow_whole');
 
 const EVENT = 'filler';
 /** Messages of another run on the same service are none of ours. */
@@ -85,18 +87,28 @@ const POST_TIMEOUT = '10s';
 class Reader extends Stream {
   /** @param {number} n */
   constructor(n) {
-    super(config, `${config.prefix}${n}`, n);
-    this.slow = n % every === 0;
-    /** Messages that came, and the number of the last. */
-    this.got = 0;
+    const slow = n % every === 0; // who is cut does not come back, also where clients do otherwise
+    super(slow ? { ...config, reconnect: false } : config, `${config.prefix}${n}`, n);
+    this.slow = slow;
+    /** Broadcasts that came, and the number of the last. */
+    this.came = 0;
     this.last = 0;
+    /** How many messages it had when others began to be slow. */
+    this.before = 0;
     this.overAt = 0;
-    this.source.addEventListener(EVENT, this);
+    if (!service) {
+      this.source.addEventListener(EVENT, this);
+    }
+  }
+
+  /** Messages that came since some are slow. */
+  get got() {
+    return (service ? this.ledger.received : this.came) - this.before;
   }
 
   /** @param {any} event */
   handleEvent(event) {
-    if (event.type !== EVENT) {
+    if (service || event.type !== EVENT) {
       super.handleEvent(event);
       if (this.over && !this.overAt) {
         this.overAt = Date.now();
@@ -106,7 +118,7 @@ class Reader extends Stream {
     const [run, n] = event.data.slice(0, 40).split(' ');
     if (run === RUN && Number(n) > this.last) {
       this.last = Number(n);
-      this.got++;
+      this.came++;
     }
   }
 }
@@ -115,15 +127,17 @@ export default async function () {
   const start = Date.now();
   const streams = await openShare(config, (n) => new Reader(n), 1);
   await sleep(Math.max(start + settled * 1000 - Date.now(), 0));
+  for (const stream of streams) {
+    stream.before += stream.got;
+  }
   const slow = streams.filter((stream) => stream.slow && beSlow(stream, values.SLOW_KB * 1024));
   const held = streams.filter((stream) => !stream.slow);
   const began = Date.now();
   begun.add(slow.length, tags);
-  const sent = await fill(began);
-  due.add(sent * held.length, tags);
+  const sent = service ? await follow(held) : await broadcast(began);
   const readOn = Date.now();
   for (const stream of slow) {
-    const missing = (sent - stream.got) * values.MESSAGE_KB;
+    const missing = (sent - stream.got) * kb;
     if (stream.over || missing >= values.FILL_KB) {
       filled.add(1, tags);
     }
@@ -138,11 +152,14 @@ export default async function () {
       cut.add(stream.overAt - began, tags);
     } else if (stream.overAt > 0) {
       cutUnseen.add(1, tags);
-    } else if (stream.got >= sent) {
-      whole.add(1, tags);
+    } else if (!service && stream.got >= sent) { // of published messages the verdict knows
+      complete.add(1, tags);
     }
   }
-  arrived.add(held.reduce((sum, stream) => sum + Math.min(stream.got, sent), 0), tags);
+  if (!service) {
+    due.add(sent * held.length, tags);
+    arrived.add(held.reduce((sum, stream) => sum + Math.min(stream.got, sent), 0), tags);
+  }
   await closeAll(held, checkStream);
   await Promise.all(slow.filter((stream) => !stream.over).map(async (stream) => {
     await stream.requestClose();
@@ -152,26 +169,37 @@ export default async function () {
 
 /**
  * @param {Reader} stream
- * @param {number} rate bytes per second
+ * @param {number} bytes per second
  * @returns {boolean} whether it is read so
  */
-function beSlow(stream, rate) {
+function beSlow(stream, bytes) {
   stream.source.idleTimeout = 0; // the silence is ours
-  return stream.source.slow(rate);
+  return stream.source.slow(bytes);
 }
 
 /**
- * Sends messages to all for SLOW_SECONDS.
+ * Waits while messages are published, which are dealt round to the topics.
+ *
+ * @param {Reader[]} held
+ * @returns {Promise<number>} how many came on a stream that is read
+ */
+async function follow(held) {
+  await sleep(SLOW * 1000);
+  return held.reduce((most, stream) => Math.max(most, stream.got), 0);
+}
+
+/**
+ * Sends broadcasts for as long as some are slow.
  *
  * @param {number} began
  * @returns {Promise<number>} how many the service took
  */
-async function fill(began) {
-  const padding = 'x'.repeat(values.MESSAGE_KB * 1024 - 60);
+async function broadcast(began) {
+  const padding = 'x'.repeat(kb * 1024 - 60);
   let sent = 0;
-  for (let n = 1; n <= values.SLOW_SECONDS * values.MESSAGE_RATE; n++) {
-    await sleep(Math.max(began + (n * 1000) / values.MESSAGE_RATE - Date.now(), 0));
-    if (Date.now() - began > (values.SLOW_SECONDS + 1) * 1000) {
+  for (let n = 1; n <= SLOW * rate; n++) {
+    await sleep(Math.max(began + (n * 1000) / rate - Date.now(), 0));
+    if (Date.now() - began > (SLOW + 1) * 1000) {
       break; // the service takes them too slowly
     }
     const { status } = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, `${RUN} ${n} ${padding}`, { headers: config.headers, timeout: POST_TIMEOUT });
@@ -182,6 +210,6 @@ async function fill(began) {
       untaken.add(1, tags);
     }
   }
-  await sleep(Math.max(began + values.SLOW_SECONDS * 1000 - Date.now(), 0));
+  await sleep(Math.max(began + SLOW * 1000 - Date.now(), 0));
   return sent;
 }

@@ -8,23 +8,17 @@
 import { Counter, Trend } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
+import { DISCONNECT_LEAD } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { loadService } from '../lib/service.js';
 import { number } from '../lib/settings.js';
-import { everyOf, openShare, settledAfter, usersOf } from '../lib/share.js';
+import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
 const usual = { HELD_PERCENT: 10, MIN_RATE: 0, SLOW_MS: 1000, DIAL_MS: 1000 };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
-const { service, description, ownToken } = loadService();
-const given = soakConfig(service);
-const config = {
-  ...given,
-  connections: given.connections || USUAL_CONNECTIONS,
-  idleTimeout: Math.max(given.idleTimeout, 10000), // a storm may hold messages back for seconds: the verdict says so, not a cut
-};
+const shared = sharedConfig();
+const { config } = shared;
 
 /** Every so many-th stream is held. */
 const every = everyOf('HELD_PERCENT', values.HELD_PERCENT, config.connections);
@@ -47,12 +41,7 @@ const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'recon
 plan(config);
 suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every) }, splitBy: ['scenario'], stages });
 
-export const options = {
-  scenarios: { storm: { executor: 'per-vu-iterations', vus: usersOf(config), iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
-  batchPerHost: 0,
-  systemTags: ['scenario', 'status', 'error_code', 'check'],
-  ...(description && { ext: { soak: { service: description, ownToken } } }), // for `soak run`, which reads it by `k6 inspect`
-};
+export const options = sharedOptions('storm', shared);
 
 /** Streams that this client dropped, at the moment at which it did. */
 const dropped = new Counter('storm_dropped');

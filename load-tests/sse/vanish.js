@@ -2,52 +2,47 @@
 // Vanish: some clients disappear without a FIN, and the service has to notice by itself. Its own gauge of open streams says
 // when it does; `soak run` watches it. The other streams are held.
 //
-//   bin/soak run vanish --gauge hub_subscribers
+//   bin/soak run vanish --backend-url http://HOST --gauge hub_streams
+//   bin/soak run vanish --service mercure --backend-url http://HOST --topics 10 --publish-rate 10 --gauge hub_subscribers
 
 import { Counter } from 'k6/metrics';
 import { plan, suite } from 'k6/x/soak';
 
-import { streamConfig, teardown } from '../lib/config.js';
+import { DISCONNECT_LEAD } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
 import { number } from '../lib/settings.js';
-import { everyOf, openShare, settledAfter, usersOf } from '../lib/share.js';
+import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
-const full = {
-  CONNECTIONS: 1000,
-  VANISH_PERCENT: 20,
-  NOTICE_SECONDS: 120,
-  NOOP_INTERVAL: 1,
-  LATE_MS: 1000,
-};
+const usual = { VANISH_PERCENT: 20 };
+const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
-const { name, values, parameters } = profile({
-  full,
-  smoke: { ...full, CONNECTIONS: 100, NOTICE_SECONDS: 30 },
-});
-const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, values.CONNECTIONS);
-if (values.NOTICE_SECONDS < 2) {
-  throw new Error(`NOTICE_SECONDS is ${values.NOTICE_SECONDS}: the gauge is read once a second, so write at least 2.`);
+const shared = sharedConfig();
+const { config } = shared;
+const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connections);
+
+/** Seconds until all streams are open and had their messages, and the gauge was seen with them; the rest is for the service to notice. */
+const settled = settledAfter(config) + 2;
+const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
+const LEAST = 2;
+if (NOTICE < LEAST) {
+  throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open, and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
 }
-
-const settled = settledAfter({ connections: values.CONNECTIONS, noopInterval: values.NOOP_INTERVAL }) + 2;
-const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: values.NOTICE_SECONDS, concurrency: values.CONNECTIONS, requests: Math.ceil(values.CONNECTIONS / every) };
-const seconds = settled + values.NOTICE_SECONDS + 5;
-const config = streamConfig({ connections: values.CONNECTIONS, seconds, noopInterval: values.NOOP_INTERVAL, lateMs: values.LATE_MS });
+const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 plan(config);
-suite({ name: 'vanish', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every), GAUGE: __ENV.GAUGE || '' }, splitBy: ['scenario'], stages: [stage] });
+suite({
+  name: 'vanish', profile: name, splitBy: ['scenario'], stages: [stage],
+  parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every), NOTICE_SECONDS: String(NOTICE), GAUGE: __ENV.GAUGE || '' },
+});
 
-export const options = {
-  scenarios: { vanish: { executor: 'per-vu-iterations', vus: usersOf(config), iterations: 1, maxDuration: `${seconds + teardown(config)}s`, gracefulStop: '10s' } },
-  batchPerHost: 0,
-  systemTags: ['scenario', 'status', 'error_code', 'check'],
-};
+export const options = sharedOptions('vanish', shared);
 
 const vanished = new Counter('vanish_vanished');
 
 export default async function () {
   const began = Date.now();
-  const streams = await openShare(config, (n) => new Stream(config, `${config.prefix}${n}`, n));
+  // Who vanishes does not come back, also where clients do otherwise.
+  const streams = await openShare(config, (n) => new Stream(n % every === 0 ? { ...config, reconnect: false } : config, `${config.prefix}${n}`, n));
   await sleep(Math.max(began + settled * 1000 - Date.now(), 0));
   const held = [];
   for (const stream of streams) {
@@ -57,6 +52,6 @@ export default async function () {
       vanished.add(1, { scenario: stage.name });
     }
   }
-  await sleep(values.NOTICE_SECONDS * 1000);
+  await sleep(NOTICE * 1000);
   await closeAll(held, checkStream);
 }

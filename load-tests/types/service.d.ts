@@ -10,7 +10,7 @@
  * |---|---|
  * | `connect`, `end` | `{base}` `{topic}` `{n}` `{id}` `{run}` `{token}` |
  * | `connect.then` | these, and `{client}` |
- * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{sum}` `{token}` |
+ * | `publish` | `{base}` `{topic}` `{run}` `{seq}` `{sentAt}` `{sum}` `{padding}` `{token}` |
  *
  * @example
  * /** @type {import('../types/service').ServiceDescription} *\/

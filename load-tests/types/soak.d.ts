@@ -104,6 +104,8 @@ declare module 'k6/x/soak' {
     readonly numbered: boolean;
     /** The description says how a message is published. */
     readonly published: boolean;
+    /** What it publishes has room for `{padding}`, which makes messages as large as a run wants them. */
+    readonly padded: boolean;
     /** Seconds between two messages by the clock, 0 where none is due by it. */
     readonly every: number;
     /** Seconds between two heartbeats, 0 where the description names none. */

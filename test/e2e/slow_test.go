@@ -6,19 +6,23 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/services"
 )
 
 // slowly lets 4 of 20 clients read nothing for 8 s, in which each is sent some 10 MB.
 func slowly(t *testing.T, args ...string) *verdict.Verdict {
 	t.Helper()
 	return begin(t, nil, append([]string{
-		"slow", "--profile", "smoke", "--connections", "20", "--slow-seconds", "8", "--after-seconds", "4", "--message-rate", "20", "--late-ms", "20000",
+		"slow", "--profile", "smoke", "--connections", "20", "--seconds", "23", "--after-seconds", "4", "--message-rate", "20", "--late-ms", "20000",
 	}, args...)...).judged()
 }
 
@@ -43,6 +47,63 @@ func TestSlowBehindNginx(t *testing.T) {
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "4 of 20 streams, which read 16 KB/s for 8 s", factOf(v, "slow"))
 	require.Equal(t, 16, v.Connections.Completed)
+}
+
+// describeBackend writes a description of our backend, as of one that somebody else wrote: its broadcasts are the messages,
+// and its noops no more than heartbeats.
+func describeBackend(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "broadcasts.js")
+	require.NoError(t, os.WriteFile(path, []byte(`export default {
+		name: 'broadcasts',
+		connect: { url: '{base}/event/connect?id={id}' },
+		heartbeat: { data: '0', every: 1 },
+		message: { event: 'news', seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
+		end: { by: 'request', url: '{base}/event/forcedisconnect?id={id}' },
+		resume: { by: 'none' },
+		publish: { url: '{base}/event/broadcast?event=news', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}' },
+	};`), 0o600))
+	return path
+}
+
+// published by the run, the large messages do to a described service what broadcasts do to ours. How much memory it has is
+// known only of a gauge that is named.
+func TestSlowOfADescribedService(t *testing.T) {
+	t.Parallel()
+	v := slowly(t, append(published(describeBackend(t), backend(t, "NOOP_INTERVAL=1")),
+		"--topics", "1", "--publish-rate", "20", "--gauge", "process_resident_memory_bytes", "--cut-slow", "1", "--max-held-late", "-1")...)
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, "4 of 20 streams, which read nothing for 10 s", factOf(v, "slow"))
+	require.Contains(t, factOf(v, "of these"), "4 cut")
+	require.Equal(t, 16, v.Connections.Completed)
+	require.Zero(t, v.Messages.Missed)
+	require.Greater(t, v.Messages.Received, uint64(16*160))
+	require.NotContains(t, factOf(v, "memory"), "not known")
+}
+
+// nginx keeps who reads nothing for a minute, and nchan what was published. Its processes are on this machine.
+func TestSlowOfNchan(t *testing.T) {
+	t.Parallel()
+	s := startService(t, "nchan", services.Options{})
+	pids, err := s.PIDs()
+	require.NoError(t, err)
+	v := slowly(t, append(published(s.Service, s.URL),
+		"--topics", "2", "--publish-rate", "40", "--gauge", fmt.Sprintf("pid:%d", slices.Min(pids)), "--cut-slow", "0", "--max-held-late", "-1")...)
+	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
+	require.NotContains(t, factOf(v, "memory"), "not known")
+}
+
+func TestSlowAsksForWhatFillsBuffers(t *testing.T) {
+	t.Parallel()
+	for says, service := range map[string][]string{
+		"what the description of mine publishes has no {padding}": {describeHub(t, ""), "--topics", "1", "--publish-rate", "10"},
+		"the description of sse has no publish":                   {"sse"},
+	} {
+		r := begin(t, nil, append([]string{"slow", "--profile", "smoke", "--backend-url", "http://127.0.0.1:1", "--service"}, service...)...)
+		require.Equal(t, 64, r.end(), r.out.String())
+		require.Contains(t, r.out.String(), says)
+	}
 }
 
 // openTo starts a foreign service with so much room for each stream, that shows how much waits there.
@@ -74,6 +135,14 @@ func TestSlowReadersHoldUpAService(t *testing.T) {
 	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
 }
 
+// The publisher waits ten seconds for an answer.
+func TestSlowReadersHoldUpADescribedService(t *testing.T) {
+	t.Parallel()
+	v := slowly(t, append(published(describeBackend(t), openTo(t, 1)), "--topics", "1", "--publish-rate", "20", "--max-growth", "-1", "--seconds", "32")...)
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Regexp(t, "the service did not take [0-9]+ of [0-9]+ messages while some clients did not read", reasons(v))
+}
+
 func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
 	t.Parallel()
 	v := slowly(t, "--backend-url", openTo(t, 4096), "--max-growth", "2", "--gauge", "kept_bytes", "--cut-slow", "0")
@@ -99,5 +168,5 @@ func TestSlowWithoutBroadcasts(t *testing.T) {
 
 	r := begin(t, nil, "slow", "--profile", "smoke", "--message-rate", "1")
 	require.Equal(t, 64, r.end(), r.out.String())
-	require.Contains(t, r.out.String(), "no stream that reads 0 KB per second (SLOW_KB) falls behind by 4096 KB (FILL_KB)")
+	require.Contains(t, r.out.String(), "none that reads 0 KB per second (SLOW_KB) falls behind by 4096 KB (FILL_KB)")
 }

@@ -60,6 +60,14 @@ func TestStormsOfServicesThatOthersWrote(t *testing.T) {
 	}
 }
 
+// What its script refuses is wrong usage, also of a suite whose plan is that of a soak.
+func TestAStormThatIsTooShort(t *testing.T) {
+	t.Parallel()
+	r := begin(t, nil, "storm", "--profile", "smoke", "--seconds", "10")
+	require.Equal(t, 64, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "SECONDS is 10: 200 streams take 4 seconds to open")
+}
+
 // stormy is a foreign service that a test spoils.
 type stormy struct {
 	foreign

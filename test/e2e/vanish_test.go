@@ -19,7 +19,7 @@ func vanishes(t *testing.T, env []string, args ...string) *verdict.Verdict {
 // Our backend gives a client up that acknowledges nothing for USER_TIMEOUT.
 func TestVanish(t *testing.T) {
 	t.Parallel()
-	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--notice-seconds", "15")
+	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--seconds", "26")
 	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
 	require.Equal(t, "20 of 100 clients, at once", factOf(v, "vanished"))
 	require.Equal(t, 80, v.Connections.Completed)
@@ -29,11 +29,31 @@ func TestVanish(t *testing.T) {
 	require.Equal(t, "80", rows[len(rows)-1][1])
 }
 
+// Of a service that is only described the gauge has to be named.
+func TestVanishOfADescribedService(t *testing.T) {
+	t.Parallel()
+	for gauge, want := range map[string]struct {
+		outcome verdict.Outcome
+		reason  string
+	}{
+		"backend_streams_open": {verdict.Pass, "20 clients had vanished"},
+		"":                     {verdict.Invalid, "the gauge was never seen: GAUGE has to name that of a described service"},
+	} {
+		t.Run("gauge "+gauge, func(t *testing.T) {
+			t.Parallel()
+			v := vanishes(t, nil, append(published(describeBackend(t), backend(t, "NOOP_INTERVAL=1", "USER_TIMEOUT=3")), "--topics", "1", "--seconds", "26", "--gauge", gauge, "--max-held-late", "-1")...)
+			require.Equal(t, want.outcome, v.Verdict, reasons(v))
+			require.Contains(t, reasons(v), want.reason)
+			require.Equal(t, 80, v.Connections.Completed)
+		})
+	}
+}
+
 // nginx believes in clients for as long as TCP does.
 func TestClientsVanishBehindNginx(t *testing.T) {
 	t.Parallel()
 	needNginx(t)
-	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--notice-seconds", "10", "--gauge", "backend_streams_open")
+	v := vanishes(t, []string{"USER_TIMEOUT=3"}, "--no-nginx=false", "--seconds", "21", "--gauge", "backend_streams_open")
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Contains(t, reasons(v), "10 s after 20 clients had vanished the service still counts 20 of them as open (backend_streams_open)")
 	require.Equal(t, 80, v.Connections.Completed, "the others do not notice")
@@ -41,7 +61,7 @@ func TestClientsVanishBehindNginx(t *testing.T) {
 
 func TestAGaugeOfSomethingElse(t *testing.T) {
 	t.Parallel()
-	v := vanishes(t, nil, "--notice-seconds", "3", "--connections", "40", "--gauge", "process_start_time_seconds")
+	v := vanishes(t, nil, "--seconds", "14", "--connections", "40", "--gauge", "process_start_time_seconds")
 	require.Equal(t, verdict.Invalid, v.Verdict)
 	require.Contains(t, reasons(v), "the gauge process_start_time_seconds does not count the streams")
 

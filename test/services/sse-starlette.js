@@ -13,7 +13,7 @@ export default {
   resume: { by: 'none' }, // the library keeps nothing, and neither does the application
   publish: {
     url: '{base}/publish/{topic}',
-    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}',
+    body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}","pad":"{padding}"}',
     ok: [202],
   },
 };

@@ -32,7 +32,7 @@ func slowly(does string, outcomes []verdict.Outcome, reason string, args ...stri
 		streams("slow", strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Slow, sc.want.Reason = false, does, reason
 		sc.Args = append([]string{
-			"--connections", "20", "--slow-percent", "20", "--slow-seconds", "8", "--after-seconds", "3", "--message-rate", "12", "--max-held-late", "-1",
+			"--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-held-late", "-1",
 			"--gauge", "campaign_kept_bytes",
 		}, args...)
 	}

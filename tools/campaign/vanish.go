@@ -24,12 +24,12 @@ const (
 )
 
 // noticing is a service that gives a client up which acknowledges nothing for so long, and shows that on its gauge. Within
-// so many seconds it has to.
+// so many seconds it has to: the rest of the run are 6 until clients vanish, and 5 at its end.
 func noticing(after time.Duration, gauge string, within int, outcomes []verdict.Outcome, reason string) prepare {
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Notices, sc.Service.Gauge = false, after, gauge
-		sc.Args = []string{"--connections", "60", "--notice-seconds", fmt.Sprint(within), "--gauge", "campaign_streams", "--max-held-late", "-1"}
+		sc.Args = []string{"--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-held-late", "-1"}
 		sc.want.Reason = reason
 	}
 }
