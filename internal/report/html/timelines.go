@@ -21,6 +21,7 @@ func (s *subject) timelines() Section {
 	lateGap := int(2.5*s.v.Plan.NoopInterval/float64(step)) + 1
 	out.add(&Chart{ID: "connections", Title: "Connections", Note: "open, against what the plan says", Wide: true},
 		over("open", "area", t.open, sampleGap), over("planned", "dashed", s.planned(), t.n), over("the backend holds", "", t.streams, sampleGap))
+	s.cutsOverTime(&out)
 	if s.described() {
 		s.messagesOverTime(&out, width)
 	} else {

@@ -1,0 +1,30 @@
+package html
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+func TestCutsHaveAChart(t *testing.T) {
+	t.Parallel()
+	r := madeUp(20, 600)
+	_, doc := render(t, r)
+	require.Zero(t, doc.Find("#chart-cuts").Length(), "a run without cuts has none")
+	cut := func(at time.Duration, behind, next, doubled uint64) ledger.Cut {
+		return ledger.Cut{Kind: "fin", At: at, Behind: behind, Lost: true, Back: at + time.Second, Asked: true, First: at + 2*time.Second, Next: next, Doubled: doubled}
+	}
+	r.Merged.Connections[3].Cuts = &ledger.Cuts{List: []ledger.Cut{cut(61*time.Second, 4, 6, 0), cut(64*time.Second, 6, 7, 0), cut(70*time.Second, 7, 7, 1)}}
+	r.Merged.Connections[9].Cuts = &ledger.Cuts{List: []ledger.Cut{cut(62*time.Second, 4, 5, 0), cut(24*time.Hour, 5, 6, 0)}}
+	_, doc = render(t, r)
+	require.Equal(t, 1, doc.Find("#chart-cuts").Length())
+	var out Section
+	newSubject(r).cutsOverTime(&out)
+	require.Len(t, out.Charts, 1)
+	made, broken := out.Charts[0].Series[0].Values, out.Charts[0].Series[1].Values
+	require.Equal(t, []float64{0, 3, 0, 1, 0}, []float64(made[11:16]), "from 55 s on, each 5 s")
+	require.Equal(t, []float64{0, 1, 0, 1, 0}, []float64(broken[11:16]))
+}
