@@ -171,7 +171,9 @@ func TestMessagesOnTheirWayAreLostByTheAction(t *testing.T) {
 			l.Resumed()
 		}
 	}
-	p.loses(func(stream int, number uint64) bool { return stream == 0 && (number >= 10 && number <= 12 || number == 4) || stream == 1 && number == 9 })
+	p.loses(func(stream int, number uint64) bool {
+		return stream == 0 && (number >= 10 && number <= 12 || number == 4) || stream == 1 && number == 9
+	})
 	p.plan.Reconnect, p.shapeAt = true, 10
 	p.actions = []Acted{acted("deploy", 10.2, .1)}
 	v := p.judge(t)
