@@ -85,9 +85,11 @@ func (s *source) retryIn(f *failure) time.Duration {
 	return delay(base, s.failures, f.retryAfter)
 }
 
-// delay spreads the reconnects of many clients: the reconnection time, doubled for
-// each failed attempt in a row after the first up to 30 s, times a random factor in
-// [0.5, 1.5). A Retry-After is never undercut: times a factor in [1, 1.5).
+// delay is the wait before the next attempt: never shorter than the reconnection time,
+// which section 9.2.3 of the HTML standard lets a client add to. Here that is doubled for
+// each failed attempt in a row after the first up to 30 s, and multiplied by a random
+// factor in [1, 2), which spreads the reconnects of many clients. Nor is a Retry-After
+// undercut: times a factor in [1, 1.5).
 func delay(base time.Duration, failures int, retryAfter time.Duration) time.Duration {
 	const leastBackoff = 50 * time.Millisecond // retry: 0 is no leave to spin
 	if failures > 0 {
@@ -99,7 +101,7 @@ func delay(base time.Duration, failures int, retryAfter time.Duration) time.Dura
 		}
 		base = min(2*base, longestBackoff)
 	}
-	d := time.Duration(float64(base) * (0.5 + rand.Float64()))
+	d := time.Duration(float64(base) * (1 + rand.Float64()))
 	if retryAfter > 0 {
 		d = max(d, time.Duration(float64(retryAfter)*(1+rand.Float64()/2)))
 	}

@@ -159,9 +159,9 @@ declare module "k6/x/sse" {
     /**
      * The reconnection time until the server sets one by `retry:`. Default 1000.
      *
-     * The wait is this time times a random factor in [0.5, 1.5), so that thousands of
-     * clients do not come back as one; from the second failed attempt in a row on it
-     * doubles up to 30 s.
+     * The wait is never shorter (HTML 9.2.3): it is this time times a random factor in [1, 2),
+     * so that thousands of clients do not come back as one; from the second failed attempt in
+     * a row on this time doubles up to 30 s.
      */
     reconnectDelay?: Duration;
     /** Redirects (301, 302, 303, 307, 308) followed per attempt. Default: k6's `maxRedirects`, 10. */

@@ -104,5 +104,5 @@ func TestAnActionOnADescribedServiceSaysWhatWasResumed(t *testing.T) {
 	e := v.Actions[0].Effect
 	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.Never}, r.out.String())
 	require.Zero(t, e.Missed+e.Doubled)
-	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait 0.5 s at least")
+	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait for 1 s at least")
 }
