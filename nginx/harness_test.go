@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -23,14 +24,6 @@ func shortDir(t *testing.T) string {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // serve answers on a socket, or on an address.
@@ -93,7 +86,7 @@ func running(t *testing.T) Config {
 	t.Helper()
 	dir := shortDir(t)
 	return Config{
-		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: freePort(t), Sockets: []string{filepath.Join(dir, "1.sock")},
+		Dir: dir, ErrorLog: filepath.Join(dir, "error.log"), Listen: address.For(t), Sockets: []string{filepath.Join(dir, "1.sock")},
 		Root: os.Geteuid() == 0, Workers: 1, Connections: 50, NoopInterval: time.Second,
 	}
 }

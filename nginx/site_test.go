@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
@@ -30,7 +31,7 @@ func site(t *testing.T, backends int) Config {
 		c.Sockets = append(c.Sockets, filepath.Join(c.Dir, fmt.Sprintf("%d.sock", n)))
 	}
 	c.Site = &Site{
-		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: freePort(t), Grafana: freePort(t), Prometheus: freePort(t),
+		AccessLog: filepath.Join(c.Dir, "access.log"), Token: token, Internal: address.For(t), Grafana: address.For(t), Prometheus: address.For(t),
 		PasswordFile: filepath.Join(c.Dir, "htpasswd"),
 	}
 	require.NoError(t, os.WriteFile(c.Site.PasswordFile, []byte("prometheus:{PLAIN}secret\n"), 0o600))
@@ -177,7 +178,7 @@ func TestTLS(t *testing.T) {
 	certs := filepath.Join(c.Dir, "certs")
 	out, err := exec.Command("../infra/compose/certs", certs).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	c.Site.TLSListen = freePort(t)
+	c.Site.TLSListen = address.For(t)
 	c.Site.Certificate, c.Site.Key = filepath.Join(certs, "server", "server.pem"), filepath.Join(certs, "server", "server-key.pem")
 	start(t, c)
 	roots := x509.NewCertPool()

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,6 +22,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/test/address"
 )
 
 // TestMain makes this program the AWS command line, or its plugin, where it is called by that name.
@@ -207,10 +210,7 @@ func TestAClosedTerminalAndAKillLeaveNoTunnel(t *testing.T) {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().(*net.TCPAddr).Port
+	return int(netip.MustParseAddrPort(address.For(t)).Port())
 }
 
 // opened is a tunnel of which its news are kept.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/test/address"
 )
 
 // The bucket of the local overlay is what runners and soak need of S3, also after a restart.
@@ -17,14 +17,11 @@ func TestTheBucketKeepsShards(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, start := range []string{"first", "again"} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		address := listener.Addr().String()
-		require.NoError(t, listener.Close())
+		at := address.For(t)
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- serveBucket(ctx, "soak", address, dir) }()
-		s, err := store.Open(ctx, "s3://soak/t?endpoint=http://"+address+"&use_path_style=true&region=us-east-1&anonymous=true")
+		go func() { ended <- serveBucket(ctx, "soak", at, dir) }()
+		s, err := store.Open(ctx, "s3://soak/t?endpoint=http://"+at+"&use_path_style=true&region=us-east-1&anonymous=true")
 		require.NoError(t, err)
 		within, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()

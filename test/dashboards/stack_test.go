@@ -6,8 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/infra/alertmanager"
 	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/untested"
 	"github.com/sse-soak/sse-soak/tools/dashboards/query"
 )
@@ -71,8 +70,8 @@ func startStackThatTells(t *testing.T, webhook string, env ...string) *stack {
 	if webhook != "" {
 		s.startAlertmanager(webhook)
 	}
-	for _, address := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
-		*address = freeAddress(t)
+	for _, at := range []*string{&s.backend, &s.nginx, &s.status, &s.node, &s.exporter, &s.watcher} {
+		*at = address.For(t)
 	}
 	s.startBackend(env...)
 	s.startNginx()
@@ -146,7 +145,7 @@ func (s *stack) startPrometheus() {
 
 // startAlertmanager runs it with the configuration that the stack's has.
 func (s *stack) startAlertmanager(webhook string) {
-	s.alerts = freeAddress(s.t)
+	s.alerts = address.For(s.t)
 	text, err := alertmanager.Config(webhook, "")
 	require.NoError(s.t, err)
 	config := filepath.Join(s.dir, "alertmanager.yml")
@@ -255,21 +254,6 @@ func (s *stack) logs() string {
 func (s *stack) write(path, text string) {
 	s.t.Helper()
 	require.NoError(s.t, os.WriteFile(path, []byte(text), 0o600))
-}
-
-// freeAddress is one that nobody listens on, below the ports that the kernel gives to clients
-// meanwhile.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(20000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			require.NoError(t, l.Close())
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }
 
 // found is the path of the first of these programs that is installed, "" for none.

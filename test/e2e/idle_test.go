@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/test/address"
 	"github.com/sse-soak/sse-soak/test/services"
 	"github.com/sse-soak/sse-soak/test/untested"
 )
@@ -47,15 +48,12 @@ func TestTheIdleProbeFindsAProxysTimeout(t *testing.T) {
 }
 
 // proxyThatCuts is the address of an nginx that cuts what is silent for so long.
-func proxyThatCuts(t *testing.T, to string, after time.Duration) (address string) {
+func proxyThatCuts(t *testing.T, to string, after time.Duration) string {
 	t.Helper()
 	u, err := url.Parse(to)
 	require.NoError(t, err)
 	dir := t.TempDir()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address = l.Addr().String()
-	require.NoError(t, l.Close())
+	listen := address.For(t)
 	conf := filepath.Join(dir, "nginx.conf")
 	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil, `daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
 events { worker_connections 64; }
@@ -63,7 +61,7 @@ http {
   access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
   server { listen %[2]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; proxy_buffering off; proxy_read_timeout %[4]ds; } }
 }
-`, dir, address, u.Host, int(after.Seconds())), 0o600))
+`, dir, listen, u.Host, int(after.Seconds())), 0o600))
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		program = "/usr/sbin/nginx"
@@ -75,11 +73,11 @@ http {
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Stop(context.Background(), syscall.SIGTERM, 5*time.Second) })
 	await(t, "nginx listens", func() bool {
-		c, err := net.Dial("tcp", address)
+		c, err := net.Dial("tcp", listen)
 		if err == nil {
 			_ = c.Close()
 		}
 		return err == nil
 	})
-	return address
+	return listen
 }

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/address"
 )
 
 // aBucket is an S3 server in this process. Once deny is set it takes no PUT any more.
@@ -54,15 +54,6 @@ func merge(t *testing.T, place, out string, env []string) (code int, text string
 	}
 	require.NoError(t, err, string(b))
 	return 0, string(b)
-}
-
-// freeAddress is one that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // certain is what of a verdict does not depend on how fast the machine was.
@@ -106,7 +97,7 @@ func TestPartsOfARunMakeOneVerdict(t *testing.T) {
 			t.Parallel()
 			start := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
 			var parts []*soakRun
-			references := []string{freeAddress(t), freeAddress(t)}
+			references := []string{address.For(t), address.For(t)}
 			for i, runner := range []string{"1/2", "2/2"} {
 				more := []string{"--runner", runner, "--shards", c.shards, "--start-at", start}
 				if c.env != nil { // each holds its control group to the other's reference, else to its own

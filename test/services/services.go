@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/test/address"
 )
 
 // Options change what a service is set to. The zero value is what its description in load-tests/services says.
@@ -124,7 +125,7 @@ func Start(ctx context.Context, name string, o Options) (*Running, error) {
 	if strings.Contains(d.service, "/") {
 		r.Service = filepath.Join(root, d.service)
 	}
-	if r.address, err = freeAddress(); err != nil {
+	if r.address, err = address.Free(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	r.URL = "http://" + r.address
