@@ -49,7 +49,18 @@ type cuts struct {
 	Cuts
 	came    bool // a message, on this stream and since the last pause
 	pausing bool
-	paused  bool // the latest cut is a pause
+	paused  bool    // the latest cut is a pause
+	pauseAt Instant // when it began
+	readAt  Instant // when it was over
+}
+
+// openUntil is how long a stream was open for all that its client knows that sees its end at an instant. One that ended
+// while the client paused may have ended as soon as it did not read any more.
+func (c *cuts) openUntil(at Instant) Instant {
+	if c != nil && c.paused && (c.pausing || at-c.readAt <= found) {
+		return min(at, c.pauseAt)
+	}
+	return at
 }
 
 // latest is the last cut, nil before the first, and where it is not remembered.
@@ -85,6 +96,7 @@ func (l *Ledger) Cut(at Instant, kind string, pause bool) {
 	}
 	l.cuts.came, l.cuts.pausing, l.cuts.paused = false, pause, pause
 	if pause {
+		l.cuts.pauseAt = at
 		l.silentUntil(at)
 	}
 	if len(l.cuts.List) >= maxCuts {
@@ -101,7 +113,7 @@ func (l *Ledger) PauseOver(at Instant) {
 	if l.cuts == nil {
 		return
 	}
-	l.cuts.pausing, l.cuts.came = false, false
+	l.cuts.pausing, l.cuts.came, l.cuts.readAt = false, false, at
 	l.heardAt = at // the silence was the client's own
 	if c := l.cuts.latest(); c != nil && c.Back == 0 {
 		c.Back = at

@@ -95,6 +95,37 @@ func TestAPauseIsNoSilenceOfTheService(t *testing.T) {
 	require.Equal(t, 3*sec, l.Record().MaxSilence)
 }
 
+// A client that pauses sees only afterwards that the service ended its stream in time.
+func TestAPauseIsNotOfTheLifeOfAStream(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pause, over, end Instant
+		asked            bool
+		want             uint64
+	}{
+		"it ended during the pause":        {pause: 60 * sec, over: 67 * sec, end: 67*sec + 1},
+		"it was due before the pause":      {pause: 66 * sec, over: 71 * sec, end: 71*sec + 1, want: 1},
+		"it went on after the pause":       {pause: 40 * sec, over: 45 * sec, end: 66 * sec, want: 1},
+		"it was asked to end in the pause": {pause: 60 * sec, end: 66 * sec, asked: true},
+	} {
+		l := New("s-1", &Config{
+			Counting: Numbered, Published: true, ClientEnds: true, Cuts: true, Interval: sec, Late: sec, Lifetime: 50 * sec, Longest: 60 * sec,
+		})
+		l.Connecting(sec / 2)
+		l.Opened(sec)
+		bring(l, 2*sec, 1)
+		l.Cut(c.pause, "pause", true)
+		if c.over > 0 {
+			l.PauseOver(c.over)
+		}
+		if c.asked {
+			l.CloseRequested(c.end)
+		}
+		l.Closed(c.end, "server", true, !c.asked)
+		require.Equal(t, c.want, l.Record().Overdue, name)
+	}
+}
+
 // A service with a lifetime did not end the streams that the client cut.
 func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
 	t.Parallel()

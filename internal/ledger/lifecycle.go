@@ -87,10 +87,10 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		if l.cfg.Lifetime > 0 && !asked && reason != ReasonClient && reason != ReasonInterrupted && reason != ReasonCut {
 			l.lived(at, clean)
 		}
+		l.outlived(at)
 		if !asked {
 			l.cutLost(at)
 		}
-		l.outlived(at)
 		l.rec.Held += at - l.openedAt
 		l.rec.Open += max(l.end(at)-l.openedAt, 0)
 		l.rec.ClosedAt = at
@@ -155,7 +155,7 @@ func (l *Ledger) lived(at Instant, clean bool) {
 // take.
 func (l *Ledger) outlived(at Instant) {
 	longest := l.cfg.Longest
-	if lived := l.end(at) - l.openedAt; longest > 0 && lived > longest+max(l.cfg.Late, longest/overdue) {
+	if lived := l.cuts.openUntil(l.end(at)) - l.openedAt; longest > 0 && lived > longest+max(l.cfg.Late, longest/overdue) {
 		l.rec.Overdue++
 		l.rec.find(Finding{Kind: KindOverdue, At: at, Lateness: lived})
 	}
