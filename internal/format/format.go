@@ -66,7 +66,7 @@ func Duration(d time.Duration) string {
 		}
 	}
 	if d.Abs() >= time.Second {
-		return fmt.Sprint(d.Seconds()) + " s"
+		return fmt.Sprint(float64(d)/float64(time.Second)) + " s" // Seconds is the sum of two numbers, not always the nearest
 	}
 	return fmt.Sprint(float64(d)/float64(time.Millisecond)) + " ms"
 }

@@ -14,11 +14,11 @@ func TestNumbersAreWrittenForPeople(t *testing.T) {
 	require.Equal(t, []string{"1 stream was", "1200 streams were"}, []string{Plural(1, "stream was", "streams were"), Plural(1200, "stream was", "streams were")})
 	require.Equal(t, []string{"0.0 MiB", "1023.0 MiB", "1.00 GiB"}, []string{Bytes(0), Bytes(1023 << 20), Bytes(1 << 30)})
 	var times []string
-	for _, d := range []time.Duration{0, 49_160 * time.Microsecond, 5 * time.Millisecond, 774_200 * time.Microsecond, time.Second, 1500 * time.Millisecond,
+	for _, d := range []time.Duration{0, 49_160 * time.Microsecond, 5 * time.Millisecond, 774_200 * time.Microsecond, time.Second, 1500 * time.Millisecond, 2720 * time.Millisecond,
 		22_500 * time.Millisecond, time.Minute, 2 * time.Minute, time.Hour - 4600*time.Millisecond, time.Hour, 25*time.Hour + 5*time.Second} {
 		times = append(times, Duration(d))
 	}
-	require.Equal(t, []string{"0 ms", "49.2 ms", "5 ms", "774 ms", "1 s", "1.5 s", "22.5 s", "60 s", "2 min", "59 min 55 s", "1 h", "25 h 5 s"}, times)
+	require.Equal(t, []string{"0 ms", "49.2 ms", "5 ms", "774 ms", "1 s", "1.5 s", "2.72 s", "22.5 s", "60 s", "2 min", "59 min 55 s", "1 h", "25 h 5 s"}, times)
 	require.Equal(t, []string{"0.1 ms", "1.3 s", "10 s", "-2.5 ms"}, []string{Milliseconds(.1), Milliseconds(1300), Milliseconds(9999), Milliseconds(-2.5)})
 	require.Equal(t, []string{"", "2023-11-14 22:13:20 UTC"}, []string{Moment(0), Moment(1.7e9)})
 }
