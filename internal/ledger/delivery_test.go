@@ -91,6 +91,21 @@ func TestAStreamThatOutlivesItsLifetimeIsFound(t *testing.T) {
 	}
 }
 
+// A busy client notes the headers late. The service may have begun the stream when it was asked for, and not before.
+func TestAStreamLivesFromItsRequestOn(t *testing.T) {
+	for opened, want := range map[time.Duration]uint64{time.Second: 0, 2 * time.Second: 0, 2*time.Second + 1: 1} {
+		l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
+		l.Connecting(time.Second) // which is refused, so no stream began
+		l.Closed(time.Second, "status 503", false, true)
+		l.Connecting(min(opened, 2*time.Second+1))
+		l.Opened(2*time.Second + 1)
+		l.Closed(62*time.Second, "server", true, true)
+		if r := l.Record(); r.Cut != want {
+			t.Errorf("asked for at %s: %+v", opened, r)
+		}
+	}
+}
+
 func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
 	l := New("s0", &Config{Counting: Numbered, Published: true, ClientEnds: true, Lifetime: time.Minute})
 	l.Connecting(1)

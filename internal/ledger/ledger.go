@@ -118,6 +118,7 @@ type Ledger struct {
 	dialing    bool    // an attempt is under way
 	connecting bool    // a dial was made since the last stream
 	connectAt  Instant // the first of these
+	dialedAt   Instant // the last of these
 	without    bool    // there is an outage
 	outage     Outage  // the present one
 	kept       uint64  // noops of the last outage that the service may still be sending, since it kept them for the client

@@ -12,7 +12,7 @@ func (l *Ledger) Connecting(at Instant) {
 	if !l.connecting {
 		l.connecting, l.connectAt = true, at
 	}
-	l.dialing = true
+	l.dialing, l.dialedAt = true, at
 	l.rec.Attempts++
 	if l.rec.Streams == 0 && l.rec.State != Refused {
 		l.rec.State = Connecting
@@ -140,12 +140,12 @@ func (l *Ledger) ended(at Instant) {
 	}
 }
 
-// lived compares the life of a stream that nobody asked to end with what the service gives it.
+// lived compares the life of a stream that nobody asked to end with what the service gives it. Its headers may have come
+// late: the service began it when the client asked for it, or after that.
 func (l *Ledger) lived(at Instant, clean bool) {
-	lived := at - l.openedAt
-	if lived < l.cfg.Lifetime {
+	if at-l.dialedAt < l.cfg.Lifetime {
 		l.rec.Cut++
-		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: lived})
+		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: at - l.openedAt})
 		return
 	}
 	l.served = clean
