@@ -137,7 +137,9 @@ func TestACutIsNoEndBeforeTheLifetime(t *testing.T) {
 	require.Zero(t, l.Record().Cut)
 	l.Connecting(5 * sec)
 	l.Opened(6 * sec)
-	require.True(t, l.Record().Outages[0].Planned, "but the client planned it")
+	r := l.Record()
+	require.True(t, r.Outages[0].Planned && r.Outages[0].Cut, "but the client planned it")
+	require.Equal(t, []Span{{From: sec, To: 4 * sec, Planned: true, Cut: true}, {From: 6 * sec}}, r.Spans)
 }
 
 // A gap may be announced by the headers, which come before the stream is noted, or by a block behind them; one that is

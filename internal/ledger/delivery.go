@@ -24,6 +24,9 @@ type Span struct {
 	To   Instant `json:"to_ns"` // 0: it is open
 	// Resumed: the client asked to go on behind the last message that it had, so what was published since then is owed.
 	Resumed bool `json:"resumed,omitempty"`
+	// Planned and Cut are what the Outage that follows has.
+	Planned bool `json:"planned,omitempty"`
+	Cut     bool `json:"cut,omitempty"`
 }
 
 // A Range is a run of numbers.
@@ -203,6 +206,13 @@ func (c *deliveries) openSpan() *Span {
 func (c *deliveries) endSpan(at Instant) {
 	if span := c.openSpan(); span != nil {
 		span.To = max(at, span.From, 1)
+	}
+}
+
+// planned notes that the last span ended as planned.
+func (c *deliveries) planned(byClient bool) {
+	if last := len(c.spans) - 1; c.unlisted == 0 && last >= 0 {
+		c.spans[last].Planned, c.spans[last].Cut = true, byClient
 	}
 }
 

@@ -122,7 +122,7 @@ func TestSpansAreTheTimesAtWhichMessagesAreOwed(t *testing.T) {
 	l.CloseRequested(90 * time.Second)
 	l.Closed(91*time.Second, ReasonClient, false, false)
 	r := l.Record()
-	want := []Span{{3 * time.Second, 70 * time.Second, false}, {72 * time.Second, 75 * time.Second, false}, {77 * time.Second, 90 * time.Second, true}}
+	want := []Span{{From: 3 * time.Second, To: 70 * time.Second, Planned: true}, {From: 72 * time.Second, To: 75 * time.Second}, {From: 77 * time.Second, To: 90 * time.Second, Resumed: true}}
 	if !reflect.DeepEqual(r.Spans, want) {
 		t.Errorf("spans %v, want %v", r.Spans, want)
 	}

@@ -96,7 +96,11 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		l.rec.ClosedAt = at
 		if again && !asked {
 			l.lose(at)
-			l.outage.Planned = l.served || reason == ReasonCut
+			l.outage.Cut = reason == ReasonCut
+			l.outage.Planned = l.served || l.outage.Cut
+			if l.messages != nil && l.outage.Planned {
+				l.messages.planned(l.outage.Cut)
+			}
 		}
 	} else {
 		l.attemptFailed(at, reason)

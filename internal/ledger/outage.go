@@ -16,6 +16,8 @@ type Outage struct {
 	Resumed uint64 `json:"resumed,omitempty"`
 	// Planned: the service ended the stream on purpose, after the lifetime that it gives it, or the client cut it.
 	Planned bool `json:"planned,omitempty"`
+	// Cut: it was the client.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // A Refusal counts the attempts to connect that failed for one reason.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -59,31 +60,59 @@ type loss struct {
 	back           bool
 }
 
-// losses are those of all connections in the order in which they began. unlisted is how many there were more, of which no
-// time is known.
-func (s *Streams) losses() (all []loss, unlisted int) {
+// losses are those of all connections in the order in which they began. served is when other streams ended that the service
+// may end by itself. unlisted is how many there were more, of which no time is known.
+func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
 		add := func(o *ledger.Outage, from, to ledger.Instant, back bool) {
 			all = append(all, loss{o, c, unix(r.At(from)), unix(r.At(to)), back})
 		}
-		for i := range c.Outages {
-			if c.Outages[i].Planned {
-				continue // this would have been without the action, too
+		cuts := 0
+		planned := func(at ledger.Instant, byClient bool) { // this would have been without the action, too
+			if byClient {
+				cuts++
+			} else {
+				served = append(served, unix(r.At(at)))
 			}
-			add(&c.Outages[i], c.Outages[i].From, c.Outages[i].To, true)
+		}
+		for i := range c.Outages {
+			if o := &c.Outages[i]; o.Planned {
+				planned(o.From, o.Cut)
+			} else {
+				add(o, o.From, o.To, true)
+			}
 		}
 		known := len(c.Outages)
 		for ; !s.endsStreams() && known+1 < len(c.Spans); known++ { // the time between two streams, beyond those that are listed
-			add(nil, c.Spans[known].To, c.Spans[known+1].From, true)
+			if o := c.Spans[known]; o.Planned {
+				planned(o.To, o.Cut)
+			} else {
+				add(nil, o.To, c.Spans[known+1].From, true)
+			}
 		}
-		unlisted += max(c.Survived-known, 0)
+		unlisted += max(c.Survived-known-cutsBeyond(c, cuts), 0)
 		if gone := s.unreturned(c); gone != nil {
 			add(gone, gone.From, gone.To, false)
 		}
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].from < all[j].from })
-	return all, unlisted
+	return all, served, unlisted
+}
+
+// cutsBeyond is how many of the outages that no list of a connection has are the client's own cuts: of them so many are
+// listed.
+func cutsBeyond(c *shard.Connection, listed int) int {
+	if c.Cuts == nil {
+		return 0
+	}
+	ended := 0
+	for _, cut := range c.Cuts.List {
+		if cut.Lost && cut.Back > 0 && cut.Kind != plan.CutPause {
+			ended++
+		}
+	}
+	return max(ended-listed, 0)
 }
 
 // endsStreams says that the service ends streams on purpose.
@@ -115,7 +144,7 @@ func (s *Streams) effects(actions []Action) {
 		return
 	}
 	slices.SortStableFunc(began, func(a, b *Action) int { return cmp.Compare(a.StartedUnix, b.StartedUnix) })
-	all, unlisted := s.losses()
+	all, served, unlisted := s.losses()
 	counted := 0. // until then
 	for i, a := range began {
 		next := math.Inf(1)
@@ -130,10 +159,23 @@ func (s *Streams) effects(actions []Action) {
 		}
 		a.Effect = s.effect(a, all[from:end], counted, min(next, active+settled.Seconds(), s.over()))
 		counted = a.Effect.Until
+		if n := within(served, a.StartedUnix, counted); n > 0 {
+			a.Effect.Notes = append(a.Effect.Notes, format.Count(n, "more stream")+" ended at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, as nobody knows whether the action did it")
+		}
 		if unlisted > 0 {
-			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often are not listed, and not counted here", format.Count(unlisted, "outage")))
+			a.Effect.Notes = append(a.Effect.Notes, fmt.Sprintf("%s of streams that were lost often %s not listed, and not counted here", format.Count(unlisted, "outage"), format.Form(unlisted, "is", "are")))
 		}
 	}
+}
+
+// within is how many of these times are from one on until before another.
+func within(times []float64, from, until float64) (n int) {
+	for _, at := range times {
+		if at >= from && at < until {
+			n++
+		}
+	}
+	return n
 }
 
 // over is when the last runner ended.

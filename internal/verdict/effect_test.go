@@ -141,8 +141,39 @@ func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 	m.Connections[2].Survived = 1
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
-	require.Len(t, e.Notes, 1, "nobody knows which the third was")
+	require.Equal(t, []string{
+		"1 more stream ended at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, as nobody knows whether the action did it",
+		"1 outage of streams that were lost often is not listed, and not counted here",
+	}, e.Notes, "nobody knows which the third was")
 	require.Nil(t, e.Resumed)
+}
+
+// A stream that was cut so often that not all of its outages are listed is not lost by an action, nor one whose token was
+// over; the one that was is.
+func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
+	t.Parallel()
+	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
+	m := crowd(2)
+	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing}
+	of := &m.Connections[0].Record
+	of.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
+	of.Spans = []ledger.Span{
+		{From: 1, To: second(10), Planned: true, Cut: true}, {From: second(11), To: second(61), Planned: true, Cut: true},
+		{From: second(62), To: second(63), Planned: true}, {From: second(64), To: second(65)}, {From: second(66), To: second(70)},
+	}
+	of.Survived = 4
+	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
+	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
+	require.InDelta(t, 5, *e.FirstLost, 1e-6)
+	require.Len(t, e.Notes, 1, "of the stream whose token was over")
+
+	m = crowd(2) // noops have no spans
+	of = &m.Connections[0].Record
+	of.Outages, of.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
+	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, Back: second(11)}, {Kind: "rst", Lost: true, Back: second(62)}, {Kind: "pause", Back: second(70)}}}
+	e = judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
+	require.Zero(t, e.Lost)
+	require.Equal(t, []string{"1 outage of streams that were lost often is not listed, and not counted here"}, e.Notes)
 }
 
 // What was published while a client was away, and came when it was back.
