@@ -13,9 +13,9 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// storming is a storm of two scales, 100 connections in 10 s and 1,000 in 100 s, in which runner
+// handshaking is a run of two scales, 100 connections in 10 s and 1,000 in 100 s, in which runner
 // and backend take those MiB of memory at each scale.
-func storming(parameters map[string]string, runner, backend [2]uint64) *Run {
+func handshaking(parameters map[string]string, runner, backend [2]uint64) *Run {
 	all := map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "0"}
 	maps.Copy(all, parameters)
 	r := runOf("handshake", all,
@@ -40,9 +40,9 @@ func storming(parameters map[string]string, runner, backend [2]uint64) *Run {
 	return r
 }
 
-func TestAStormWithoutAFault(t *testing.T) {
+func TestHandshakesWithoutAFault(t *testing.T) {
 	t.Parallel()
-	v := judged(storming(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15))
+	v := judged(handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15))
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "1,100 made, 1,100 good, 0 (0.00 %) failed", fact(v, "connections"))
 	require.Equal(t, "none failed", fact(v, "failed by"))
@@ -52,7 +52,7 @@ func TestAStormWithoutAFault(t *testing.T) {
 	require.Equal(t, []string{"1000", "70.0 MiB", "20.0 MiB"}, table(v, "Memory by scale").Rows[1])
 }
 
-func TestStormsThatFail(t *testing.T) {
+func TestHandshakesThatFail(t *testing.T) {
 	t.Parallel()
 	flat := [2]uint64{60, 60}
 	for _, c := range []struct {
@@ -62,43 +62,43 @@ func TestStormsThatFail(t *testing.T) {
 		says string
 	}{
 		{"more than a hundredth failed", func() *Run {
-			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 980, 15)
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 980, 15)
 			return r.answers("scale-2", 15, 1, shard.TagCode, "tls_timeout").answers("scale-2", 5, 1, shard.TagCode, "no_ports")
 		}, verdict.Fail, "of 1000 connections 2.00 % failed; dominant cause: no TLS in time (15 of 20 failed)"},
 		{"a stranger gets in", func() *Run {
-			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_answer", Count: 1, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate"}})
 			return r
 		}, verdict.Fail, "a client with a foreign certificate got an answer"},
 		{"a stranger's connections are reset", func() *Run {
-			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = r.Rounds[0].Checks[1:]
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 5, Tags: map[string]string{shard.TagStage: "stranger with a foreign certificate", "cause": "tls_reset"}})
 			return r
 		}, verdict.Invalid, "nobody knows whether a client with a foreign certificate is refused: the server hung up during TLS"},
 		{"a stranger's connection was reset, in a shard of an older version", func() *Run {
-			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks[0].Fails, r.Rounds[0].Checks[0].Passes = 1, 0
 			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "handshake_failed", Count: 1, Tags: map[string]string{shard.TagStage: "strangers", "cause": "answer_reset"}})
 			return r
 		}, verdict.Invalid, "nobody knows whether a client with a foreign certificate is refused: hung up before the answer"},
 		{"strangers were not tried", func() *Run {
-			r := storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = nil
 			return r
 		}, verdict.Invalid, "strangers are refused"},
 		{"the runner's memory grows", func() *Run {
-			return storming(nil, [2]uint64{60, 100}, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			return handshaking(nil, [2]uint64{60, 100}, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the runners is flat: 100.0 MiB, the limit is at most 91.0 MiB"},
 		{"the backend's memory grows", func() *Run {
-			return storming(nil, flat, [2]uint64{20, 60}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			return handshaking(nil, flat, [2]uint64{20, 60}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 		}, verdict.Fail, "memory of the backend is flat"},
 		{"it was cut short", func() *Run {
-			return storming(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 400, 15)
+			return handshaking(nil, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 400, 15)
 		}, verdict.Invalid, "connections tried: 500, the limit is 1,100"},
 		{"a held connection is lost", func() *Run {
-			r := storming(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+			r := handshaking(map[string]string{"HOLD_SECONDS": "60"}, flat, flat).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
 			r.Rounds[0].Checks = append(r.Rounds[0].Checks, shard.Check{Name: "held to the end", Passes: 1099, Fails: 1})
 			return r
 		}, verdict.Fail, "connections held to the end: 1,099, the limit is 1,100"},

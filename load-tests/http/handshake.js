@@ -1,5 +1,5 @@
 // @ts-check
-// Connection storms with mutual TLS: every iteration is a new TCP connection and a full TLS 1.3
+// Many connects with mutual TLS: every iteration is a new TCP connection and a full TLS 1.3
 // handshake with a client certificate, then one answer, without which nobody knows whether the
 // server took the certificate. With HOLD_SECONDS the connections stay open, and are asked again.
 //
@@ -65,7 +65,7 @@ suite({ name: 'handshake', profile: name, parameters, splitBy: ['scenario', 'cod
 
 export const options = {
   scenarios: {
-    storm: {
+    handshakes: {
       executor: 'shared-iterations',
       vus: workers,
       iterations: held ? workers : total,
@@ -100,7 +100,7 @@ const timeout = values.TIMEOUT_SECONDS * 1000;
 /** So often a stranger tries where it is not told: a refusal may be lost in the reset that follows it. */
 const STRANGERS_TRIES = 5;
 
-/** Before the storm: who has no certificate of the authority must not get in. */
+/** Before the load: who has no certificate of the authority must not get in. */
 export function setup() {
   knock('without a certificate', null);
   knock('with a foreign certificate', stranger);
