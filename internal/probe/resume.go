@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/service"
 )
 
 // resume is how a stream goes on after a cut.
@@ -158,13 +160,13 @@ func (f *findings) gap(lost bool) (is object, note string) {
 		}
 		for name, values := range t.header {
 			if lower := strings.ToLower(name); strings.Contains(lower, "last-event-id") && values[0] != t.lastID && http.Header(control.header).Get(name) != values[0] {
-				header := name + ": " + values[0]
 				if strings.EqualFold(name, "Last-Event-ID") {
-					header = "Last-Event-ID: " + values[0]
+					name = "Last-Event-ID"
 				}
+				header := name + ": " + values[0]
 				note := fmt.Sprintf("With %s the answer had the header %s", how, stringShort(header))
 				if f.isID(values[0]) {
-					return nil, note + ", which is of an event, so no description can name it as the sign of a gap."
+					return object{{name: "header", value: name + ": " + service.AnotherID}}, note + ", which is of an event: another one than was asked for."
 				}
 				return object{{name: "header", value: header}}, note + "."
 			}

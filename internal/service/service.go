@@ -3,7 +3,9 @@ package service
 import (
 	"fmt"
 	"iter"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -121,10 +123,26 @@ type End struct {
 type Resume struct {
 	Header bool   // by Last-Event-ID
 	Query  string // by the parameter of this name in the URL; "" for none
-	// GapHeader and GapValue are a header of the response that says that messages were missed; "" for none.
+	// GapHeader and GapValue are a header of the response that says that messages were missed; "" for none. GapValue may be
+	// AnotherID.
 	GapHeader, GapValue string
 	// TakesID: what is sent is not the id: field, but Reading.ID of the last message.
 	TakesID bool
+}
+
+// AnotherID is the GapValue of a service that names an id to go on behind: any other than the one that was asked for is a gap.
+const AnotherID = "{other}"
+
+// Missed says whether a header of the response to a client that asked to go on behind an id says that messages are missing.
+func (r *Resume) Missed(header http.Header, asked []byte) bool {
+	if r.GapHeader == "" {
+		return false
+	}
+	said := strings.TrimSpace(header.Get(r.GapHeader))
+	if r.GapValue == AnotherID {
+		return said != "" && len(asked) > 0 && said != string(asked)
+	}
+	return strings.EqualFold(said, r.GapValue)
 }
 
 // Resumes says whether a stream goes on behind the last message of the one before.
@@ -155,6 +173,8 @@ func (s *Service) Gap() string {
 	switch {
 	case m.onlyComments:
 		return "a comment"
+	case s.Resume.GapValue == AnotherID:
+		return fmt.Sprintf("the header %s with another id than was asked for", s.Resume.GapHeader)
 	case s.Resume.GapHeader != "":
 		return fmt.Sprintf("the header %s: %s", s.Resume.GapHeader, s.Resume.GapValue)
 	}

@@ -2,7 +2,6 @@ package soak
 
 import (
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -20,7 +19,7 @@ type described struct {
 	credentials *credentials
 	topic       int
 	streams     int
-	hasID       bool      // an id came that the next stream can go on behind
+	last        []byte    // the id that the next stream can go on behind; empty: none came
 	pending     time.Time // when a comment line came that is a heartbeat, or part of the block that follows; zero: none
 }
 
@@ -37,8 +36,7 @@ const ownBlock = 500 * time.Millisecond
 
 // Head looks for the service's word, in the headers of a stream that goes on, that messages are missing.
 func (d *described) Head(header http.Header) {
-	name, value := d.service.Resume.GapHeader, d.service.Resume.GapValue
-	if d.streams > 0 && name != "" && strings.EqualFold(strings.TrimSpace(header.Get(name)), value) {
+	if d.streams > 0 && d.service.Resume.Missed(header, d.last) {
 		d.ledger.Announced(d.now())
 	}
 	d.streams++
@@ -47,7 +45,7 @@ func (d *described) Head(header http.Header) {
 // Opened begins a stream, and says whether the client asked to go on where the last one ended.
 func (d *described) Opened(at time.Time) {
 	d.jsLedger.Opened(at)
-	if d.hasID {
+	if len(d.last) > 0 {
 		d.ledger.Resumed()
 	}
 }
@@ -81,7 +79,7 @@ func (d *described) Event(time.Time, *eventstream.Event) {}
 // Block counts a block as what it is.
 func (d *described) Block(at time.Time, b *eventstream.Block) {
 	if b.HasID && d.service.Resume.Resumes() {
-		d.hasID = len(b.ID) > 0
+		d.last = append(d.last[:0], b.ID...)
 	}
 	block := blockOf(&b.Event, b.HasData, b.HasComment)
 	reading := d.reader.Read(&block)
@@ -185,10 +183,7 @@ func (d *described) Closed(at time.Time, c sse.Close) {
 }
 
 // describedWithID is described for a service whose streams go on behind an id that is not in the field id.
-type describedWithID struct {
-	described
-	last []byte
-}
+type describedWithID struct{ described }
 
 // Block remembers the id.
 func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
@@ -197,7 +192,6 @@ func (d *describedWithID) Block(at time.Time, b *eventstream.Block) {
 	if len(reading.ID) > 0 {
 		d.last = append(d.last[:0], reading.ID...)
 	}
-	d.hasID = len(d.last) > 0
 	d.count(at, b, &block, &reading)
 }
 

@@ -19,9 +19,10 @@ export default {
   message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
   // DefaultWriteTimeout is 600 s; randomizeWriteDeadline takes 80 to 100 % of it, less 5 s to dispatch.
   end: { by: 'server', lifetime: [475, 600] },
-  // sendHeaders: the hub answers with the id that it goes on from, `earliest` where it has no such event. The
-  // transport `local` has no history at all.
-  resume: { by: 'header', gap: { header: 'Last-Event-ID: earliest' } },
+  // sendHeaders: the hub answers with the id that it was asked for. Where it has no such event it is another one
+  // (dispatchHistory in bolt.go: the last of its history that the client may read), or `earliest`, as from the transport
+  // `local`, which has no history at all.
+  resume: { by: 'header', gap: { header: 'Last-Event-ID: {other}' } },
   publish: {
     method: 'POST',
     url: '{base}/.well-known/mercure',

@@ -57,7 +57,7 @@ export interface ServiceDescription {
     id?: Source;
     /** How the service says that it could not resume without a loss. */
     gap?: Block | {
-      /** Name and value of a header of the response. */
+      /** Name and value of a header of the response; `{other}` is any other id than the one that was asked for. */
       header: string;
     };
   };

@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/base64"
+	"fmt"
 	"path/filepath"
+	"strconv"
 	"time"
 )
 
@@ -24,6 +26,10 @@ func setMercure(s setup) (command, error) {
 	if s.History >= 0 {
 		settings = "transport bolt, history without a limit"
 		args = append(args, "-history", filepath.Join(s.dir, "history.db"))
+		if s.History > 0 {
+			settings = fmt.Sprintf("transport bolt, history of %d events", s.History)
+			args = append(args, "-events", strconv.Itoa(s.History))
+		}
 	}
 	if s.Heartbeat > 0 {
 		args = append(args, "-heartbeat", s.Heartbeat.Truncate(time.Second).String())

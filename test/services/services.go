@@ -28,7 +28,7 @@ type Options struct {
 	// its 20 s whatever is said here, and PocketBase has none.
 	Heartbeat time.Duration
 	// History is how many messages of a topic a stream that was cut can still get; 0: plenty; less: none. nchan,
-	// Mercure (all or none) and django-eventstream (all or none) have one.
+	// Mercure (of all topics together) and django-eventstream (all or none) have one.
 	History int
 	// Lifetime ends each stream after so long at most; 0: as the service has it. Mercure and PocketBase do that.
 	Lifetime time.Duration

@@ -124,11 +124,34 @@ func TestWithoutHistory(t *testing.T) {
 			require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
 			require.Equal(t, []int64{3}, stream.numbers())
 			require.Empty(t, stream.of(service.Gap))
-			if s.Resume.GapHeader != "" {
-				require.Equal(t, s.Resume.GapValue, stream.header.Get(s.Resume.GapHeader))
-			}
+			require.Equal(t, name == "mercure", s.Resume.Missed(stream.header, []byte(id)))
 		})
 	}
+}
+
+// A Mercure hub of whose history the id is gone names the last event that it has, and brings nothing of what was missed.
+func TestMercureWithAHistoryThatIsTooShort(t *testing.T) {
+	t.Parallel()
+	r, s := up(t, "mercure", Options{History: 2})
+	v := service.Values{Base: r.URL, Topic: "soak-topic-0", Run: "r1"}
+	stream := subscribe(t, r, s, v, "")
+	publish(t, r, s, v, 1)
+	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
+	id := stream.of(service.Delivery)[0].id
+	again := subscribe(t, r, s, v, id)
+	require.False(t, s.Resume.Missed(again.header, []byte(id)), "it is there")
+	again.cut()
+	stream.cut()
+	const more = 60 // the hub forgets what is too old at every third message or so
+	for n := int64(2); n <= more; n++ {
+		publish(t, r, s, v, n)
+	}
+	stream = subscribe(t, r, s, v, id)
+	publish(t, r, s, v, more+1)
+	require.Eventually(t, func() bool { return len(stream.numbers()) == 1 }, soon, 5*time.Millisecond)
+	require.Equal(t, []int64{more + 1}, stream.numbers())
+	require.True(t, s.Resume.Missed(stream.header, []byte(id)))
+	require.NotEqual(t, "earliest", stream.header.Get(s.Resume.GapHeader))
 }
 
 func TestServicesThatEndTheirStreams(t *testing.T) {

@@ -1,0 +1,34 @@
+package service
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A service says by a header that it could not go on behind the id that a client asked for.
+func TestAGapThatAHeaderTells(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		gap, said, asked string
+		missed           bool
+	}{
+		{"earliest", "Earliest ", "a", true},
+		{"earliest", "a", "a", false},
+		{"earliest", "", "a", false},
+		{AnotherID, "a", "a", false},
+		{AnotherID, "b", "a", true},
+		{AnotherID, "earliest", "a", true},
+		{AnotherID, "", "a", false},
+		{AnotherID, "b", "", false}, // it asked for none
+	} {
+		header := http.Header{}
+		if c.said != "" {
+			header.Set("Last-Event-ID", c.said)
+		}
+		r := Resume{Header: true, GapHeader: "last-event-id", GapValue: c.gap}
+		require.Equal(t, c.missed, r.Missed(header, []byte(c.asked)), c)
+	}
+	require.False(t, new(Resume).Missed(http.Header{}, []byte("a")))
+}
