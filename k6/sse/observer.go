@@ -31,9 +31,6 @@ type Observer interface {
 // of the stream, among those of Observer and under the same promises: on the reader's
 // goroutine, with the time at which the read that completed the line or block returned,
 // without an allocation and without JS.
-//
-// For a BlockObserver a stream that ends after a whole comment line has ended after a
-// whole block: reason server, not truncated.
 type BlockObserver interface {
 	Observer
 	// Comment: one comment line was read. It comes before the Block that the line is
@@ -91,8 +88,8 @@ type Reason string
 
 // The reasons. The first group ends a stream, the second an attempt, the third both.
 const (
-	ReasonServer    Reason = "server"    // the server ended the stream, after a whole block
-	ReasonTruncated Reason = "truncated" // it ended inside an event, a chunk or the header
+	ReasonServer    Reason = "server"    // the server ended the stream, and no event was lost by that
+	ReasonTruncated Reason = "truncated" // it ended inside a line, an event, a chunk or the header
 	ReasonIdle      Reason = "idle"      // idleTimeout went by without one byte
 	ReasonTooLong   Reason = "too_long"  // an event exceeded maxEventSize, or the header 64 KiB
 	ReasonCut       Reason = "cut"       // a CutObserver had this client cut it

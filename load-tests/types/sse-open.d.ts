@@ -46,7 +46,7 @@ declare module "k6/x/sse" {
     on(event: "event", handler: (event: OpenEvent) => void): void;
     /**
      * No connection, no event stream, or one that broke. Never after `close()` or where
-     * the server ended the stream after a whole block.
+     * the server ended the stream after a whole event.
      */
     on(event: "error", handler: (error: OpenError) => void): void;
     /** Ends the stream; `open` returns after the running handler. */
@@ -66,7 +66,7 @@ declare module "k6/x/sse" {
     /** 0 where there was no response. */
     status: number;
     headers: Record<string, string>;
-    /** `""` where the stream was closed by the script or ended by the server after a whole block. */
+    /** `""` where the stream was closed by the script or ended by the server after a whole event. */
     error: string;
   }
 

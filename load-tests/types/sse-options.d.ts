@@ -166,7 +166,7 @@ declare module "k6/x/sse" {
     reconnectDelay?: Duration;
     /** Redirects (301, 302, 303, 307, 308) followed per attempt. Default: k6's `maxRedirects`, 10. */
     maxRedirects?: number;
-    /** Bytes of one line, and of the data of one event. Default 1048576. */
+    /** Bytes of one line, and of the data of one event. Default 1048576. Longer comments are skipped. */
     maxEventSize?: number;
     /**
      * A `Ledger` of `k6/x/soak`, or any other extension's value whose Go type satisfies

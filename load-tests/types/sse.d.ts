@@ -39,8 +39,8 @@ declare module "k6/x/sse" {
   /**
    * Why a stream or an attempt ended.
    *
-   * A stream: `server` (the server ended it after a whole block), `truncated` (it ended
-   * inside an event block, a chunk or its Content-Length), `idle` (`idleTimeout` without
+   * A stream: `server` (the server ended it, and no event was lost by that: lines of comments, `retry:` and
+   * unknown fields may come last), `truncated` (it ended inside a line, an event, a chunk or its Content-Length), `idle` (`idleTimeout` without
    * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
    * {@link EventSourceOptions.then} failed, or the event that it waits for did not come),
    * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}; or the suite `resume` cut it, to see it resume).

@@ -34,7 +34,7 @@ type Event struct {
 	HasRetry bool
 }
 
-// ErrTooLong is returned, wrapped with the limit, when one line or the data, or
-// the comments of one block exceed the limit given to [Parser.Reset]. The parser
-// is of no further use: the rest of the line cannot be told from an event.
+// ErrTooLong is returned, wrapped with the limit, when one line that is no comment, or
+// the data of one event, exceeds the limit given to [Parser.Reset]. The parser is of no
+// further use: the rest of the line cannot be told from an event.
 var ErrTooLong = errors.New("event exceeds the size limit")

@@ -16,35 +16,45 @@ func (p *Parser) field(line []byte) error {
 	}
 	switch string(name) {
 	case "data":
-		return p.join(&p.data, &p.hasData, value, "data")
+		p.event = true
+		if len(p.data)+len(value) > p.limit {
+			return fmt.Errorf("%w of %d bytes (data)", ErrTooLong, p.limit)
+		}
+		p.data = p.join(p.data, p.hasData, value)
+		p.hasData = true
 	case "id":
 		if bytes.IndexByte(value, 0) < 0 {
 			p.nextID = append(p.nextID[:0], value...)
-			p.hasID = true
+			p.hasID, p.event = true, true
 		}
 	case "event":
 		p.name = append(p.name[:0], value...)
+		p.event = true
 	case "retry":
 		p.setRetry(value)
 	case "":
 		if colon {
-			return p.join(&p.comment, &p.hasComment, value, "comments")
+			p.addComment(value)
 		}
 	}
 	return nil
 }
 
+// addComment takes one more comment line of the block: no event depends on it, so over the limit the ones before it go.
+func (p *Parser) addComment(value []byte) {
+	if len(p.comment)+len(value) > p.limit {
+		p.comment, p.hasComment = p.comment[:0], false
+	}
+	p.comment = p.join(p.comment, p.hasComment, value)
+	p.hasComment = true
+}
+
 // join appends a value to a buffer of values separated by LF.
-func (p *Parser) join(to *[]byte, has *bool, value []byte, what string) error {
-	if len(*to)+len(value) > p.limit {
-		return fmt.Errorf("%w of %d bytes (%s)", ErrTooLong, p.limit, what)
+func (p *Parser) join(to []byte, has bool, value []byte) []byte {
+	if has {
+		to = append(to, '\n')
 	}
-	if *has {
-		*to = append(*to, '\n')
-	}
-	*to = p.extend(*to, value)
-	*has = true
-	return nil
+	return p.extend(to, value)
 }
 
 // longestRetry bounds a retry field, so that it fits a time.Duration.

@@ -36,8 +36,8 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	if !whole {
 		n = len(rest)
 	}
-	if len(p.line)+n > p.limit {
-		return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
+	if p.skipping || len(p.line)+n > p.limit {
+		return p.skipComment(rest, n, whole)
 	}
 	line = rest[:n]
 	if !whole || len(p.line) > 0 {
@@ -50,6 +50,27 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	}
 	p.pos++ // the LF or CR
 	return p.withoutBOM(line), true, nil
+}
+
+// skipComment reads a comment line that is over the limit as an empty one. Any other line is an error: it cannot be told
+// from an event.
+func (p *Parser) skipComment(rest []byte, n int, whole bool) (line []byte, ok bool, err error) {
+	if !p.skipping {
+		begin := rest
+		if len(p.line) > 0 {
+			begin = p.line
+		}
+		if begin = p.withoutBOM(begin); begin[0] != ':' {
+			return nil, false, fmt.Errorf("%w of %d bytes (one line)", ErrTooLong, p.limit)
+		}
+		p.line = append(p.recycle(p.line), ':')
+	}
+	p.skipping = !whole
+	p.pos += n
+	if whole {
+		p.pos++
+	}
+	return p.line, whole, nil
 }
 
 // withoutBOM strips one U+FEFF from the first line of the stream.
@@ -76,7 +97,7 @@ func (p *Parser) fill() error {
 			p.err = err
 			return nil
 		}
-		if errors.Is(err, io.EOF) && (p.begun && !p.comments || p.unfinishedLine()) {
+		if errors.Is(err, io.EOF) && (p.event || p.unfinishedLine()) {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {

@@ -44,7 +44,9 @@ type Parser struct {
 	hasID      bool
 	hasRetry   bool
 	begun      bool // bytes of a block have been read since its last blank line
+	event      bool // a field of an event among them: data, event or id
 	comments   bool // and these were whole comment lines, no field: set by NextPart alone
+	skipping   bool // in the middle of a comment line that is over the limit
 	borrowed   bool // buf is not ours
 	told       bool // the buffers have what the last call told of
 	skipLF     bool // the last line ended with CR: an LF that follows belongs to it
@@ -60,8 +62,9 @@ func New(r io.Reader) *Parser {
 
 // Reset starts a new stream and forgets all of the former one but its last event
 // ID and its reconnection time, as browsers do when they reconnect. limit, in
-// bytes, bounds a line, and the data and the comments of one block; 0 means
-// [DefaultLimit].
+// bytes, bounds a line, and the data of one event; 0 means [DefaultLimit]. A comment
+// line that is longer is read as an empty one, and of the comments of one block the
+// latest are kept.
 func (p *Parser) Reset(r io.Reader, limit int) {
 	if limit <= 0 {
 		limit = DefaultLimit
@@ -96,9 +99,11 @@ func (p *Parser) Release() {
 
 // Next reads up to the end of the next block that dispatches an event and fills e.
 //
-// It returns io.EOF when the stream ended after a blank line or before its first
-// byte, io.ErrUnexpectedEOF when it ended inside a block, which the standard
-// discards (section 9.2.6, end of file), [ErrTooLong], or the error of the reader
+// It returns io.EOF when the stream ended and no event was lost by it: after a blank
+// line, before its first byte, or after whole lines that are part of no event, which are
+// comments, retry and unknown fields. It returns io.ErrUnexpectedEOF when the stream
+// ended inside a line or an event, which the standard discards (section 9.2.6, end of
+// file), [ErrTooLong], or the error of the reader
 // as it is. After an error of the reader the state is kept: where the reader can
 // go on (a deadline), so can Next.
 func (p *Parser) Next(e *Event) error {
@@ -157,7 +162,7 @@ func (p *Parser) dispatch(e *Event, always bool) bool {
 	p.note(len(p.comment))
 	p.told = true
 	p.retry = 0
-	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.begun = false, false, false, false, false
+	p.hasData, p.hasComment, p.hasID, p.hasRetry, p.begun, p.event = false, false, false, false, false, false
 	return fire
 }
 

@@ -106,8 +106,12 @@ func TestParser(t *testing.T) {
 		{"half a line", "data: a\n\ndata: b", data("a"), io.ErrUnexpectedEOF},
 		{"half a block", "data: a\n\ndata: b\n", data("a"), io.ErrUnexpectedEOF},
 		{"half a comment", ": sent=", nil, io.ErrUnexpectedEOF},
-		{"a comment without its blank line", ": sent=1\n", nil, io.ErrUnexpectedEOF},
-		{"retry without its blank line", "retry: 1\n", nil, io.ErrUnexpectedEOF},
+		{"an id without its blank line", "id: 1\n", nil, io.ErrUnexpectedEOF},
+		{"a name without its blank line", ": x\nevent\n", nil, io.ErrUnexpectedEOF},
+		{"half a line behind a comment", ": x\nretr", nil, io.ErrUnexpectedEOF},
+		{"a tail of comments is part of no event", "data: a\n\n: sent=1\n:\n", data("a"), io.EOF},
+		{"a tail of retry is part of no event", "data: a\n\nretry: 1\n", data("a"), io.EOF},
+		{"a tail of unknown lines is part of no event", "data: a\n\nDATA: b\nfoo\nid: \x00\n", data("a"), io.EOF},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -143,7 +147,6 @@ func TestParserLimits(t *testing.T) {
 	for name, in := range map[string]string{
 		"line":         strings.Repeat("x", 101),
 		"data":         strings.Repeat("data: 0123456789\n", 11),
-		"comments":     strings.Repeat(": 0123456789\n", 11),
 		"unknown name": "data: ok\n" + strings.Repeat("y", 200) + ": z\n\n",
 	} {
 		p := New(iotest.HalfReader(strings.NewReader(in)))
@@ -220,3 +223,30 @@ func TestParserGivesUpOnAReaderThatNeverReads(t *testing.T) {
 type neverReads struct{}
 
 func (neverReads) Read([]byte) (int, error) { return 0, nil }
+
+// Section 9.2.6: comments are ignored, so none is too long. A line over the limit is an empty comment, and of the comments
+// of one block the latest are kept.
+func TestHugeCommentsAreSkipped(t *testing.T) {
+	t.Parallel()
+	huge := ":" + strings.Repeat("x", 300)
+	in := "\xEF\xBB\xBF" + huge + "\r\n" + huge + "\r" + huge + "\n: a\nid: 1\ndata: 0\n\n" +
+		"data: 1\n" + strings.Repeat(": 0123456789\n", 11) + ": z\n\n" + huge
+	want := []got{{ID: "1", HasID: true, Data: "0", Comment: "\n\n\na"}, {ID: "1", Data: "1", Comment: strings.Repeat("0123456789\n", 2) + "z"}}
+	for name, r := range map[string]func() io.Reader{
+		"whole":    func() io.Reader { return strings.NewReader(in) },
+		"bytewise": func() io.Reader { return iotest.OneByteReader(strings.NewReader(in)) },
+	} {
+		p := New(nil)
+		p.Reset(r(), 100)
+		events, err := parseAll(p)
+		require.Equal(t, io.ErrUnexpectedEOF, err, name)
+		require.Equal(t, want, events, name)
+		require.LessOrEqual(t, cap(p.line), smallBuffer, name)
+
+		p = New(nil)
+		p.Reset(r(), 100)
+		all, _, err := parts(p)
+		require.Equal(t, io.ErrUnexpectedEOF, err, name)
+		require.Equal(t, []string{":", ":", ":", ":a"}, all[:4], "a heartbeat is told, however long: %s", name)
+	}
+}

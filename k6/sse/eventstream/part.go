@@ -28,10 +28,9 @@ type Block struct {
 // NextPart reads as Next does, and returns at the end of every comment line and of every block. Of a
 // [CommentLine] it fills in b.Comment alone; the comments of a block come again with it.
 //
-// It differs from Next in two things, for services whose heartbeat is a comment line with no blank line
-// after it. A stream that ends after whole comment lines has not ended inside a block: that is io.EOF. And
-// of the comments before the first field of a block the oldest are dropped where there are over 512 bytes
-// of them, so that a stream of heartbeats neither grows nor exceeds the limit.
+// It differs from Next in one thing more, for services whose heartbeat is a comment line with no blank line
+// after it: of the comments before the first field of a block the oldest are dropped where there are over
+// 512 bytes of them, so that a stream of heartbeats does not grow.
 //
 // Like Next it allocates nothing per part.
 func (p *Parser) NextPart(b *Block) (Part, error) {

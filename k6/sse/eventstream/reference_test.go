@@ -11,7 +11,7 @@ import (
 )
 
 // reference is sections 9.2.5 and 9.2.6 word by word over a whole stream, slow and
-// obvious. It returns the events and whether the end came inside a block.
+// obvious. It returns the events and whether the end came inside a line or an event.
 func reference(stream string) (events []got, unfinished bool) {
 	stream = strings.TrimPrefix(stream, "\xEF\xBB\xBF")
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
@@ -23,7 +23,7 @@ func reference(stream string) (events []got, unfinished bool) {
 	var data, name, id string
 	var comments []string
 	var block got
-	begun := false
+	event := false
 	for _, line := range lines {
 		if line == "" { // dispatch the event
 			if data != "" {
@@ -31,10 +31,10 @@ func reference(stream string) (events []got, unfinished bool) {
 				block.Comment = strings.Join(comments, "\n")
 				events = append(events, block)
 			}
-			data, name, comments, block, begun = "", "", nil, got{}, false
+			data, name, comments, block, event = "", "", nil, got{}, false
 			continue
 		}
-		begun = true
+		event = event || ofEvent(line)
 		field, value, colon := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
 		switch {
@@ -56,7 +56,13 @@ func reference(stream string) (events []got, unfinished bool) {
 			block.Retry, block.HasRetry = time.Duration(ms)*time.Millisecond, true
 		}
 	}
-	return events, begun || last != ""
+	return events, event || last != ""
+}
+
+// ofEvent says that a line is part of an event, which is lost where the stream ends before the blank line.
+func ofEvent(line string) bool {
+	field, value, _ := strings.Cut(line, ":")
+	return field == "data" || field == "event" || field == "id" && !strings.Contains(value, "\x00")
 }
 
 // chunks hands out its text in pieces whose sizes the fuzzer chose.
