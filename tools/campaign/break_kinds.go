@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // The kinds of this file are of streams that break, and go on behind their last message.
@@ -52,6 +54,21 @@ func resumed(seam string) prepare {
 		sc.Plan.Connections, sc.Plan.Seconds = max(20, sc.Plan.Connections), 18+r.IntN(3)
 		sc.Args = []string{
 			"--cuts-per-second", fmt.Sprint(oneOf(r, 2, 3, 4)), "--pause", oneOf(r, "0.5", "1", "2"), "--seed", strconv.Itoa(r.IntN(1000)),
+		}
+	}
+}
+
+// noopsResume is a service of noops whose streams are cut, which replays what they missed or not, and that so many noops
+// too far on. It has one stream of a device, and would refuse one that is left half-open.
+func noopsResume(replays bool, seam int, outcomes []verdict.Outcome, reason string) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		streams("resume", strike{}, outcomes)(r, sc)
+		numbered(r, sc)
+		sc.Service.Nginx, sc.Service.EndsLate, sc.Service.Retry = false, false, 700
+		sc.Service.Resume, sc.Service.Seam, sc.want.Reason = replays, seam, reason
+		sc.Args = []string{
+			"--connections", "40", "--seconds", "20", "--cuts-per-second", oneOf(r, "2", "3"), "--pause", "0.5", "--cuts", "fin:2,rst:2,pause:1",
+			"--seed", strconv.Itoa(r.IntN(1000)), "--max-late", "-1",
 		}
 	}
 }

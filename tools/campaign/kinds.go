@@ -136,6 +136,7 @@ var cleanSuites = []kind{
 	{"clean", "clean", suite("rampup")}, {"clean", "clean", suite("burst")}, {"clean", "clean", suite("upload")},
 	{"clean", "clean", suite("throughput")}, {"clean", "clean", suite("compare")}, {"clean", "clean", suite("fanout")},
 	{"clean", "clean", suite("capacity")}, {"clean", "clean", suite("churn")},
+	{"clean", "clean", noopsResume(true, 0, passes, "resumed by Last-Event-ID, and nothing was lost or doubled")},
 	{"clean", "clean", noticing(2*time.Second, gaugeOpen, 10, passes, "")}, {"clean", "clean", noticing(2*time.Second, gaugeTwice, 10, passes, "")},
 	{"clean", "clean", slowly(slowCut, passes, "4 streams", "--cut-slow", "1")}, {"clean", "clean", slowly(slowDrop, passes, "4 streams")},
 	{"clean", "clean", slowly(slowKeep, passes, "4 streams", "--cut-slow", "0", "--max-growth", "-1")},
@@ -154,6 +155,9 @@ var suiteKinds = []kind{
 	{"suite", "fanout: message dropped", then(suite("fanout"), func(_ *rand.Rand, sc *scenario) {
 		sc.Fault, sc.want = "drop:noop=2,count=2", &expected{Outcomes: fails, Any: true}
 	})},
+	{"suite", "resume: noops not replayed", noopsResume(false, 0, fails, "lost, 0 came twice")},
+	{"suite", "resume: a noop lost at the seam", noopsResume(true, 1, fails, "1 noop was lost, 0 came twice")},
+	{"suite", "resume: a noop doubled at the seam", noopsResume(true, -1, fails, "0 noops were lost, 1 came twice")},
 	{"suite", "vanish: never noticed", noticing(0, gaugeOpen, 4, fails, "after 12 clients had vanished the service still counts 12 of them as open")},
 	{"suite", "vanish: noticed too late", noticing(8*time.Second, gaugeOpen, 4, fails, "still counts 12 of them as open")},
 	{"suite", "vanish: half of them noticed", noticing(2*time.Second, gaugeLeaky, 9, fails, "still counts 6 of them as open")},

@@ -25,6 +25,7 @@ type serviceSpec struct {
 	IDs      string // numbers, none, or a name in foreignIDs
 	Ledger   bool   // it tells GET /event/ledger
 	Resume   bool   // what a client missed while it was away is replayed
+	Seam     int    `json:",omitempty"` // so many noops further on than it should
 	Lines    string // how lines end
 	BOM      bool
 	Comments bool          // a comment between noops

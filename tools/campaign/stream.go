@@ -129,12 +129,13 @@ func (s *stream) where(lastEventID string) int {
 	for missed := len(s.noops) + 1; missed < slot; missed++ {
 		s.add(noop{slot: missed, due: s.Schedule.due(s.id, s.first, missed), away: true})
 	}
-	last, _ := strconv.ParseUint(lastEventID, 10, 64)
+	last, _ := strconv.Atoi(lastEventID)
+	last += s.Seam
 	s.swallow()
 	s.device.mu.Unlock()
 	if s.Resume && s.numbered() {
 		for i := range s.noops {
-			if s.noops[i].number > last && s.put(i) != nil {
+			if int(s.noops[i].number) > last && s.put(i) != nil {
 				break
 			}
 		}
