@@ -164,10 +164,10 @@ var suiteKinds = []kind{
 	{"suite", "vanish: the gauge only rises", noticing(2*time.Second, gaugeOpened, 9, fails, "still counts 12 of them as open")},
 	{"suite", "vanish: another gauge", noticing(2*time.Second, gaugeFixed, 4, []verdict.Outcome{verdict.Invalid}, "the gauge campaign_streams does not count the streams")},
 	{"suite", "vanish: noop lost by one that is held", func(r *rand.Rand, sc *scenario) {
-		noticing(2*time.Second, gaugeOpen, 9, fails, "vanish-1 missed noop")(r, sc)
+		noticing(2*time.Second, gaugeOpen, 9, fails, sc.Plan.id(1)+" missed noop")(r, sc)
 		numbered(r, sc)
 		sc.Service.Schedule.Phase = phaseConnect
-		sc.Strike = strike{Action: actLose, Noop: 3 + r.IntN(8), Count: 1, Devices: []string{"vanish-1"}}
+		sc.Strike = strike{Action: actLose, Noop: 3 + r.IntN(8), Count: 1, Devices: []string{sc.Plan.id(1)}}
 	}},
 	{"suite", "slow: kept without a bound", slowly(slowKeep, fails, "the service's memory grew by", "--max-growth", "2")},
 	{"suite", "slow: others wait for them", slowly(slowWait, fails, "did not take|large messages did not come")},

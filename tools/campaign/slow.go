@@ -23,7 +23,6 @@ const (
 const (
 	fillerKB  = 60 // the size of a broadcast
 	usualRoom = 8  // so many may wait for a client
-	readingID = "slow-1"
 )
 
 // slowly is a service with clients that do not read, of which it does so.
@@ -32,7 +31,7 @@ func slowly(does string, outcomes []verdict.Outcome, reason string, args ...stri
 		streams("slow", strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Slow, sc.want.Reason = false, does, reason
 		sc.Args = append([]string{
-			"--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-held-late", "-1",
+			"--prefix", sc.Plan.Prefix, "--connections", "20", "--slow-percent", "20", "--seconds", "22", "--after-seconds", "3", "--message-rate", "12", "--max-held-late", "-1",
 			"--gauge", "campaign_kept_bytes",
 		}, args...)
 	}
@@ -82,7 +81,7 @@ func (s *service) broadcast(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	for _, st := range all {
-		if loses && st.id == readingID {
+		if loses && strings.HasSuffix(st.id, "-1") {
 			continue
 		}
 		select {

@@ -29,7 +29,7 @@ func noticing(after time.Duration, gauge string, within int, outcomes []verdict.
 	return func(r *rand.Rand, sc *scenario) {
 		streams("vanish", strike{}, outcomes)(r, sc)
 		sc.Service.Nginx, sc.Service.Notices, sc.Service.Gauge = false, after, gauge
-		sc.Args = []string{"--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-held-late", "-1"}
+		sc.Args = []string{"--prefix", sc.Plan.Prefix, "--connections", "60", "--seconds", fmt.Sprint(within + 11), "--gauge", "campaign_streams", "--max-held-late", "-1"}
 		sc.want.Reason = reason
 	}
 }
