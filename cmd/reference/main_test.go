@@ -18,6 +18,7 @@ func TestHealth(t *testing.T) {
 	check := func() error { return run(t.Context(), address, []string{"--healthcheck"}) }
 	go func() {
 		if conn, err := other.Accept(); err == nil {
+			_, _ = conn.Read(make([]byte, 1<<10)) // an answer before the question is no answer
 			_, _ = conn.Write([]byte("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"))
 			_ = conn.Close()
 		}
