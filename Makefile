@@ -17,8 +17,9 @@ SOAK_FLAGS = --connections '$(CONNECTIONS)' --seconds '$(SECONDS)' --noop-interv
 	--runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 GO ?= go
-STATICCHECK = $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
-GOLANGCI = $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+LAST = nice -n 19
+STATICCHECK = $(LAST) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOLANGCI = $(LAST) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 FUZZTIME ?= 8s
 
 .PHONY: help
@@ -121,28 +122,33 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 		$(MAKE) --no-print-directory --jobs 3 --output-sync campaign-sample live-test aws-test && \
 		.ci/not-tested
 
+# At the lowest priority: the tests beside it must not wait for a core.
 .PHONY: lint
 lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
-	@$(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
+	@$(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(GOLANGCI) run
-	@npx tsc --project tsconfig.json
-	@npx tsc --project internal/report/html/tsconfig.json
-	@npx eslint --max-warnings 0 .
+	@$(LAST) npx tsc --project tsconfig.json
+	@$(LAST) npx tsc --project internal/report/html/tsconfig.json
+	@$(LAST) npx eslint --max-warnings 0 .
 	@.ci/shellcheck
 
 node_modules: package.json package-lock.json
 	@npm ci --no-fund --no-audit --loglevel=error
 	@touch node_modules
 
-# These start no goroutine, and their property tests take minutes with the race detector.
-SEQUENTIAL = internal/ledger internal/shard
+# These start no goroutine, and their tests take minutes with the race detector.
+SEQUENTIAL = internal/capsule internal/ledger internal/shard test/docs
+
+# Four packages at once, as most of their tests wait, and linking one with k6 takes 1.3 GB. Compilers run at the lowest
+# priority, so that no test waits for a core because of them. `make lint` vets.
+SOME = -p 4 -vet=off -toolexec '$(LAST)'
 
 .PHONY: unit
 unit: services-there-are node_modules ## unit tests, with the race detector where there are goroutines
-	$(GO) test $(SEQUENTIAL:%=./%)
-	$(GO) test -race $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
+	$(GO) test $(SOME) $(SEQUENTIAL:%=./%)
+	$(GO) test -race $(SOME) $$($(GO) list ./... | grep -v $(SEQUENTIAL:%=-e '/%$$'))
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME (8s), with what other processes leave of the cores
