@@ -201,7 +201,7 @@ dashboards-test: build ## every query of the dashboards on a real Prometheus tha
 .PHONY: live-test
 live-test: build ## stack-test, dashboards-test and a stream that is silent for 100 s
 	@mkdir -p certs/server
-	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -v ./test/stack ./test/dashboards ./nginx
+	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 6 -v ./test/stack ./test/dashboards ./nginx
 
 .PHONY: calibrate
 calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root), 100 s of silence
@@ -360,7 +360,7 @@ aws-logs: bin/soak-aws ## how far each host on AWS is, and what failed
 
 .PHONY: aws-test
 aws-test: ## test the Terraform code, and boot the stack's host in a container (root, Docker)
-	$(GO) test -count=1 -tags aws -timeout 45m -p 1 -v ./cmd/soak-aws ./infra/terraform/check
+	$(GO) test -count=1 -tags aws -timeout 45m -p 2 -v ./cmd/soak-aws ./infra/terraform/check
 
 .PHONY: clean
 clean: ## remove what build and lint made; results stay

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,11 +31,16 @@ func Terraform(t *testing.T, repository string) {
 	NeedTerraform(t)
 	mirror := t.TempDir() // not shared: whoever builds it anew while another test runs breaks the checksum that terraform noted
 	folder := filepath.Join(mirror, "registry.terraform.io/hashicorp/aws", providerVersion, runtime.GOOS+"_"+runtime.GOARCH)
+	require.NoError(t, os.MkdirAll(mirror, 0o755))
+	lock, err := os.Create(mirror + ".lock") // the tests of another package may build it too
+	require.NoError(t, err)
+	require.NoError(t, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(folder, "terraform-provider-aws_v"+providerVersion), ".")
 	build.Dir = filepath.Join(repository, "test/offline/terraform")
 	build.Env = append(os.Environ(), "GOWORK=off")
 	said, err := build.CombinedOutput()
 	require.NoError(t, err, "build the stand-in of the AWS provider: %s", said)
+	require.NoError(t, lock.Close())
 	config := filepath.Join(t.TempDir(), "cli.tfrc")
 	text := fmt.Sprintf("provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror)
 	require.NoError(t, os.WriteFile(config, []byte(text), 0o600))

@@ -96,9 +96,15 @@ func isValid(t *testing.T, dir string) {
 	t.Log(passed[0])
 }
 
+// rendered is what userData found: the code is the same for each test, and none that asks runs beside another.
+var rendered map[string]string
+
 // userData is that of each host, by the name of its module, as `terraform test` renders it.
 func userData(t *testing.T) map[string]string {
 	t.Helper()
+	if rendered != nil {
+		return rendered
+	}
 	said := run(t, initialized(t), "terraform", "test", "-json", "-verbose", "-filter=tests/plan.tftest.hcl")
 	found := map[string]string{}
 	for line := range strings.SplitSeq(said, "\n") {
@@ -113,6 +119,7 @@ func userData(t *testing.T) map[string]string {
 		}
 	}
 	require.Len(t, found, 3, "of stack, server and agent")
+	rendered = found
 	return found
 }
 
