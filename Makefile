@@ -174,7 +174,7 @@ services-there-are:
 
 .PHONY: e2e
 e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend
-	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 8 ./test/e2e
+	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 10 ./test/e2e
 
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
 .PHONY: campaign
