@@ -113,13 +113,15 @@ k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portabl
 	@$(GO) run go.k6.io/xk6@v1.2.4 build v1.3.0 --with github.com/phymbert/xk6-sse@v0.1.12 --output bin/k6-upstream \
 		|| { echo 'k6-upstream: xk6 or xk6-sse cannot be had from the Go module proxy of this machine (above); where it can, this target builds it.' >&2; exit 1; }
 
-# Each step adds what it cannot test on this machine to the list of NOT_TESTED (test/untested). The last three mostly
-# wait, so they run side by side, and what each says comes at its end.
+# Each step adds what it cannot test on this machine to the list of NOT_TESTED (test/untested). Tests mostly wait, so
+# steps run side by side, and what each says comes at its end.
 .PHONY: test
 test: ## everything that CI runs; ends with a list of what could not be tested on this machine
 	@NOT_TESTED="$$(mktemp)" && export NOT_TESTED && trap 'rm -f "$$NOT_TESTED"' EXIT && \
-		$(MAKE) --no-print-directory build lint unit fuzz report-test e2e && \
-		$(MAKE) --no-print-directory --jobs 3 --output-sync campaign-sample live-test aws-test && \
+		$(MAKE) --no-print-directory build && \
+		$(MAKE) --no-print-directory --jobs --output-sync lint unit && \
+		$(MAKE) --no-print-directory --jobs --output-sync e2e fuzz && \
+		$(MAKE) --no-print-directory --jobs --output-sync campaign-sample live-test aws-test report-test && \
 		.ci/not-tested
 
 # At the lowest priority: the tests beside it must not wait for a core.
