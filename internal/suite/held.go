@@ -11,6 +11,9 @@ var heldSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams m
 // every says that each so many-th stream is of the share that is treated in another way (load-tests/lib/share.js).
 func (r *Run) every() int { return max(int(r.number("EVERY")), 1) }
 
+// isHeld says that a stream of a storm is of the share that is held.
+func (r *Run) isHeld(n int) bool { return n%r.every() == 0 }
+
 // held are the streams that were held while something was done to the others, judged as those of a soak.
 func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 	held := *m

@@ -32,7 +32,7 @@ var storm = Suite{
 
 func assessStorm(r *Run) verdict.Assessment {
 	m, streams := r.Rounds[0], r.streams()
-	held, storms := r.held(m, func(n int) bool { return n%r.every() == 0 }), r.storms(streams)
+	held, storms := r.held(m, r.isHeld), r.storms(streams)
 	a := verdict.Assessment{
 		Streams: streams, Warnings: streams.Warnings,
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, ofAll(streams), streams.Agreement(), ofHeld(held)),
@@ -131,8 +131,8 @@ func (s *stormStage) returned() verdict.Criterion {
 		c.Reasons = append(c.Reasons, strings.TrimSuffix(fmt.Sprintf("%s: %s of %s streams were not back within %s; %s", s.Title, format.Thousands(gone), format.Thousands(s.dropped), format.Duration(within), s.beforeRefusal()), "; "))
 	}
 	if s.beside > 0 {
-		c.Actual = format.Thousands(s.beside) + " were lost again"
-		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost again, and not by this client", s.Title, format.Plural(s.beside, "stream that was back was", "streams that were back were")))
+		c.Actual = format.Thousands(s.beside) + " were lost besides"
+		c.Reasons = append(c.Reasons, fmt.Sprintf("%s: %s lost, and not by this client", s.Title, format.Plural(s.beside, "stream was", "streams were")))
 	}
 	return c
 }

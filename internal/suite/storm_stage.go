@@ -20,7 +20,7 @@ type stormStage struct {
 	dropped int             // streams
 	at      []time.Duration // when each was dropped, since the first one; sorted
 	back    []time.Duration // when each was back; sorted
-	beside  int             // streams that were lost in its time and that this client did not drop
+	beside  int             // streams that were lost in its time, held ones among them, and that neither this client dropped nor the service ends on purpose
 	refused map[string]int  // attempts, by reason
 	first   time.Duration   // when the first of these failed, 0 where none did
 	waited  shard.Metric
@@ -37,6 +37,7 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 	stages := stagesOf(m)
 	for i, st := range stages {
 		from := int64(math.MaxInt64)
+		since := int64(0) // what was lost before the first storm is lost as well
 		if d, ok := drops[st.Name]; ok {
 			from = d.FirstUS
 		}
@@ -50,7 +51,10 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 		if s.connect.Trend != nil {
 			s.slow = s.connect.Trend.CountBy([]time.Duration{time.Duration(s.slowMS * float64(time.Millisecond))})[1]
 		}
-		s.follow(m, streams, from, to)
+		if i > 0 {
+			since = from
+		}
+		s.follow(r, streams, since, from, to)
 		begun := time.UnixMicro(min(from, to))
 		s.machine = r.machine(m, begun, begun.Add(max(s.backIn(1), 2*time.Second)))
 		out = append(out, s)
@@ -61,25 +65,31 @@ func (r *Run) storms(streams *verdict.Streams) (out []stormStage) {
 // sooner is by how much what a ledger notes may be before what its script counts: the clocks of samples are rounded.
 const sooner = 100_000 // µs
 
-// follow reads from the ledgers what became of the streams that were lost from one instant until another, in µs.
-func (s *stormStage) follow(m *shard.Merged, streams *verdict.Streams, from, to int64) {
+// follow reads from the ledgers what became of the streams that this client dropped from one instant until another, in µs, and
+// which were lost besides since an earlier one. A stream is dropped once in a storm: what ends it then on purpose is its service.
+func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to int64) {
+	m := r.Rounds[0]
 	var at, back, failed []int64
 	s.refused = map[string]int{}
 	for c := range streams.Records() {
-		runner, own := &m.Runners[c.Runner], false
+		runner, dropped := &m.Runners[c.Runner], false
+		n, _ := m.Plan.Number(c.ID)
+		held, lost := r.isHeld(n), false
 		for _, o := range c.Outages {
-			lost := runner.At(o.From).UnixMicro()
-			if lost < from-sooner || lost >= to-sooner {
-				continue
+			switch begun := runner.At(o.From).UnixMicro(); {
+			case begun >= to-sooner || begun < since-sooner:
+			case !o.Planned:
+				lost = true
+			case !held && !dropped && begun >= from-sooner:
+				dropped = true
+				at, back = append(at, begun), append(back, runner.At(o.To).UnixMicro())
+				failed = append(failed, s.count(runner, o.Refusals)...)
 			}
-			if own { // it was back, and was lost again
-				s.beside++
-			}
-			own = true
-			at, back = append(at, lost), append(back, runner.At(o.To).UnixMicro())
-			failed = append(failed, s.count(runner, o.Refusals)...)
 		}
-		if last := c.Longest; !own && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
+		if lost {
+			s.beside++
+		}
+		if last := c.Longest; !held && !dropped && c.State != ledger.Completed && runner.At(last.From).UnixMicro() >= from-sooner && runner.At(last.From).UnixMicro() < to-sooner {
 			failed = append(failed, s.count(runner, last.Refusals)...) // it did not come back
 		}
 	}
