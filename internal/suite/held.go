@@ -1,6 +1,11 @@
 package suite
 
 import (
+	"fmt"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -30,3 +35,25 @@ func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 	}
 	return verdict.StreamsOf(&held, r.Server, r.OneHost)
 }
+
+// kept says that none of the held streams was lost, also where clients come back: they were to notice nothing. What a service
+// ends on purpose is not lost.
+func kept(held *verdict.Streams) verdict.Criterion {
+	c := verdict.Criterion{Name: "held streams lost", Limit: "0", Why: "who did nothing must not pay for the others"}
+	lost := 0
+	for one := range held.Records() {
+		if slices.ContainsFunc(one.Outages, func(o ledger.Outage) bool { return !o.Planned }) {
+			if lost++; lost <= mostLost {
+				c.Reasons = append(c.Reasons, one.ID+" was held, and lost its stream")
+			}
+		}
+	}
+	c.Actual, c.Pass = format.Thousands(lost), lost == 0
+	if lost > mostLost {
+		c.Reasons = append(c.Reasons, fmt.Sprintf("and %s more", format.Thousands(lost-mostLost)))
+	}
+	return c
+}
+
+// mostLost bounds the streams that kept names.
+const mostLost = 10

@@ -44,7 +44,7 @@ func assessSlow(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
 		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(),
-			[]verdict.Criterion{s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
+			[]verdict.Criterion{kept(held), s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, format.Duration(s.lasted))},
 			{Name: "of these", Value: s.fate()},

@@ -36,7 +36,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	w := r.watched(m)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(), []verdict.Criterion{w.allVanished(), w.counts(), w.noticed()}),
+		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(), []verdict.Criterion{kept(held), w.allVanished(), w.counts(), w.noticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: fmt.Sprintf("%s of %s clients, at once", format.Thousands(w.vanished), format.Thousands(m.Plan.Connections))},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},
@@ -117,18 +117,40 @@ func gaugeOf(s resources.Sample, named string) (v float64, ok bool) {
 	return *s.Gauge, true
 }
 
-// in is when the gauge had fallen by that share of the clients that vanished.
+// in is when the gauge had fallen by that share of the clients that vanished, for good: a reading in which a part of the
+// service was not seen, or that came while it restarted, is followed by one that says otherwise.
 func (w *watched) in(share float64) (after time.Duration, ok bool) {
 	if !w.isGauge() || w.vanished == 0 {
 		return 0, false
 	}
 	target := w.before - (math.Ceil(share*float64(w.vanished))-.5)*w.unit
-	i := slices.IndexFunc(w.at, func(r reading) bool { return r.value <= target })
-	if i < 0 {
-		return 0, false
+	for _, r := range slices.Backward(w.at) {
+		if r.value > target {
+			break
+		}
+		if r.value >= w.least() {
+			after, ok = r.after, true
+		}
 	}
-	return w.at[i].after, true
+	return after, ok
 }
+
+// last is what the gauge said in the end.
+func (w *watched) last() float64 {
+	if n := len(w.at); n > 0 {
+		return w.at[n-1].value
+	}
+	return w.before
+}
+
+// least is what the gauge cannot fall below while the others are held, give or take what it may move by itself. Below that it
+// is not of all streams, or others left, too.
+func (w *watched) least() float64 {
+	return w.before - (float64(w.vanished)+.5)*w.unit - w.slack()
+}
+
+// slack is by how much the gauge may move without a reason that is known.
+func (w *watched) slack() float64 { return w.unit * max(1, float64(w.vanished)/20) }
 
 // after is in as text.
 func (w *watched) after(share float64) string {
@@ -142,7 +164,7 @@ func (w *watched) after(share float64) string {
 const rises = .95
 
 func (w *watched) isGauge() bool {
-	return w.known && w.unit >= rises && w.moved < w.unit*max(1, float64(w.vanished)/20)
+	return w.known && w.unit >= rises && w.moved < w.slack()
 }
 
 // counts takes a pass back where nobody knows whether the gauge counts the streams.
@@ -189,11 +211,12 @@ func (w *watched) noticed() verdict.Criterion {
 	case !w.isGauge() || w.vanished == 0:
 		c.Actual = "not known"
 		return c.InDoubt()
+	case w.last() < w.least():
+		c.Actual = "not known"
+		c.Reasons = []string{fmt.Sprintf("the gauge %s fell by %s, and only %s clients had vanished: it was not of all streams, or others used the service, too", w.name, count(w.before-w.last()), format.Thousands(w.vanished))}
+		return c.InDoubt()
 	default:
-		last := w.before
-		if n := len(w.at); n > 0 {
-			last = w.at[n-1].value
-		}
+		last := w.last()
 		believed := max(float64(w.vanished)-(w.before-last)/w.unit, 0)
 		c.Actual = count(believed) + " of them still counted"
 		c.Reasons = []string{fmt.Sprintf("%s after %s clients had vanished the service still counts %s of them as open (%s): TCP gives up after some 15 minutes by itself; set TCP_USER_TIMEOUT, or net.ipv4.tcp_retries2 on its machine",

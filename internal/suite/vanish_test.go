@@ -111,11 +111,31 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Fail, "still counts 10 of them as open (clients)"},
 		{"the gauge counts one stream of somebody else", func(r *Run) { r.Samples[8].Streams = 101 }, verdict.Invalid, "the gauge backend_streams_open moved by 1 right before the clients vanished"},
 		{"the gauge counts somebody else's streams, too", func(r *Run) { r.Samples[8].Streams = 130 }, verdict.Invalid, "the gauge backend_streams_open moved by 30 right before the clients vanished"},
+		{"one reading is of a part of the service, and nobody is noticed", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].Streams = min(100, 50*i)
+			}
+			r.Samples[30].Streams = 40
+		}, verdict.Fail, "still counts 20 of them as open"},
+		{"the last reading is of a part of the service", func(r *Run) {
+			for i := range r.Samples {
+				r.Samples[i].Streams = min(100, 50*i)
+			}
+			for i := 69; i < 80; i++ {
+				r.Samples[i].Streams = 40
+			}
+		}, verdict.Invalid, "the gauge backend_streams_open fell by 60, and only 20 clients had vanished"},
+		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"a reading is of a part of the service afterwards", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
+		{"somebody else comes in the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counts 1 of them as open"},
 		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
 		{"no gauge, and a held stream is cut", func(r *Run) {
 			r.gauge(func(resources.Sample) *float64 { return nil })
 			r.cut(7, 30*time.Second, "reset")
 		}, verdict.Fail, "d-7 was dropped"},
+		{"a held stream is cut, and comes back at once", func(r *Run) {
+			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
+		}, verdict.Fail, "d-7 was held, and lost its stream"},
 		{"a held stream is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
