@@ -152,7 +152,7 @@ func TestRequestsOfADescription(t *testing.T) {
 	rt, _ := ofService(t, descriptionJS)
 	require.JSONEq(t, `{"url":"http://h/rooms/d-topic-1","method":"POST","body":"{\"room\":\"d-topic-1\"}","headers":{"Authorization":"Bearer secret","Content-Type":"application/json"},"resume":{"query":"since"}}`,
 		js(t, rt, `JSON.stringify(described.connect(1, "d-1"))`))
-	require.Equal(t, "mine true true 0 5 client", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy].join(" ")`))
+	require.Equal(t, "mine true true 0 5 client 0", js(t, rt, `[described.name, described.numbered, described.published, described.every, described.heartbeatEvery, described.endBy, described.lifetime].join(" ")`))
 	_, err := rt.VU.Runtime().RunString(`described.end(1, "d-1")`)
 	require.ErrorContains(t, err, "ends no stream by a request")
 }

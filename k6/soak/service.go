@@ -50,6 +50,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 		"every":          compiled.Message.Interval.Seconds(),
 		"heartbeatEvery": compiled.HeartbeatEvery.Seconds(),
 		"endBy":          endings[compiled.End.By],
+		"lifetime":       compiled.End.Shortest.Seconds(),
 		"connect":        s.connect,
 		"end":            s.end,
 		"accepts":        func(status int) bool { return compiled.End.Request != nil && compiled.End.Request.Accepts(status) },

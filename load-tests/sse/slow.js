@@ -47,6 +47,11 @@ if (service && kb > 0 && !service.padded) {
 if (!(kb >= 1 && rate > 0) || (kb * rate - values.SLOW_KB) * SLOW < values.FILL_KB) {
   throw new Error(`${kb} KB (MESSAGE_KB) ${rate} times per second are ${kb * rate} KB per second on a stream: in ${SLOW} seconds none that reads ${values.SLOW_KB} KB per second (SLOW_KB) falls behind by ${values.FILL_KB} KB (FILL_KB); raise ${service ? 'PUBLISH_RATE' : 'MESSAGE_RATE'} or SECONDS.`);
 }
+/** Seconds after which the service may end a stream, whoever reads it. */
+const lifetime = Math.min(service?.lifetime || Infinity, config.tokenTtl || Infinity);
+if (service && lifetime < config.seconds - DISCONNECT_LEAD) {
+  throw new Error(`${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL): nobody could tell one that was cut for being slow from one whose time was over. SECONDS is ${config.seconds}, so write at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, or let streams live for longer.`);
+}
 const limits = { MAX_HELD_LATE: number('MAX_HELD_LATE', 0), MAX_GROWTH: number('MAX_GROWTH', 200), CUT_SLOW: number('CUT_SLOW', -1) };
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };

@@ -18,7 +18,7 @@ const never = () => {
 };
 
 /** A service as k6/x/soak compiles it, to which the run publishes. */
-const published = { name: 'mine', numbered: true, published: true, padded: false, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client'), connect: never, end: never, accepts: never };
+const published = { name: 'mine', numbered: true, published: true, padded: false, every: 0, heartbeatEvery: 0, endBy: /** @type {const} */ ('client'), lifetime: 0, connect: never, end: never, accepts: never };
 const described = (/** @type {object} */ changed, /** @type {Record<string, string>} */ env = {}) => given(
   { BACKEND_URL, SERVICE: 'mine', ...env }, () => soakConfig({ ...published, ...changed }),
 );

@@ -111,6 +111,8 @@ declare module 'k6/x/soak' {
     /** Seconds between two heartbeats, 0 where the description names none. */
     readonly heartbeatEvery: number;
     readonly endBy: 'client' | 'request' | 'server';
+    /** Seconds for which a stream lives at least, 0 where `endBy` is not `server`. */
+    readonly lifetime: number;
     /**
      * The request of stream `n`, with the name `id`: the URL of its `EventSource`, and options for it. Calls `token` and
      * `url` of the description, as `renew` does for each attempt after the first. The ledger of the stream shows none of

@@ -106,6 +106,23 @@ func TestSlowAsksForWhatFillsBuffers(t *testing.T) {
 	}
 }
 
+// A stream that its service ends after its lifetime was not cut for being slow.
+func TestSlowWantsStreamsThatOutliveTheRun(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "short.js")
+	require.NoError(t, os.WriteFile(path, []byte(`export default {
+		name: 'short',
+		connect: { url: '{base}/{topic}' },
+		message: { seq: 'json:$.seq', run: 'json:$.run' },
+		end: { by: 'server', lifetime: 14 },
+		publish: { url: '{base}/{topic}', body: '{"run":"{run}","seq":{seq},"pad":"{padding}"}' },
+	};`), 0o600))
+	r := begin(t, nil, "slow", "--profile", "smoke", "--backend-url", "http://127.0.0.1:1", "--service", path, "--topics", "1", "--publish-rate", "10", "--seconds", "30")
+	require.Equal(t, 64, r.end(), r.out.String())
+	require.Contains(t, r.out.String(), "short may end its streams after 14 seconds (end.lifetime, TOKEN_TTL)")
+	require.Contains(t, r.out.String(), "write at most 19")
+}
+
 // openTo starts a foreign service with so much room for each stream, that shows how much waits there.
 func openTo(t *testing.T, room int) (url string) {
 	t.Helper()
