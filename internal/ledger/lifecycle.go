@@ -68,6 +68,9 @@ func (l *Ledger) CloseRequested(at Instant) {
 	switch {
 	case l.rec.State == Waiting && l.served: // nobody wants another stream
 		l.rec.State = Completed
+		if l.dialing {
+			l.rec.Unanswered = at - l.dialedAt
+		}
 		l.closeCounters(at)
 	case l.rec.State == Connecting && !l.dialing: // between two attempts, and none follows
 		l.refuse(at, l.rec.Reason)

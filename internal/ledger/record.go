@@ -41,6 +41,7 @@ type Record struct {
 	Unplaced      uint64        `json:"unplaced,omitempty"`
 	Spans         []Span        `json:"spans,omitempty"`          // when streams were open
 	UnlistedSpans uint64        `json:"unlisted_spans,omitempty"` // beyond the bound
+	Unanswered    time.Duration `json:"unanswered_ns,omitempty"`  // for how long the next stream was asked for in vain at the request for the end
 	MaxSilence    time.Duration `json:"max_silence_ns,omitempty"` // the longest time without any sign of life on an open stream
 	SilentFrom    Instant       `json:"silent_from_ns,omitempty"` // when it began
 

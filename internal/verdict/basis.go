@@ -114,7 +114,10 @@ func (s *Streams) basisOfNumbers() {
 		if n := s.Messages.NotOwed; n > 0 {
 			e.Why = append(e.Why, fmt.Sprintf("%s not come and %s not owed: %s", format.Plural(int(n), "message did", "messages did"), format.Form(int(n), "was", "were"), notOwed))
 		}
-		if e.CouldHide > 0 {
+		switch {
+		case s.unreplied > 0:
+			e.Why = slices.Insert(e.Why, 0, fmt.Sprintf("the service had not answered %s that wanted to go on when the run ended, for over %s", format.Count(s.unreplied, "client"), format.Duration(joinWindow)))
+		case e.CouldHide > 0:
 			e.Why = slices.Insert(e.Why, 0, "messages were confirmed only after a stream had ended, streams connected again so often that nobody knows which were owed to them, or the clocks of two machines differ by over a quarter of the time that a stream was open")
 		}
 		if s.m.Service.Unmarked {

@@ -38,6 +38,9 @@ func (s *Streams) owed(i int) *shard.Connection {
 	if share := float64(a.unowed); share > (1-leastOwed)*float64(sum.confirmed) {
 		s.unclaimed = append(s.unclaimed, fmt.Sprintf("%s did not get %d of the %d messages of topic %s, and was not owed them: %s", r.ID, a.unowed, sum.confirmed, topic, notOwed))
 	}
+	if a.unreplied && a.undecided > 0 {
+		s.unreplied++
+	}
 	if len(lost) > 0 || a.unknown > 0 || a.undecided > 0 {
 		r = s.concludeOwed(i, &a, lost)
 	}
@@ -55,7 +58,8 @@ type account struct {
 	unsure    bool          // clocks differ by so much that hardly anything is left of a span
 	began     int64         // of the runner
 	last      int64         // end of the last span that is known
-	undecided uint64        // did not come, and nobody knows whether a stream was open
+	unreplied bool          // the last attempt to go on had no answer when the run ended
+	undecided uint64        // did not come, and nobody knows whether a stream was open, or would have brought it
 	early     bool          // the last message came before it was sent
 	unowed    uint64        // were confirmed, did not come, and were not owed
 	unknown   uint64        // came, and nobody published them
@@ -88,6 +92,7 @@ func (s *Streams) accountOf(r *shard.Connection, messages []shard.Message) accou
 			a.unsure = true
 		}
 	}
+	a.unreplied = r.Unanswered > window && s.resumes()
 	if n := r.Last; n > 0 && n <= uint64(len(messages)) && r.Corrupted == 0 { // else it may be that of a corrupted one
 		a.early = runner.At(r.LastAt+window).UnixMicro() < messages[n-1].SentUS
 	}
@@ -152,7 +157,7 @@ func (a *account) owes(number uint64, enclosed bool) bool {
 			return true
 		}
 	}
-	if a.r.UnlistedSpans > 0 && m.SentUS > a.last || a.unsure {
+	if (a.r.UnlistedSpans > 0 || a.unreplied) && m.SentUS > a.last || a.unsure {
 		a.undecided++
 	} else {
 		a.unowed++

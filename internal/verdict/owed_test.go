@@ -11,6 +11,45 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
+// A service that ended a stream as planned and then answered nobody may have kept what was published meanwhile, or not. One
+// that was asked for the next stream only a moment ago is given the time.
+func TestAServiceThatDoesNotAnswerAtTheEndIsNoPass(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		asked  time.Duration
+		resume string
+		want   Outcome
+	}{
+		"it does not answer":        {16 * time.Second, "Last-Event-ID", Invalid},
+		"it has a moment left":      {24*time.Second + 1, "Last-Event-ID", Pass},
+		"it resumes nothing anyway": {16 * time.Second, "none", Pass},
+	} {
+		p := newPublishedRun()
+		p.plan.Reconnect, p.shapeAt, p.cfg.Lifetime = true, 15, 10*time.Second
+		p.shape = func(stream int, l *ledger.Ledger) {
+			if stream == 0 {
+				l.Closed(14900*time.Millisecond, "server", true, true)
+				l.Connecting(c.asked)
+			}
+		}
+		p.loses(func(stream int, number uint64) bool { return stream == 0 && number >= 15 })
+		p.change = func(shards []*shard.Shard) {
+			for _, s := range shards {
+				s.Service.Resume = c.resume
+			}
+		}
+		v := p.judge(t)
+		require.Equal(t, c.want, v.Verdict, "%s: %v", name, v.Reasons)
+		require.Equal(t, 4, v.Connections.Completed, name)
+		if c.want == Invalid {
+			require.EqualValues(t, 6, v.Evidence.CouldHide, name)
+			require.Contains(t, v.Reasons[0], "the service had not answered 1 client that wanted to go on when the run ended, for over 1 s", name)
+		} else {
+			require.EqualValues(t, 6, v.Messages.NotOwed, name)
+		}
+	}
+}
+
 func TestWhatIsPublishedIsOwed(t *testing.T) {
 	t.Parallel()
 	v := newPublishedRun().judge(t)

@@ -61,6 +61,7 @@ type Streams struct {
 	overdue   uint64   // streams that were open for longer than it
 	early     []string // sentences: streams that had messages before these were published
 	unclaimed []string // sentences: streams that were not owed most of what did not come
+	unreplied int      // connections that had no answer to their attempt to go on when the run ended
 	short     []string // ids that received fewer than floor(held / interval)
 	disagree  []string // sentences: the server counts otherwise
 
