@@ -94,6 +94,8 @@ func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 		unlisted += max(c.Survived-known-cutsBeyond(c, cuts), 0)
 		if gone := s.unreturned(c); gone != nil {
 			add(gone, gone.From, gone.To, false)
+		} else if n := len(c.Spans); c.State == ledger.Completed && (c.Unanswered > 0 || n > 0 && c.Spans[n-1].Planned) { // the run ended before it was back
+			planned(c.ClosedAt, false)
 		}
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].from < all[j].from })

@@ -162,10 +162,13 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 		{From: second(62), To: second(63), Planned: true}, {From: second(64), To: second(65)}, {From: second(66), To: second(70)},
 	}
 	of.Survived = 4
+	of = &m.Connections[1].Record // whose next stream had not opened when the run ended
+	of.ClosedAt, of.Unanswered = second(64), second(1)
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
-	require.Len(t, e.Notes, 1, "of the stream whose token was over")
+	require.Len(t, e.Notes, 1)
+	require.Contains(t, e.Notes[0], "2 more streams ended at an age", "one that came back, and one that did not")
 
 	m = crowd(2) // noops have no spans
 	of = &m.Connections[0].Record
