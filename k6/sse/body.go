@@ -48,8 +48,9 @@ type body struct {
 }
 
 var (
-	errHalfBody  = fmt.Errorf("the connection ended before the response's content-length: %w", io.ErrUnexpectedEOF)
-	errHalfChunk = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
+	errHalfBody   = fmt.Errorf("the connection ended before the response's content-length: %w", io.ErrUnexpectedEOF)
+	errHalfRecord = fmt.Errorf("the connection ended inside a TLS record: %w", io.ErrUnexpectedEOF)
+	errHalfChunk  = fmt.Errorf("the connection ended before the last chunk: %w", io.ErrUnexpectedEOF)
 )
 
 // Read returns io.EOF at the end the framing announced, an error wrapping
@@ -162,6 +163,9 @@ func (b *body) unwrap(p []byte) (int, error) {
 
 // cut names the end of a connection before the end of the body.
 func (b *body) cut(err error) error {
+	if err == io.ErrUnexpectedEOF { // no connection says so but one of crypto/tls
+		return errHalfRecord
+	}
 	if !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -75,7 +75,7 @@ func (c *Client) read(ctx context.Context) {
 	if !c.post(func() error { return c.opened(a) }) {
 		return
 	}
-	_ = a.conn.SetDeadline(time.Time{})
+	a.hold()
 	b := &body{wire: parked{a.conn}, left: a.left, at: a.at, framing: a.frame}
 	var idle atomic.Int64
 	idle.Store(int64(c.params.idleTimeout))

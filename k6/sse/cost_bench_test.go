@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -37,6 +38,7 @@ func BenchmarkConnections(b *testing.B) {
 	}
 	b.Run("raw", func(b *testing.B) { benchmarkConnections(b, connections, openRaw) })
 	b.Run("EventSource", func(b *testing.B) { benchmarkConnections(b, connections, openSources) })
+	b.Run("EventSource-TLS", func(b *testing.B) { benchmarkConnections(b, connections, openEncrypted) })
 	b.Run("EventSource-onmessage", func(b *testing.B) { benchmarkConnections(b, connections, openListening) })
 }
 
@@ -91,11 +93,17 @@ func benchmarkConnections(b *testing.B, n int, open opener) {
 // openSources opens EventSources with a ledger and no JS per event.
 func openSources(b *testing.B, url string, n int, opened, event func()) func() {
 	v := newVU(b)
+	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	v.set("newLedger", func() any { return &countingLedger{opened: opened, event: event} })
 	return v.background(b, fmt.Sprintf(`
 		for (let i = 0; i < %d; i++) {
 			new EventSource(%q + "/event/connect?id=bench-" + i, { reconnect: false, ledger: newLedger() });
 		}`, n, url))
+}
+
+// openEncrypted opens the same over TLS: the server takes a connection for that by its first byte.
+func openEncrypted(b *testing.B, url string, n int, opened, event func()) func() {
+	return openSources(b, strings.Replace(url, "http:", "https:", 1), n, opened, event)
 }
 
 // openListening opens EventSources with an onmessage handler.
@@ -225,6 +233,7 @@ func runBenchServer() {
 		os.Exit(1)
 	}
 	fmt.Println("http://" + l.Addr().String())
+	certified := serverTLS()
 	var mu sync.Mutex
 	var conns []net.Conn
 	go func() {
@@ -234,6 +243,7 @@ func runBenchServer() {
 				return
 			}
 			go func() {
+				conn, _ := accept(conn, certified)
 				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
 					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 					mu.Lock()

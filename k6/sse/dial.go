@@ -39,6 +39,7 @@ type dialer struct {
 	// attach is told of each connection before it is used, so that another goroutine can
 	// close it. It returns false where the dialer is to give up.
 	attach func(conn net.Conn) bool
+	turn   *turn // to dial; nil where none was waited for
 }
 
 // open is exchange for an event stream (section 9.2.3 of the HTML standard). Any other
@@ -104,13 +105,14 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure
 	}
 	a := &answer{conn: raw, url: req.url, remote: raw.RemoteAddr()}
 	if req.url.Scheme == "https" {
-		conn := tls.Client(raw, d.m.tlsConfig(d.state, req.url.Hostname()))
+		conn := tls.Client(&underTLS{Conn: raw}, d.m.tlsConfig(d.state, req.url.Hostname()))
 		if err := conn.HandshakeContext(ctx); err != nil {
 			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake", err))
 		}
 		cs := conn.ConnectionState()
 		a.conn, a.tls = conn, &cs
 	}
+	d.turn.shaken()
 	if err := req.send(a.conn); err != nil {
 		return fail(phaseFailure(ctx, ReasonError, "send the request", err))
 	}
@@ -118,6 +120,16 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure
 		return fail(phaseFailure(ctx, ReasonError, "read the response header", err))
 	}
 	return a, nil
+}
+
+// hold makes an open stream of the connection: it has all the time, and keeps its keys.
+func (a *answer) hold() {
+	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+	if t, ok := a.conn.(*tls.Conn); ok {
+		if under, ok := t.NetConn().(*underTLS); ok {
+			under.open = true
+		}
+	}
 }
 
 // hangUp closes a connection at once: for TLS without a close_notify, which could

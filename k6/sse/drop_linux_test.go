@@ -19,15 +19,14 @@ func behind(retryMS int) http.HandlerFunc {
 
 // A source that is dropped comes back behind the last event, at once where it is told to, whatever the server's `retry:`.
 func TestADroppedSourceComesBack(t *testing.T) {
-	t.Parallel()
-	for _, overTLS := range []bool{false, true} {
+	over(t, ways, func(t *testing.T, w way) {
 		for _, atOnce := range []bool{false, true} {
-			v, retry := newVU(t), 100
+			v, retry := w.vu(t), 100
 			if atOnce {
 				retry = 3600_000
 			}
 			v.set("atOnce", atOnce)
-			v.set("url", serveOver(v, overTLS, behind(retry)))
+			v.set("url", v.serveHTTP(behind(retry)))
 			begun := time.Now()
 			require.Equal(t, "behind  true false cut true behind 1", v.log(`
 				const s = new EventSource(url);
@@ -41,14 +40,14 @@ func TestADroppedSourceComesBack(t *testing.T) {
 				require.GreaterOrEqual(t, time.Since(begun), 100*time.Millisecond, "the reconnection time")
 			}
 		}
-	}
+	})
 }
 
 // Only an open stream can be dropped, and one that is not to come back does not.
 func TestWhatCannotBeDropped(t *testing.T) {
 	t.Parallel()
 	v := newVU(t)
-	v.set("url", serveOver(v, false, behind(1)))
+	v.set("url", v.serveHTTP(behind(1)))
 	require.Equal(t, "false true cut false false", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		log.push(s.drop(true));

@@ -1,12 +1,19 @@
 package sse
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // dialGate bounds how many sources dial at a time: ten thousand at once would overflow the
 // server's accept queue, and wait for each other until their time is up. One for the process.
 type dialGate chan struct{}
 
 var processDials = make(dialGate, 1000)
+
+// processHandshakes bounds how many of them are before the end of their TLS handshake. Each takes 60 KB until then, and
+// more of them at a time are no faster: two cores make some 1000 in a second.
+var processHandshakes = make(dialGate, 200)
 
 // enter waits for its turn until ctx ends.
 func (g dialGate) enter(ctx context.Context) bool {
@@ -23,3 +30,39 @@ func (g dialGate) enter(ctx context.Context) bool {
 }
 
 func (g dialGate) leave() { <-g }
+
+// A turn is leave to dial. nil is that of who needs none.
+type turn struct{ dials, handshakes dialGate }
+
+// takeTurn waits for one until ctx ends.
+func takeTurn(ctx context.Context, url string) (t *turn, ok bool) {
+	t = new(turn)
+	if len(url) > 6 && strings.EqualFold(url[:6], "https:") {
+		if !processHandshakes.enter(ctx) {
+			return nil, false
+		}
+		t.handshakes = processHandshakes
+	}
+	if !processDials.enter(ctx) {
+		t.leave()
+		return nil, false
+	}
+	t.dials = processDials
+	return t, true
+}
+
+// shaken lets another one make its handshake.
+func (t *turn) shaken() {
+	if t != nil && t.handshakes != nil {
+		t.handshakes.leave()
+		t.handshakes = nil
+	}
+}
+
+func (t *turn) leave() {
+	t.shaken()
+	if t != nil && t.dials != nil {
+		t.dials.leave()
+		t.dials = nil
+	}
+}

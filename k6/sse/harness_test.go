@@ -2,6 +2,7 @@ package sse
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -36,6 +37,7 @@ type vu struct {
 	t       testing.TB
 	state   *lib.State
 	samples chan metrics.SampleContainer
+	way     way // of its streams
 }
 
 func newVU(t testing.TB) *vu {
@@ -150,9 +152,11 @@ func (v *vu) drainSamples() (all []metrics.Sample) {
 
 // peer is one connection as a test's server sees it.
 type peer struct {
-	net.Conn
-	req *http.Request
-	n   int // 0 for the first connection to the server
+	net.Conn // perhaps of TLS
+	tcp      *net.TCPConn
+	line     *line // between the two
+	req      *http.Request
+	n        int // 0 for the first connection to the server
 }
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -161,16 +165,23 @@ func (p *peer) say(s string) { _, _ = io.WriteString(p.Conn, s) }
 
 // reset closes with a TCP RST.
 func (p *peer) reset() {
-	_ = p.Conn.(*net.TCPConn).SetLinger(0)
-	_ = p.Close()
+	_ = p.tcp.SetLinger(0)
+	_ = p.tcp.Close() // without TLS's close_notify
 }
 
 // hold waits until the client has gone.
 func (p *peer) hold() { _, _ = io.Copy(io.Discard, p.Conn) }
 
 // serve starts a server that hands each connection, its request read, to handle and
-// closes it afterwards. It returns the URL and is gone with the test.
+// closes it afterwards. It returns the URL, and understands https: just as well. It is gone
+// with the test.
 func serve(t testing.TB, handle func(p *peer)) string {
+	t.Helper()
+	return serveTLS(t, serverTLS(), handle)
+}
+
+// serveTLS is serve with a configuration for clients that speak TLS.
+func serveTLS(t testing.TB, config *tls.Config, handle func(p *peer)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -183,10 +194,13 @@ func serve(t testing.TB, handle func(p *peer)) string {
 				return
 			}
 			wg.Go(func() {
-				defer func() { _ = conn.Close() }()
+				tcp := conn.(*net.TCPConn)
+				defer func() { _ = tcp.Close() }()
+				conn, line := accept(conn, config)
 				req, err := http.ReadRequest(bufio.NewReader(conn))
 				if err == nil {
-					handle(&peer{Conn: conn, req: req, n: int(n.Add(1)) - 1})
+					handle(&peer{Conn: conn, tcp: tcp, line: line, req: req, n: int(n.Add(1)) - 1})
+					_ = conn.Close()
 				}
 			})
 		}

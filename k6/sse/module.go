@@ -6,8 +6,8 @@
 // for the API as scripts see it.
 //
 // The goroutines of a connection: one dials and reads the response head, then
-// hands over to a fresh one that reads the stream with a small stack. Neither ever
-// touches a JS value. What scripts see changes in tasks that a hub, one per
+// hands over to the poller, which reads all streams, or where there is none to a fresh
+// one with a small stack. None of them ever touches a JS value. What scripts see changes in tasks that a hub, one per
 // iteration, runs on the event loop.
 package sse
 

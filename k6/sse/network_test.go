@@ -207,37 +207,38 @@ func TestTLSTimeouts(t *testing.T) {
 }
 
 func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
-	t.Parallel()
-	v, rec := newVU(t), &recorder{}
-	v.set("ledger", rec)
-	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead)
-		for range 9 { // longer than the timeout in all; a comment is enough
-			time.Sleep(100 * time.Millisecond)
-			p.say(":")
-		}
-		p.say("\n\ndata: 0\n\n")
-		p.hold()
-	}))
-	begun := time.Now()
-	require.Equal(t, "idle", v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		v, rec := w.vu(t), &recorder{}
+		v.set("ledger", rec)
+		v.set("url", v.serve(func(p *peer) {
+			p.say(streamHead)
+			for range 9 { // longer than the timeout in all; a comment is enough
+				time.Sleep(100 * time.Millisecond)
+				p.say(":")
+			}
+			p.say("\n\ndata: 0\n\n")
+			p.hold()
+		}))
+		begun := time.Now()
+		require.Equal(t, "idle", v.log(`
 		new EventSource(url, { ledger, reconnect: false, idleTimeout: 700 }).onerror = (e) => log.push(e.reason)`))
-	require.Equal(t, "connecting opened event:0 closed:idle", rec.String())
-	require.GreaterOrEqual(t, time.Since(begun), 1600*time.Millisecond)
-	require.ErrorIs(t, rec.last.Err, errIdle)
-	require.Equal(t, 200, rec.last.Status)
+		require.Equal(t, "connecting opened event:0 closed:idle", rec.String())
+		require.GreaterOrEqual(t, time.Since(begun), 1600*time.Millisecond)
+		require.ErrorIs(t, rec.last.Err, errIdle)
+		require.Equal(t, 200, rec.last.Status)
+	})
 }
 
 // Who waits for an end that was asked for has a deadline of its own: the idle timeout can be taken
 // back while the stream is read, and be given back.
 func TestIdleTimeoutCanBeChanged(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead + "data: 0\n\n")
-		p.hold()
-	}))
-	require.Equal(t, "200 0 still open, TypeError idle", v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		v.set("url", v.serve(func(p *peer) {
+			p.say(streamHead + "data: 0\n\n")
+			p.hold()
+		}))
+		require.Equal(t, "200 0 still open, TypeError idle", v.log(`
 		const s = new EventSource(url, { reconnect: false, idleTimeout: 200 });
 		s.onmessage = () => {
 			log.push(s.idleTimeout);
@@ -251,6 +252,7 @@ func TestIdleTimeoutCanBeChanged(t *testing.T) {
 		};
 		s.onerror = (e) => log.push(e.reason);
 	`))
+	})
 }
 
 func TestTags(t *testing.T) {
@@ -282,31 +284,32 @@ func TestTags(t *testing.T) {
 
 // Counted at the end of the context too, and never one sample per event.
 func TestEventsAreCountedExactly(t *testing.T) {
-	t.Parallel()
-	const connections, events = 40, 250
-	v := newVU(t)
-	v.set("n", connections)
-	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead + strings.Repeat("data: 0\n\n", events))
-		p.hold()
-	}))
-	var seen atomic.Int64
-	v.set("ledger", func() any {
-		return &countingLedger{opened: func() {}, event: func() { seen.Add(1) }}
-	})
-	v.set("cancel", v.CancelContext)
-	v.set("counted", seen.Load)
-	v.mustRun(`
+	over(t, ways, func(t *testing.T, w way) {
+		const connections, events = 40, 250
+		v := w.vu(t)
+		v.set("n", connections)
+		v.set("url", v.serve(func(p *peer) {
+			p.say(streamHead + strings.Repeat("data: 0\n\n", events))
+			p.hold()
+		}))
+		var seen atomic.Int64
+		v.set("ledger", func() any {
+			return &countingLedger{opened: func() {}, event: func() { seen.Add(1) }}
+		})
+		v.set("cancel", v.CancelContext)
+		v.set("counted", seen.Load)
+		v.mustRun(`
 		const all = [];
 		for (let i = 0; i < n; i++) all.push(new EventSource(url, { ledger: ledger() }));
 		const poll = setInterval(() => { if (counted() === n * 250) { clearInterval(poll); cancel(); } }, 5);
 	`)
-	all := v.drainSamples()
-	sum, n := v.sum(all, "sse_event")
-	require.Equal(t, float64(connections*events), sum)
-	require.Less(t, n, 10)
-	closed, _ := v.sum(all, "sse_connection_closed", "reason", "interrupted", "opened", "true")
-	require.Equal(t, float64(connections), closed)
+		all := v.drainSamples()
+		sum, n := v.sum(all, "sse_event")
+		require.Equal(t, float64(connections*events), sum)
+		require.Less(t, n, 10)
+		closed, _ := v.sum(all, "sse_connection_closed", "reason", "interrupted", "opened", "true")
+		require.Equal(t, float64(connections), closed)
+	})
 }
 
 func TestRetryAfter(t *testing.T) {

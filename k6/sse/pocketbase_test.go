@@ -1,12 +1,10 @@
 package sse
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
@@ -87,17 +85,7 @@ func (b *bucket) String() string {
 }
 
 // serve starts it and returns the URL of its streams.
-func (b *bucket) serve(v *vu, overTLS bool) string {
-	srv := httptest.NewUnstartedServer(b)
-	if overTLS {
-		srv.StartTLS()
-		v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
-	} else {
-		srv.Start()
-	}
-	v.t.Cleanup(srv.Close)
-	return srv.URL + "/api/realtime"
-}
+func (b *bucket) serve(v *vu) string { return v.serveHTTP(b.ServeHTTP) + "/api/realtime" }
 
 // answers is a recorder that is told of second requests too.
 type answers struct{ recorder }

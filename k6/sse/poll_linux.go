@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"os"
@@ -15,8 +16,8 @@ import (
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// poller reads all plain connections of the process in one goroutine, by epoll. What
-// it spares each of them: a goroutine with its stack of 4 KB, a read buffer, Go's own
+// poller reads all streams of the process in one goroutine, by epoll. What it spares
+// each of them: a goroutine with its stack of 4 KB, or 8 for TLS, a read buffer, Go's own
 // record of the connection, and a second read per event, which finds nothing. The
 // goroutine runs only while there are streams.
 type poller struct {
@@ -45,13 +46,15 @@ var (
 // so none is closed while it is read, and no number is mixed up with a later one.
 type polled struct {
 	source   turner
-	received *int64 // k6's data_received
-	fd       int32  // -1 once closed
-	started  bool   // the poller has it; guarded by the poller's mu
-	drained  bool   // the last read did not fill its buffer
-	limited  bool   // it may read only what is left
-	left     int32  // bytes, in this turn
-	reads    int    // in this turn
+	tls      *tls.Conn // nil for a plain one
+	received *int64    // k6's data_received
+	fd       int32     // -1 once closed
+	left     int32     // bytes that it may still read in this turn, where it is limited
+	reads    int16     // in this turn
+	started  bool      // the poller has it; guarded by the poller's mu
+	drained  bool      // the last read did not fill its buffer
+	emptied  bool      // drained, and TLS has nothing of it left: to ask it would cost it an allocation
+	limited  bool      // it may read only what is left
 }
 
 var (
@@ -62,18 +65,33 @@ var (
 const (
 	eventsPerWait = 256
 	pollBuffer    = 32 << 10 // shared by all streams
+	// recordBuffer holds the largest record twice, so that a bytes.Buffer moves its rest to the front and does not grow.
+	recordBuffer = 40 << 10
 	// readsPerTurn bounds how long one busy stream keeps the others waiting.
 	readsPerTurn = 16
 )
 
 // poll takes a connection over from Go's own poller, which closes it. It returns nil
-// for what is to be read by a goroutine: TLS, and connections of a kind unknown here.
+// for what is to be read by a goroutine: connections of a kind unknown here.
 func poll(conn net.Conn, s *source) *polled {
+	secure, _ := conn.(*tls.Conn)
+	var under *underTLS
+	if secure != nil {
+		if under, _ = secure.NetConn().(*underTLS); under == nil {
+			return nil
+		}
+		conn = under.Conn
+	}
 	counted, ok := conn.(*netext.Conn)
 	if !ok {
 		return nil
 	}
-	return pollTCP(counted.Conn, s, counted.BytesRead)
+	c := pollTCP(counted.Conn, s, counted.BytesRead)
+	if c != nil && secure != nil {
+		c.tls, under.Conn = secure, ciphertext{of: c, sent: counted.BytesWritten}
+		slim(secure)
+	}
+	return c
 }
 
 // pollTCP is poll for a connection whose bytes are counted elsewhere than in k6's own record of it.
@@ -152,8 +170,9 @@ func (p *poller) close() { _, _ = unix.Close(p.epoll), unix.Close(p.wake) }
 
 // scratch is what the streams share while it is their turn.
 type scratch struct {
-	buf   [pollBuffer]byte
-	block eventstream.Block
+	buf     [pollBuffer]byte
+	records [recordBuffer]byte
+	block   eventstream.Block
 }
 
 // run reads until no connection is left.
@@ -222,13 +241,33 @@ func (c *polled) turn(shared *scratch) {
 	if c.fd < 0 {
 		return
 	}
-	c.drained, c.reads = false, 0
+	c.drained, c.emptied, c.reads = false, false, 0
+	if c.tls == nil {
+		c.source.turn(shared.buf[:], &shared.block)
+		return
+	}
+	lend(c.tls, shared.records[:])
 	c.source.turn(shared.buf[:], &shared.block)
+	takeBack(c.tls)
 }
 
-// Read takes what is there. A read that leaves room has taken all, which spares the
-// next one; epoll tells of what came since.
+// Read takes what has come, by way of TLS where the stream is encrypted. That keeps the start of a record whose end has not
+// come, and nothing else: a record that is there is always read before errNotReady.
 func (c *polled) Read(p []byte) (int, error) {
+	if c.tls == nil {
+		return c.take(p)
+	}
+	if c.emptied {
+		return 0, errNotReady
+	}
+	n, err := c.tls.Read(p)
+	c.emptied = err == nil && c.drained && n < len(p) && emptied(c.tls)
+	return n, err //nolint:wrapcheck // errNotReady and io.EOF as they are
+}
+
+// take takes what is in the socket. A read that leaves room has taken all, which spares the
+// next one; epoll tells of what came since.
+func (c *polled) take(p []byte) (int, error) {
 	if c.drained || c.reads == readsPerTurn {
 		return 0, errNotReady
 	}

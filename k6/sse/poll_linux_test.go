@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestOnlyPlainConnectionsArePolled(t *testing.T) {
+func TestOnlyK6sConnectionsArePolled(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pair(t)
-	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil)) // no handshake follows
+	require.Nil(t, poll(tls.Client(ours, &tls.Config{}), nil), "TLS that the poller cannot get under")
+	require.Nil(t, poll(tls.Client(&underTLS{Conn: theirs}, &tls.Config{}), nil))
 	require.Nil(t, poll(theirs, nil), "not k6's: nobody counts its bytes")
 	c := poll(ours, nil)
 	require.NotNil(t, c)
@@ -38,54 +39,55 @@ func TestOnlyPlainConnectionsArePolled(t *testing.T) {
 
 // One stream that never stops sending must not keep another one waiting.
 func TestABusyStreamLeavesOthersTheirTurn(t *testing.T) {
-	t.Parallel()
-	busy := serve(t, func(p *peer) {
-		p.say(streamHead)
-		flood := strings.Repeat("data: 0\n\n", 16<<10)
-		for {
-			if _, err := io.WriteString(p.Conn, flood); err != nil {
-				return
+	over(t, polledWays, func(t *testing.T, w way) {
+		v := w.vu(t)
+		busy := v.serve(func(p *peer) {
+			p.say(streamHead)
+			flood := strings.Repeat("data: 0\n\n", 16<<10)
+			for {
+				if _, err := io.WriteString(p.Conn, flood); err != nil {
+					return
+				}
 			}
-		}
-	})
-	calm := serve(t, func(p *peer) {
-		p.say(streamHead)
-		for range 20 {
-			p.say("data: 0\n\n")
-			time.Sleep(time.Millisecond)
-		}
-		p.hold()
-	})
-	v := newVU(t)
-	var flooded atomic.Int64
-	flood := &countingLedger{opened: func() {}, event: func() { flooded.Add(1) }}
-	v.set("flood", flood)
-	v.mustRun(fmt.Sprintf(`
+		})
+		calm := v.serve(func(p *peer) {
+			p.say(streamHead)
+			for range 20 {
+				p.say("data: 0\n\n")
+				time.Sleep(time.Millisecond)
+			}
+			p.hold()
+		})
+		var flooded atomic.Int64
+		flood := &countingLedger{opened: func() {}, event: func() { flooded.Add(1) }}
+		v.set("flood", flood)
+		v.mustRun(fmt.Sprintf(`
 		const busy = new EventSource(%q, { reconnect: false, ledger: flood });
 		const calm = new EventSource(%q, { reconnect: false });
 		var seen = 0;
 		calm.onmessage = () => { if (++seen === 20) { calm.close(); busy.close(); } };`, busy, calm))
-	require.Equal(t, "20", v.str("seen"))
-	require.Positive(t, flooded.Load())
+		require.Equal(t, "20", v.str("seen"))
+		require.Positive(t, flooded.Load())
+	})
 }
 
 // Thousands of bytes in one read, then a pause inside an event: nothing of it may be lost
 // with the buffer that streams share.
 func TestStreamsShareABufferWithoutMixing(t *testing.T) {
-	t.Parallel()
-	const streams = 40
-	v := newVU(t)
-	url := serve(t, func(p *peer) {
-		id := p.req.URL.Query().Get("id")
-		p.say(streamHead)
-		for i := range 20 {
-			whole := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
-			p.say(whole[:len(whole)/2])
-			time.Sleep(time.Millisecond)
-			p.say(whole[len(whole)/2:])
-		}
-	})
-	v.mustRun(fmt.Sprintf(`
+	over(t, ways, func(t *testing.T, w way) {
+		const streams = 40
+		v := w.vu(t)
+		url := v.serve(func(p *peer) {
+			id := p.req.URL.Query().Get("id")
+			p.say(streamHead)
+			for i := range 20 {
+				whole := fmt.Sprintf("id: %s-%d\ndata: %s\n\n", id, i, strings.Repeat(id, 50))
+				p.say(whole[:len(whole)/2])
+				time.Sleep(time.Millisecond)
+				p.say(whole[len(whole)/2:])
+			}
+		})
+		v.mustRun(fmt.Sprintf(`
 		var wrong = [], whole = 0;
 		for (let i = 0; i < %d; i++) {
 			const id = "s" + i, source = new EventSource(%q + "/?id=" + id, { reconnect: false });
@@ -95,8 +97,9 @@ func TestStreamsShareABufferWithoutMixing(t *testing.T) {
 				if (++n === 20) whole++;
 			};
 		}`, streams, url))
-	require.Equal(t, "", v.str(`wrong.join("\n")`))
-	require.Equal(t, fmt.Sprint(streams), v.str("whole"))
+		require.Equal(t, "", v.str(`wrong.join("\n")`))
+		require.Equal(t, fmt.Sprint(streams), v.str("whole"))
+	})
 }
 
 // stoppingLedger stops its VU while the stream is being handed to the poller, and gives the poller time
@@ -112,14 +115,15 @@ func (l *stoppingLedger) Opened(time.Time) {
 }
 
 func TestAStreamThatIsStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
-	t.Parallel()
-	url := serve(t, func(p *peer) { p.say(streamHead); p.hold() })
-	v := newVU(t)
-	v.set("ledger", &stoppingLedger{stop: v.CancelContext})
-	v.mustRun(fmt.Sprintf(`
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		url := v.serve(func(p *peer) { p.say(streamHead); p.hold() })
+		v.set("ledger", &stoppingLedger{stop: v.CancelContext})
+		v.mustRun(fmt.Sprintf(`
 		const open = new EventSource(%q, { reconnect: false }); // keeps the poller running
 		open.onopen = () => new EventSource(%q, { reconnect: false, ledger });`, url, url))
-	closed, n := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "interrupted", "opened", "true")
-	require.Equal(t, 2.0, closed)
-	require.Equal(t, 2, n)
+		closed, n := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "interrupted", "opened", "true")
+		require.Equal(t, 2.0, closed)
+		require.Equal(t, 2, n)
+	})
 }

@@ -11,7 +11,7 @@ import (
 // slowTick is how often a stream is read that is read slowly.
 const slowTick = 250 * time.Millisecond
 
-var errNotSlow = errors.New("this stream cannot be read slowly: that is for plain HTTP (http:) on Linux")
+var errNotSlow = errors.New("streams can be read slowly on Linux only")
 
 // slow has the open stream read at most so many bytes per second from now on, 0: none; what comes meanwhile fills the buffer of
 // the connection, and then the server's. Infinity ends that. It returns false where no stream is open, or it is being cut,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,33 +14,41 @@ import (
 // filler is an event of 64 KB.
 var filler = "data: " + strings.Repeat("x", 64<<10) + "\n\n"
 
-// fill writes until nothing goes any more for some time, or for as long as the test has patience. It returns how many bytes went.
-func (p *peer) fill() (n int) {
-	for end := time.Now().Add(patience); time.Now().Before(end); {
-		_ = p.SetWriteDeadline(time.Now().Add(300 * time.Millisecond))
-		m, err := io.WriteString(p.Conn, filler[n%len(filler):])
-		n += m
-		if err != nil {
-			break
+// fill writes events until nothing goes any more for some time. It returns how many bytes went at least, and what waits for
+// the rest of the last one to go.
+func (p *peer) fill() (sent int, rest func()) {
+	var n atomic.Int64
+	var enough atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for !enough.Load() {
+			if _, err := io.WriteString(p.Conn, filler); err != nil {
+				return
+			}
+			n.Add(int64(len(filler)))
 		}
+	}()
+	for last := int64(-1); last != n.Load(); time.Sleep(300 * time.Millisecond) {
+		last = n.Load()
 	}
-	_ = p.SetWriteDeadline(time.Time{})
-	return n
+	return int(n.Load()), func() { enough.Store(true); <-done }
 }
 
 // The server's buffer fills up while a client does not read. Once it reads on, it gets all of it.
 func TestAStreamThatIsNotRead(t *testing.T) {
-	t.Parallel()
-	v, full := newVU(t), make(chan int, 1)
-	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead + "data: go\n\n")
-		n := p.fill()
-		full <- n
-		p.say(filler[n%len(filler):] + "data: last\n\n")
-		p.hold()
-	}))
-	v.set("wait", func() int { return <-full })
-	require.Equal(t, "false true true true", v.log(`
+	over(t, polledWays, func(t *testing.T, w way) {
+		v, full := w.vu(t), make(chan int, 1)
+		v.set("url", v.serve(func(p *peer) {
+			p.say(streamHead + "data: go\n\n")
+			n, rest := p.fill()
+			full <- n
+			rest()
+			p.say("data: last\n\n")
+			p.hold()
+		}))
+		v.set("wait", func() int { return <-full })
+		require.Equal(t, "false true true true", v.log(`
 		const s = new EventSource(url, { reconnect: false, idleTimeout: 100 });
 		log.push(s.slow(0));
 		let bytes = 0, wanted = 0;
@@ -56,21 +65,22 @@ func TestAStreamThatIsNotRead(t *testing.T) {
 		};
 		s.onerror = (e) => log.push(e.reason);
 	`))
+	})
 }
 
 // A thin line brings what fits through it, and no more.
 func TestAStreamThatIsReadSlowly(t *testing.T) {
-	t.Parallel()
-	v, slow := newVU(t), make(chan struct{})
-	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead)
-		<-slow
-		p.say(strings.Repeat("data: 0123456789\n\n", 2000)) // 18 bytes each
-		p.hold()
-	}))
-	v.set("isSlow", func() { close(slow) })
-	v.set("now", func() float64 { return float64(time.Now().UnixMicro()) / 1e6 })
-	require.Equal(t, "true true true", v.log(`
+	over(t, polledWays, func(t *testing.T, w way) {
+		v, slow := w.vu(t), make(chan struct{})
+		v.set("url", v.serve(func(p *peer) {
+			p.say(streamHead)
+			<-slow
+			p.say(strings.Repeat("data: 0123456789\n\n", 2000)) // 18 bytes each
+			p.hold()
+		}))
+		v.set("isSlow", func() { close(slow) })
+		v.set("now", func() float64 { return float64(time.Now().UnixMicro()) / 1e6 })
+		require.Equal(t, "true true true", v.log(`
 		const s = new EventSource(url, { reconnect: false });
 		let got = 0, began;
 		s.onopen = () => { log.push(s.slow(1800)); began = now(); isSlow(); };
@@ -83,24 +93,25 @@ func TestAStreamThatIsReadSlowly(t *testing.T) {
 		};
 		s.onerror = (e) => log.push(e.reason);
 	`))
+	})
 }
 
 // A client that does not read notices all the same that it was cut off.
 func TestAStreamThatIsNotReadIsCut(t *testing.T) {
-	t.Parallel()
-	for how, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			v := newVU(t)
-			slow := make(chan struct{})
-			v.set("url", serve(t, func(p *peer) {
-				p.say(streamHead + "data: go\n\n")
-				<-slow
-				p.say("data: unread\n\n")
-				cut(p)
-			}))
-			v.set("isSlow", func() { close(slow) })
-			log := v.log(`
+	over(t, polledWays, func(t *testing.T, w way) {
+		for how, cut := range map[string]func(p *peer){"reset": (*peer).reset, "server": func(p *peer) { _ = p.Close() }} {
+			t.Run(how, func(t *testing.T) {
+				t.Parallel()
+				v := w.vu(t)
+				slow := make(chan struct{})
+				v.set("url", v.serve(func(p *peer) {
+					p.say(streamHead + "data: go\n\n")
+					<-slow
+					p.say("data: unread\n\n")
+					cut(p)
+				}))
+				v.set("isSlow", func() { close(slow) })
+				log := v.log(`
 				const s = new EventSource(url, { reconnect: false });
 				s.onmessage = (e) => {
 					log.push(e.data);
@@ -108,10 +119,11 @@ func TestAStreamThatIsNotReadIsCut(t *testing.T) {
 				};
 				s.onerror = (e) => log.push(e.reason, s.slow(0));
 			`)
-			require.Contains(t, log, "go true false")
-			require.Contains(t, log, fmt.Sprintf("%s false", how))
-		})
-	}
+				require.Contains(t, log, "go true false")
+				require.Contains(t, log, fmt.Sprintf("%s false", how))
+			})
+		}
+	})
 }
 
 func TestSlowAsksForANumber(t *testing.T) {

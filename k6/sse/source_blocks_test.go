@@ -1,8 +1,6 @@
 package sse
 
 import (
-	"crypto/tls"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -25,12 +23,12 @@ func (r *blockRecorder) Block(at time.Time, b *eventstream.Block) {
 	r.note(at, "[%s|%s|%s|%v %v %v %v]", b.ID, b.Name, b.Data, b.HasID, b.HasData, b.HasComment, b.Retry)
 }
 
-// serveOver starts a server with TLS, or without, and returns its URL.
-func serveOver(v *vu, overTLS bool, handler http.HandlerFunc) string {
+// serveHTTP is serve for a server of net/http.
+func (v *vu) serveHTTP(handler http.HandlerFunc) string {
+	v.t.Helper()
 	srv := httptest.NewUnstartedServer(handler)
-	if overTLS {
+	if v.way.tls {
 		srv.StartTLS()
-		v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	} else {
 		srv.Start()
 	}
@@ -41,12 +39,11 @@ func serveOver(v *vu, overTLS bool, handler http.HandlerFunc) string {
 // Each block is told once, in its order, before its event and before any JS; the sample sse_event counts
 // events as ever.
 func TestAnObserverSeesEveryBlock(t *testing.T) {
-	t.Parallel()
-	for _, overTLS := range []bool{false, true} {
-		v, rec := newVU(t), &blockRecorder{}
+	over(t, ways, func(t *testing.T, w way) {
+		v, rec := w.vu(t), &blockRecorder{}
 		v.set("ledger", rec)
 		v.set("seen", rec.String)
-		v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, _ *http.Request) {
+		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
 			stream(w, ":\n\nretry: 7000\n\n: hello\nid: 1:0\n\nevent: ping\n\nevent: x\ndata: a\n\nid: 2\ndata: b\n\n\n\n: last\n")
 		}))
 		require.Equal(t, "a 1:0 true b 2 server", v.log(`
@@ -60,40 +57,36 @@ func TestAnObserverSeesEveryBlock(t *testing.T) {
 			rec.String())
 		events, _ := v.sum(v.drainSamples(), "sse_event")
 		require.Equal(t, 2.0, events)
-	}
+	})
 }
 
 // Heartbeats that are no events keep the idle timeout away and are told as they come, Mercure's line without
 // a blank one too: the server waits with the next for this one to be told.
 func TestHeartbeatsThatAreNoEvents(t *testing.T) {
-	t.Parallel()
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
-	for _, overTLS := range []bool{false, true} {
-		t.Run(fmt.Sprint("TLS ", overTLS), func(t *testing.T) {
-			t.Parallel()
-			v, seen := newVU(t), make(beats, 10)
-			v.set("ledger", seen)
-			v.set("url", serveOver(v, overTLS, func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				for i, begun := 0, time.Now(); i < 2*len(kinds) || time.Since(begun) < 2500*time.Millisecond; i++ {
-					_, _ = io.WriteString(w, kinds[i%len(kinds)])
-					w.(http.Flusher).Flush()
-					select {
-					case <-seen:
-					case <-time.After(patience):
-						return
-					}
-					time.Sleep(100 * time.Millisecond)
+	over(t, ways, func(t *testing.T, w way) {
+		v, seen := w.vu(t), make(beats, 10)
+		v.set("ledger", seen)
+		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for i, begun := 0, time.Now(); i < 2*len(kinds) || time.Since(begun) < 2500*time.Millisecond; i++ {
+				_, _ = io.WriteString(w, kinds[i%len(kinds)])
+				w.(http.Flusher).Flush()
+				select {
+				case <-seen:
+				case <-time.After(patience):
+					return
 				}
-				_, _ = io.WriteString(w, "data: end\n\n")
-			}))
-			require.Equal(t, "end server", v.log(`
+				time.Sleep(100 * time.Millisecond)
+			}
+			_, _ = io.WriteString(w, "data: end\n\n")
+		}))
+		require.Equal(t, "end server", v.log(`
 				const s = new EventSource(url, { ledger, reconnect: false, idleTimeout: "2s" });
 				s.onmessage = (e) => log.push(e.data);
 				s.onerror = (e) => log.push(e.reason);
 			`))
-		})
-	}
+	})
 }
 
 // beats tells each block without data, and each comment line.

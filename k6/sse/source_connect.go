@@ -13,25 +13,26 @@ import (
 // hands a stream over: to the poller, or to a fresh one.
 func (s *source) connect() {
 	ctx, end := s.begin()
-	takesTurn := s.takesTurn()
-	if takesTurn && !processDials.enter(ctx) { // to wait there is no part of the time to connect
-		end()
-		s.end()
-		return
+	var t *turn
+	if s.takesTurn() { // to wait for it is no part of the time to connect
+		var ok bool
+		if t, ok = takeTurn(ctx, s.url); !ok {
+			end()
+			s.end()
+			return
+		}
 	}
 	begun := time.Now()
 	s.opened = false
 	s.opts.ledger.Connecting(begun)
-	a, fail := s.dial(ctx)
+	a, fail := s.dial(ctx, t)
 	end() // before anybody else may dial
-	if takesTurn {
-		processDials.leave()
-	}
+	t.leave()
 	if fail != nil {
 		s.closed(a, fail)
 		return
 	}
-	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
+	a.hold()
 	p := poll(a.conn, s)
 	var w wire = parked{a.conn}
 	if s.opts.rarely().cuts != nil {
@@ -51,14 +52,14 @@ func (s *source) connect() {
 	}
 }
 
-func (s *source) dial(ctx context.Context) (*answer, *failure) {
+func (s *source) dial(ctx context.Context, t *turn) (*answer, *failure) {
 	ctx, cancel := contextWithin(ctx, s.opts.connectTimeout)
 	defer cancel()
 	u, err := parseURL(s.url) // again: kept, it would cost each stream 200 bytes
 	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
-	d := dialer{m: s.hub.m, state: s.state, attach: s.attach}
+	d := dialer{m: s.hub.m, state: s.state, attach: s.attach, turn: t}
 	r := s.opts.request(s.state, u)
 	r.maxRedirects = s.opts.maxRedirects
 	rare := s.opts.rarely()

@@ -62,7 +62,7 @@ func TestAnObserverThatKnowsTheService(t *testing.T) {
 	v.set("answered", func() { answered <- struct{}{} })
 	seen := make(chan string, 2)
 	n := 0
-	v.set("url", serveOver(v, false, func(w http.ResponseWriter, r *http.Request) {
+	v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
 			body, _ := io.ReadAll(r.Body)
 			seen <- fmt.Sprint(r.RequestURI, " ", r.Header.Get("A"), " ", string(body))

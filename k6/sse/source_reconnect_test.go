@@ -9,22 +9,22 @@ import (
 )
 
 func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
-	t.Parallel()
-	v, rec := newVU(t), &recorder{}
-	v.set("ledger", rec)
-	v.set("url", serve(t, func(p *peer) {
-		id := p.req.Header.Get("Last-Event-ID")
-		switch p.n {
-		case 0:
-			p.say(streamHead + "retry: 2\n\nid: 7\ndata: first" + id + "\n\nid: 8\n\n")
-		case 1:
-			p.say(streamHead + "data: after" + id + "\n\nid: 9\ndata: half")
-		default:
-			p.say(streamHead + "data: then" + id + "\n\n")
-			p.hold()
-		}
-	}))
-	require.Equal(t, "first 7 server after8 8 truncated then8 8", v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		v, rec := w.vu(t), &recorder{}
+		v.set("ledger", rec)
+		v.set("url", v.serve(func(p *peer) {
+			id := p.req.Header.Get("Last-Event-ID")
+			switch p.n {
+			case 0:
+				p.say(streamHead + "retry: 2\n\nid: 7\ndata: first" + id + "\n\nid: 8\n\n")
+			case 1:
+				p.say(streamHead + "data: after" + id + "\n\nid: 9\ndata: half")
+			default:
+				p.say(streamHead + "data: then" + id + "\n\n")
+				p.hold()
+			}
+		}))
+		require.Equal(t, "first 7 server after8 8 truncated then8 8", v.log(`
 		const s = new EventSource(url, { ledger, reconnectDelay: "1h" });
 		s.onmessage = (e) => {
 			log.push(e.data, e.lastEventId);
@@ -32,9 +32,10 @@ func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
 		};
 		s.onerror = (e) => { log.push(e.reason); if (!(e.retryMs >= 2 && e.retryMs < 4)) log.push(e.retryMs); };
 	`))
-	require.Equal(t, "connecting opened event:first closed:server+retry connecting opened event:after8 "+
-		"closed:truncated+retry connecting opened event:then8 closed:client", rec.String())
-	require.NoError(t, rec.last.Err)
+		require.Equal(t, "connecting opened event:first closed:server+retry connecting opened event:after8 "+
+			"closed:truncated+retry connecting opened event:then8 closed:client", rec.String())
+		require.NoError(t, rec.last.Err)
+	})
 }
 
 func TestEventSourceBacksOffAndHonoursRetryAfter(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 )
 
 func TestEventSourceReadsAStream(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
-	before := time.Now()
-	got := v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		v.set("url", v.serveText(streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
+		before := time.Now()
+		got := v.log(`
 		const s = new EventSource(url + "/e?id=dev1", { reconnect: false });
 		log.push(s.readyState, s.url === url + "/e?id=dev1", s.withCredentials, s.status, s.connectMs);
 		s.onopen = (e) => log.push(e.type, s.readyState, s.status, e.target === s, s.connectMs > 0);
@@ -26,73 +26,74 @@ func TestEventSourceReadsAStream(t *testing.T) {
 		s.addEventListener("x", (e) => { at = e.receivedAt; log.push(e.type, JSON.stringify(e.data), e.lastEventId, e.comment) });
 		s.onerror = (e) => log.push(e.type, e.reason, e.status, e.willReconnect, e.retryMs, s.readyState, e.message);
 	`)
-	require.Equal(t, "0 true false 0 0 open 1 200 true true message a 1 true true "+
-		`x "b\n" 1 c error server 200 false  2 the server ended the stream`, got)
-	at := v.VU.Runtime().Get("at").ToFloat()
-	require.InDelta(t, float64(before.UnixMilli()), at, float64(patience.Milliseconds()))
-	require.Equal(t, "0 1 2 0 1 2", v.str(`[EventSource.CONNECTING, EventSource.OPEN, EventSource.CLOSED,
+		require.Equal(t, "0 true false 0 0 open 1 200 true true message a 1 true true "+
+			`x "b\n" 1 c error server 200 false  2 the server ended the stream`, got)
+		at := v.VU.Runtime().Get("at").ToFloat()
+		require.InDelta(t, float64(before.UnixMilli()), at, float64(patience.Milliseconds()))
+		require.Equal(t, "0 1 2 0 1 2", v.str(`[EventSource.CONNECTING, EventSource.OPEN, EventSource.CLOSED,
 		s.CONNECTING, s.OPEN, s.CLOSED].join(" ")`))
+	})
 }
 
 // Every way a stream or an attempt can end, with its reason, and what follows by the
 // standard (no option), with reconnect: true and with reconnect: false.
 func TestEventSourceEnds(t *testing.T) {
-	t.Parallel()
-	const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
-	const lengthHead = "HTTP/1.1 200 OK\r\nContent-Type: TEXT/Event-Stream\r\nContent-Length: 18\r\n\r\n"
-	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
-	status := func(line, more string) func(*peer) {
-		return say("HTTP/1.1 " + line + "\r\nContent-Length: " + fmt.Sprint(len(more)) + "\r\n\r\n" + more)
-	}
-	tests := []struct {
-		name     string
-		handle   func(p *peer)
-		options  string // beside reconnect
-		opened   bool
-		reason   Reason
-		message  string // a part of it
-		standard bool   // connects again by the standard
-		stubborn bool   // with reconnect: true
-	}{
-		{"clean end", say(streamHead + "data: 0\n\n"), "", true, ReasonServer, "ended the stream", true, true},
-		{"clean end, no event", say(streamHead), "", true, ReasonServer, "", true, true},
-		{"clean end, chunked", say(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, ReasonServer, "", true, true},
-		{"clean end, content-length", say(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, ReasonServer, "", true, true},
-		{"half an event at a clean end", say(streamHead + "data: 0\n\ndata: 1\n"), "", true, ReasonTruncated, "inside an event", true, true},
-		{"half an event, chunked", say(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, ReasonTruncated, "inside an event", true, true},
-		{"no last chunk", say(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, ReasonTruncated, "last chunk", true, true},
-		{"inside a chunk", say(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, ReasonTruncated, "last chunk", true, true},
-		{"before its content-length", say(lengthHead + "data: 0\n\n"), "", true, ReasonTruncated, "content-length", true, true},
-		{"broken chunks", say(chunkedHead + "zz\r\n"), "", true, ReasonError, "malformed chunked", true, true},
-		{"reset", func(p *peer) { p.say(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, ReasonReset, "reset", true, true},
-		{"silent", func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, ReasonIdle, "idleTimeout", true, true},
-		{"silent from the start", func(p *peer) { p.say(streamHead); p.hold() }, "idleTimeout: '60ms'", true, ReasonIdle, "idleTimeout", true, true},
-		{"long event", say(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, ReasonTooLong, "1000 bytes", false, false},
-		{"204", status("204 No Content", ""), "", false, ReasonNoContent, "204", false, false},
-		{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, ReasonStatus, "404 Not Found: no such device", false, false},
-		{"409", status("409 Conflict", "this id has a stream\nmore"), "", false, ReasonStatus, "409 Conflict: this id has a stream", false, true},
-		{"429", status("429 Too Many Requests", ""), "", false, ReasonStatus, "429", false, true},
-		{"500", status("500 Internal Server Error", "<html>"), "", false, ReasonStatus, "500 Internal Server Error", false, true},
-		{"503", status("503 Service Unavailable", ""), "", false, ReasonStatus, "503", false, true},
-		{"text/plain", say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `"text/plain"`, false, false},
-		{"no type", say("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `""`, false, false},
-		{"gzip", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, ReasonContentType, `content-encoding "gzip"`, false, false},
-		{"no response", func(*peer) {}, "", false, ReasonTruncated, "read the response header", true, true},
-		{"half a header", say("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, ReasonTruncated, "", true, true},
-		{"no HTTP", say("SSH-2.0-OpenSSH\r\n"), "", false, ReasonError, "malformed HTTP", true, true},
-		{"reset before the header", func(p *peer) { p.reset() }, "", false, ReasonReset, "", true, true},
-		{"endless header", say("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, ReasonTooLong, "65536", false, false},
-		{"header never ends", func(p *peer) { p.say("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, ReasonConnectTimeout, "connectTimeout", true, true},
-		{"1xx first", say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, ReasonServer, "", true, true},
-	}
-	for _, tt := range tests {
-		for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
-			t.Run(tt.name+" "+mode, func(t *testing.T) {
-				t.Parallel()
-				v, rec := newVU(t), &recorder{}
-				v.set("url", serve(t, tt.handle))
-				v.set("ledger", rec)
-				got := v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+		const lengthHead = "HTTP/1.1 200 OK\r\nContent-Type: TEXT/Event-Stream\r\nContent-Length: 18\r\n\r\n"
+		say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
+		status := func(line, more string) func(*peer) {
+			return say("HTTP/1.1 " + line + "\r\nContent-Length: " + fmt.Sprint(len(more)) + "\r\n\r\n" + more)
+		}
+		tests := []struct {
+			name     string
+			handle   func(p *peer)
+			options  string // beside reconnect
+			opened   bool
+			reason   Reason
+			message  string // a part of it
+			standard bool   // connects again by the standard
+			stubborn bool   // with reconnect: true
+		}{
+			{"clean end", say(streamHead + "data: 0\n\n"), "", true, ReasonServer, "ended the stream", true, true},
+			{"clean end, no event", say(streamHead), "", true, ReasonServer, "", true, true},
+			{"clean end, chunked", say(chunkedHead + "9\r\ndata: 0\n\n\r\n0\r\nX: y\r\n\r\n"), "", true, ReasonServer, "", true, true},
+			{"clean end, content-length", say(lengthHead + "data: 0\n\ndata: 1\n\n"), "", true, ReasonServer, "", true, true},
+			{"half an event at a clean end", say(streamHead + "data: 0\n\ndata: 1\n"), "", true, ReasonTruncated, "inside an event", true, true},
+			{"half an event, chunked", say(chunkedHead + "5\r\ndata:\r\n0\r\n\r\n"), "", true, ReasonTruncated, "inside an event", true, true},
+			{"no last chunk", say(chunkedHead + "9\r\ndata: 0\n\n\r\n"), "", true, ReasonTruncated, "last chunk", true, true},
+			{"inside a chunk", say(chunkedHead + "ff\r\ndata: 0\n\n"), "", true, ReasonTruncated, "last chunk", true, true},
+			{"before its content-length", say(lengthHead + "data: 0\n\n"), "", true, ReasonTruncated, "content-length", true, true},
+			{"broken chunks", say(chunkedHead + "zz\r\n"), "", true, ReasonError, "malformed chunked", true, true},
+			{"reset", func(p *peer) { p.say(streamHead + "data: 0\n\n"); time.Sleep(20 * time.Millisecond); p.reset() }, "", true, ReasonReset, "reset", true, true},
+			{"silent", func(p *peer) { p.say(streamHead + "data: 0\n\n"); p.hold() }, "idleTimeout: 60", true, ReasonIdle, "idleTimeout", true, true},
+			{"silent from the start", func(p *peer) { p.say(streamHead); p.hold() }, "idleTimeout: '60ms'", true, ReasonIdle, "idleTimeout", true, true},
+			{"long event", say(streamHead + "data: " + strings.Repeat("x", 5000)), "maxEventSize: 1000", true, ReasonTooLong, "1000 bytes", false, false},
+			{"204", status("204 No Content", ""), "", false, ReasonNoContent, "204", false, false},
+			{"404", status("404 Not Found", `{"title":"Not found","detail":"no such device"}`), "", false, ReasonStatus, "404 Not Found: no such device", false, false},
+			{"409", status("409 Conflict", "this id has a stream\nmore"), "", false, ReasonStatus, "409 Conflict: this id has a stream", false, true},
+			{"429", status("429 Too Many Requests", ""), "", false, ReasonStatus, "429", false, true},
+			{"500", status("500 Internal Server Error", "<html>"), "", false, ReasonStatus, "500 Internal Server Error", false, true},
+			{"503", status("503 Service Unavailable", ""), "", false, ReasonStatus, "503", false, true},
+			{"text/plain", say("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `"text/plain"`, false, false},
+			{"no type", say("HTTP/1.1 200 OK\r\n\r\ndata: 0\n\n"), "", false, ReasonContentType, `""`, false, false},
+			{"gzip", say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n\r\n"), "", false, ReasonContentType, `content-encoding "gzip"`, false, false},
+			{"no response", func(*peer) {}, "", false, ReasonTruncated, "read the response header", true, true},
+			{"half a header", say("HTTP/1.1 200 OK\r\nContent-Ty"), "", false, ReasonTruncated, "", true, true},
+			{"no HTTP", say("SSH-2.0-OpenSSH\r\n"), "", false, ReasonError, "malformed HTTP", true, true},
+			{"reset before the header", func(p *peer) { p.reset() }, "", false, ReasonReset, "", true, true},
+			{"endless header", say("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 70<<10) + "\r\n\r\n"), "", false, ReasonTooLong, "65536", false, false},
+			{"header never ends", func(p *peer) { p.say("HTTP/1.1 200 OK\r\n"); p.hold() }, "connectTimeout: 60", false, ReasonConnectTimeout, "connectTimeout", true, true},
+			{"1xx first", say("HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + streamHead + "data: 0\n\n"), "", true, ReasonServer, "", true, true},
+		}
+		for _, tt := range tests {
+			for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
+				t.Run(tt.name+" "+mode, func(t *testing.T) {
+					t.Parallel()
+					v, rec := w.vu(t), &recorder{}
+					v.set("url", v.serve(tt.handle))
+					v.set("ledger", rec)
+					got := v.log(`
 					const s = new EventSource(url, {` + mode + tt.options + (map[bool]string{true: ",", false: ""})[tt.options != ""] + ` ledger });
 					s.onopen = () => log.push("open");
 					s.onerror = (e) => {
@@ -102,30 +103,31 @@ func TestEventSourceEnds(t *testing.T) {
 						log.push(s.readyState);
 					};
 				`)
-				want := fmt.Sprintf("%s false 2 object 2", tt.reason)
-				if again {
-					want = fmt.Sprintf("%s true 0 number 2", tt.reason)
-				}
-				closed := "closed:" + string(tt.reason)
-				if again {
-					closed += "+retry"
-				}
-				if tt.opened {
-					want = "open " + want
-					assert.Regexp(t, "^connecting opened (event:[^ ]+ )*"+strings.ReplaceAll(closed, "+", `\+`)+"$", rec.String())
-				} else {
-					assert.Equal(t, "connecting "+closed, rec.String())
-				}
-				assert.Equal(t, want, got)
-				assert.Contains(t, v.str("message"), tt.message)
-				all := v.drainSamples()
-				n, _ := v.sum(all, "sse_connection_closed", "reason", string(tt.reason), "opened", fmt.Sprint(tt.opened))
-				assert.Equal(t, 1.0, n)
-				opened, _ := v.sum(all, "sse_connection_opened")
-				assert.Equal(t, tt.opened, opened == 1)
-			})
+					want := fmt.Sprintf("%s false 2 object 2", tt.reason)
+					if again {
+						want = fmt.Sprintf("%s true 0 number 2", tt.reason)
+					}
+					closed := "closed:" + string(tt.reason)
+					if again {
+						closed += "+retry"
+					}
+					if tt.opened {
+						want = "open " + want
+						assert.Regexp(t, "^connecting opened (event:[^ ]+ )*"+strings.ReplaceAll(closed, "+", `\+`)+"$", rec.String())
+					} else {
+						assert.Equal(t, "connecting "+closed, rec.String())
+					}
+					assert.Equal(t, want, got)
+					assert.Contains(t, v.str("message"), tt.message)
+					all := v.drainSamples()
+					n, _ := v.sum(all, "sse_connection_closed", "reason", string(tt.reason), "opened", fmt.Sprint(tt.opened))
+					assert.Equal(t, 1.0, n)
+					opened, _ := v.sum(all, "sse_connection_opened")
+					assert.Equal(t, tt.opened, opened == 1)
+				})
+			}
 		}
-	}
+	})
 }
 
 func TestEventSourceCannotConnect(t *testing.T) {
@@ -249,57 +251,58 @@ func TestExportsAreMadeOnce(t *testing.T) {
 }
 
 func TestEventSourceCloses(t *testing.T) {
-	t.Parallel()
-	hold := func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
-	silent := func(p *peer) { p.hold() }
-	for _, tt := range []struct {
-		name, script, want, observed string
-		handle                       func(p *peer)
-	}{
-		{"at once", `s.close(); log.push(s.readyState);`, "2", "", hold},
-		{"in onopen", `s.onopen = () => s.close();`, "", "", hold},
-		{"in onmessage, no event follows", `s.onmessage = (e) => { log.push(e.data); s.close(); s.close(); };`, "1", "", hold},
-		{"by a timer", `s.onmessage = (e) => { if (e.data === "2") setTimeout(() => s.close(), 1); };`, "", "connecting opened event:1 event:2 closed:client", hold},
-		{"while connecting", `setTimeout(() => s.close(), 100);`, "", "connecting closed:client", silent},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			v, rec := newVU(t), &recorder{}
-			v.set("ledger", rec)
-			v.set("url", serve(t, tt.handle))
-			got := v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		hold := func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
+		silent := func(p *peer) { p.hold() }
+		for _, tt := range []struct {
+			name, script, want, observed string
+			handle                       func(p *peer)
+		}{
+			{"at once", `s.close(); log.push(s.readyState);`, "2", "", hold},
+			{"in onopen", `s.onopen = () => s.close();`, "", "", hold},
+			{"in onmessage, no event follows", `s.onmessage = (e) => { log.push(e.data); s.close(); s.close(); };`, "1", "", hold},
+			{"by a timer", `s.onmessage = (e) => { if (e.data === "2") setTimeout(() => s.close(), 1); };`, "", "connecting opened event:1 event:2 closed:client", hold},
+			{"while connecting", `setTimeout(() => s.close(), 100);`, "", "connecting closed:client", silent},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				v, rec := w.vu(t), &recorder{}
+				v.set("ledger", rec)
+				v.set("url", v.serve(tt.handle))
+				got := v.log(`
 				const s = new EventSource(url, { ledger });
 				s.onerror = (e) => log.push("error", e.reason);
 			` + tt.script)
-			require.Equal(t, tt.want, got)
-			if tt.observed != "" {
-				require.Equal(t, tt.observed, rec.String())
-			}
-			if rec.String() != "" { // closed before its goroutine began
-				require.Equal(t, ReasonClient, rec.last.Reason)
-				require.Less(t, rec.last.Retry, time.Duration(0))
-			}
-		})
-	}
+				require.Equal(t, tt.want, got)
+				if tt.observed != "" {
+					require.Equal(t, tt.observed, rec.String())
+				}
+				if rec.String() != "" { // closed before its goroutine began
+					require.Equal(t, ReasonClient, rec.last.Reason)
+					require.Less(t, rec.last.Retry, time.Duration(0))
+				}
+			})
+		}
+	})
 }
 
 func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		handle func(p *peer)
-		ready  string // of each source
-	}{
-		"open":       {func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
-		"connecting": {func(p *peer) { p.hold() }, `s.status === 0`},
-		"waiting":    {func(p *peer) { p.say(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			v, rec := newVU(t), &recorder{}
-			v.set("ledger", rec)
-			v.set("cancel", v.CancelContext)
-			v.set("url", serve(t, tt.handle))
-			require.Equal(t, "cancelled", v.log(`
+	over(t, ways, func(t *testing.T, w way) {
+		for name, tt := range map[string]struct {
+			handle func(p *peer)
+			ready  string // of each source
+		}{
+			"open":       {func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
+			"connecting": {func(p *peer) { p.hold() }, `s.status === 0`},
+			"waiting":    {func(p *peer) { p.say(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				v, rec := w.vu(t), &recorder{}
+				v.set("ledger", rec)
+				v.set("cancel", v.CancelContext)
+				v.set("url", v.serve(tt.handle))
+				require.Equal(t, "cancelled", v.log(`
 				const s0 = new EventSource(url, { ledger, reconnectDelay: "1h" });
 				const more = [];
 				for (let i = 0; i < 20; i++) more.push(new EventSource(url, { reconnectDelay: "1h" }));
@@ -314,21 +317,22 @@ func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
 					}, 50);
 				}, 5);
 			`))
-			if name == "waiting" {
-				require.Equal(t, ReasonServer, rec.last.Reason)
-			} else {
-				require.Equal(t, ReasonInterrupted, rec.last.Reason)
-			}
-			all := v.drainSamples()
-			closed, _ := v.sum(all, "sse_connection_closed")
-			require.Equal(t, 21.0, closed, "no sample is lost at the end of the context")
-			if name == "open" {
-				events, _ := v.sum(all, "sse_event")
-				require.Equal(t, 21.0, events)
-			}
-			require.Equal(t, "2", v.str("s0.readyState"))
-		})
-	}
+				if name == "waiting" {
+					require.Equal(t, ReasonServer, rec.last.Reason)
+				} else {
+					require.Equal(t, ReasonInterrupted, rec.last.Reason)
+				}
+				all := v.drainSamples()
+				closed, _ := v.sum(all, "sse_connection_closed")
+				require.Equal(t, 21.0, closed, "no sample is lost at the end of the context")
+				if name == "open" {
+					events, _ := v.sum(all, "sse_event")
+					require.Equal(t, 21.0, events)
+				}
+				require.Equal(t, "2", v.str("s0.readyState"))
+			})
+		}
+	})
 }
 
 func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
@@ -353,29 +357,30 @@ func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
 
 // With a ledger and no listener no JS runs: the loop is never woken for events.
 func TestEventSourceLedgerWithoutListener(t *testing.T) {
-	t.Parallel()
-	v, rec := newVU(t), &recorder{}
-	const n = 500
-	v.set("ledger", rec)
-	ready := make(chan struct{})
-	v.set("ready", func() { close(ready) })
-	v.set("url", serve(t, func(p *peer) {
-		p.say(streamHead)
-		<-ready // the open task has passed, no other is on its way
-		for range n {
-			p.say("data: 0\n\n")
-		}
-	}))
-	var tasks int
-	register := v.VU.RegisterCallbackField
-	v.VU.RegisterCallbackField = func() func(func() error) { tasks++; return register() }
-	v.mustRun(`new EventSource(url, { ledger, reconnect: false }).onopen = () => setTimeout(ready, 100)`)
-	require.Equal(t, n, strings.Count(rec.String(), "event:0"))
-	require.LessOrEqual(t, tasks, 12)
-	all := v.drainSamples()
-	events, samples := v.sum(all, "sse_event")
-	require.Equal(t, float64(n), events)
-	require.LessOrEqual(t, samples, 4)
+	over(t, ways, func(t *testing.T, w way) {
+		v, rec := w.vu(t), &recorder{}
+		const n = 500
+		v.set("ledger", rec)
+		ready := make(chan struct{})
+		v.set("ready", func() { close(ready) })
+		v.set("url", v.serve(func(p *peer) {
+			p.say(streamHead)
+			<-ready // the open task has passed, no other is on its way
+			for range n {
+				p.say("data: 0\n\n")
+			}
+		}))
+		var tasks int
+		register := v.VU.RegisterCallbackField
+		v.VU.RegisterCallbackField = func() func(func() error) { tasks++; return register() }
+		v.mustRun(`new EventSource(url, { ledger, reconnect: false }).onopen = () => setTimeout(ready, 100)`)
+		require.Equal(t, n, strings.Count(rec.String(), "event:0"))
+		require.LessOrEqual(t, tasks, 12)
+		all := v.drainSamples()
+		events, samples := v.sum(all, "sse_event")
+		require.Equal(t, float64(n), events)
+		require.LessOrEqual(t, samples, 4)
+	})
 }
 
 func TestEventSourceHubSurvivesIterations(t *testing.T) {

@@ -25,20 +25,18 @@ func TestSecondRequest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		then, uri string
-		overTLS   bool
 	}{
-		"template":           {subscribe, "/api/realtime", false},
-		"functions":          {subscribeByFunction, "/api/realtime?x=PB_CONNECT", false},
-		"template over TLS":  {subscribe, "/api/realtime", true},
-		"functions over TLS": {subscribeByFunction, "/api/realtime?x=PB_CONNECT", true},
+		"template":  {subscribe, "/api/realtime"},
+		"functions": {subscribeByFunction, "/api/realtime?x=PB_CONNECT"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b, v, rec := newBucket(), newVU(t), &answers{}
-			v.set("ledger", rec)
-			v.set("url", b.serve(v, tt.overTLS))
-			v.set("endStream", func() { b.end <- struct{}{} })
-			require.Equal(t, "true server true", v.log(`
+		for _, w := range ways {
+			t.Run(name+", "+w.name, func(t *testing.T) {
+				t.Parallel()
+				b, v, rec := newBucket(), w.vu(t), &answers{}
+				v.set("ledger", rec)
+				v.set("url", b.serve(v))
+				v.set("endStream", func() { b.end <- struct{}{} })
+				require.Equal(t, "true server true", v.log(`
 				const s = new EventSource(url, { ledger, then: { event: "PB_CONNECT", ok: [200, 204], `+tt.then+` } });
 				let answered = 0, notes = 0;
 				const look = () => {
@@ -50,15 +48,16 @@ func TestSecondRequest(t *testing.T) {
 				s.addEventListener("notes", () => { notes++; look(); });
 				s.onerror = (e) => log.push(e.reason);
 			`))
-			want := func(n int) string {
-				return fmt.Sprintf(`POST %s {"clientId":"c\"%d","subscriptions":["notes"]}`, tt.uri, n)
-			}
-			require.Equal(t, want(1)+"; "+want(2), b.String())
-			each := `connecting opened event:\{\} (event:1 answered:204|answered:204 event:1)`
-			require.Regexp(t, "^"+each+` closed:server\+retry `+each+" closed:client$", rec.String())
-			_, samples := v.sum(v.drainSamples(), "sse_then")
-			require.Equal(t, 2, samples)
-		})
+				want := func(n int) string {
+					return fmt.Sprintf(`POST %s {"clientId":"c\"%d","subscriptions":["notes"]}`, tt.uri, n)
+				}
+				require.Equal(t, want(1)+"; "+want(2), b.String())
+				each := `connecting opened event:\{\} (event:1 answered:204|answered:204 event:1)`
+				require.Regexp(t, "^"+each+` closed:server\+retry `+each+" closed:client$", rec.String())
+				_, samples := v.sum(v.drainSamples(), "sse_then")
+				require.Equal(t, 2, samples)
+			})
+		}
 	}
 }
 
@@ -99,13 +98,13 @@ func TestSecondRequestFails(t *testing.T) {
 			`invalid value of header "A"`, true, true},
 	} {
 		for mode, again := range map[string]bool{"": tt.standard, "reconnect: true,": tt.stubborn, "reconnect: false,": false} {
-			for _, overTLS := range []bool{false, true} {
-				t.Run(fmt.Sprint(name, " ", mode, " TLS ", overTLS), func(t *testing.T) {
+			for _, w := range polledWays {
+				t.Run(fmt.Sprint(name, " ", mode, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v, rec := newBucket(), newVU(t), &answers{}
+					b, v, rec := newBucket(), w.vu(t), &answers{}
 					b.second, b.mute, b.retry = tt.bucket.second, tt.bucket.mute, 3_600_000
 					v.set("ledger", rec)
-					v.set("url", b.serve(v, overTLS))
+					v.set("url", b.serve(v))
 					got := v.log(`
 						const s = new EventSource(url, {` + mode + ` ledger, then: { ` + tt.then + ` } });
 						s.addEventListener("then", () => log.push("then"));
@@ -137,7 +136,7 @@ func TestSecondRequestBacksOff(t *testing.T) {
 		}
 		return n <= 4
 	}
-	v.set("url", b.serve(v, false))
+	v.set("url", b.serve(v))
 	require.Equal(t, "true true true true then", v.log(`
 		const s = new EventSource(url, { reconnect: true, then: { `+subscribe+` } });
 		const least = [1000, 50, 100, 200], n = () => log.length;
@@ -184,10 +183,10 @@ func TestSecondRequestBlocksNobody(t *testing.T) {
 		"a handler throws": {`throw new Error("no more");`, "", "closed:interrupted"},
 	} {
 		for how, then := range map[string]string{"template": subscribe, "functions": subscribeByFunction} {
-			for _, overTLS := range []bool{false, true} {
-				t.Run(fmt.Sprint(name, " ", how, " TLS ", overTLS), func(t *testing.T) {
+			for _, w := range polledWays {
+				t.Run(fmt.Sprint(name, " ", how, " ", w.name), func(t *testing.T) {
 					t.Parallel()
-					b, v, rec := newBucket(), newVU(t), &answers{}
+					b, v, rec := newBucket(), w.vu(t), &answers{}
 					asked := make(chan struct{})
 					b.retry = 3_600_000
 					b.second = func(_ http.ResponseWriter, r *http.Request, _ int) bool {
@@ -206,7 +205,7 @@ func TestSecondRequestBlocksNobody(t *testing.T) {
 							return false
 						}
 					})
-					v.set("url", b.serve(v, overTLS))
+					v.set("url", b.serve(v))
 					v.mustSetLog()
 					_, err := v.run(`
 						const s = new EventSource(url, { ledger, then: { ` + then + ` } });
@@ -255,7 +254,7 @@ func TestSecondRequestOfASourceThatIsClosed(t *testing.T) {
 	b, v, rec := newBucket(), newVU(t), &answers{}
 	b.mute = 1
 	v.set("ledger", rec)
-	v.set("url", b.serve(v, false))
+	v.set("url", b.serve(v))
 	v.mustRun(`
 		const s = new EventSource(url, { ledger, then: { ` + subscribe + `, timeout: 0 } });
 		s.onopen = () => setTimeout(() => s.close(), 50);
@@ -314,7 +313,7 @@ func TestSecondRequestFunctionThrows(t *testing.T) {
 	} {
 		b, v, rec := newBucket(), newVU(t), &answers{}
 		v.set("ledger", rec)
-		v.set("url", b.serve(v, false))
+		v.set("url", b.serve(v))
 		_, err := v.run(`new EventSource(url, { ledger, then: ` + script + ` })`)
 		require.ErrorContains(t, err, want, script)
 		require.Equal(t, ReasonInterrupted, rec.last.Reason)

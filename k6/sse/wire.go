@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"errors"
 	"net"
 	"time"
 )
@@ -21,7 +20,17 @@ type wire interface {
 }
 
 // errNotReady is what a polled wire says where a parked one would wait.
-var errNotReady = errors.New("nothing to read yet")
+var errNotReady error = notReady{}
+
+// notReady is no end for crypto/tls: after an error that says it is temporary it reads on where it stopped
+// (readRecordOrCCS), even inside a record. Any other error it keeps for good.
+type notReady struct{}
+
+var _ net.Error = notReady{}
+
+func (notReady) Error() string   { return "nothing to read yet" }
+func (notReady) Timeout() bool   { return false }
+func (notReady) Temporary() bool { return true }
 
 // parked is a connection whose reader waits in Read.
 type parked struct{ net.Conn }

@@ -158,7 +158,7 @@ declare module "k6/x/sse" {
      * do nothing. Where the server ends the stream, what is left of it is read at once. Not in the standard.
      * @param bytesPerSecond 0: nothing is read; `Infinity`: all there is, as before
      * @returns false where no stream is open: nothing happens
-     * @throws where this system cannot do that: with TLS, and on anything but Linux
+     * @throws where this system cannot do that: on anything but Linux
      * @example sources.forEach((s, n) => n % 10 === 0 && s.slow(1024));
      */
     slow(bytesPerSecond: number): boolean;

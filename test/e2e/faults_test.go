@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,17 +41,24 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 		"slow headers": {"slow-headers=14s:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
 	}
 	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
+		judge := func(t *testing.T, env []string, more ...string) {
 			t.Parallel()
-			args := append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, c.args...)
-			r := begin(t, []string{"BACKEND_FAULT=" + c.fault}, args...)
+			args := append(append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, c.args...), more...)
+			r := begin(t, env, args...)
 			v := r.judged()
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			n := v.Noops
 			require.Equal(t, c.want, counts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}, r.out.String())
 			require.Regexp(t, regexp.MustCompile(c.reason), reasons(v))
 			require.Equal(t, n.Expected, n.Received+n.Missed+n.Corrupted)
-		})
+		}
+		t.Run(name, func(t *testing.T) { judge(t, []string{"BACKEND_FAULT=" + c.fault}) })
+		if slices.Contains([]string{"drop", "truncate", "stall", "reset"}, name) { // the kinds of what a reader of TLS does otherwise
+			t.Run(name+" over TLS", func(t *testing.T) {
+				url, trust := secureBackend(t, "BACKEND_FAULT="+c.fault, "NOOP_INTERVAL=1", "BACKEND_TOKEN=secret")
+				judge(t, []string{trust, "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-")
+			})
+		}
 	}
 }
 

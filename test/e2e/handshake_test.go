@@ -33,6 +33,20 @@ func certificates(t *testing.T) string {
 	return folder
 }
 
+// backendWith starts a backend that speaks TLS.
+func backendWith(t *testing.T, certs string, env ...string) (url string) {
+	t.Helper()
+	url = backend(t, append(env, "TLS_CERT="+filepath.Join(certs, "server", "server.pem"), "TLS_KEY="+filepath.Join(certs, "server", "server-key.pem"))...)
+	return strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
+}
+
+// secureBackend is backendWith, and the variable that has k6 trust it.
+func secureBackend(t *testing.T, env ...string) (url, trust string) {
+	t.Helper()
+	certs := certificates(t)
+	return backendWith(t, certs, env...), "SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")
+}
+
 func TestHandshake(t *testing.T) {
 	t.Parallel()
 	r := smoke(t, "handshake", "--certs", certificates(t))
@@ -71,8 +85,7 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 func TestHandshakeFindsAServiceThatTakesStrangers(t *testing.T) {
 	t.Parallel()
 	certs := certificates(t)
-	url := backend(t, "TLS_CERT="+filepath.Join(certs, "server", "server.pem"), "TLS_KEY="+filepath.Join(certs, "server", "server-key.pem"))
-	url = strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
+	url := backendWith(t, certs)
 	r := smoke(t, "handshake", "--certs", certs, "--backend-url", url, "--connections", "20")
 	v := r.judged()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
@@ -136,8 +149,7 @@ func TestHandshakeSaysOnlyWhatStrangersAreTold(t *testing.T) {
 func TestHandshakeNamesTheCause(t *testing.T) {
 	t.Parallel()
 	server, own := certificates(t), certificates(t)
-	url := backend(t, "TLS_CERT="+filepath.Join(server, "server", "server.pem"), "TLS_KEY="+filepath.Join(server, "server", "server-key.pem"))
-	url = strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
+	url := backendWith(t, server)
 	r := smoke(t, "handshake", "--certs", own, "--backend-url", url)
 	require.Equal(t, 2, r.end())
 	require.Contains(t, r.out.String(), "certificate signed by unknown authority")

@@ -1,0 +1,239 @@
+package sse
+
+import (
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var tlsWays = []way{ways[1], ways[3]}
+
+// told is what a script is told of a stream over TLS that a server writes by hand: its data, and how it ended.
+func told(t *testing.T, w way, version uint16, server func(p *peer, r *records)) string {
+	t.Helper()
+	v, config := w.vu(t), serverTLS().Clone()
+	config.MinVersion, config.MaxVersion = version, version
+	v.state.TLSConfig.Renegotiation = tls.RenegotiateFreelyAsClient // as k6 has it
+	v.set("url", strings.Replace(serveTLS(t, config, func(p *peer) {
+		r := recordsOf(t, p)
+		server(p, r)
+		r.write(typeAlert, []byte{1, 0}) // close_notify: crypto/tls does not know the number of records any more
+		_ = p.tcp.Close()
+	}), "http:", "https:", 1))
+	return v.log(`
+		const s = new EventSource(url, { reconnect: false, idleTimeout: 4000 });
+		s.onmessage = (e) => log.push(e.data.length > 100 ? e.data.length : e.data);
+		s.onerror = (e) => log.push(e.reason + ":", e.message);
+	`)
+}
+
+const (
+	endedByServer = "server: the server ended the stream"
+	twoEvents     = "data: a\n\ndata: b\n\n"
+)
+
+// What a server may send beside data, or in place of it, by either version of TLS.
+func TestTLSRecords(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 15<<10) // most of a record of the largest size
+	for _, tt := range []struct {
+		name   string
+		server func(p *peer, r *records)
+		want   string
+		only   uint16 // this version of TLS
+	}{
+		{"several records at once", func(p *peer, r *records) {
+			p.inPieces(0, func() { r.say(streamHead); r.say("data: a\n\n"); r.say("data: b\n"); r.say("\n") })
+		}, "a b " + endedByServer, 0},
+		{"a byte at a time", func(p *peer, r *records) {
+			p.inPieces(1, func() { r.say(streamHead + "data: a\n"); r.say("\ndata: b\n\n") })
+		}, "a b " + endedByServer, 0},
+		{"records of one byte", func(p *peer, r *records) {
+			p.inPieces(100, func() {
+				for _, b := range []byte(streamHead + twoEvents) {
+					r.write(typeData, []byte{b})
+				}
+			})
+		}, "a b " + endedByServer, 0},
+		{"large records in pieces", func(p *peer, r *records) {
+			p.inPieces(5000, func() {
+				r.say(streamHead)
+				for range 20 {
+					r.say("data: " + long + "\n\n")
+				}
+			})
+		}, strings.Repeat("15360 ", 20) + endedByServer, 0},
+		{"one event in many records", func(p *peer, r *records) {
+			p.inPieces(0, func() {
+				r.say(streamHead + "data: ")
+				for range 20 {
+					r.say(long)
+				}
+				r.say("\n\n")
+			})
+		}, "307200 " + endedByServer, 0},
+		{"empty records", func(_ *peer, r *records) {
+			r.say(streamHead)
+			for range 3 {
+				r.say("")
+			}
+			r.say(twoEvents)
+		}, "a b " + endedByServer, 0},
+		{"close_notify with the last event", func(p *peer, r *records) {
+			p.inPieces(0, func() { r.say(streamHead); r.say(twoEvents); r.write(typeAlert, []byte{1, 0}) })
+			p.awaitEnd()
+		}, "a b " + endedByServer, 0},
+		{"close_notify on its own", func(p *peer, r *records) {
+			r.say(streamHead + twoEvents)
+			time.Sleep(20 * time.Millisecond)
+			r.write(typeAlert, []byte{1, 0})
+			p.awaitEnd()
+		}, "a b " + endedByServer, 0},
+		{"close_notify inside an event", func(_ *peer, r *records) {
+			r.say(streamHead + twoEvents + "data: c\n")
+			r.write(typeAlert, []byte{1, 0})
+		}, "a b truncated: the stream ended inside an event: unexpected EOF", 0},
+		{"no close_notify", func(p *peer, r *records) { r.say(streamHead + twoEvents); _ = p.tcp.Close() }, "a b " + endedByServer, 0},
+		{"a truncated record", func(p *peer, r *records) {
+			r.say(streamHead + twoEvents)
+			record := r.seal(typeData, []byte("data: c\n\n"))
+			_, _ = p.tcp.Write(record[:len(record)-1])
+			_ = p.tcp.Close()
+		}, "a b truncated: read the stream: the connection ended inside a TLS record: unexpected EOF", 0},
+		{"a truncated header", func(p *peer, r *records) {
+			r.say(streamHead + twoEvents)
+			time.Sleep(20 * time.Millisecond)
+			_, _ = p.tcp.Write([]byte{typeData, 3})
+			_ = p.tcp.Close()
+		}, "a b truncated: read the stream: the connection ended inside a TLS record: unexpected EOF", 0},
+		{"a forged record", func(p *peer, r *records) {
+			r.say(streamHead + twoEvents)
+			record := r.seal(typeData, []byte("data: c\n\n"))
+			record[len(record)-1] ^= 1
+			_, _ = p.tcp.Write(record)
+			p.awaitEnd()
+		}, "a b error: read the stream: local error: tls: bad record MAC", 0},
+		{"a fatal alert", func(_ *peer, r *records) { r.say(streamHead + twoEvents); r.write(typeAlert, []byte{2, 80}) },
+			"a b error: read the stream: remote error: tls: internal error", 0},
+		{"tickets", func(p *peer, r *records) {
+			r.write(typeHandshake, ticket())
+			r.say(streamHead + "data: a\n\n")
+			time.Sleep(20 * time.Millisecond)
+			r.write(typeHandshake, append(ticket(), ticket()...))
+			last := ticket()
+			r.write(typeHandshake, last[:50])
+			time.Sleep(20 * time.Millisecond)
+			r.write(typeHandshake, last[50:])
+			r.say("data: b\n\n")
+		}, "a b " + endedByServer, tls.VersionTLS13},
+		{"new keys", func(p *peer, r *records) {
+			r.say(streamHead + "data: a\n\n")
+			for n := range 5 {
+				r.updateKey(t, false)
+				r.say(fmt.Sprintf("data: %d\n\n", n))
+			}
+			p.inPieces(7, func() { r.updateKey(t, false); r.updateKey(t, false); r.say("data: b\n\n") })
+		}, "a 0 1 2 3 4 b " + endedByServer, tls.VersionTLS13},
+		{"a new key that wants an answer", func(p *peer, r *records) {
+			r.say(streamHead + "data: a\n\n")
+			r.updateKey(t, true)
+			answer := make([]byte, 27) // a KeyUpdate, encrypted
+			_, err := io.ReadFull(p.line, answer)
+			require.NoError(t, err)
+			require.EqualValues(t, typeData, answer[0])
+			r.say("data: b\n\n")
+		}, "a b " + endedByServer, tls.VersionTLS13},
+		{"another handshake", func(p *peer, r *records) {
+			r.say(streamHead + twoEvents)
+			r.write(typeHandshake, []byte{0, 0, 0, 0}) // HelloRequest
+			p.awaitEnd()
+		}, "a b error: read the stream: the server asked for another TLS handshake (renegotiation), which an open stream refuses", tls.VersionTLS12},
+	} {
+		for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+			for _, w := range tlsWays {
+				if tt.only == 0 || tt.only == version {
+					t.Run(tt.name+", "+tls.VersionName(version)+", "+w.name, func(t *testing.T) {
+						t.Parallel()
+						require.Equal(t, tt.want, told(t, w, version, tt.server))
+					})
+				}
+			}
+		}
+	}
+}
+
+// awaitEnd waits for the client to end the connection: the server's end is not to be what ends the stream.
+func (p *peer) awaitEnd() { _, _ = io.Copy(io.Discard, p.line) }
+
+// Servers that want a certificate get that of k6's option tlsAuth.
+func TestClientCertificate(t *testing.T) {
+	over(t, tlsWays, func(t *testing.T, w way) {
+		config := serverTLS().Clone()
+		config.ClientAuth = tls.RequireAnyClientCert // ours is for servers
+		url := strings.Replace(serveTLS(t, config, func(p *peer) {
+			p.say(streamHead + fmt.Sprintf("data: %d\n\n", len(p.Conn.(*tls.Conn).ConnectionState().PeerCertificates)))
+		}), "http:", "https:", 1)
+		for with, want := range map[bool]string{true: "1 server", false: "error"} { // in TLS 1.3 the refusal comes behind the handshake
+			v := w.vu(t)
+			if with {
+				v.state.TLSConfig.Certificates = config.Certificates
+			}
+			v.set("url", url)
+			require.Equal(t, want, v.log(`
+				const s = new EventSource(url, { reconnect: false });
+				s.onmessage = (e) => log.push(e.data);
+				s.onerror = (e) => log.push(e.reason);
+			`))
+		}
+	})
+}
+
+// So many handshakes are under way at a time, and no more: one that is through makes room.
+func TestHandshakesAreBounded(t *testing.T) {
+	for through, want := range map[bool]int{false: cap(processHandshakes), true: cap(processHandshakes) + 50} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		var begun atomic.Int32
+		var serving sync.WaitGroup
+		serving.Go(func() {
+			for {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				begun.Add(1)
+				serving.Go(func() {
+					if through {
+						conn, _ = accept(conn, serverTLS())
+					}
+					_, _ = io.Copy(io.Discard, conn) // it never answers a request
+					_ = conn.Close()
+				})
+			}
+		})
+		v := ways[1].vu(t)
+		v.set("url", "https://"+listener.Addr().String())
+		v.set("most", cap(processHandshakes)+50)
+		v.set("begun", begun.Load)
+		v.set("want", want)
+		require.Equal(t, fmt.Sprint(want), v.log(`
+			const all = [];
+			for (let n = 0; n < most; n++) all.push(new EventSource(url, { reconnect: false, connectTimeout: 0 }));
+			const look = setInterval(() => {
+				if (begun() < want) return;
+				clearInterval(look);
+				setTimeout(() => { log.push(begun()); all.forEach((s) => s.close()); }, 200);
+			}, 5);
+		`))
+		_ = listener.Close()
+		serving.Wait()
+	}
+}

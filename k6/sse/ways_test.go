@@ -1,0 +1,111 @@
+package sse
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"net"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A way is how the bytes of a stream come to its reader: as they are or by TLS, to the poller or to a goroutine of its own.
+type way struct {
+	name   string
+	tls    bool
+	parked bool // as everywhere but on Linux
+}
+
+var ways = []way{{name: "plain"}, {name: "TLS", tls: true}, {name: "plain, goroutine", parked: true}, {name: "TLS, goroutine", tls: true, parked: true}}
+
+// polledWays are those of Linux.
+var polledWays = ways[:2]
+
+// over runs a test of streams once for each of some ways.
+func over(t *testing.T, some []way, test func(t *testing.T, w way)) {
+	t.Parallel()
+	for _, w := range some {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, w)
+		})
+	}
+}
+
+// vu is a VU whose streams go this way.
+func (w way) vu(t testing.TB) *vu {
+	t.Helper()
+	v := newVU(t)
+	v.way = w
+	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+	if w.parked {
+		v.state.Dialer = &net.Dialer{Timeout: patience} // the poller takes k6's own connections only
+	}
+	return v
+}
+
+// serve is serve for the VU's way.
+func (v *vu) serve(handle func(p *peer)) string {
+	v.t.Helper()
+	url := serve(v.t, handle)
+	if v.way.tls {
+		return strings.Replace(url, "http:", "https:", 1)
+	}
+	return url
+}
+
+func (v *vu) serveText(text string) string {
+	v.t.Helper()
+	return v.serve(func(p *peer) { p.say(text) })
+}
+
+// serverTLS is a server's configuration with a certificate for 127.0.0.1, which no client trusts.
+var serverTLS = sync.OnceValue(func() *tls.Config {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	return &tls.Config{Certificates: s.TLS.Certificates}
+})
+
+// A line is a connection of which some bytes have been looked at.
+type line struct {
+	net.Conn
+	r    *bufio.Reader
+	held *bytes.Buffer // what is written, until inPieces sends it; mostly nil
+}
+
+// accept looks at the first byte of a connection, and speaks TLS where the client does.
+func accept(conn net.Conn, config *tls.Config) (net.Conn, *line) {
+	l := &line{Conn: conn, r: bufio.NewReader(conn)}
+	if b, err := l.r.Peek(1); err == nil && b[0] == typeHandshake {
+		return tls.Server(l, config), l
+	}
+	return l, l
+}
+
+func (l *line) Read(p []byte) (int, error) { return l.r.Read(p) }
+
+func (l *line) Write(p []byte) (int, error) {
+	if l.held != nil {
+		return l.held.Write(p)
+	}
+	return l.Conn.Write(p)
+}
+
+// inPieces sends what is said meanwhile in pieces of some bytes, each in its own packet; 0: all at once.
+func (p *peer) inPieces(size int, say func()) {
+	p.line.held = new(bytes.Buffer)
+	say()
+	held := p.line.held
+	p.line.held = nil
+	if size == 0 {
+		size = held.Len()
+	}
+	for held.Len() > 0 {
+		_, _ = p.line.Write(held.Next(size))
+		time.Sleep(100 * time.Microsecond)
+	}
+}
