@@ -12,7 +12,7 @@ import (
 
 // bench is started at the root of the repository.
 func TestScriptsExist(t *testing.T) {
-	for _, script := range []string{bareScript, soakScript, described} {
+	for _, script := range []string{bareScript, soakScript, tlsScript, described} {
 		require.FileExists(t, "../../"+script)
 	}
 }

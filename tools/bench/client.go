@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -105,9 +106,11 @@ func (s service) startSoak(script string, connections, perVU int, change func(*p
 	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners = "bench", connections, perVU, 1
 	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, s.prefix()
 	change(&p)
-	group := must(runners.Start(runners.Config{
-		K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: map[string]string{"PUBLISH_TOKEN": s.Token},
-	}))
+	env := map[string]string{"PUBLISH_TOKEN": s.Token}
+	if s.certificates != "" {
+		maps.Copy(env, s.RunnerEnv(s.certificates))
+	}
+	group := must(runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env}))
 	ctx, stop := context.WithCancel(context.Background())
 	r := &runner{s.bench, group, shards, make(chan struct{}), stop}
 	go func() {

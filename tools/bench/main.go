@@ -59,6 +59,7 @@ var sections = []struct {
 }{
 	{"runner", (*bench).measureRunner},
 	{"messages", (*bench).measureMessages},
+	{"tls", (*bench).measureTLS},
 	{"backend", (*bench).measureBackend},
 	{"nginx", (*bench).measureNginx},
 	{"growth", (*bench).measureGrowth},
@@ -68,6 +69,7 @@ var sections = []struct {
 // sizes are how many connections each measurement holds.
 type sizes struct {
 	base, full     int // runner: its memory is the difference of the two
+	encrypted      int // tls: the same in place of full
 	idle, busy     int // backend
 	broadcast      int
 	nginx, growing int           // growing: growth
@@ -79,11 +81,11 @@ type sizes struct {
 
 var (
 	fullSizes = sizes{
-		base: 500, full: 5000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growing: 1200,
+		base: 500, full: 5000, encrypted: 3000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growing: 1200,
 		shards: 1000, ledgers: 1000, settle: 8 * time.Second, idleSettle: 10 * time.Second,
 	}
 	quickSizes = sizes{
-		base: 200, full: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growing: 200,
+		base: 200, full: 1000, encrypted: 600, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growing: 200,
 		shards: 10, ledgers: 100, settle: time.Second, idleSettle: time.Second,
 	}
 )
@@ -123,7 +125,7 @@ func command(b *bench) *cobra.Command {
 	cmd.AddCommand(rawCommand(b.ctx))
 	f := cmd.Flags()
 	f.BoolVar(&b.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
-	f.StringSliceVar(&b.only, "only", nil, "sections to run: runner, messages, backend, nginx, growth, merge")
+	f.StringSliceVar(&b.only, "only", nil, "sections to run: runner, messages, tls, backend, nginx, growth, merge")
 	f.DurationVar(&b.growth, "growth", 10*time.Minute, "how long to watch a runner's memory, once it has settled for as long, 10m at most; 0 leaves it out, as --quick does")
 	f.BoolVar(&b.update, "update", false, "keep the figures of --json's file for the sections that are not run")
 	f.StringVar(&b.json, "json", "", "also write the figures to this file as JSON")
@@ -135,8 +137,8 @@ func command(b *bench) *cobra.Command {
 
 func (b *bench) check() error {
 	for _, name := range b.only {
-		if !slices.Contains([]string{"runner", "messages", "backend", "nginx", "growth", "merge"}, name) {
-			return usage("--only %s: the sections are runner, messages, backend, nginx, growth and merge", name)
+		if !slices.Contains([]string{"runner", "messages", "tls", "backend", "nginx", "growth", "merge"}, name) {
+			return usage("--only %s: the sections are runner, messages, tls, backend, nginx, growth and merge", name)
 		}
 	}
 	switch {
@@ -147,7 +149,7 @@ func (b *bench) check() error {
 	case b.update && (b.json == "" || b.quick):
 		return usage("--update adds to the full run in the file that --json names")
 	}
-	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, described} {
+	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, tlsScript, described} {
 		if _, err := os.Stat(name); err != nil {
 			return fmt.Errorf("%w; `make build` makes the programs, and bench runs at the root of the repository", err)
 		}

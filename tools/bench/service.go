@@ -18,13 +18,16 @@ import (
 type service struct {
 	*target.Target
 	*bench
+	certificates target.Certificates // "" for plain HTTP
 }
 
 func (b *bench) startService(connections int, interval time.Duration, nginx bool) service {
-	return service{must(target.StartLocal(b.ctx, target.LocalConfig{
-		Backend: "bin/backend", Connections: connections,
-		NoopInterval: interval, LogDir: b.folder("service"), NoNginx: !nginx,
-	})), b}
+	return b.start(target.LocalConfig{Connections: connections, NoopInterval: interval, NoNginx: !nginx})
+}
+
+func (b *bench) start(c target.LocalConfig) service {
+	c.Backend, c.LogDir = "bin/backend", b.folder("service")
+	return service{must(target.StartLocal(b.ctx, c)), b, c.Certificates}
 }
 
 func (s service) stop() { s.Local.Stop(s.ctx) }
