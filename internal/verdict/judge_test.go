@@ -87,6 +87,24 @@ func find(r *ledger.Record, kind ledger.Kind, count uint64) {
 	}[kind]})
 }
 
+// A stream that is not held to the end of the run, as in churn, owes nothing once its end was asked for, however late a busy
+// client sees that end.
+func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
+	t.Parallel()
+	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
+		m, server := clean()
+		r := &m.Connections[0].Record
+		r.Held, r.Open, r.Received, r.Last = 200*time.Second, open, 6, 6
+		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
+		v := judgeSoak(m, server, Evidence{})
+		for _, c := range v.Criteria {
+			if c.Name == "count against floor(held / interval)" {
+				require.Equal(t, want == Pass, c.Pass, open)
+			}
+		}
+	}
+}
+
 func TestEachCriterionAlone(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

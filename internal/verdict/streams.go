@@ -241,11 +241,11 @@ func (s *Streams) checkFloor(r *shard.Connection) {
 	}
 	planned := s.m.Plan.Interval()
 	tolerance := min(s.m.Plan.Late(), planned/2)
-	held := min(r.Held, s.m.Plan.Hold()) // while the server takes its time to end it, nothing is owed
+	held := min(r.OpenFor(), s.m.Plan.Hold()) // while the server takes its time to end it, or a busy client to see that, nothing is owed
 	owed := max(held-tolerance-planned/2, 0) / max(planned, r.Interval)
 	if r.Expected() < uint64(owed) {
 		s.short = append(s.short, fmt.Sprintf("%s was held for %s and accounts for %d noops instead of at least %d",
-			r.ID, format.Duration(r.Held), r.Expected(), owed))
+			r.ID, format.Duration(r.OpenFor()), r.Expected(), owed))
 	}
 }
 
