@@ -15,6 +15,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -100,7 +101,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	return seen
 }
 
-// tail is the end of an action's output.
+// tail is the end of an action's output, without the tokens that it finds in its environment: reports show it.
 func tail(log string) string {
 	f, err := os.Open(log)
 	if err != nil {
@@ -108,10 +109,11 @@ func tail(log string) string {
 	}
 	defer f.Close()
 	if size, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(size-mostOutput, 0), io.SeekStart)
+		_, _ = f.Seek(max(size-2*mostOutput, 0), io.SeekStart) // one that is cut in two is no token any more
 	}
-	text, _ := io.ReadAll(io.LimitReader(f, mostOutput))
-	return strings.ToValidUTF8(strings.TrimSpace(string(text)), "")
+	raw, _ := io.ReadAll(io.LimitReader(f, 2*mostOutput))
+	text := service.Hide(string(raw), os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN"), os.Getenv("BACKEND_TOKEN"))
+	return strings.ToValidUTF8(strings.TrimSpace(text[max(len(text)-mostOutput, 0):]), "")
 }
 
 // forActions is what an action finds in its environment besides ours: the run, and the processes of a target that was

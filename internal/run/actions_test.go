@@ -103,6 +103,20 @@ func TestWhatAnActionLeavesInTheBackgroundEndsWithTheRun(t *testing.T) {
 	}, 10*time.Second, time.Millisecond, "process %d is left", pid)
 }
 
+// An action that tells what it sends, as curl -v does, tells no token in run.json and in reports.
+func TestAnActionsOutputShowsNoToken(t *testing.T) {
+	t.Setenv("SUBSCRIBE_TOKEN", "to/read-1")
+	t.Setenv("PUBLISH_TOKEN", "to-write-2")
+	t.Setenv("BACKEND_TOKEN", "of-ours-3")
+	log := filepath.Join(t.TempDir(), "log")
+	said := "Bearer to/read-1, token=to%2Fread-1, to-write-2, of-ours-3"
+	require.NoError(t, os.WriteFile(log, []byte(said), 0o600))
+	require.Equal(t, "Bearer {token}, token={token}, {token}, {token}", tail(log))
+	const rest = "d-1" // of the first, where the last 4 KiB begin
+	require.NoError(t, os.WriteFile(log, []byte("to/read-1"+strings.Repeat("x", mostOutput-len(rest))), 0o600))
+	require.NotContains(t, tail(log), rest)
+}
+
 func TestAnActionsOutputIsBounded(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
