@@ -220,12 +220,13 @@ func (i *idler) found() bool {
 	return n >= enough
 }
 
-// heard is when the last byte of the stream came, of its head if there was none.
+// heard is when the last byte of the stream came, of its head if there was none. It need not be of a part: an empty line keeps
+// a proxy from cutting as well as a comment does.
 func (t *track) heard() time.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := len(t.parts); n > 0 {
-		return t.parts[n-1].At
+	if t.open != nil {
+		if at, ok := t.open.Heard(); ok {
+			return at
+		}
 	}
 	return t.head
 }

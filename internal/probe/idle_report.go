@@ -75,6 +75,8 @@ func (i *idler) conclusion(cuts, gone []*held) string {
 	most := inSeconds(longest)
 	from, to, found := i.between(cuts, gone)
 	switch {
+	case i.contradicted(cuts, gone):
+		return "One stream ended, and another was alive after a longer silence: no limit of silence did that. Look for its reason in the service, or probe again.\n"
 	case found:
 		var b strings.Builder
 		known := slices.DeleteFunc(slices.Clone(knownLimits), func(l limit) bool { return l.after < from-slack(from) || l.after > to+slack(to) })
@@ -87,6 +89,10 @@ func (i *idler) conclusion(cuts, gone []*held) string {
 		if slices.Contains(reasons(cuts), inOrder) {
 			b.WriteString("Where the answer was ended in order, it may be the service itself that ends its streams after that time (end.lifetime of its description).\n")
 		}
+		if from == 0 {
+			fmt.Fprintf(&b, "So a silence of less than %s is too long, and nobody asked by how much: probe again with fewer --seconds.\n", inSeconds(to))
+			return b.String()
+		}
 		fmt.Fprintf(&b, "So have the service send something on each stream, such as a comment line, at least every %s, or raise that limit.\n", inSeconds(from/2))
 		return b.String()
 	case i.spoke():
@@ -95,6 +101,12 @@ func (i *idler) conclusion(cuts, gone []*held) string {
 		return fmt.Sprintf("Nobody closed a stream that was silent for %s.\n", most)
 	}
 	return fmt.Sprintf("Nothing cut a stream that was silent for %s.\n", most)
+}
+
+// contradicted says that one stream ended, and one that was silent for longer did not.
+func (i *idler) contradicted(cuts, gone []*held) bool {
+	ended := slices.Concat(cuts, gone)
+	return len(ended) > 0 && len(ended) < enough && slices.ContainsFunc(i.of(alive), func(h *held) bool { return h.after > ended[0].after+slack(ended[0].after) })
 }
 
 // between are the silences between which streams are cut; found is false where none was.
@@ -120,8 +132,7 @@ func slack(d time.Duration) time.Duration { return max(d/50, 2*time.Second) }
 // spoke says that the service went on sending something on each stream, and none was cut.
 func (i *idler) spoke() bool {
 	return !slices.ContainsFunc(i.held, func(h *held) bool {
-		n := len(h.parts)
-		return h.fate != silent || n == 0 || h.parts[n-1].At.Sub(h.head) < i.Length/2
+		return h.fate != silent || h.heard().Sub(h.head) < i.Length/2
 	})
 }
 

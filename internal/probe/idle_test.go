@@ -120,6 +120,12 @@ func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
 		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, says: []string{
 			"3 of 3: the answer was ended in order", "it may be the service itself",
 		}},
+		"heartbeats that are part of nothing": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: "\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
+			"Something came on each stream by itself: none was silent for longer than 0.",
+		}},
+		"many heartbeats": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: strings.Repeat(":\n\n", 1000), Beat: 100 * time.Millisecond}, no: true, says: []string{
+			"Something came on each stream by itself: none was silent for longer than 0.",
+		}},
 		"heartbeats": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: ":\n\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
 			"Something came on each stream by itself: none was silent for longer than 0.",
 		}},
@@ -168,6 +174,14 @@ func TestKnownLimits(t *testing.T) {
 	require.Contains(t, nat, "Known to cut after 350 s: a NAT gateway of AWS")
 	require.NotContains(t, nat, "nginx")
 	require.Contains(t, say(at(cut, 77*time.Second)...), "Nothing is known that cuts then by default")
+	soon := say(at(vanished, 30*time.Second, 55*time.Second)...)
+	require.Contains(t, soon, "So a silence of less than 30 s is too long, and nobody asked by how much: probe again with fewer --seconds.")
+	require.NotContains(t, soon, "at least every")
+	for _, f := range []fate{cut, vanished} {
+		one := say(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second)...)...)
+		require.Equal(t, "One stream ended, and another was alive after a longer silence: no limit of silence did that. Look for its reason in the service, or probe again.\n", one)
+		require.Contains(t, say(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second, 60*time.Second)...)...), "Known to cut after 60 s")
+	}
 }
 
 func TestAnIdleProbeThatIsStoppedSaysWhatItSaw(t *testing.T) {

@@ -121,7 +121,7 @@ func (s *session) start(ctx, life context.Context) error {
 
 // dial opens a stream and follows it.
 func (s *session) dial(life context.Context, t *track) *track {
-	t.n = s.opened
+	t.n, t.recent = s.opened, s.quiet
 	s.opened++
 	s.tracks = append(s.tracks, t)
 	s.answer(life, t)

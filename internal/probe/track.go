@@ -36,7 +36,8 @@ type track struct {
 
 	mu      sync.Mutex
 	parts   []stream.Part
-	dropped int // parts over the most that are kept
+	dropped int  // parts over the most that are kept
+	recent  bool // of these the last are kept, and not the first
 	ended   error
 	endedAt time.Time
 	ours    bool // it was closed here
@@ -62,6 +63,9 @@ func (t *track) read(secrets []string, first func(stream.Part)) {
 			t.ours = errors.Is(err, context.Canceled)
 			t.mu.Unlock()
 			return
+		}
+		if t.recent && len(t.parts) == most {
+			t.parts, t.dropped = append(t.parts[:0], t.parts[most/2:]...), t.dropped+most/2
 		}
 		if len(t.parts) < most {
 			t.parts = append(t.parts, without(p, secrets))

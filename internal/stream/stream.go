@@ -40,12 +40,17 @@ type Stream struct {
 // counted counts the bytes that it reads, as they come over the wire.
 type counted struct {
 	io.Reader
-	n atomic.Int64
+	n  atomic.Int64
+	at atomic.Pointer[time.Time] // when the last ones came; nil: none has
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
-	c.n.Add(int64(n))
+	if n > 0 {
+		now := time.Now()
+		c.n.Add(int64(n))
+		c.at.Store(&now)
+	}
 	return n, err
 }
 
@@ -93,6 +98,14 @@ func (s *Stream) Refusal() string {
 
 // Bytes is how many have come of the body, as sent: compressed, where it is.
 func (s *Stream) Bytes() int64 { return s.raw.n.Load() }
+
+// Heard is when the last bytes of the body came, whether they are part of anything or not; not ok where none has.
+func (s *Stream) Heard() (at time.Time, ok bool) {
+	if last := s.raw.at.Load(); last != nil {
+		return *last, true
+	}
+	return at, false
+}
 
 // Part is a block, or one comment line of a block that has not ended yet: its comments come again with the block.
 // Its slices are the caller's.
