@@ -89,9 +89,9 @@ func (c *Client) read(ctx context.Context) {
 			return
 		}
 		at := b.at
-		ev := &Event{Name: string(e.Name), Data: string(e.Data), Comment: string(e.Comment), ReceivedAt: epochMs(at)}
+		ev := &Event{Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data), Comment: eventstream.Text(e.Comment), ReceivedAt: epochMs(at)}
 		if e.HasID {
-			ev.ID = string(e.ID)
+			ev.ID = eventstream.Text(e.ID)
 		}
 		if !c.post(func() error { return c.event(ctx, at, ev) }) {
 			return

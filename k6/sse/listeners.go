@@ -3,8 +3,11 @@ package sse
 import (
 	"slices"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/grafana/sobek"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // listener is called for one type of event.
@@ -32,12 +35,13 @@ func (l *listeners) all() []listener {
 //
 //go:noinline // most streams have none, and their stacks no room for its frame
 func (l *listeners) want(name []byte) bool {
-	for _, have := range l.all() {
+	list := l.all()
+	for _, have := range list {
 		if have.kind == string(name) || len(name) == 0 && have.kind == "message" {
 			return true
 		}
 	}
-	return false
+	return len(list) > 0 && !utf8.Valid(name) && l.want([]byte(eventstream.Text(name)))
 }
 
 // handler returns the handler of a type, nil for none.

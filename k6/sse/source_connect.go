@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // connect makes one attempt: dial, handshake, request, response head. It runs in a
@@ -64,7 +66,7 @@ func (s *source) dial(ctx context.Context, t *turn) (*answer, *failure) {
 	r.maxRedirects = s.opts.maxRedirects
 	rare := s.opts.rarely()
 	r.method, r.body = cmp.Or(rare.method, r.method), rare.body
-	id := string(s.parser.LastEventID())
+	id := eventstream.Text(s.parser.LastEventID())
 	if rare.last != nil {
 		id = rare.last.LastEventID()
 	}

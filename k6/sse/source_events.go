@@ -62,9 +62,9 @@ func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 func (s *source) queueMessage(post func(task), at time.Time, e *eventstream.Event) {
 	kind := "message"
 	if len(e.Name) > 0 {
-		kind = string(e.Name)
+		kind = eventstream.Text(e.Name)
 	}
-	data, id, comment := string(e.Data), string(e.ID), string(e.Comment)
+	data, id, comment := eventstream.Text(e.Data), eventstream.Text(e.ID), eventstream.Text(e.Comment)
 	post(func() error {
 		if s.ready == stateClosed {
 			return nil

@@ -95,7 +95,7 @@ func (s *source) followFirst(e *eventstream.Event) {
 		s.startFollow(f, made, nil)
 		return
 	}
-	first := &firstEvent{ID: string(e.ID), Name: string(e.Name), Data: string(e.Data)}
+	first := &firstEvent{ID: eventstream.Text(e.ID), Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data)}
 	if !then.needsJS() {
 		s.startFollow(f, then, first)
 		return

@@ -12,7 +12,8 @@ import (
 )
 
 // Event is one dispatched event. Its slices belong to the parser and are valid
-// until the next call of [Parser.Next]: copy what is to be kept.
+// until the next call of [Parser.Next]: copy what is to be kept. They are the bytes
+// that came: [Text] makes text of them.
 type Event struct {
 	// ID is the last event ID buffer after this event: the id of this event or,
 	// where it carried none, of the latest one before that did (section 9.2.6,
