@@ -2,10 +2,8 @@ package sse
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -26,49 +24,6 @@ type request struct {
 	lastEventID  string
 	maxRedirects int
 	plain        bool // its answer is no stream: any type will do, and the connection is not used on
-}
-
-// parseURL accepts an absolute http or https URL with a host.
-func parseURL(raw string) (*url.URL, error) {
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil:
-		var inner *url.Error
-		if errors.As(err, &inner) {
-			err = inner.Err
-		}
-		return nil, fmt.Errorf("invalid URL %q: %w", raw, err)
-	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, fmt.Errorf("invalid URL %q: it must begin with http:// or https://", raw)
-	case u.Hostname() == "":
-		return nil, fmt.Errorf("invalid URL %q: it has no host", raw)
-	}
-	return u, nil
-}
-
-// origin is the URL's ASCII origin, section 7.1.1 of the HTML standard.
-func origin(u *url.URL) string {
-	host := strings.ToLower(u.Host)
-	if u.Port() == defaultPort(u.Scheme) {
-		host = strings.TrimSuffix(host, ":"+u.Port())
-	}
-	return u.Scheme + "://" + host
-}
-
-func defaultPort(scheme string) string {
-	if scheme == "https" {
-		return "443"
-	}
-	return "80"
-}
-
-// address is host:port to dial.
-func address(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = defaultPort(u.Scheme)
-	}
-	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // redirectLimit is k6's maxRedirects option, 10 where it is not set.
@@ -172,6 +127,11 @@ func (r *request) redirect(status int, location string) (*request, error) {
 	}
 	next.header = r.header.Clone()
 	next.header.Del("Host")
+	if next.method != r.method { // section 4.4 of the Fetch standard: these say what the body was
+		for _, name := range []string{"Content-Encoding", "Content-Language", "Content-Location", "Content-Type"} {
+			next.header.Del(name)
+		}
+	}
 	if !strings.EqualFold(to.Hostname(), r.url.Hostname()) {
 		for _, secret := range []string{"Authorization", "Cookie", "Www-Authenticate"} {
 			next.header.Del(secret)
