@@ -18,7 +18,7 @@ type listener struct {
 	once    bool
 }
 
-// listeners are those of one EventSource in the order in which they run, handlers first. They change
+// listeners are those of one EventSource in the order in which they run. They change
 // on the event loop, each time by a new list: a reader looks at it meanwhile, and a listener may
 // remove another while an event is dispatched.
 type listeners struct{ list atomic.Pointer[[]listener] }
@@ -54,11 +54,30 @@ func (l *listeners) handler(kind string) *sobek.Object {
 	return nil
 }
 
-// setHandler sets the handler of a type; nil removes it.
+// now is what is called for a listener that was there when an event was dispatched: nil where one before it has removed it,
+// and of a handler the one that is set by now.
+func (l *listeners) now(was listener) *sobek.Object {
+	if was.handler {
+		return l.handler(was.kind)
+	}
+	if slices.Contains(l.all(), was) {
+		return was.value
+	}
+	return nil
+}
+
+// setHandler sets the handler of a type; nil removes it. As section 8.1.8.1 of the HTML standard has it, it runs in the
+// turn in which it was first set: another one takes its turn, one that is set after nil the last.
 func (l *listeners) setHandler(kind string, fn *sobek.Object) {
-	list := l.without(func(have listener) bool { return have.handler && have.kind == kind })
-	if fn != nil {
-		list = slices.Insert(list, 0, listener{kind: kind, value: fn, handler: true})
+	list := slices.Clone(l.all())
+	at := slices.IndexFunc(list, func(have listener) bool { return have.handler && have.kind == kind })
+	switch {
+	case fn == nil && at >= 0:
+		list = slices.Delete(list, at, at+1)
+	case at >= 0:
+		list[at].value = fn
+	case fn != nil:
+		list = append(list, listener{kind: kind, value: fn, handler: true})
 	}
 	l.list.Store(&list)
 }

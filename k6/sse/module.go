@@ -15,6 +15,7 @@ import (
 	"crypto/tls"
 	"sync"
 
+	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 
@@ -29,7 +30,8 @@ type (
 		vu      modules.VU
 		metrics *sseMetrics
 		exports modules.Exports
-		hub     *hub // of the running iteration; on the event loop only
+		hub     *hub                        // of the running iteration; on the event loop only
+		events  [eventClasses]*sobek.Object // the prototypes of events, from the first event on
 
 		tlsMu   sync.Mutex
 		tlsOf   *lib.State

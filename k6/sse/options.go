@@ -64,16 +64,17 @@ type sourceOptions struct {
 
 // rareOptions are those that few sources have. Thousands of others pay 8 bytes for them.
 type rareOptions struct {
-	method   string // "" for GET
-	body     string
-	resume   resumeBy
-	then     *secondRequest
-	renew    sobek.Callable // what each attempt but the first sends; nil: the same
-	blocks   BlockObserver  // the ledger, if it is one
-	answered AnswerObserver // the same
-	head     HeadObserver   // the same
-	last     ResumeObserver // the same
-	cuts     CutObserver    // the same, where somebody cuts the stream
+	method      string // "" for GET
+	body        string
+	resume      resumeBy
+	then        *secondRequest
+	renew       sobek.Callable // what each attempt but the first sends; nil: the same
+	blocks      BlockObserver  // the ledger, if it is one
+	answered    AnswerObserver // the same
+	head        HeadObserver   // the same
+	last        ResumeObserver // the same
+	cuts        CutObserver    // the same, where somebody cuts the stream
+	credentials bool           // withCredentials, which is told and changes nothing
 }
 
 var noRareOptions rareOptions
@@ -196,12 +197,16 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.rareToSet().resume, err = parseResume(v)
 	case "renew":
 		o.rareToSet().renew, err = parseRenew(v)
+	case "withCredentials":
+		if v.ToBoolean() {
+			o.rareToSet().credentials = true
+		}
 	default:
 		if known {
 			break
 		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
-			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, resume, renew and then", name)
+			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, resume, renew, withCredentials and then", name)
 	}
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)

@@ -6,18 +6,27 @@ import (
 	"github.com/grafana/sobek"
 )
 
+// classInJS makes a class of a constructor in Go, to which a call without new would look like one with it.
+var classInJS = sobek.MustCompile("EventSource", "(native) => class EventSource extends native {}", true)
+
 // eventSourceClass makes the constructor, once per VU. The methods are on its
 // prototype; the attributes are the source's own, see Get.
 func (m *module) eventSourceClass() *sobek.Object {
 	rt := m.vu.Runtime()
-	class := rt.ToValue(m.newEventSource).ToObject(rt)
+	made, err := rt.RunProgram(classInJS)
+	must(rt, err)
+	extend, _ := sobek.AssertFunction(made)
+	made, err = extend(sobek.Undefined(), rt.ToValue(m.newEventSource))
+	must(rt, err)
+	class := made.ToObject(rt)
 	proto := class.Get("prototype").ToObject(rt)
 	for i, name := range []string{"CONNECTING", "OPEN", "CLOSED"} {
 		for _, on := range []*sobek.Object{class, proto} {
 			must(rt, on.DefineDataProperty(name, rt.ToValue(i), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 		}
 	}
-	must(rt, class.DefineDataProperty("name", rt.ToValue("EventSource"), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
+	must(rt, class.DefineDataProperty("length", rt.ToValue(1), sobek.FLAG_FALSE, sobek.FLAG_TRUE, sobek.FLAG_FALSE))
+	nameClass(rt, proto, "EventSource")
 	m.defineMethods(rt, proto)
 	return class
 }

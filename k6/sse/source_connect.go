@@ -127,6 +127,6 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 			return nil
 		}
 		s.ready, s.status, s.origin, s.connectMs = stateOpen, status, from, metrics.D(openedAt.Sub(begun))
-		return s.fire("open", openedAt, nil)
+		return s.fire(plainEvent, "open", openedAt, nil)
 	})
 }

@@ -2,7 +2,6 @@ package sse
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -11,31 +10,36 @@ import (
 )
 
 // fire calls the handler and the listeners of a type with a new event object. fill
-// adds what the type has beside type, target and timeStamp. An exception ends the
-// iteration. On the event loop; nothing runs once the iteration is interrupted.
-func (s *source) fire(kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
+// adds what the type has beside what all have. An exception ends the iteration. On the event loop; nothing runs once the iteration is interrupted.
+func (s *source) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
 	if !s.listeners.want([]byte(kind)) || s.hub.interrupted.Load() {
 		return nil
 	}
 	rt := s.hub.vu.Runtime()
-	ev := rt.NewObject()
+	ev := s.hub.m.newEvent(class)
 	must(rt, ev.Set("type", kind))
 	must(rt, ev.Set("target", s.obj))
+	must(rt, ev.Set("currentTarget", s.obj))
 	must(rt, ev.Set("timeStamp", epochMs(at)))
 	if fill != nil {
 		fill(rt, ev)
 	}
 	for _, l := range s.listeners.all() {
-		if l.kind != kind || !slices.Contains(s.listeners.all(), l) {
-			continue // of another type, or removed by one before it
+		if l.kind != kind {
+			continue
+		}
+		value := s.listeners.now(l)
+		if value == nil {
+			continue // removed by one before it
 		}
 		if l.once {
 			s.listeners.remove(kind, l.value)
 		}
-		if err := s.call(l.value, ev); err != nil {
+		if err := s.call(value, ev); err != nil {
 			return err
 		}
 	}
+	must(rt, ev.Set("currentTarget", sobek.Null()))
 	return nil
 }
 
@@ -69,7 +73,7 @@ func (s *source) queueMessage(post func(task), at time.Time, e *eventstream.Even
 		if s.ready == stateClosed {
 			return nil
 		}
-		return s.fire(kind, at, func(rt *sobek.Runtime, ev *sobek.Object) {
+		return s.fire(messageEvent, kind, at, func(rt *sobek.Runtime, ev *sobek.Object) {
 			must(rt, ev.Set("data", data))
 			must(rt, ev.Set("lastEventId", id))
 			must(rt, ev.Set("origin", s.origin))
@@ -94,7 +98,7 @@ func (s *source) queueError(at time.Time, c Close, f *failure) {
 		if f.status != 0 {
 			s.status = f.status
 		}
-		return s.fire("error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
+		return s.fire(plainEvent, "error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
 			must(rt, ev.Set("reason", string(c.Reason)))
 			must(rt, ev.Set("message", f.message()))
 			must(rt, ev.Set("status", f.status))

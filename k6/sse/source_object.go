@@ -27,7 +27,7 @@ func (s *source) Get(name string) sobek.Value {
 	case "url":
 		return rt.ToValue(s.url)
 	case "withCredentials":
-		return rt.ToValue(false)
+		return rt.ToValue(s.opts.rarely().credentials)
 	case "readyState":
 		return rt.ToValue(int(s.ready))
 	case "status":

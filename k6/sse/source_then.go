@@ -201,7 +201,7 @@ func (s *source) tellAnswered(begun time.Time, a *answer) {
 		if s.ready == stateClosed {
 			return nil
 		}
-		return s.fire("then", at, func(rt *sobek.Runtime, ev *sobek.Object) { must(rt, ev.Set("status", status)) })
+		return s.fire(plainEvent, "then", at, func(rt *sobek.Runtime, ev *sobek.Object) { must(rt, ev.Set("status", status)) })
 	})
 }
 

@@ -38,6 +38,91 @@ func TestStandardDecodes(t *testing.T) {
 		sse.open(url, (c) => c.on("event", (e) => { log.push([e.id, e.name, e.data, e.comment].join("|")); }));`))
 }
 
+// Section 9.2.2, the constructor: what it refuses, and with which error.
+func TestStandardConstructor(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		`new EventSource()`:                                 "TypeError",
+		`EventSource(url)`:                                  "TypeError", // Web IDL, section 3.7.1: no call without new
+		`sse.EventSource(url)`:                              "TypeError",
+		`EventSource.call({}, url)`:                         "TypeError",
+		`new EventSource("http://this is invalid/")`:        "SyntaxError",
+		`new EventSource("http://h:65536/")`:                "SyntaxError", // URL standard, section 4.4, port state
+		`new EventSource("http://h:99999999999999999999/")`: "SyntaxError",
+		`new EventSource("http://xn--\u00FC.example/")`:     "SyntaxError", // section 3.3, domain to ASCII
+		`new EventSource("http://a\uFF0Fb/")`:               "SyntaxError", // a fullwidth slash is mapped to one
+		`new EventSource("http://\u00AD/")`:                 "SyntaxError", // a soft hyphen to nothing
+		`new EventSource(url, { unknown: 1 })`:              "TypeError",
+	} {
+		v := newVU(t)
+		v.set("url", "http://127.0.0.1:1/")
+		require.Equal(t, want, v.log(`try { `+script+`; } catch (e) { log.push(e.name); }`), script)
+	}
+}
+
+// Section 9.2.2: attributes and constants, and what Web IDL gives every interface.
+func TestStandardInterface(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		`Object.prototype.toString.call(s)`:                                                "[object EventSource]",
+		`String(s)`:                                                                        "[object EventSource]",
+		`EventSource.name + EventSource.length`:                                            "EventSource1",
+		`s.constructor === EventSource && s instanceof EventSource`:                        "true",
+		`Object.getPrototypeOf(s) === EventSource.prototype`:                               "true",
+		`[EventSource.OPEN, s.CLOSED, EventSource.prototype.CLOSED]`:                       "1,2,2",
+		`s.withCredentials`:                                                                "false",
+		`open("", { withCredentials: true }).withCredentials`:                              "true",
+		`open("", { withCredentials: 0 }).withCredentials`:                                 "false", // Web IDL, section 3.2.3: any value is a boolean
+		`[s.onopen, s.onmessage, s.onerror].every((h) => h === null)`:                      "true",
+		`String((s.onopen = 5, s.onopen))`:                                                 "null",
+		`(EventSource.prototype.twice = function () { return 2 * this.OPEN; }, s.twice())`: "2",
+		`(class extends EventSource { x() { return 7; } }, new (class extends EventSource { x() { return 7; } })(url)).x()`: "7",
+	} {
+		v := newVU(t)
+		v.set("url", serveText(t, "HTTP/1.1 204 No Content\r\n\r\n"))
+		require.Equal(t, want, v.log(`
+			const open = (path, options) => new EventSource(url + path, options), s = open("");
+			log.push(`+script+`);`), script)
+	}
+}
+
+// DOM standard, sections 2.2 and 2.9, and section 8.1.8.1 of the HTML standard: what an event says of itself, and in which
+// order listeners run.
+func TestStandardEvents(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ script, want string }{
+		"what it is": {`
+			const tell = (e) => log.push(Object.prototype.toString.call(e), e.isTrusted, e.bubbles, e.cancelable, e.target === s, e.currentTarget === s);
+			s.onopen = tell; s.onmessage = tell; s.onerror = tell;`,
+			"[object Event] true false false true true [object MessageEvent] true false false true true [object Event] true false false true true"},
+		"it has no current target afterwards": {`let was; s.onopen = (e) => { was = e; }; s.onmessage = () => log.push(was.currentTarget, was.target === s);`, " true"},
+		"in the order in which they were set": {`
+			s.addEventListener("message", () => log.push("a")); s.onmessage = () => log.push("handler"); s.addEventListener("message", () => log.push("b"));`,
+			"a handler b"},
+		"another handler takes the turn of the first": {`
+			s.onmessage = () => log.push("no"); s.addEventListener("message", () => log.push("a")); s.onmessage = () => log.push("handler");`, "handler a"},
+		"a handler that was null is the last": {`
+			s.onmessage = () => log.push("no"); s.addEventListener("message", () => log.push("a")); s.onmessage = null; s.onmessage = () => log.push("handler");`, "a handler"},
+		"one listener removes another": {`
+			const b = () => log.push("b"); s.addEventListener("message", () => { log.push("a"); s.removeEventListener("message", b); }); s.addEventListener("message", b);`, "a"},
+		"one listener sets the handler anew": {`
+			s.addEventListener("message", () => { s.onmessage = () => log.push("new"); }); s.onmessage = () => log.push("old");`, "new"},
+		"what is added meanwhile waits": {`s.onmessage = () => { log.push("a"); s.addEventListener("message", () => log.push("b")); };`, "a"},
+		"the same listener is added once": {`
+			const a = () => log.push("a"); s.addEventListener("message", a); s.addEventListener("message", a); s.onmessage = a;`, "a a"},
+		"this":                {`s.onmessage = function (e) { log.push(this === e.currentTarget); };`, "true"},
+		"of an object":        {`const o = { handleEvent() { log.push(this === o); } }; s.addEventListener("message", o);`, "true"},
+		"null is no listener": {`s.addEventListener("message", null); s.onmessage = () => log.push("a");`, "a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			v.set("url", serveText(t, streamHead+"data: 0\n\n"))
+			require.Equal(t, tt.want, v.log(`const s = new EventSource(url, { reconnect: false }); `+tt.script))
+		})
+	}
+}
+
 // URL standard, section 3.3, domain to ASCII: a name is dialed, looked up in the option hosts, sent and told in punycode.
 func TestStandardDomains(t *testing.T) {
 	t.Parallel()

@@ -128,6 +128,11 @@ declare module "k6/x/sse" {
      * });
      */
     then?: SecondRequest;
+    /**
+     * Told by the attribute of that name, and of no other effect: k6 has no origin of its own, and cookies of the VU
+     * are sent in any case. Default false.
+     */
+    withCredentials?: boolean;
     /** Tags for all samples of this source. `name` stands in for the tags name and url. */
     tags?: Record<string, string | number | boolean>;
     /**
@@ -164,7 +169,10 @@ declare module "k6/x/sse" {
      * a row on this time doubles up to 30 s.
      */
     reconnectDelay?: Duration;
-    /** Redirects (301, 302, 303, 307, 308) followed per attempt. Default: k6's `maxRedirects`, 10. */
+    /**
+     * Redirects (301, 302, 303, 307, 308) followed per attempt. By the first three a POST becomes a GET, without its
+     * body and its `Content-Type`. Default: k6's `maxRedirects`, 10.
+     */
     maxRedirects?: number;
     /** Bytes of one line, and of the data of one event. Default 1048576. Longer comments are skipped. */
     maxEventSize?: number;

@@ -5,6 +5,11 @@ declare module "k6/x/sse" {
   export interface SSEEvent {
     readonly type: string;
     readonly target: EventSource;
+    /** The source while the event is dispatched, null afterwards. */
+    readonly currentTarget: EventSource | null;
+    readonly isTrusted: true;
+    readonly bubbles: false;
+    readonly cancelable: false;
     /** When the connection saw it, ms since 1970 with a fraction; not when the handler ran. */
     readonly timeStamp: number;
   }
@@ -85,16 +90,16 @@ declare module "k6/x/sse" {
     /**
      * Begins to connect at once. What comes of it is told in later turns of the event
      * loop: handlers set right after the constructor, or in `onopen`, miss nothing.
-     * @throws SyntaxError a URL that is not absolute, not http(s), or malformed
-     * @throws TypeError an unknown option, or a wrong value; the message names it
+     * @throws SyntaxError a URL that is not absolute, not http(s), or malformed, as with a port over 65535
+     * @throws TypeError an unknown option, or a wrong value; the message names it; or without `new`
      * @throws in the init context
      */
     constructor(url: string, options?: EventSourceOptions);
 
-    /** As given to the constructor. */
+    /** As given to the constructor. Where its host is not in ASCII, it is dialed and told elsewhere in punycode. */
     readonly url: string;
-    /** Always false: k6 has no origin of its own. Cookies of the VU are sent. */
-    readonly withCredentials: false;
+    /** The option of that name. */
+    readonly withCredentials: boolean;
     readonly readyState: 0 | 1 | 2;
     /** HTTP status of the last response, 0 before one. Not in the standard. */
     readonly status: number;
@@ -120,7 +125,8 @@ declare module "k6/x/sse" {
 
     /**
      * Listens to `open`, `error`, `message`, `then` ({@link EventSourceOptions.then}) or the name
-     * an event field gives. The on… handler runs first, then listeners in the order added.
+     * an event field gives. They run in the order in which they were added, the on… handler in the turn in which
+     * it was first set.
      * @example source.addEventListener("stock", (e) => console.log(e.data));
      * @example source.addEventListener("then", (e) => console.log(`subscribed: ${e.status}`));
      */
