@@ -183,6 +183,7 @@ func (i *idler) follow(ctx, limit context.Context, h *held) {
 			came, err := i.ask(ctx, h)
 			switch {
 			case came:
+				h.most = max(h.most, quiet)
 				i.is(h, alive, quiet)
 			case h.over(): // the end came in place of the message
 				i.is(h, cut, quiet)

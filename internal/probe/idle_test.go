@@ -77,14 +77,17 @@ func (p *path) carry(client net.Conn, to string) {
 	pass(server, client)
 }
 
-// silentFor are the ages of these tests.
-var silentFor = []time.Duration{100 * time.Millisecond, 300 * time.Millisecond, 1200 * time.Millisecond, 1500 * time.Millisecond, 1900 * time.Millisecond}
+// silentFor are the ages of these tests, and forgetful is a path in their midst: each so far from the next that a machine
+// with other work, which delays everything by half a second and more, mixes none of them up.
+var silentFor = []time.Duration{400 * time.Millisecond, 1200 * time.Millisecond, 4800 * time.Millisecond, 6 * time.Second, 7600 * time.Millisecond}
+
+const forgetful = 2800 * time.Millisecond
 
 func idleOf(t *testing.T, url string, publish Request, c Config) string {
 	t.Helper()
-	c.URL, c.Publish, c.Streams, c.Pace, c.ages = url+"/sub/{topic}", publish, 3, 20*time.Millisecond, silentFor
+	c.URL, c.Publish, c.Streams, c.Pace, c.ages = url+"/sub/{topic}", publish, 3, 80*time.Millisecond, silentFor
 	if c.Length == 0 {
-		c.Length = 2 * time.Second
+		c.Length = 10 * time.Second
 	}
 	text, err := Idle(t.Context(), c)
 	require.NoError(t, err)
@@ -94,7 +97,7 @@ func idleOf(t *testing.T, url string, publish Request, c Config) string {
 
 func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
 	t.Parallel()
-	const limit = 700 * time.Millisecond
+	const limit = forgetful
 	const two = `alive after   [^,]+ s, [^,]+ s\n`
 	for name, c := range map[string]struct {
 		path *path
@@ -103,20 +106,20 @@ func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
 		says []string
 	}{
 		"nobody": {says: []string{
-			`alive after   ([^,]+ s, ){4}[^,]+ s\n`, `Nothing cut a stream that was silent for (1\.9|[2-9]).* s\.`,
+			`alive after   ([^,]+ s, ){4}[^,]+ s\n`, `Nothing cut a stream that was silent for (7\.[6-9]|[89]|1\d).* s\.`,
 		}},
 		"one who closes": {path: &path{limit: limit, tells: true}, says: []string{
-			two, `cut after     0\.[7-9].*, 3 of 5: the connection was closed in the middle of the answer`, "Nothing is known that cuts then by default",
-			"send something on each stream, such as a comment line, at least every 0.",
+			two, `cut after     (2\.[89]|3\.[0-6]).*, 3 of 5: the connection was closed in the middle of the answer`, "Nothing is known that cuts then by default",
+			"send something on each stream, such as a comment line, at least every 1.",
 		}},
 		"one who resets": {path: &path{limit: limit, tells: true, reset: true}, says: []string{"3 of 5: the connection was reset"}},
 		"a NAT": {path: &path{limit: limit}, says: []string{
-			two, `gone after    1\..*, 2 of 5: the message did not come`, "not asked     1 of 5", "at least every 0.",
+			two, `gone after    (4\.[89]|5\.).*, 2 of 5: the message did not come`, "not asked     1 of 5", "at least every ",
 		}},
 		"one who closes, seen without messages": {path: &path{limit: limit, tells: true}, no: true, says: []string{
-			"Only cuts that the client is told of are seen", `cut after     0\.[7-9].*, 3 of 3`,
+			"Only cuts that the client is told of are seen", `cut after     (2\.[89]|3\.[0-6]).*, 3 of 3`,
 		}},
-		"a NAT, unseen without messages": {path: &path{limit: limit}, no: true, says: []string{"Nobody closed a stream that was silent for [2-9]"}},
+		"a NAT, unseen without messages": {path: &path{limit: limit}, no: true, says: []string{`Nobody closed a stream that was silent for (9\.[5-9]|1\d)`}},
 		"the service itself": {hub: &hub.Hub{Lifetime: limit}, no: true, says: []string{
 			"3 of 3: the answer was ended in order", "it may be the service itself",
 		}},
@@ -127,7 +130,7 @@ func TestWhoCutsSilentStreamsIsFound(t *testing.T) {
 			"Something came on each stream by itself: none was silent for longer than 0.",
 		}},
 		"heartbeats": {path: &path{limit: limit, tells: true}, hub: &hub.Hub{Heartbeat: ":\n\n", Beat: 200 * time.Millisecond}, no: true, says: []string{
-			"Something came on each stream by itself: none was silent for longer than 0.",
+			`Something came on each stream by itself: none was silent for longer than [0-2]\.`,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
