@@ -1,6 +1,8 @@
 // @ts-check
 // 04: sse.open, as scripts for the upstream xk6-sse have it. It holds the virtual user until the stream
-// ends, so it is one stream per user; EventSource (01) holds thousands.
+// ends, so it is one stream per user; EventSource (01) holds thousands. Upstream calls the handler of
+// 'event' for comments without data, too, and takes any content type: { everyBlock: true } and
+// { anyContentType: true } do so here.
 //
 //   bin/backend --noop-interval 1s &
 //   bin/k6 run examples/04-open-like-upstream.js

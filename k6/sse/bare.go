@@ -57,7 +57,7 @@ func OpenBare(ctx context.Context, rawURL string, silence time.Duration, o BareO
 		err = cmp.Or(ctx.Err(), err)
 	}
 	if err == nil {
-		if fail := judge(a); fail != nil {
+		if fail := judge(a, false); fail != nil {
 			err = fail.err
 		}
 	}

@@ -26,6 +26,7 @@ type Client struct {
 	handlers map[string][]sobek.Callable
 	answer   *answer  // nil before a response
 	end      *failure // how the stream ended by itself
+	closed   bool     // by the script
 	begun    time.Time
 	openedAt time.Time // zero before an event stream
 	events   int
@@ -49,7 +50,10 @@ func (c *Client) On(event string, handler sobek.Value) {
 }
 
 // Close ends the stream; open returns after the running handler.
-func (c *Client) Close() { c.cancel() }
+func (c *Client) Close() {
+	c.closed = true
+	c.cancel()
+}
 
 // SetTimeout runs fn once after ms milliseconds, between events: during open the event
 // loop, and with it the global setTimeout, waits.

@@ -81,10 +81,11 @@ func (c *Client) read(ctx context.Context) {
 	idle.Store(int64(c.params.idleTimeout))
 	b.watch(&idle)
 	defer b.unwatch()
-	p := eventstream.New(b)
-	var e eventstream.Event
+	var p eventstream.Parser
+	p.Reset(b, c.params.maxEventSize)
+	var e eventstream.Block
 	for {
-		if err := p.Next(&e); err != nil {
+		if err := c.next(&p, &e); err != nil {
 			ended(nil, readFailure(err))
 			return
 		}
@@ -95,6 +96,18 @@ func (c *Client) read(ctx context.Context) {
 		}
 		if !c.post(func() error { return c.event(ctx, at, ev) }) {
 			return
+		}
+	}
+}
+
+// next reads the next event, or block where the script wants to be told of each.
+func (c *Client) next(p *eventstream.Parser, b *eventstream.Block) error {
+	if !c.params.everyBlock {
+		return p.Next(&b.Event)
+	}
+	for {
+		if part, err := p.NextPart(b); err != nil || part == eventstream.WholeBlock {
+			return err
 		}
 	}
 }
@@ -172,7 +185,7 @@ func (c *Client) countClosed(thrown error) {
 	switch {
 	case c.end != nil:
 		why = c.end.reason
-	case thrown != nil, c.m.vu.Context().Err() != nil:
+	case thrown != nil:
 		why = ReasonInterrupted
 	}
 	b := c.m.metrics.builtin

@@ -49,7 +49,7 @@ func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
 	if fail != nil {
 		return a, fail
 	}
-	if fail := judge(a); fail != nil {
+	if fail := judge(a, req.anyType); fail != nil {
 		hangUp(a.conn)
 		return a, fail
 	}

@@ -20,9 +20,9 @@ const (
 )
 
 // judge returns nil for an event stream, section 9.2.3 of the HTML standard: status
-// 200 and the type text/event-stream. A body in a content coding is no event stream
+// 200 and the type text/event-stream, or any where a script wants that. A body in a content coding is no event stream
 // that can be read as it comes.
-func judge(a *answer) *failure {
+func judge(a *answer, anyType bool) *failure {
 	f := &failure{status: a.status}
 	coding := a.header.Get("Content-Encoding")
 	media, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
@@ -34,7 +34,7 @@ func judge(a *answer) *failure {
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", a.status, http.StatusText(a.status), a.explain())
 		f.retryAfter = retryAfter(a.header.Get("Retry-After"), time.Now())
-	case media != "text/event-stream":
+	case media != "text/event-stream" && !anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", a.header.Get("Content-Type"))
 	case coding != "" && !strings.EqualFold(coding, "identity"):

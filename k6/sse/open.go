@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/grafana/sobek"
@@ -33,6 +34,9 @@ func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 		return c.response(), nil
 	}
 	err = c.run()
+	if err == nil && c.end == nil && !c.closed { // by the VU's context: no more JS, but what it returns is not to look like a stream that ended
+		c.end = &failure{reason: ReasonInterrupted, err: errInterrupted}
+	}
 	c.countClosed(err)
 	if err == nil && c.end != nil && c.answer == nil && state.Options.Throw.Bool {
 		err = c.end.err // as upstream: of a request that got no response, never of a status or of a stream that broke
@@ -42,6 +46,8 @@ func (m *module) open(rawURL string, args ...sobek.Value) (*OpenResponse, error)
 	}
 	return c.response(), nil
 }
+
+var errInterrupted = errors.New("interrupted: k6 ended the iteration before the stream had ended")
 
 func (c *Client) response() *OpenResponse {
 	r := &OpenResponse{URL: c.params.url, Headers: map[string]string{}}

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"go.k6.io/k6/v2/js/common"
 	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // openParams are the arguments of open.
@@ -26,6 +29,10 @@ type openParams struct {
 	body    string
 	jar     *cookiejar.Jar
 	timeout time.Duration // of the whole request, as upstream
+
+	maxEventSize int
+	anyType      bool // its answer may be of another type than text/event-stream
+	everyBlock   bool // blocks without data are events, too, as upstream
 }
 
 // parseOpen reads the arguments. Its errors are thrown.
@@ -39,7 +46,7 @@ func parseOpen(rt *sobek.Runtime, state *lib.State, rawURL string, args []sobek.
 	}
 	p := &openParams{
 		streamOptions: streamOptions{tags: state.Tags.GetCurrentValues()},
-		url:           rawURL, setup: setup, method: http.MethodGet, jar: state.CookieJar,
+		url:           rawURL, setup: setup, method: http.MethodGet, jar: state.CookieJar, maxEventSize: eventstream.DefaultLimit,
 	}
 	if p.to, p.invalid = parseURL(rawURL); p.invalid != nil {
 		p.to = &url.URL{}
@@ -68,12 +75,18 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 			p.jar = jar.Jar
 		}
 	case "method":
-		p.method = strings.ToUpper(strings.TrimSpace(v.String()))
+		p.method = cmp.Or(strings.ToUpper(strings.TrimSpace(v.String())), http.MethodGet) // as upstream
 		err = checkHeader(p.method, "")
 	case "body":
 		p.body = strings.TrimSpace(v.String())
 	case "timeout":
 		p.timeout, err = parseDuration(v)
+	case "maxEventSize":
+		p.maxEventSize, err = parseInt(v, 1)
+	case "anyContentType":
+		p.anyType = v.ToBoolean()
+	case "everyBlock":
+		p.everyBlock = v.ToBoolean()
 	}
 	if err != nil {
 		return fmt.Errorf("invalid sse.open() %s: %w", name, err)
@@ -84,6 +97,6 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 // request makes the request.
 func (p *openParams) request(state *lib.State) *request {
 	r := p.streamOptions.request(state, p.to)
-	r.method, r.body, r.jar = p.method, p.body, p.jar
+	r.method, r.body, r.jar, r.anyType = p.method, p.body, p.jar, p.anyType
 	return r
 }

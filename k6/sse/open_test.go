@@ -190,9 +190,9 @@ func TestOpenIsInterruptedWithTheVU(t *testing.T) {
 	v := newVU(t)
 	v.set("cancel", v.CancelContext)
 	v.set("url", serve(t, func(p *peer) { p.say(streamHead); p.hold() }))
-	require.Equal(t, "200", v.log(`
+	require.Equal(t, "200 interrupted: k6 ended the iteration before the stream had ended", v.log(`
 		const res = sse.open(url, (c) => { c.on("open", cancel); c.on("error", () => log.push("error")); });
-		log.push(res.status);
+		log.push(res.status, res.error);
 	`))
 	closed, _ := v.sum(v.drainSamples(), "sse_connection_closed", "reason", "interrupted")
 	require.Equal(t, 1.0, closed)

@@ -24,6 +24,7 @@ type request struct {
 	lastEventID  string
 	maxRedirects int
 	plain        bool // its answer is no stream: any type will do, and the connection is not used on
+	anyType      bool // its answer is a stream of any type
 }
 
 // redirectLimit is k6's maxRedirects option, 10 where it is not set.

@@ -3,7 +3,7 @@
 declare module "k6/x/sse" {
   /** Parameters of {@link open}. Unknown names are ignored. */
   export interface OpenParams {
-    /** Default `GET`. */
+    /** Default `GET`, which `""` is, too. */
     method?: string;
     body?: string;
     headers?: Record<string, string>;
@@ -16,6 +16,20 @@ declare module "k6/x/sse" {
     connectTimeout?: Duration;
     /** As in {@link EventSourceOptions.idleTimeout}. */
     idleTimeout?: Duration;
+    /** As in {@link EventSourceOptions.maxEventSize}. */
+    maxEventSize?: number;
+    /**
+     * Accepts a 200 response of any type, or without one, as xk6-sse does. Default false: another type than
+     * `text/event-stream` is an error.
+     * @example true // a service that says text/plain
+     */
+    anyContentType?: boolean;
+    /**
+     * Calls the handlers of `event`, and counts in `sse_event`, for **every block**, as xk6-sse does: also where it
+     * has comments alone, as heartbeats often are, or an id or a name without data. Default false: an event is what has
+     * data, as in the standard.
+     */
+    everyBlock?: boolean;
   }
 
   /** One event of {@link open}. */
@@ -66,13 +80,19 @@ declare module "k6/x/sse" {
     /** 0 where there was no response. */
     status: number;
     headers: Record<string, string>;
-    /** `""` where the stream was closed by the script or ended by the server after a whole event. */
+    /**
+     * `""` where the stream was closed by the script or ended by the server after a whole event. Where k6 ended the
+     * iteration it begins with `interrupted`.
+     */
     error: string;
   }
 
   /**
    * Opens a stream and blocks the VU until it ends. `fn` runs first, before the dial, and
    * registers the handlers.
+   *
+   * **Other than xk6-sse** it counts no comments as events and accepts no other type than
+   * `text/event-stream`. A script that relied on either says so: `everyBlock`, `anyContentType`.
    *
    * Returns in every case: after `client.close()`, the end of the stream, a reset, a cut,
    * a status other than 200, a refused connection, a malformed URL. With k6's option

@@ -3,7 +3,9 @@
  *
  * - {@link EventSource}: the browser's, on k6's event loop. One VU holds thousands.
  *   `setTimeout`, `fetch`-like calls and other sources go on beside it.
- * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse.
+ * - {@link open}: one stream that blocks the VU until it ends, compatible with xk6-sse, but **xk6-sse counts comments
+ *   as events** (heartbeats, most often) and takes any content type: {@link OpenParams.everyBlock} and
+ *   {@link OpenParams.anyContentType} do the same here.
  *
  * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
  * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
@@ -15,7 +17,7 @@
  * |---|---|---|
  * | `sse_connecting` | trend, ms | dial begun (name resolution included) to headers complete, of streams that opened |
  * | `sse_first_event` | trend, ms | headers complete to the first event |
- * | `sse_event` | counter | events dispatched (comment-only blocks are none) |
+ * | `sse_event` | counter | events dispatched (blocks without data, as comments alone, are none; {@link OpenParams.everyBlock} counts them) |
  * | `sse_connection_opened` | counter | event streams opened |
  * | `sse_then` | trend, ms | dial begun to headers complete, of second requests ({@link EventSourceOptions.then}) with the right answer |
  * | `sse_connection_closed` | counter | attempts and streams ended, tag `reason` ({@link Reason}), tag `opened` (`true` for a stream, `false` for an attempt that never became one) |
