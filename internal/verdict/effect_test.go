@@ -142,7 +142,7 @@ func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.Equal(t, []string{
-		"1 more stream ended at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, as nobody knows whether the action did it",
+		"streams ended 1 more time at an age at which the service may end one (end.lifetime, TOKEN_TTL): not counted here, as nobody knows whether the action did it",
 		"1 outage of streams that were lost often is not listed, and not counted here",
 	}, e.Notes, "nobody knows which the third was")
 	require.Nil(t, e.Resumed)
@@ -168,7 +168,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.InDelta(t, 5, *e.FirstLost, 1e-6)
 	require.Len(t, e.Notes, 1)
-	require.Contains(t, e.Notes[0], "2 more streams ended at an age", "one that came back, and one that did not")
+	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "one that came back, and one that did not")
 
 	m = crowd(2) // noops have no spans
 	of = &m.Connections[0].Record
