@@ -81,7 +81,7 @@ func heldFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
 type slowness struct {
 	planned, begun, filled int  // streams
 	taken, untaken         int  // messages, while they were slow
-	due, arrived           int  // of these, on streams that were held; of published messages the account of each stream knows
+	due, arrived, again    int  // of these, on streams that were held, and what came there once more; of published messages the account of each stream knows
 	broadcasts             bool // they are those of the original protocol
 	rate                   string
 	lasted                 time.Duration
@@ -95,7 +95,7 @@ type slowness struct {
 func (r *Run) slowed(m *shard.Merged) slowness {
 	sum := func(name string) int { return int(sumsByStage(m, name)["slow"].Sum) }
 	s := slowness{
-		begun: sum("slow_begun"), filled: sum("slow_filled"), taken: sum("slow_taken"), untaken: sum("slow_untaken"), due: sum("slow_due"), arrived: sum("slow_arrived"),
+		begun: sum("slow_begun"), filled: sum("slow_filled"), taken: sum("slow_taken"), untaken: sum("slow_untaken"), due: sum("slow_due"), arrived: sum("slow_arrived"), again: sum("slow_again"),
 		broadcasts: !m.Plan.Described(), rate: "nothing", lasted: time.Duration(r.number("SLOW_SECONDS") * float64(time.Second)),
 		cut: sumsByStage(m, "slow_cut")["slow"], behind: sumsByStage(m, "slow_behind")["slow"], unseen: sum("slow_cut_unseen"), whole: sum("slow_whole"),
 		reasons: map[string]int{},
@@ -232,7 +232,11 @@ func (s *slowness) delivered() []verdict.Criterion {
 	if !c.Pass {
 		c.Reasons = []string{fmt.Sprintf("%s of %s large messages did not come to streams that were read", format.Thousands(s.due-s.arrived), format.Thousands(s.due))}
 	}
-	return []verdict.Criterion{c}
+	once := verdict.Criterion{Name: "large messages again or out of order", Limit: "0", Actual: format.Thousands(s.again), Pass: s.again == 0, Why: "a message that came twice"}
+	if !once.Pass {
+		once.Reasons = []string{fmt.Sprintf("%s to streams that were read once more, or behind a later one", format.Plural(s.again, "large message came", "large messages came"))}
+	}
+	return []verdict.Criterion{c, once}
 }
 
 // policy judges what the service does with slow streams, where a setting says what it should do.

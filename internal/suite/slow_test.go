@@ -133,6 +133,7 @@ func TestSlowFindsFaults(t *testing.T) {
 		}, verdict.Invalid, "the service took none of the messages"},
 		{"the service refuses messages meanwhile", func(r *Run) { r.counted("slow_untaken", "slow", 2) }, verdict.Fail, "the service did not take 2 of 122 messages while some clients did not read"},
 		{"large messages do not come to others", sum("slow_arrived", 10_790), verdict.Fail, "10 of 10,800 large messages did not come to streams that were read"},
+		{"large messages come twice to others", func(r *Run) { r.counted("slow_again", "slow", 3) }, verdict.Fail, "3 large messages came to streams that were read once more, or behind a later one"},
 		{"a stream that is read is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 		{"a stream that is read is cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
 		{"nothing was filled, and a stream that is read is cut", func(r *Run) {

@@ -74,6 +74,8 @@ const untaken = new Counter('slow_untaken');
 /** Of these, those that are due on streams that were held, and came there. */
 const due = new Counter('slow_due');
 const arrived = new Counter('slow_arrived');
+/** And those that came there once more, or behind a later one. */
+const again = new Counter('slow_again');
 /** Slow streams that were cut or had fallen behind by FILL_KB when they read on; and by how many KB each had that was not cut. */
 const filled = new Counter('slow_filled');
 const behind = new Trend('slow_behind');
@@ -86,6 +88,7 @@ const complete = new Counter('slow_whole');
 const EVENT = 'filler';
 /** Messages of another run on the same service are none of ours. */
 const RUN = Math.random().toString(36).slice(2);
+const PADDING = 'x'.repeat(Math.max(kb * 1024 - 60, 0));
 const tags = { scenario: stage.name };
 const POST_TIMEOUT = '10s';
 
@@ -98,6 +101,8 @@ class Reader extends Stream {
     /** Broadcasts that came, and the number of the last. */
     this.came = 0;
     this.last = 0;
+    /** Broadcasts that came again, or too late. */
+    this.again = 0;
     /** How many messages it had when others began to be slow. */
     this.before = 0;
     this.overAt = 0;
@@ -121,9 +126,14 @@ class Reader extends Stream {
       return;
     }
     const [run, n] = event.data.slice(0, 40).split(' ');
-    if (run === RUN && Number(n) > this.last) {
+    if (run !== RUN || event.data.length !== `${RUN} ${n} `.length + PADDING.length) { // of another run, or not all of it
+      return;
+    }
+    if (Number(n) > this.last) {
       this.last = Number(n);
       this.came++;
+    } else {
+      this.again++;
     }
   }
 }
@@ -163,6 +173,7 @@ export default async function () {
   }
   if (!service) {
     due.add(sent * held.length, tags);
+    again.add(held.reduce((sum, stream) => sum + stream.again, 0), tags);
     arrived.add(held.reduce((sum, stream) => sum + Math.min(stream.got, sent), 0), tags);
   }
   await closeAll(held, checkStream);
@@ -200,14 +211,13 @@ async function follow(held) {
  * @returns {Promise<number>} how many the service took
  */
 async function broadcast(began) {
-  const padding = 'x'.repeat(kb * 1024 - 60);
   let sent = 0;
   for (let n = 1; n <= SLOW * rate; n++) {
     await sleep(Math.max(began + (n * 1000) / rate - Date.now(), 0));
     if (Date.now() - began > (SLOW + 1) * 1000) {
       break; // the service takes them too slowly
     }
-    const { status } = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, `${RUN} ${n} ${padding}`, { headers: config.headers, timeout: POST_TIMEOUT });
+    const { status } = await http.asyncRequest('POST', `${config.backendUrl}/event/broadcast?event=${EVENT}`, `${RUN} ${n} ${PADDING}`, { headers: config.headers, timeout: POST_TIMEOUT });
     if (status === 200) {
       sent++;
       taken.add(1, tags);

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -166,6 +167,22 @@ func TestAServiceKeepsWhatNobodyReads(t *testing.T) {
 	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
 	require.Regexp(t, `the service's memory grew by [0-9.]+ MiB while clients did not read, and 2 MiB is the limit \(MAX_GROWTH\); in the end it was \+0.0 MiB`, reasons(v))
 	require.Equal(t, "4 kept, with all messages in the end", factOf(v, "of these"))
+}
+
+// Who reads has each large message once, and all of it.
+func TestSlowCountsWhatComesTwice(t *testing.T) {
+	t.Parallel()
+	f := &foreign{interval: time.Second, streams: map[string]chan struct{}{}, room: 4096, copies: func(id string, n int) int {
+		if strings.HasSuffix(id, "-7") && n == 5 {
+			return 2
+		}
+		return 1
+	}}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	v := slowly(t, "--backend-url", server.URL, "--max-growth", "-1")
+	require.Equal(t, verdict.Fail, v.Verdict, reasons(v))
+	require.Contains(t, reasons(v), "1 large message came to streams that were read once more, or behind a later one")
 }
 
 func TestSlowWithoutBroadcasts(t *testing.T) {
