@@ -52,7 +52,11 @@ const lifetime = Math.min(service?.lifetime || Infinity, config.tokenTtl || Infi
 if (service && lifetime < config.seconds - DISCONNECT_LEAD) {
   throw new Error(`${service.name} may end its streams after ${lifetime} seconds (end.lifetime, TOKEN_TTL): nobody could tell one that was cut for being slow from one whose time was over. SECONDS is ${config.seconds}, so write at most ${Math.floor(lifetime) + DISCONNECT_LEAD}, or let streams live for longer.`);
 }
-const limits = { MAX_HELD_LATE: number('MAX_HELD_LATE', 0), MAX_GROWTH: number('MAX_GROWTH', 200), CUT_SLOW: number('CUT_SLOW', -1) };
+const limits = { MAX_HELD_LATE: whole('MAX_HELD_LATE', 0), MAX_GROWTH: number('MAX_GROWTH', 200), CUT_SLOW: number('CUT_SLOW', -1) };
+
+if (![-1, 0, 1].includes(limits.CUT_SLOW)) {
+  throw new Error(`CUT_SLOW is ${limits.CUT_SLOW}: it must be 1 where the service has to cut slow streams, 0 where it must not, or -1.`);
+}
 
 const stage = { name: 'slow', title: 'slow', kind: 'load', start: settled, seconds: SLOW, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 plan(config);

@@ -10,7 +10,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { number } from '../lib/settings.js';
+import { whole } from '../lib/settings.js';
 import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
@@ -39,7 +39,7 @@ const storm = (id, title, nth) => ({
 const stages = [storm('spread', 'reconnects spread', 0), storm('at-once', 'reconnects at once', 1)];
 
 plan(config);
-suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every) }, splitBy: ['scenario'], stages });
+suite({ name: 'storm', profile: name, parameters: { ...parameters, MAX_HELD_LATE: String(whole('MAX_HELD_LATE', 0)), EVERY: String(every) }, splitBy: ['scenario'], stages });
 
 export const options = sharedOptions('storm', shared);
 

@@ -10,7 +10,7 @@ import { plan, suite } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD } from '../lib/config.js';
 import { profile } from '../lib/profile.js';
-import { number } from '../lib/settings.js';
+import { whole } from '../lib/settings.js';
 import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
@@ -28,11 +28,14 @@ const LEAST = 2;
 if (NOTICE < LEAST) {
   throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open, and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
 }
+if (/^pid:/.test(__ENV.GAUGE || '')) {
+  throw new Error(`GAUGE is ${__ENV.GAUGE}, which is memory: name what counts the open streams, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
+}
 const stage = { name: 'vanished', title: 'vanished', kind: 'load', start: settled, seconds: NOTICE, concurrency: config.connections, requests: Math.ceil(config.connections / every) };
 plan(config);
 suite({
   name: 'vanish', profile: name, splitBy: ['scenario'], stages: [stage],
-  parameters: { ...parameters, MAX_HELD_LATE: String(number('MAX_HELD_LATE', 0)), EVERY: String(every), NOTICE_SECONDS: String(NOTICE), GAUGE: __ENV.GAUGE || '' },
+  parameters: { ...parameters, MAX_HELD_LATE: String(whole('MAX_HELD_LATE', 0)), EVERY: String(every), NOTICE_SECONDS: String(NOTICE), GAUGE: __ENV.GAUGE || '' },
 });
 
 export const options = sharedOptions('vanish', shared);

@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,4 +70,17 @@ func TestAGaugeOfSomethingElse(t *testing.T) {
 	r := begin(t, []string{"PROMETHEUS_URL="}, "vanish", "--gauge", "sum(open)")
 	require.Equal(t, 64, r.end(), r.out.String())
 	require.Contains(t, r.out.String(), "PromQL needs PROMETHEUS_URL")
+}
+
+func TestSuitesOfAShareRefuseWhatTheyCannotJudge(t *testing.T) {
+	t.Parallel()
+	for says, args := range map[string][]string{
+		"CUT_SLOW is 2: it must be 1":                                {"slow", "--cut-slow", "2"},
+		`MAX_HELD_LATE is "0.5": it must be a whole number`:          {"storm", "--max-held-late", "0.5"},
+		fmt.Sprintf("GAUGE is pid:%d, which is memory", os.Getpid()): {"vanish", "--gauge", fmt.Sprintf("pid:%d", os.Getpid())},
+	} {
+		r := begin(t, nil, append(args, "--profile", "smoke", "--backend-url", "http://127.0.0.1:1")...)
+		require.Equal(t, 64, r.end(), r.out.String())
+		require.Contains(t, r.out.String(), says)
+	}
 }
