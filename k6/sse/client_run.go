@@ -23,13 +23,19 @@ var (
 // of one. No goroutine is left behind it.
 func (c *Client) run() error {
 	c.begun = time.Now()
-	ctx, cancel := contextWithin(c.ctx, c.params.timeout)
 	defer func() {
-		cancel()
 		c.cancel()
 		c.reader.Wait()
 	}()
-	c.reader.Go(func() { c.read(ctx) })
+	c.reader.Go(func() {
+		if !awaitRate(c.ctx, c.state) {
+			return
+		}
+		c.begun = time.Now() // to wait is no part of the request
+		ctx, cancel := contextWithin(c.ctx, c.params.timeout)
+		defer cancel()
+		c.read(ctx)
+	})
 	for {
 		select {
 		case t := <-c.tasks:
@@ -63,7 +69,7 @@ func (c *Client) read(ctx context.Context) {
 	}
 	dialCtx, cancel := contextWithin(ctx, c.params.connectTimeout)
 	defer cancel()
-	d := dialer{m: c.m, state: c.state, attach: func(conn net.Conn) bool {
+	d := dialer{m: c.m, state: c.state, tags: &c.params.tags, attach: func(conn net.Conn) bool {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
 		return ctx.Err() == nil
 	}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
 )
 
 const (
@@ -40,6 +41,7 @@ type dialer struct {
 	// close it. It returns false where the dialer is to give up.
 	attach func(conn net.Conn) bool
 	turn   *turn // to dial; nil where none was waited for
+	tags   *metrics.TagsAndMeta
 }
 
 // open is exchange for an event stream (section 9.2.3 of the HTML standard). Any other
@@ -113,12 +115,14 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure
 		a.conn, a.tls = conn, &cs
 	}
 	d.turn.shaken()
-	if err := req.send(a.conn); err != nil {
+	debug := d.debug()
+	if err := debug.send(req, a.conn); err != nil {
 		return fail(phaseFailure(ctx, ReasonError, "send the request", err))
 	}
 	if err := a.readHead(req.method); err != nil {
 		return fail(phaseFailure(ctx, ReasonError, "read the response header", err))
 	}
+	debug.answered(a)
 	return a, nil
 }
 

@@ -3,6 +3,8 @@ package sse
 import (
 	"context"
 	"strings"
+
+	"go.k6.io/k6/v2/lib"
 )
 
 // dialGate bounds how many sources dial at a time: ten thousand at once would overflow the
@@ -65,4 +67,17 @@ func (t *turn) leave() {
 		t.dials.leave()
 		t.dials = nil
 	}
+}
+
+// awaitRate waits until the option rps of k6 allows one more request, until ctx ends: as in k6/http one that is redirected
+// counts once.
+func awaitRate(ctx context.Context, state *lib.State) bool {
+	if state.RPSLimit == nil {
+		return true
+	}
+	if state.RPSLimit.Wait(ctx) == nil {
+		return true
+	}
+	<-ctx.Done() // it was not waited for if its turn comes after that
+	return false
 }

@@ -16,13 +16,14 @@ import (
 func (s *source) connect() {
 	ctx, end := s.begin()
 	var t *turn
-	if s.takesTurn() { // to wait for it is no part of the time to connect
-		var ok bool
-		if t, ok = takeTurn(ctx, s.url); !ok {
-			end()
-			s.end()
-			return
-		}
+	ok := awaitRate(ctx, s.state) // to wait is no part of the time to connect
+	if ok && s.takesTurn() {
+		t, ok = takeTurn(ctx, s.url)
+	}
+	if !ok {
+		end()
+		s.end()
+		return
 	}
 	begun := time.Now()
 	s.opened = false
@@ -61,7 +62,7 @@ func (s *source) dial(ctx context.Context, t *turn) (*answer, *failure) {
 	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
-	d := dialer{m: s.hub.m, state: s.state, attach: s.attach, turn: t}
+	d := dialer{m: s.hub.m, state: s.state, attach: s.attach, turn: t, tags: &s.opts.tags}
 	r := s.opts.request(s.state, u)
 	r.maxRedirects = s.opts.maxRedirects
 	rare := s.opts.rarely()

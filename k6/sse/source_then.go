@@ -164,14 +164,14 @@ func (s *source) runFollow(ctx context.Context, f *followUp, then *secondRequest
 
 // sendFollow returns an answer with a right status, and otherwise the failure.
 func (s *source) sendFollow(ctx context.Context, then *secondRequest, r *request) (begun time.Time, a *answer, why *failure) {
-	if !processDials.enter(ctx) {
+	if !awaitRate(ctx, s.state) || !processDials.enter(ctx) {
 		return begun, nil, thenFailure(ctx.Err(), 0)
 	}
 	defer processDials.leave()
 	begun = time.Now()
 	dialCtx, cancel := contextWithin(ctx, then.timeout)
 	defer cancel()
-	d := dialer{m: s.hub.m, state: s.state, attach: func(conn net.Conn) bool {
+	d := dialer{m: s.hub.m, state: s.state, tags: &s.opts.tags, attach: func(conn net.Conn) bool {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
 		return ctx.Err() == nil
 	}}

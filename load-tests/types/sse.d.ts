@@ -9,7 +9,8 @@
  *
  * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
  * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
- * HTTP/1.1 only; no proxy; no compressed responses.
+ * `--rps` holds for attempts to connect, one that is redirected counting once, and `--http-debug` logs requests and
+ * response heads, not the streams themselves. HTTP/1.1 only; no proxy; no compressed responses.
  *
  * **Metrics**
  *
