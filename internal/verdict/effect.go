@@ -265,7 +265,12 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 		if lost[c] { // with what was on its way to it
 			from = max(from-joinWindow.Seconds(), counted)
 		}
+		var listed uint64 // of what was missed or came twice
 		for _, f := range c.Findings {
+			switch f.Kind { //nolint:exhaustive // what else was found is no message's
+			case ledger.KindLost, ledger.KindUnsent, ledger.KindTail, ledger.KindDuplicated:
+				listed += max(f.Count, 1)
+			}
 			if published && f.Kind == ledger.KindLost {
 				e.Missed += sentWithin(messages, f, from, e.Until)
 				continue
@@ -280,7 +285,7 @@ func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float6
 				e.Doubled += max(f.Count, 1)
 			}
 		}
-		if c.Unlisted > 0 && c.Missed()+c.Duplicated > 0 {
+		if c.Unlisted > 0 && c.Missed()+c.Duplicated > listed { // else it is lateness that is not listed
 			more++
 		}
 	}

@@ -192,6 +192,18 @@ func TestMessagesThatCameAfterAnActionAreResumed(t *testing.T) {
 	}
 }
 
+// A record lists few of the messages that came late, but that says nothing of those that were missed.
+func TestAnActionSaysWhereFindingsAreNotListed(t *testing.T) {
+	t.Parallel()
+	for lost, notes := range map[uint64]int{2: 0, 3: 1} {
+		m := crowd(2)
+		r := &m.Connections[0].Record
+		r.Lost, r.Late, r.Unlisted = lost, 40, 36
+		r.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}}
+		require.Len(t, judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 5)}}).Actions[0].Effect.Notes, notes)
+	}
+}
+
 // Of what was lost on a stream that an action ended, some was on its way when the action began: it is the action's, too.
 // What was lost long before is not, nor what another stream lost then.
 func TestMessagesOnTheirWayAreLostByTheAction(t *testing.T) {
