@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -129,7 +130,6 @@ func (p *Plan) checkCuts() error {
 		return err
 	}
 	from, to := p.CutWindow()
-	away := comesBack + p.NoopInterval // of one stream, until it can be cut again
 	switch {
 	case p.AllowGaps && !p.Published():
 		return errors.New("ALLOW_ANNOUNCED_GAPS is for messages that the run publishes, which say what is missing: write TOPICS and PUBLISH_RATE, or leave it out")
@@ -138,9 +138,15 @@ func (p *Plan) checkCuts() error {
 	case len(p.PlannedCuts()) == 0:
 		return fmt.Errorf("CUTS_PER_SECOND is %v, but SECONDS leaves %v for cuts: streams are cut when all had a message, and early enough to get another one; lengthen the run, or shorten PAUSE",
 			p.CutsPerSecond, to-from)
-	case p.CutsPerSecond*away > float64(p.Connections):
+	case p.CutsPerSecond*p.away() > float64(p.Connections):
 		return fmt.Errorf("CUTS_PER_SECOND is %v for %d streams, each of which is away or without a new message for about %.3g s after a cut: write at most %.3g, or raise CONNECTIONS",
-			p.CutsPerSecond, p.Connections, away, float64(p.Connections)/away)
+			p.CutsPerSecond, p.Connections, p.away(), float64(p.Connections)/p.away())
 	}
 	return nil
 }
+
+// away is for how many seconds a stream that was cut cannot be cut again.
+func (p *Plan) away() float64 { return comesBack + p.NoopInterval }
+
+// LeastForCuts is how many streams the cuts need at least.
+func (p *Plan) LeastForCuts() int { return int(math.Ceil(p.CutsPerSecond * p.away())) }

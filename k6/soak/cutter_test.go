@@ -116,3 +116,19 @@ func TestACutterEnds(t *testing.T) {
 	none := newObserver(t, planned(t), "d-1")
 	require.False(t, none.CutBy(streams[0]), "a run without cuts has no cutter")
 }
+
+// How many streams k6 alone holds only its options say, so the plan does not know yet whether they are enough for the cuts.
+func TestAPlanWithoutConnectionsMayCut(t *testing.T) {
+	t.Parallel()
+	p := thePlan()
+	p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.Reconnect, p.CutsPerSecond = 0, 1, 40, 1, true, 4
+	r := newRecorder()
+	require.NoError(t, r.setPlan(p))
+	r.planIterations(100)
+	require.Equal(t, 100, r.connections())
+	p.Connections = p.LeastForCuts()
+	require.Equal(t, 16, p.Connections)
+	require.NoError(t, p.Check())
+	p.Connections--
+	require.ErrorContains(t, p.Check(), "or raise CONNECTIONS")
+}

@@ -75,7 +75,7 @@ func bucketOf(t time.Time) int64 {
 func (r *recorder) setPlan(p plan.Plan) error {
 	checked := p
 	if p.Connections == 0 { // as many as the options of the run say; see planIterations
-		checked.Connections = max(p.ConnectionsPerVU*max(p.Runners, 1), p.Topics)
+		checked.Connections = max(p.ConnectionsPerVU*max(p.Runners, 1), p.Topics, p.LeastForCuts())
 	}
 	if err := checked.Check(); err != nil {
 		return err
