@@ -138,7 +138,8 @@ func (in *bounded) keep(key string, rest *bytes.Buffer) error {
 	return nil
 }
 
-// list reads one of the long lists; null is an empty one.
+// list reads one of the long lists; null is an empty one. It makes room for twice as many each time: append, which makes
+// room for a quarter more, takes five times the memory of a long list in all.
 func list[T any](in *bounded, name string, most int, to *[]T) error {
 	token, err := in.json.Token()
 	if err != nil || token == nil {
@@ -154,6 +155,9 @@ func list[T any](in *bounded, name string, most int, to *[]T) error {
 		var one T
 		if err := in.json.Decode(&one); err != nil {
 			return err
+		}
+		if len(*to) == cap(*to) {
+			*to = append(make([]T, 0, min(max(2*len(*to), 16), most)), *to...)
 		}
 		*to = append(*to, one)
 	}
