@@ -122,6 +122,23 @@ type Moment struct {
 	Stall   time.Duration // of the runner
 	Late    int           // messages of the streams that are soaked
 	LateBy  *Packed       // how late; nil where that is not known
+	Held    *Late         // those of the streams that are held; nil where all are
+}
+
+// OfHeld is the group with the moments of those streams alone that are held: what comes late on a stream that is read
+// slowly says nothing of whose delay it was on the others.
+func (c *Controlled) OfHeld() *Controlled {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	out.Moments = slices.Clone(c.Moments)
+	for i := range out.Moments {
+		if m := &out.Moments[i]; m.Held != nil {
+			m.Late, m.LateBy, m.Held = m.Held.Late, m.Held.LateBy, nil
+		}
+	}
+	return &out
 }
 
 // tells says that the group brought at least half of what it owed in a bucket, and in a whole one half of what all of its
@@ -148,7 +165,7 @@ func momentsOf(s *Shard) (out []Moment) {
 			m.Silent = !c.tells(s.Control.Streams, whole) || time.Duration(c.ReferenceUS)*time.Microsecond > half
 		}
 		if b.Late > 0 {
-			m.LateBy = b.Lateness
+			m.LateBy, m.Held = b.Lateness, b.Held
 		}
 		if quiet := s.Control.Resolution(); m.Longest+quiet > half || m.Silent || m.Late > 0 || m.Stall > half {
 			out = append(out, m)

@@ -25,7 +25,7 @@ func TestControlGroupsAddUp(t *testing.T) {
 	three := withControl(3, nil, Bucket{Unix: 5, Late: 1})
 	first := withControl(1, one,
 		Bucket{Unix: 0, Control: &ControlCounts{Owed: 100, Received: 100, LongestUS: 9}},
-		Bucket{Unix: 5, Late: 4, Control: &ControlCounts{Owed: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
+		Bucket{Unix: 5, Late: 4, Held: &Late{Late: 1}, Control: &ControlCounts{Owed: 100, Received: 97, Late: 2, LongestUS: 2e6, ReferenceUS: 5}},
 		Bucket{Unix: 10, Control: &ControlCounts{Owed: 100}},
 		Bucket{Unix: 15, Control: &ControlCounts{Owed: 100, Received: 100, ReferenceUS: 600_000}},
 		Bucket{Unix: 20, Control: &ControlCounts{Owed: 100, Received: 100}, Process: Process{StallMS: 700}},
@@ -46,13 +46,16 @@ func TestControlGroupsAddUp(t *testing.T) {
 	assert.Empty(t, m.Runners[1].Controlled.Moments, "a group that was never held tells of no moment")
 	at := func(unix int64) time.Time { return time.Unix(unix, 0) }
 	assert.Equal(t, []Moment{
-		{At: at(5), Longest: 2 * time.Second, Late: 4},
+		{At: at(5), Longest: 2 * time.Second, Late: 4, Held: &Late{Late: 1}},
 		{At: at(10), Silent: true},
 		{At: at(15), Silent: true},
 		{At: at(20), Stall: 700 * time.Millisecond},
 		{At: at(25), Silent: true},
 	}, m.Runners[0].Controlled.Moments)
 	assert.Equal(t, 50*time.Millisecond, one.Resolution())
+	assert.Equal(t, Moment{At: at(5), Longest: 2 * time.Second, Late: 1}, m.Runners[0].Controlled.OfHeld().Moments[0])
+	assert.Equal(t, 4, m.Runners[0].Controlled.Moments[0].Late, "what all streams saw stays")
+	assert.Nil(t, m.Runners[2].Controlled.OfHeld())
 }
 
 // A group of which few streams are open tells nothing, as a delay would fall between their events.

@@ -107,8 +107,15 @@ type Bucket struct {
 	Late     int     `json:"late"`
 	Faults   int     `json:"faults"` // duplicated, reordered, corrupted, found lost
 	Lateness *Packed `json:"lateness,omitempty"`
+	Held     *Late   `json:"held,omitempty"` // of the streams that are held, where the script does something to others
 	Process
 	Control *ControlCounts `json:"control,omitempty"`
+}
+
+// Late is how many messages of some streams were late in a bucket, and how late; nil where that is not known.
+type Late struct {
+	Late   int     `json:"late"`
+	LateBy *Packed `json:"late_by,omitempty"`
 }
 
 // A Process is what a runner took of its machine in a bucket; in sums over the runners, what all took together,

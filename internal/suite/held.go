@@ -23,6 +23,10 @@ func (r *Run) isHeld(n int) bool { return n%r.every() == 0 }
 func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 	held := *m
 	held.Connections, held.Plan.Connections, held.Plan.MaxLate = nil, 0, int(r.number("MAX_HELD_LATE"))
+	held.Runners = slices.Clone(m.Runners)
+	for i := range held.Runners {
+		held.Runners[i].Controlled = held.Runners[i].Controlled.OfHeld()
+	}
 	for n := range m.Plan.Connections {
 		if is(n) {
 			held.Plan.Connections++

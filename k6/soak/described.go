@@ -146,12 +146,12 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 			n.Data = d.excerpt(b.Data)
 		}
 		arrival := d.ledger.Noop(n)
-		d.recorder.noop(arrival, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
+		d.recorder.noop(arrival, d.aside, !arrival.Counted || !n.Intact, first, latency, r.HasSentAt)
 		return
 	}
 	if d.ledger.Counting() == ledger.Nothing {
 		d.ledger.Heard(instant, ledger.ABlock)
-		d.recorder.noop(ledger.Arrival{}, false, first, latency, r.HasSentAt)
+		d.recorder.noop(ledger.Arrival{}, d.aside, false, first, latency, r.HasSentAt)
 		return
 	}
 	m := ledger.Delivery{At: instant, Number: uint64(r.Seq), Timed: r.HasSentAt, Lateness: d.recorder.sinceSent(latency)}
@@ -163,7 +163,7 @@ func (d *described) deliver(at time.Time, b *service.Block, r *service.Reading) 
 	if ours && m.Timed {
 		d.recorder.reached(d.topic, m.Number, m.Lateness)
 	}
-	d.recorder.noop(arrival, !ours, first, latency, r.HasSentAt && m.Broken == "")
+	d.recorder.noop(arrival, d.aside, !ours, first, latency, r.HasSentAt && m.Broken == "")
 }
 
 // excerpt is what a finding shows of data. A service may say back what it was sent.

@@ -108,7 +108,7 @@ func (m *module) sendOnce() {
 	})
 }
 
-// newLedger is the constructor `new Ledger(id)`.
+// newLedger is the constructor `new Ledger(id, {held})`.
 func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	rt := m.vu.Runtime()
 	if m.vu.State() == nil {
@@ -128,7 +128,16 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.telemetry.sink(m.vu)
 	}
-	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink}, rt: rt}, m.known()))
+	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink, aside: !heldOf(rt, call.Argument(1))}, rt: rt}, m.known()))
+}
+
+// heldOf reads the option held of a ledger, which is true where nothing is said.
+func heldOf(rt *sobek.Runtime, options sobek.Value) bool {
+	if sobek.IsUndefined(options) || sobek.IsNull(options) {
+		return true
+	}
+	held := options.ToObject(rt).Get("held")
+	return held == nil || sobek.IsUndefined(held) || held.ToBoolean()
 }
 
 // known are those of all streams whose service has no token().
@@ -151,6 +160,7 @@ func (m *module) tokens() []string {
 func (r *recorder) observe(l jsLedger, c *credentials) sobek.DynamicObject {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.aside = r.aside || l.aside
 	if r.service == nil {
 		return &l
 	}

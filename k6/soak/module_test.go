@@ -112,6 +112,18 @@ func TestLedgerAsAScriptSeesIt(t *testing.T) {
 	require.Equal(t, ledger.Completed, filled(r).Connections[0].State)
 }
 
+func TestALedgerSaysWhetherItsStreamIsHeld(t *testing.T) {
+	t.Parallel()
+	for options, aside := range map[string]bool{``: false, `, {}`: false, `, null`: false, `, {held: undefined}`: false, `, {held: true}`: false, `, {held: false}`: true} {
+		rt, r := newVU(t)
+		js(t, rt, planJS)
+		rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100)})
+		js(t, rt, `var l = new Ledger("d-0"`+options+`); ""`)
+		require.Equal(t, aside, l(t, rt).aside, options)
+		require.Equal(t, aside, r.aside, options)
+	}
+}
+
 func TestModulesOfVirtualUsersShareOneRecorder(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()

@@ -16,6 +16,7 @@ type observer struct {
 	ledger   *ledger.Ledger
 	recorder *recorder
 	sink     *sampleSink // nil: no metrics are published
+	aside    bool        // the script does something to the stream, so that it tells nothing of those that are held
 	open     bool
 	openedAt time.Time // until the first noop, then zero
 	other    string    // name of the last event that was no noop
@@ -54,7 +55,7 @@ func (o *observer) Event(at time.Time, e *eventstream.Event) {
 	}
 	arrival := o.ledger.Noop(n)
 	latency, ok := sinceSent(e.Comment, o.recorder.wall(at))
-	o.recorder.noop(arrival, !arrival.Counted || !n.Intact, o.firstAfter(at), latency, ok)
+	o.recorder.noop(arrival, o.aside, !arrival.Counted || !n.Intact, o.firstAfter(at), latency, ok)
 }
 
 // firstAfter is how long after the headers of its stream the first message came, -1 for each other one.

@@ -34,6 +34,8 @@ type recorder struct {
 	series           []shard.Bucket // the buckets that are over; never changed, so that a shard can share them
 	bucket           shard.Bucket
 	recent           *shard.Histogram // lateness in the present bucket
+	recentHeld       *shard.Histogram // of late messages of the streams that are held; nil: none was late yet
+	aside            bool             // not all streams are
 	lateness         *shard.Histogram // in all
 	connect          *shard.Histogram
 	firstNoop        *shard.Histogram
@@ -222,8 +224,8 @@ func (r *recorder) closed() {
 }
 
 // noop adds one arrival to the sums. first is the time since the headers for the first noop
-// of a stream, else negative; latency is receive − send where hasLatency.
-func (r *recorder) noop(a ledger.Arrival, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
+// of a stream, else negative; latency is receive − send where hasLatency. aside is of a stream that is not held.
+func (r *recorder) noop(a ledger.Arrival, aside, faulty bool, first time.Duration, latency time.Duration, hasLatency bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if a.Counted {
@@ -237,11 +239,30 @@ func (r *recorder) noop(a ledger.Arrival, faulty bool, first time.Duration, late
 		r.recent.Record(late)
 		r.lateness.Record(late)
 	}
+	if a.Late > 0 && !aside {
+		r.heldLate(&a)
+	}
 	if first >= 0 {
 		r.firstNoop.Record(first)
 	}
 	if hasLatency {
 		r.addLatency(latency)
+	}
+}
+
+// heldLate counts what came late on a stream that is held apart from the others.
+//
+//go:noinline // rare, and not to grow the stack of a reading goroutine
+func (r *recorder) heldLate(a *ledger.Arrival) {
+	if r.recentHeld == nil {
+		r.recentHeld = shard.NewHistogram()
+	}
+	if r.bucket.Held == nil {
+		r.bucket.Held = &shard.Late{}
+	}
+	r.bucket.Held.Late += a.Late
+	for _, late := range a.Lateness[:a.N] {
+		r.recentHeld.Record(late)
 	}
 }
 
@@ -291,8 +312,25 @@ func (r *recorder) roll(now time.Time, s shard.Process) {
 		r.bucket.Lateness = r.recent.Pack().Fold()
 		r.recent.Reset()
 	}
+	r.bucket.Held = r.takeHeld()
 	r.series = append(r.series, r.bucket)
 	r.bucket = shard.Bucket{Unix: next}
+}
+
+// takeHeld is what was late on held streams in the bucket that ends; nil where all streams are, or none was late.
+func (r *recorder) takeHeld() *shard.Late {
+	held := r.bucket.Held
+	if held != nil {
+		held.LateBy = r.recentHeld.Pack().Fold()
+		r.recentHeld.Reset()
+	}
+	switch {
+	case !r.aside || r.bucket.Late == 0:
+		return nil
+	case held == nil:
+		return &shard.Late{}
+	}
+	return held
 }
 
 // fill copies everything seen so far into a shard.

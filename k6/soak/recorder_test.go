@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"fmt"
 	"math"
 	"runtime"
 	"testing"
@@ -166,6 +167,46 @@ func TestBuckets(t *testing.T) {
 	require.EqualValues(t, 3, p.Received)
 }
 
+// What is late on a stream to which the script does something is counted, but not among what the control group is asked about.
+func TestLateMessagesOfHeldStreams(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		aside []bool // of two streams, of which the first brings a message 30 s late and the second one 20 s
+		want  *shard.Late
+		by    time.Duration
+	}{
+		"one is held":    {[]bool{true, false}, &shard.Late{Late: 1}, 20 * time.Second},
+		"the other is":   {[]bool{false, true}, &shard.Late{Late: 1}, 30 * time.Second},
+		"both are":       {[]bool{false, false}, nil, 0},
+		"neither of two": {[]bool{true, true}, &shard.Late{}, 0},
+	} {
+		r := planned(t)
+		for i, aside := range c.aside {
+			b := newObserver(t, r, fmt.Sprintf("d-%d", i))
+			l := jsLedger{observer: *b}
+			l.aside = aside
+			seen, ok := r.observe(l, nil).(sse.Observer)
+			require.True(t, ok)
+			seen.Connecting(r.start)
+			seen.Opened(r.start)
+			seen.Event(r.start.Add(time.Duration(45-10*i)*time.Second), event("1", "0", ""))
+		}
+		r.roll(r.start.Add(46*time.Second), shard.Process{})
+		r.roll(r.start.Add(51*time.Second), shard.Process{})
+		s := filled(r)
+		require.Equal(t, 2, s.Series[0].Late, name)
+		require.Nil(t, s.Series[1].Held, "%s: nothing was late", name)
+		held := s.Series[0].Held
+		if held != nil && held.LateBy != nil {
+			h, err := held.LateBy.Unpack()
+			require.NoError(t, err)
+			require.Equal(t, []any{int64(1), c.by}, []any{int64(h.Count()), h.Max()}, name)
+			held.LateBy = nil
+		}
+		require.Equal(t, c.want, held, name)
+	}
+}
+
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()
@@ -271,7 +312,7 @@ func TestAnHourTakesLessThanHalfAMegabyte(t *testing.T) {
 			now = now.Add(time.Second)
 			for n := range connections {
 				late := time.Duration(n*5+s%5) * 33 * time.Microsecond
-				r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, -1, time.Millisecond, true)
+				r.noop(ledger.Arrival{Counted: true, N: 1, Lateness: [2]time.Duration{late}}, false, false, -1, time.Millisecond, true)
 			}
 			if r.bucketOver(now) {
 				r.roll(now, shard.Process{RSS: 1, HeapLive: 1})

@@ -30,7 +30,8 @@ export class Stream {
   /**
    * Begins to connect.
    *
-   * @param {import('./config.js').SoakConfig} config
+   * @param {import('./config.js').SoakConfig & {held?: boolean}} config `held: false` is of a stream to which the script
+   *   does something that makes its messages late
    * @param {string} id
    * @param {number} [n] which stream of the run it is, from 0
    */
@@ -46,7 +47,7 @@ export class Stream {
     this.onopen = ignore;
     /** @type {() => void} called when the stream is over, and will not come back */
     this.onover = ignore;
-    this.ledger = new Ledger(id);
+    this.ledger = new Ledger(id, { held: config.held });
     const { url, ...request } = config.service ? config.service.connect(n, id, this.ledger) : noopStream(config, id);
     this.source = new EventSource(url, {
       ...request,

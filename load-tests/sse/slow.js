@@ -100,7 +100,7 @@ class Reader extends Stream {
   /** @param {number} n */
   constructor(n) {
     const slow = n % every === 0; // who is cut does not come back, also where clients do otherwise
-    super(slow ? { ...config, reconnect: false } : config, `${config.prefix}${n}`, n);
+    super(slow ? { ...config, reconnect: false, held: false } : config, `${config.prefix}${n}`, n);
     this.slow = slow;
     /** Broadcasts that came, and the number of the last. */
     this.came = 0;

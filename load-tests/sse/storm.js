@@ -53,7 +53,7 @@ const connecting = new Trend('storm_connect', true);
 class Stormed extends Stream {
   /** @param {number} n */
   constructor(n) {
-    super({ ...config, reconnect: true }, `${config.prefix}${n}`, n);
+    super({ ...config, reconnect: true, held: false }, `${config.prefix}${n}`, n);
     /** @type {Record<string, string> | null} of the storm that it is to come back from */
     this.tags = null;
     /** When its first dial after the drop is due, NaN once that was made. */

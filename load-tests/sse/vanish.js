@@ -45,7 +45,7 @@ const vanished = new Counter('vanish_vanished');
 export default async function () {
   const began = Date.now();
   // Who vanishes does not come back, also where clients do otherwise.
-  const streams = await openShare(config, (n) => new Stream(n % every === 0 ? { ...config, reconnect: false } : config, `${config.prefix}${n}`, n));
+  const streams = await openShare(config, (n) => new Stream(n % every === 0 ? { ...config, reconnect: false, held: false } : config, `${config.prefix}${n}`, n));
   await sleep(Math.max(began + settled * 1000 - Date.now(), 0));
   const held = [];
   for (const stream of streams) {

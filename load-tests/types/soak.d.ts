@@ -225,8 +225,13 @@ declare module 'k6/x/soak' {
    * by the clock: every `noopInterval` owes one.
    */
   export class Ledger {
-    /** @throws outside of a virtual user's code, without an id, or before {@link plan}. */
-    constructor(id: string);
+    /**
+     * `held: false` is of a stream to which the script does something that makes its messages late, such as reading it
+     * slowly. Then they do not count where the control group is asked whose delay made messages of the others late.
+     *
+     * @throws outside of a virtual user's code, without an id, or before {@link plan}.
+     */
+    constructor(id: string, options?: { held?: boolean });
     readonly id: string;
     readonly state: State;
     /** Why the last stream or attempt ended: a `reason` of `k6/x/sse`, with the status behind `status`. */
