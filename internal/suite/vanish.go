@@ -19,6 +19,7 @@ var vanish = Suite{
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
 		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent"},
+		{"STEADY_SECONDS", "seconds for which all are open before some vanish: with PROMETHEUS_URL more than its scrape interval"},
 		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
 		heldSetting,
 	},
@@ -164,7 +165,16 @@ func (w *watched) after(share float64) string {
 const rises = .95
 
 func (w *watched) isGauge() bool {
-	return w.known && w.unit >= rises && w.moved < w.slack()
+	return w.known && w.unit >= rises && w.moved < w.slack() && !w.rose()
+}
+
+// rose says that the gauge rose when all streams were open: it had not been read with all of them.
+func (w *watched) rose() bool {
+	most := w.slack()
+	if w.unit < rises {
+		most = rises
+	}
+	return slices.ContainsFunc(w.at, func(r reading) bool { return r.value >= w.before+most })
 }
 
 // counts takes a pass back where nobody knows whether the gauge counts the streams.
@@ -181,6 +191,8 @@ func (w *watched) counts() verdict.Criterion {
 	case !w.known:
 		c.Actual = "not known"
 		c.Reasons = []string{fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)}
+	case w.rose():
+		c.Reasons = []string{fmt.Sprintf("the gauge %s was %s when the clients vanished, and rose after that: it is read too seldom, so let the streams be open before for longer than Prometheus's scrape interval (STEADY_SECONDS), or others use the service too", w.name, count(w.before))}
 	case w.unit < rises:
 		c.Reasons = []string{fmt.Sprintf("the gauge %s does not count the streams: it went from %s to %s while they opened", w.name, count(w.base), count(w.before))}
 	default:

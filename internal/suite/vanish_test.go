@@ -128,6 +128,16 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"a reading is of a part of the service before they are noticed", func(r *Run) { r.Samples[20].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"a reading is of a part of the service afterwards", func(r *Run) { r.Samples[60].Streams = 40 }, verdict.Pass, "noticed after 25 s that 20 clients had vanished"},
 		{"somebody else comes in the end", func(r *Run) { r.Samples[68].Streams, r.Samples[69].Streams = 81, 81 }, verdict.Fail, "still counts 1 of them as open"},
+		{"the gauge is scraped when most streams are open, and then when some have vanished", func(r *Run) {
+			for i := 2; i < 18; i++ {
+				r.Samples[i].Streams = 96
+			}
+		}, verdict.Invalid, "the gauge backend_streams_open was 96 when the clients vanished, and rose after that: it is read too seldom"},
+		{"the gauge is scraped before the streams are open, and then when some have vanished", func(r *Run) {
+			for i := 2; i < 18; i++ {
+				r.Samples[i].Streams = 0
+			}
+		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose after that: it is read too seldom"},
 		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
 		{"no gauge, and a held stream is cut", func(r *Run) {
 			r.gauge(func(resources.Sample) *float64 { return nil })

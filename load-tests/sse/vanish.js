@@ -14,7 +14,7 @@ import { whole } from '../lib/settings.js';
 import { everyOf, openShare, settledAfter, sharedConfig, sharedOptions } from '../lib/share.js';
 import { checkStream, closeAll, sleep, Stream } from '../lib/stream.js';
 
-const usual = { VANISH_PERCENT: 20 };
+const usual = { VANISH_PERCENT: 20, STEADY_SECONDS: 2 };
 const { name, values, parameters } = profile({ full: usual, smoke: usual });
 
 const shared = sharedConfig();
@@ -22,11 +22,14 @@ const { config } = shared;
 const every = everyOf('VANISH_PERCENT', values.VANISH_PERCENT, config.connections);
 
 /** Seconds until all streams are open and had their messages, and the gauge was seen with them; the rest is for the service to notice. */
-const settled = settledAfter(config) + 2;
+const settled = settledAfter(config) + values.STEADY_SECONDS;
 const NOTICE = config.seconds - DISCONNECT_LEAD - settled;
 const LEAST = 2;
+if (values.STEADY_SECONDS < LEAST) {
+  throw new Error(`STEADY_SECONDS is ${values.STEADY_SECONDS}: the gauge is read once a second, so write at least ${LEAST}.`);
+}
 if (NOTICE < LEAST) {
-  throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open, and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
+  throw new Error(`SECONDS is ${config.seconds}: ${config.connections} streams take ${settled} seconds to open and to be seen (STEADY_SECONDS), and the gauge is read once a second, so write at least ${settled + LEAST + DISCONNECT_LEAD}.`);
 }
 if (/^pid:/.test(__ENV.GAUGE || '')) {
   throw new Error(`GAUGE is ${__ENV.GAUGE}, which is memory: name what counts the open streams, a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL.`);
