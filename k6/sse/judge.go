@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -25,7 +24,7 @@ const (
 func judge(a *answer, anyType bool) *failure {
 	f := &failure{status: a.status}
 	coding := a.header.Get("Content-Encoding")
-	media, _, _ := mime.ParseMediaType(a.header.Get("Content-Type"))
+	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
 	switch {
 	case a.status == http.StatusNoContent:
 		f.reason = ReasonNoContent
@@ -34,7 +33,7 @@ func judge(a *answer, anyType bool) *failure {
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", a.status, http.StatusText(a.status), a.explain())
 		f.retryAfter = retryAfter(a.header.Get("Retry-After"), time.Now())
-	case media != "text/event-stream" && !anyType:
+	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", a.header.Get("Content-Type"))
 	case coding != "" && !strings.EqualFold(coding, "identity"):

@@ -178,3 +178,78 @@ func TestStandardRedirects(t *testing.T) {
 		`), status)
 	}
 }
+
+// Section 9.2.3, announce the connection or fail it: which answers are an event stream, and after which ones a browser
+// comes again.
+func TestStandardAnswers(t *testing.T) {
+	t.Parallel()
+	type answer struct{ head, want string }
+	cases := []answer{
+		{"200 OK\r\nContent-Type: text/event-stream", "open true"},
+		{"200 OK\r\nContent-Type: TEXT/Event-Stream", "open true"},
+		{"200 OK\r\nContent-Type: text/event-stream;", "open true"},
+		{"200 OK\r\nContent-Type: text/event-stream ; charset=utf-8", "open true"},
+		{"200 OK\r\nContent-Type: text/event-stream;charset=windows-1252", "open true"}, // it is UTF-8 all the same
+		{"200 OK\r\nContent-Type: text/event-stream;x bogus", "open true"},              // MIME Sniffing standard, section 4.4: only the parameter is lost
+		{"200 OK\r\nContent-Type: text/event-stream; a=1; a=2", "open true"},
+		{"200 OK\r\nContent-Type: text/event-stream; a=\"", "open true"},
+		{"200 OK\r\nContent-Type: x bogus", "content_type false"},
+		{"200 OK\r\nContent-Type: text/event-streams", "content_type false"},
+		{"200 OK\r\nContent-Type: text/event-stream, text/html", "content_type false"},
+		{"200 OK\r\nContent-Type: text/plain", "content_type false"},
+		{"200 OK", "content_type false"},
+		{"301 Moved Permanently\r\nContent-Length: 0", "status false"}, // to nowhere
+		{"204 No Content", "no_content false"},
+	}
+	for _, status := range []string{"201", "202", "205", "210", "299", "300", "400", "401", "403", "404", "410", "500", "502", "503"} {
+		cases = append(cases, answer{status + " Other\r\nContent-Type: text/event-stream\r\nContent-Length: 0", "status false"})
+	}
+	for _, tt := range cases {
+		t.Run(tt.head, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			v.set("url", serveText(t, "HTTP/1.1 "+tt.head+"\r\n\r\n"))
+			require.Equal(t, tt.want, v.log(`
+				const s = new EventSource(url, { reconnectDelay: "1h" });
+				s.onopen = () => log.push("open");
+				s.onerror = (e) => {
+					if (log.length === 0) log.push(e.reason);
+					log.push(s.readyState === EventSource.CONNECTING && e.willReconnect);
+					s.close();
+				};
+			`))
+		})
+	}
+}
+
+// Section 9.2.3: what a request asks for.
+func TestStandardRequest(t *testing.T) {
+	t.Parallel()
+	srv := httpServer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "retry: 1\nid: \u2026\n\ndata: %s|%s|%s|%s\n\n", r.Method, r.Header.Get("Accept"), r.Header.Get("Cache-Control"), r.Header.Get("Last-Event-ID"))
+	})
+	v := newVU(t)
+	v.set("url", srv.URL)
+	require.Equal(t, "GET|text/event-stream|no-cache| GET|text/event-stream|no-cache|\u2026", v.log(`
+		const s = new EventSource(url);
+		s.onmessage = (e) => { if (log.push(e.data) === 2) s.close(); };
+	`))
+}
+
+// Section 9.2.2, close(), and 9.2.6: after it nothing is dispatched, not even what has been read.
+func TestStandardClose(t *testing.T) {
+	t.Parallel()
+	for script, want := range map[string]string{
+		`s.close(); log.push(s.readyState); s.onopen = s.onmessage = s.onerror = (e) => log.push(e.type);`:                                            "2",
+		`s.onopen = () => { s.close(); log.push(s.readyState); }; s.onmessage = s.onerror = (e) => log.push(e.type);`:                                 "2",
+		`s.onmessage = (e) => { log.push(e.data); s.close(); s.close(); }; s.onerror = (e) => log.push(e.type);`:                                      "0",
+		`s.onerror = () => { log.push(s.readyState); s.close(); log.push(s.readyState); }`:                                                            "0 2",
+		`s.onmessage = (e) => { if (e.data === "1") { s.close(); log.push(s.readyState, s.url === url, s.onmessage !== null); } }`:                    "2 true true",
+		`s.onopen = () => log.push(s.readyState); s.onmessage = (e) => { if (e.data === "1") log.push(s.readyState); }; s.onerror = () => s.close();`: "1 1",
+	} {
+		v := newVU(t)
+		v.set("url", serveText(t, streamHead+"data: 0\n\ndata: 1\n\n"))
+		require.Equal(t, want, v.log(`const s = new EventSource(url); `+script), script)
+	}
+}
