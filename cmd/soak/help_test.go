@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // What --help says is documentation: it changes when somebody means it to.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "merge --help"} {
+	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "merge --help"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			var outcome verdict.Outcome

@@ -61,7 +61,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 		Use:   kind.Name,
 		Short: strings.ToUpper(kind.Short[:1]) + kind.Short[1:],
 		Long: strings.ToUpper(kind.Short[:1]) + kind.Short[1:] + ".\n\n" +
-			"It is a soak, with its settings, its evidence and its criteria; the profile gives some settings another default.\n" +
+			"It is a soak, with its settings, its evidence and its criteria. Defaults are those of the profile full.\n" +
 			kind.Doc + " says what is owed, and how it is judged.\n\n" +
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
@@ -77,7 +77,16 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	}
 	plan.AddFlags(cmd.Flags(), ofScript)
 	soakFlags(cmd.Flags(), &c)
+	for _, setting := range kind.Profiles["full"] {
+		name, value, _ := strings.Cut(setting, "=")
+		flagOf(cmd.Flags(), name).DefValue = value // what --help shows
+	}
 	return cmd
+}
+
+// flagOf is the flag of a setting.
+func flagOf(f *pflag.FlagSet, name string) *pflag.Flag {
+	return f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
 }
 
 // settingsOf are those that the script of a suite reads, where the plan has none for them.
@@ -102,7 +111,7 @@ func setProfile(f *pflag.FlagSet, kind suite.Suite, name string) error {
 	}
 	for _, setting := range values {
 		name, value, _ := strings.Cut(setting, "=")
-		flag := f.Lookup(strings.ToLower(strings.ReplaceAll(name, "_", "-")))
+		flag := flagOf(f, name)
 		if flag.Changed {
 			continue
 		}

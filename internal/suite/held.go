@@ -11,7 +11,7 @@ import (
 )
 
 // heldSetting is of every suite that does something to a share of its streams, and holds the others through it.
-var heldSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number"}
+var heldSetting = Setting{"MAX_HELD_LATE", "how many noops of the held streams may be late; -1: any number (default: 0)"}
 
 // every says that each so many-th stream is of the share that is treated in another way (load-tests/lib/share.js).
 func (r *Run) every() int { return max(int(r.number("EVERY")), 1) }

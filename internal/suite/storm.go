@@ -16,11 +16,11 @@ var storm = Suite{
 	Short:  "drop most event streams at once, and see how the service takes them back and whether the others notice",
 	Script: []string{"load-tests", "sse", "storm.js"},
 	Settings: []Setting{
-		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent"},
+		{"HELD_PERCENT", "share of the streams that is held through the storms, 1 to 50 percent (default: 10)"},
 		heldSetting,
-		{"MIN_RATE", "connects per second that the service has to take in the second storm; 0: any"},
-		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow"},
-		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid"},
+		{"MIN_RATE", "connects per second that the service has to take in the second storm; 0: any (default: 0)"},
+		{"SLOW_MS", "milliseconds from the dial to the headers above which a connect counts as slow (default: 1000)"},
+		{"DIAL_MS", "milliseconds within which the load generator has to have dialed, or the run is invalid (default: 1000)"},
 	},
 	Streams: true, Planned: true, Staged: true, Runners: 2, Doc: "docs/storm.md",
 	Profiles: map[string][]string{

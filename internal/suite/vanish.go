@@ -18,8 +18,8 @@ var vanish = Suite{
 	Short:  "let clients disappear without a word, and see after how long the service notices",
 	Script: []string{"load-tests", "sse", "vanish.js"},
 	Settings: []Setting{
-		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent"},
-		{"STEADY_SECONDS", "seconds for which all are open before some vanish: with PROMETHEUS_URL more than its scrape interval"},
+		{"VANISH_PERCENT", "share of the streams that vanishes, 1 to 50 percent (default: 20)"},
+		{"STEADY_SECONDS", "seconds for which all are open before some vanish: with PROMETHEUS_URL more than its scrape interval (default: 2)"},
 		{"GAUGE", "the service's gauge of open streams: a metric of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (default: that of our backend)"},
 		heldSetting,
 	},
