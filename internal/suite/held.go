@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
@@ -40,13 +41,30 @@ func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 	return verdict.StreamsOf(&held, r.Server, r.OneHost)
 }
 
-// kept says that none of the held streams was lost, also where clients come back: they were to notice nothing. What a service
-// ends on purpose is not lost.
-func kept(held *verdict.Streams) verdict.Criterion {
+// faultsOf are the criteria for held streams, whose limit of late ones is a setting of its own.
+func faultsOf(held *verdict.Streams) []verdict.Criterion {
+	all := held.Faults()
+	for _, c := range all {
+		for i, text := range c.Reasons {
+			c.Reasons[i] = strings.ReplaceAll(text, "(MAX_LATE)", "("+heldSetting.Name+")")
+		}
+	}
+	return all
+}
+
+// lost says that a stream was lost and came back: no client cut it, and no service ended it on purpose. Where one does that, other
+// criteria know which streams it cut too early; a proxy may do it without an end that is in order.
+func (r *Run) lost(o ledger.Outage) bool {
+	m := r.Rounds[0]
+	return !o.Planned && m.Plan.TokenTTL == 0 && (m.Service == nil || m.Service.LifetimeS == 0)
+}
+
+// kept says that none of the held streams was lost, also where clients come back: they were to notice nothing.
+func (r *Run) kept(held *verdict.Streams) verdict.Criterion {
 	c := verdict.Criterion{Name: "held streams lost", Limit: "0", Why: "who did nothing must not pay for the others"}
 	lost := 0
 	for one := range held.Records() {
-		if slices.ContainsFunc(one.Outages, func(o ledger.Outage) bool { return !o.Planned }) {
+		if slices.ContainsFunc(one.Outages, r.lost) {
 			if lost++; lost <= mostLost {
 				c.Reasons = append(c.Reasons, one.ID+" was held, and lost its stream")
 			}

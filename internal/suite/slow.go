@@ -43,8 +43,8 @@ func assessSlow(r *Run) verdict.Assessment {
 	s := r.slowed(m)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(),
-			[]verdict.Criterion{kept(held), s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
+		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, faultsOf(held), held.Agreement(),
+			[]verdict.Criterion{r.kept(held), s.all(), s.volume(), s.wereFilled(r)}, s.delivered(), s.policy(r), s.growth(r)),
 		Facts: append([]verdict.Fact{
 			{Name: "slow", Value: fmt.Sprintf("%s of %s streams, which read %s for %s", format.Thousands(s.begun), format.Thousands(m.Plan.Connections), s.rate, format.Duration(s.lasted))},
 			{Name: "of these", Value: s.fate()},

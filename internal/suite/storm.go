@@ -54,7 +54,7 @@ func assessStorm(r *Run) verdict.Assessment {
 
 // ofHeld are the criteria that the streams have to meet that were held: what they missed, and what was late.
 func ofHeld(held *verdict.Streams) (out []verdict.Criterion) {
-	for _, c := range held.Faults() {
+	for _, c := range faultsOf(held) {
 		if strings.HasSuffix(c.Name, missed) || strings.HasSuffix(c.Name, " late") {
 			c.Name, c.Why = "held streams: "+c.Name, "who did not leave must not notice that others come back"
 			out = append(out, c)

@@ -79,7 +79,7 @@ func (s *stormStage) follow(r *Run, streams *verdict.Streams, since, from, to in
 			switch begun := runner.At(o.From).UnixMicro(); {
 			case begun >= to-sooner || begun < since-sooner:
 			case !o.Planned:
-				lost = true
+				lost = lost || r.lost(o)
 			case !held && !dropped && begun >= from-sooner:
 				dropped = true
 				at, back = append(at, begun), append(back, runner.At(o.To).UnixMicro())

@@ -37,7 +37,7 @@ func assessVanish(r *Run) verdict.Assessment {
 	w := r.watched(m)
 	a := verdict.Assessment{
 		Streams: held, Warnings: held.Warnings,
-		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, held.Faults(), held.Agreement(), []verdict.Criterion{kept(held), w.allVanished(), w.counts(), w.noticed()}),
+		Criteria: slices.Concat([]verdict.Criterion{everyStream(m)}, faultsOf(held), held.Agreement(), []verdict.Criterion{r.kept(held), w.allVanished(), w.counts(), w.noticed()}),
 		Facts: append([]verdict.Fact{
 			{Name: "vanished", Value: fmt.Sprintf("%s of %s clients, at once", format.Thousands(w.vanished), format.Thousands(m.Plan.Connections))},
 			{Name: "noticed", Value: fmt.Sprintf("half of them after %s, 99 %% after %s, all after %s", w.after(.5), w.after(.99), w.after(1))},

@@ -146,6 +146,10 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"a held stream is cut, and comes back at once", func(r *Run) {
 			r.stream(7).Outages = []ledger.Outage{{From: 20 * time.Second, To: 21 * time.Second, Planned: true}, {From: 30 * time.Second, To: 30*time.Second + 200*time.Millisecond}}
 		}, verdict.Fail, "d-7 was held, and lost its stream"},
+		{"a proxy cuts held streams when their tokens are over", func(r *Run) {
+			r.Rounds[0].Plan.TokenTTL = 20
+			r.Rounds[0].Connections[7].Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
+		}, verdict.Pass, "20 clients had vanished"},
 		{"a held stream is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
