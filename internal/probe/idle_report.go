@@ -90,7 +90,11 @@ func (i *idler) conclusion(cuts, gone []*held) string {
 			b.WriteString("Where the answer was ended in order, it may be the service itself that ends its streams after that time (end.lifetime of its description).\n")
 		}
 		if from == 0 {
-			fmt.Fprintf(&b, "So a silence of less than %s is too long, and nobody asked by how much: probe again with fewer --seconds.\n", inSeconds(to))
+			fmt.Fprintf(&b, "So a silence of less than %s is too long, and nobody asked by how much", inSeconds(to))
+			if to > Shortest {
+				fmt.Fprintf(&b, ": probe again with --seconds %.0f", Shortest.Seconds())
+			}
+			b.WriteString(".\n")
 			return b.String()
 		}
 		fmt.Fprintf(&b, "So have the service send something on each stream, such as a comment line, at least every %s, or raise that limit.\n", inSeconds(from/2))

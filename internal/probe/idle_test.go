@@ -178,8 +178,9 @@ func TestKnownLimits(t *testing.T) {
 	require.NotContains(t, nat, "nginx")
 	require.Contains(t, say(at(cut, 77*time.Second)...), "Nothing is known that cuts then by default")
 	soon := say(at(vanished, 30*time.Second, 55*time.Second)...)
-	require.Contains(t, soon, "So a silence of less than 30 s is too long, and nobody asked by how much: probe again with fewer --seconds.")
+	require.Contains(t, soon, "So a silence of less than 30 s is too long, and nobody asked by how much: probe again with --seconds 20.")
 	require.NotContains(t, soon, "at least every")
+	require.NotContains(t, say(at(vanished, 19*time.Second)...), "probe again")
 	for _, f := range []fate{cut, vanished} {
 		one := say(append(at(alive, 30*time.Second, 345*time.Second), at(f, 60*time.Second)...)...)
 		require.Equal(t, "One stream ended, and another was alive after a longer silence: no limit of silence did that. Look for its reason in the service, or probe again.\n", one)
