@@ -39,7 +39,7 @@ type Config struct {
 	Published bool
 	// Most is the highest number that can be published to a topic; 0: not known.
 	Most uint64
-	// ClientEnds: a stream that the client closes at its wanted end is completed.
+	// ClientEnds: a stream that the client closes at the end is completed.
 	ClientEnds bool
 	// Cuts: the client cuts its streams itself, to see them resume.
 	Cuts bool

@@ -57,7 +57,7 @@ type Record struct {
 	Cuts *Cuts `json:"cuts,omitempty"` // that the client made itself; nil where the run makes none
 }
 
-// Faultless says that the stream was held to its wanted end and every noop came once, in
+// Faultless says that the stream was held to the end and every noop came once, in
 // order and intact. Lateness is no fault here.
 func (r Record) Faultless() bool {
 	return r.Sound() && r.Received > 0
@@ -66,7 +66,7 @@ func (r Record) Faultless() bool {
 // Sound is Faultless for a stream to which nobody may have published anything.
 func (r Record) Sound() bool { return r.State == Completed && r.Missed()+r.Faults() == 0 }
 
-// Unbroken is Faultless for a stream of which nothing is counted: it was held to its wanted end, and something came.
+// Unbroken is Faultless for a stream of which nothing is counted: it was held to the end, and something came.
 func (r Record) Unbroken() bool { return r.State == Completed && r.Received+r.Heard() > 0 }
 
 // OpenFor is how long streams were open before the end was requested. Records of versions that did not

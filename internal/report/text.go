@@ -17,6 +17,7 @@ const (
 	textWidth  = 80
 	nameWidth  = 38
 	limitWidth = 16
+	factWidth  = 20
 )
 
 // Text writes at most 80 columns, but for URLs and sentences that cannot be broken.
@@ -134,10 +135,15 @@ func (p printer) printf(format string, args ...any) { fmt.Fprintf(p, format, arg
 
 // facts sets each under the one before, its name in front.
 func (p printer) facts(all []verdict.Fact) {
+	width := 12
 	for _, f := range all {
-		line := fmt.Sprintf("%-12s %s", plain(f.Name), plain(f.Value))
+		width = max(width, min(utf8.RuneCountInString(plain(f.Name)), factWidth))
+	}
+	for _, f := range all {
+		name := fmt.Sprintf("%-*s ", width, plain(f.Name))
+		line := name + plain(f.Value)
 		if utf8.RuneCountInString(line) > textWidth {
-			p.wrapped(fmt.Sprintf("%-12s ", plain(f.Name)), f.Value)
+			p.wrapped(name, f.Value)
 			continue
 		}
 		p.printf("%s\n", line)

@@ -137,7 +137,7 @@ func TestThePageOfADescribedService(t *testing.T) {
 	require.Equal(t, "48", row("lateness-all", "publish → receive")[0], "the one that came twice is one of them")
 	require.Equal(t, "12", row("lateness-all", "publish → last stream of the topic")[0])
 	require.Equal(t, "1", row("ends", "lost: published, and it never came")[0])
-	require.Equal(t, "8", row("ends", "held to the wanted end")[0])
+	require.Equal(t, "8", row("ends", "held to the end")[0])
 	require.Zero(t, doc.Find("#arithmetic").Length())
 	for chart, about := range map[string]string{
 		"noops": "in each 5 s, against what was published × the streams of its topic", "published": "messages in each 5 s",

@@ -70,8 +70,11 @@ func heldFacts(held *verdict.Streams, m *shard.Merged) []verdict.Fact {
 	}
 	facts := streamFacts(held, m)
 	for i := range facts {
-		if facts[i].Name == "lateness" {
+		switch facts[i].Name {
+		case "lateness":
 			facts[i].Value = fmt.Sprintf("at most %s on the streams that are read", ms(float64(most)/float64(time.Millisecond)))
+		case "server":
+			facts[i].Value += "; the large messages are in its count"
 		}
 	}
 	return facts

@@ -89,7 +89,7 @@ func (m *memory) table() verdict.Table {
 	step := (len(m.at) + mostReadings - 1) / mostReadings
 	for i, r := range m.at {
 		if i%step == step-1 || i == len(m.at)-1 {
-			t.Add(count(r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
+			t.Add(fmt.Sprintf("%.1f", r.after.Seconds()), fmt.Sprintf("%.1f", r.value))
 		}
 	}
 	return t

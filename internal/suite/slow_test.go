@@ -80,7 +80,7 @@ func TestSlow(t *testing.T) {
 	require.Equal(t, 90, v.Connections.Planned, "only those that are read are judged")
 	rows := table(v, "The service's memory").Rows
 	require.Equal(t, []string{"before", "20.0"}, rows[0])
-	require.Equal(t, []string{"50", "30.0"}, rows[len(rows)-1])
+	require.Equal(t, []string{"50.0", "30.0"}, rows[len(rows)-1])
 }
 
 // Who does not read does not see either that the service closed the stream; our backend's own gauge tells.

@@ -106,7 +106,7 @@ func explain(difference, connections int) string {
 	case difference > 0:
 		return "streams were held longer, or noops came more often, than planned"
 	}
-	return "connections that were not held to the end, or opened late"
+	return "connections that opened late, were without a stream for a while, or were not held to the end"
 }
 
 // eventSize is what our backend writes for noop number n, with the framing of its chunk:

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -93,6 +95,15 @@ func (s *subject) k6() string {
 	return strings.Join(all, ", ")
 }
 
+// sampled is how far apart the samples are: not all suites take them as seldom as a soak.
+func (s *subject) sampled() string {
+	apart := resources.Every
+	if n := len(s.Samples); n > 1 {
+		apart = (time.Duration(s.Samples[n-1].Unix-s.Samples[0].Unix) * time.Second / time.Duration(n-1)).Round(time.Second)
+	}
+	return format.Duration(apart)
+}
+
 // source says where the samples of target and host come from.
 func (s *subject) source() string {
 	switch {
@@ -101,7 +112,7 @@ func (s *subject) source() string {
 	case len(s.Samples) == 0:
 		return "nothing: neither soak nor a Prometheus watched the target"
 	case s.series.backendRSS == nil:
-		return "soak itself, every 5 s, of this machine; the target shows no metrics"
+		return "soak itself, every " + s.sampled() + ", of this machine; the target shows no metrics"
 	}
-	return "soak itself, every 5 s: the backend's /metrics, nginx's processes, this machine's /proc"
+	return "soak itself, every " + s.sampled() + ": the backend's /metrics, nginx's processes, this machine's /proc"
 }

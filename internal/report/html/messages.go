@@ -67,7 +67,7 @@ func (s *subject) latenessName() string {
 
 func (s *subject) endedWell() string {
 	if s.described() {
-		return "held to the wanted end"
+		return "held to the end"
 	}
 	return "ended by the server when asked to"
 }
