@@ -8,51 +8,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/grafana/sobek"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/trial"
 	"github.com/sse-soak/sse-soak/test/hub"
 )
-
-// evaluate loads a module as k6 does, and returns its default export as JSON.
-func evaluate(t testing.TB, module string) string {
-	t.Helper()
-	runtime := sobek.New()
-	require.NoError(t, runtime.Set("__ENV", map[string]string{}))
-	parsed, err := sobek.ParseModule("probed.js", module, func(any, string) (sobek.ModuleRecord, error) { return nil, nil })
-	require.NoError(t, err, module)
-	require.NoError(t, parsed.Link())
-	promise := parsed.Evaluate(runtime)
-	require.Equal(t, sobek.PromiseStateFulfilled, promise.State(), "%v", promise.Result())
-	require.NoError(t, runtime.Set("description", runtime.GetModuleInstance(parsed).GetBindingValue("default")))
-	json, err := runtime.RunString(`JSON.stringify(description, (_, v) => (typeof v === 'function' ? true : v))`)
-	require.NoError(t, err)
-	return json.String()
-}
-
-// publishing is how the hub is published to.
-var publishing = Request{URL: "{base}/pub/{topic}", Body: `{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}`}
-
-// probe probes a hub for two seconds at most. It returns the module, and its JSON.
-func probe(t *testing.T, server *httptest.Server, c Config) (module, json string) {
-	t.Helper()
-	if c.URL == "" {
-		c.URL = server.URL + "/sub/room-1"
-		c.Topic = "room-1"
-	}
-	c.Streams, c.Pace = 3, 40*time.Millisecond
-	if c.Length == 0 {
-		c.Length = 1600 * time.Millisecond
-	}
-	module, err := Run(t.Context(), c)
-	require.NoError(t, err)
-	t.Log(module)
-	return module, evaluate(t, module)
-}
 
 const published = `"message":{"seq":"json:$.seq","run":"json:$.run","sentAt":"json:$.t","sum":"json:$.sum"}`
 
@@ -155,25 +119,27 @@ func TestAServiceThatIsPublishedTo(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server := c.hub.Start(t)
-			module, json := probe(t, server, Config{Publish: publishing})
-			plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
-			for _, want := range c.want {
-				require.Contains(t, json, want)
-			}
-			for _, want := range c.said {
-				require.Contains(t, plain, want)
-			}
-			for _, not := range c.notWanted {
-				require.NotContains(t, json, not)
-			}
-			_, peak := c.hub.Opened()
-			require.LessOrEqual(t, peak, 9)
-			s, err := service.Parse([]byte(json))
-			require.NoError(t, err)
-			if s.Publish != nil {
-				require.NoError(t, trial.Run(t.Context(), trial.Config{Service: s, Base: server.URL, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
-			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, server := inMemory(t, c.hub)
+				module, json := probeIn(ctx, t, server, Config{Publish: publishing})
+				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
+				for _, want := range c.want {
+					require.Contains(t, json, want)
+				}
+				for _, want := range c.said {
+					require.Contains(t, plain, want)
+				}
+				for _, not := range c.notWanted {
+					require.NotContains(t, json, not)
+				}
+				_, peak := c.hub.Opened()
+				require.LessOrEqual(t, peak, 9)
+				s, err := service.Parse([]byte(json))
+				require.NoError(t, err)
+				if s.Publish != nil {
+					require.NoError(t, trial.Run(ctx, trial.Config{Service: s, Base: server.URL, Topic: "soak-topic-0", ID: "x", Marker: "m", Patience: time.Second}))
+				}
+			})
 		})
 	}
 }
@@ -261,27 +227,33 @@ func TestAServiceThatSendsByItself(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			module, json := probe(t, c.hub.Start(t), Config{})
-			plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
-			for _, want := range c.want {
-				require.Contains(t, json, want)
-			}
-			for _, want := range c.said {
-				require.Contains(t, plain, want)
-			}
-			require.NotContains(t, json, `"publish"`)
+			synctest.Test(t, func(t *testing.T) {
+				ctx, server := inMemory(t, c.hub)
+				module, json := probeIn(ctx, t, server, Config{})
+				plain := strings.Join(strings.Fields(strings.ReplaceAll(module, "//", "")), " ")
+				for _, want := range c.want {
+					require.Contains(t, json, want)
+				}
+				for _, want := range c.said {
+					require.Contains(t, plain, want)
+				}
+				require.NotContains(t, json, `"publish"`)
+			})
 		})
 	}
 }
 
 func TestStreamsThatTheServiceEnds(t *testing.T) {
 	t.Parallel()
-	h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", Beat: 100 * time.Millisecond}
-	module, json := probe(t, h.Start(t), Config{Publish: publishing})
-	require.Contains(t, json, `"end":{"by":"server","lifetime":`)
-	require.Contains(t, module, "ended that the probe had not closed, after 0.4")
-	opened, _ := h.Opened()
-	require.LessOrEqual(t, opened, 3+3+3+mostReopened)
+	synctest.Test(t, func(t *testing.T) {
+		h := &hub.Hub{Lifetime: 400 * time.Millisecond, Heartbeat: ":\n\n", Beat: 100 * time.Millisecond}
+		ctx, server := inMemory(t, h)
+		module, json := probeIn(ctx, t, server, Config{Publish: publishing})
+		require.Contains(t, json, `"end":{"by":"server","lifetime":[0.3,0.5]}`)
+		require.Contains(t, module, "ended that the probe had not closed, after 0.4")
+		opened, _ := h.Opened()
+		require.LessOrEqual(t, opened, 3+3+3+mostReopened)
+	})
 }
 
 func TestWhatCannotBeProbedIsOneSentence(t *testing.T) {

@@ -66,17 +66,31 @@ type Answer struct {
 // dialTimeout bounds the connecting; what follows is bounded by the caller's context.
 const dialTimeout = 10 * time.Second
 
+// A Dial connects to an address.
+type Dial func(ctx context.Context, address string) (net.Conn, error)
+
+type dialKey struct{}
+
+// Dialing makes requests of ctx connect by dial, so that a test can have a network without delays of its own.
+func Dialing(ctx context.Context, dial Dial) context.Context {
+	return context.WithValue(ctx, dialKey{}, dial)
+}
+
 // newTransport makes one connection, used once: HTTP/1.1 and no proxy, as k6/sse connects.
-func newTransport(last, silent bool) *http.Transport {
+func newTransport(ctx context.Context, last, silent bool) *http.Transport {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	if silent {
 		dialer.KeepAlive = -1
+	}
+	connect := dialer.DialContext
+	if dial, ok := ctx.Value(dialKey{}).(Dial); ok {
+		connect = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }
 	}
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
 	return &http.Transport{
 		DisableKeepAlives:   last, // it says Connection: close
 		DisableCompression:  true, // a caller that wants it asks for it
-		DialContext:         dialer.DialContext,
+		DialContext:         connect,
 		TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
 	}
@@ -93,7 +107,7 @@ func (r Request) exchange(ctx context.Context, accept string, last bool) (*http.
 	for name, values := range r.Header {
 		req.Header[name] = values
 	}
-	client := &http.Client{Transport: newTransport(last, r.NoKeepAlive)}
+	client := &http.Client{Transport: newTransport(ctx, last, r.NoKeepAlive)}
 	if r.NoRedirect {
 		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}

@@ -3,9 +3,11 @@ package hub
 
 import (
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -13,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/test/bufconn"
 )
 
 // Hub serves GET /sub/TOPIC, an event stream, and POST /pub/TOPIC, whose body is a message of it. With Then a stream
@@ -66,9 +70,18 @@ type client struct {
 }
 
 // Start serves the hub until the test ends.
-func (h *Hub) Start(t testing.TB) *httptest.Server {
+func (h *Hub) Start(t testing.TB) *httptest.Server { return h.start(t, httptest.NewUnstartedServer(h)) }
+
+// StartInMemory is Start on a network within this process, which dial connects to. In a bubble of testing/synctest nothing
+// takes time there, however busy the machine is.
+func (h *Hub) StartInMemory(t testing.TB) (server *httptest.Server, dial func(ctx context.Context) (net.Conn, error)) {
+	l := bufconn.Listen(1 << 20)
+	return h.start(t, &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}), l.DialContext
+}
+
+func (h *Hub) start(t testing.TB, server *httptest.Server) *httptest.Server {
 	h.streams = map[*client]bool{}
-	server := httptest.NewServer(h)
+	server.Start()
 	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
 	return server
 }
