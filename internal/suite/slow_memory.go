@@ -10,7 +10,7 @@ import (
 
 // memory is that of the service while clients are slow, in MiB.
 type memory struct {
-	known       bool // there are samples before, meanwhile and after
+	known       bool // it was seen before, after, and most of the time meanwhile
 	before      float64
 	peak, after float64 // by how much more
 	at          []reading
@@ -18,25 +18,29 @@ type memory struct {
 
 // memoryWhile reads the samples. They are a second wide: a reading is noted when its second is over.
 func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (out memory) {
-	before, meanwhile, after := false, false, false
+	before, after := false, false
+	seen, unseen := 0, 0 // meanwhile: a service that is about to fall over may not say how much memory it has
 	for _, s := range r.Samples {
 		v, ok := memoryOf(s, gauge)
 		at := time.Unix(s.Unix+1, 0).Sub(began)
 		switch {
 		case !ok:
+			if at > 0 && at <= lasts {
+				unseen++
+			}
 			continue
 		case at <= 0:
 			out.before, before = v, true
 			continue
 		case at <= lasts:
-			meanwhile = true
+			seen++
 		default:
 			after = true
 		}
 		out.peak, out.after = max(out.peak, v-out.before), v-out.before
 		out.at = append(out.at, reading{at, v})
 	}
-	out.known = before && meanwhile && after
+	out.known = before && after && seen > unseen
 	return out
 }
 
@@ -71,7 +75,7 @@ func (s *slowness) growth(r *Run) []verdict.Criterion {
 	switch {
 	case !s.memory.known:
 		c.Actual = "not known"
-		c.Reasons = []string{"the service's memory was not seen before, while and after clients were slow: name it by GAUGE, such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}
+		c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}
 		return []verdict.Criterion{c.InDoubt()}
 	case !c.Pass:
 		c.Reasons = []string{fmt.Sprintf("the service's memory grew by %.1f MiB while clients did not read, and %.0f MiB is the limit (MAX_GROWTH); in the end it was %+.1f MiB", s.memory.peak, limit, s.memory.after)}

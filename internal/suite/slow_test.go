@@ -145,6 +145,12 @@ func TestSlowFindsFaults(t *testing.T) {
 		{"memory grows by what it may", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
 		{"memory is not known before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory was not seen"},
 		{"memory is not known meanwhile", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known for most of the time meanwhile", func(r *Run) {
+			for i := 12; i < 39; i++ {
+				r.Samples[i].BackendRSS = 0
+			}
+		}, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is not known for a moment", func(r *Run) { r.Samples[25].BackendRSS, r.Samples[26].BackendRSS = 0, 0 }, verdict.Pass, "10 streams that read nothing"},
 		{"memory is not known after", func(r *Run) { r.Samples = r.Samples[:30] }, verdict.Invalid, "the service's memory was not seen"},
 		{"memory is not known and does not matter", func(r *Run) {
 			r.Samples = nil

@@ -165,7 +165,21 @@ func (w *watched) after(share float64) string {
 const rises = .95
 
 func (w *watched) isGauge() bool {
-	return w.known && w.unit >= rises && w.moved < w.slack() && !w.rose()
+	return w.known && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.fellSilent()
+}
+
+// longestUnseen is for how long before the end the gauge may be unseen.
+const longestUnseen = 10 * time.Second
+
+// fellSilent says that the gauge was not seen any more in the end.
+func (w *watched) fellSilent() bool { return len(w.at) == 0 || w.limit-w.lastAt() > longestUnseen }
+
+// lastAt is when it was seen last, after clients had vanished.
+func (w *watched) lastAt() time.Duration {
+	if n := len(w.at); n > 0 {
+		return w.at[n-1].after
+	}
+	return 0
 }
 
 // rose says that the gauge rose when all streams were open: it had not been read with all of them.
@@ -191,6 +205,8 @@ func (w *watched) counts() verdict.Criterion {
 	case !w.known:
 		c.Actual = "not known"
 		c.Reasons = []string{fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)}
+	case w.fellSilent():
+		c.Reasons = []string{fmt.Sprintf("the gauge %s was last seen %s before the end: what it was then nobody knows", w.name, format.Duration(w.limit-w.lastAt()))}
 	case w.rose():
 		c.Reasons = []string{fmt.Sprintf("the gauge %s was %s when the clients vanished, and rose after that: it is read too seldom, so let the streams be open before for longer than Prometheus's scrape interval (STEADY_SECONDS), or others use the service too", w.name, count(w.before))}
 	case w.unit < rises:

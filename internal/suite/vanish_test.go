@@ -138,6 +138,15 @@ func TestVanishFindsFaults(t *testing.T) {
 				r.Samples[i].Streams = 0
 			}
 		}, verdict.Invalid, "the gauge backend_streams_open was 0 when the clients vanished, and rose after that: it is read too seldom"},
+		{"the gauge is not seen in the end", func(r *Run) {
+			r.gauge(func(s resources.Sample) *float64 {
+				v := float64(s.Streams)
+				if s.Unix > began.Unix()+40 {
+					return nil
+				}
+				return &v
+			})
+		}, verdict.Invalid, "the gauge clients was last seen 29 s before the end"},
 		{"the gauge falls because held streams are cut", func(r *Run) { r.cut(7, 30*time.Second, "reset") }, verdict.Fail, "d-7 was dropped"},
 		{"no gauge, and a held stream is cut", func(r *Run) {
 			r.gauge(func(resources.Sample) *float64 { return nil })
