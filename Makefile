@@ -216,7 +216,7 @@ bench: build ## measure memory and CPU per connection, beside the peers' figures
 
 # Of the settings above only those that are given count: the defaults are 2000 streams for 300 s each.
 .PHONY: services-bench
-services-bench: build services-there-are ## soak the services of test/services and our backend in turn, and write a table (docs/services.md)
+services-bench: build services-there-are ## soak the services of test/services and our backend in turn, and write a table (docs/services-compared.md)
 	@$(GO) run ./tools/servicesbench -out '$(OUT)/services' $(if $(ONLY),-only '$(ONLY)') $(if $(SUITE),-suite '$(SUITE)') \
 		$(if $(TOPICS),-topics '$(TOPICS)') $(if $(PUBLISH_RATE),-publish-rate '$(PUBLISH_RATE)') \
 		$(foreach s,CONNECTIONS SECONDS RUNNERS,$(if $(filter file,$(origin $s)),,-$(shell echo $s | tr A-Z a-z) '$($s)'))
