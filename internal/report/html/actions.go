@@ -14,7 +14,7 @@ func (s *subject) actions() Section {
 		out.Tables = append(out.Tables, t)
 	}
 	if len(out.Tables) > 0 {
-		out.Notes = []string{"Each has a line on every chart over time. Times count from when it began; a stream that is lost belongs to the action before it, for as long as streams are lost within a minute of the last return, and until the next action begins. Resumed are the messages of the time without a stream that came afterwards."}
+		out.Notes = []string{"Each action has a line on every chart over time. Times count from its beginning. A lost stream is laid to the action before it, until the next action begins, or the command has ended, all streams are back and none was lost for a minute. Resumed are messages of the time without a stream that came afterwards."}
 	}
 	return out
 }
