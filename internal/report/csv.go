@@ -141,9 +141,14 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 func row(out *csv.Writer, values ...any) {
 	cells := make([]string, len(values))
 	for i, v := range values {
-		if text, ok := v.(string); ok { // most are, of a million rows
-			cells[i] = text
-		} else {
+		switch v := v.(type) { // fmt alone would take most of the time of a million rows
+		case string:
+			cells[i] = v
+		case int:
+			cells[i] = strconv.Itoa(v)
+		case uint64:
+			cells[i] = strconv.FormatUint(v, 10)
+		default:
 			cells[i] = fmt.Sprint(v)
 		}
 	}

@@ -31,7 +31,8 @@ type Merged struct {
 	// With a single one the run can be no pass.
 	Problems []string
 
-	groups []group // of runners with one plan; several where laptops merge
+	groups    []group // of runners with one plan; several where laptops merge
+	published bool    // by any runner
 }
 
 // A Connection is a record and the runner whose instants it counts in.

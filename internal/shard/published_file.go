@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	jsonv2 "github.com/go-json-experiment/json"
 )
 
 // publishedHead is what the file has of Published beside the messages.
@@ -34,9 +36,7 @@ func (p *Published) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON wrote, and refuses what no publisher sends.
 func (p *Published) UnmarshalJSON(text []byte) error {
-	in := &bounded{from: bytes.NewReader(text), packed: &counter{n: int64(len(text))}}
-	in.json = json.NewDecoder(in)
-	got, err := in.published()
+	got, err := newBounded(bytes.NewReader(text), &counter{n: int64(len(text))}).published()
 	if err != nil {
 		return err
 	}
@@ -104,11 +104,11 @@ func (p *Published) writeColumn(w io.Writer, name string, of func(*column) []byt
 
 // published reads the object, the columns piece by piece; nil is null.
 func (in *bounded) published() (*Published, error) {
-	first, err := in.json.Token()
-	if err != nil || first == nil {
+	first, err := in.json.ReadToken()
+	if err != nil || first.Kind() == 'n' {
 		return nil, err
 	}
-	if first != json.Delim('{') {
+	if first.Kind() != '{' {
 		return nil, errors.New("what was published is no object")
 	}
 	var lags, answers []byte
@@ -148,16 +148,16 @@ const mostJoined = 6 * MostPublished
 
 // joined reads a list of strings as one.
 func (in *bounded) joined(name string) (out []byte, err error) {
-	token, err := in.json.Token()
-	if err != nil || token == nil {
+	token, err := in.json.ReadToken()
+	if err != nil || token.Kind() == 'n' {
 		return nil, err
 	}
-	if token != json.Delim('[') {
+	if token.Kind() != '[' {
 		return nil, fmt.Errorf("the %s of what was published are no list", name)
 	}
-	for in.json.More() {
+	for in.json.PeekKind() != ']' {
 		var text string
-		if err := in.json.Decode(&text); err != nil {
+		if err := jsonv2.UnmarshalDecode(in.json, &text); err != nil {
 			return nil, err
 		}
 		if len(out)+len(text) > mostJoined {
@@ -165,7 +165,7 @@ func (in *bounded) joined(name string) (out []byte, err error) {
 		}
 		out = append(out, text...)
 	}
-	_, err = in.json.Token()
+	_, err = in.json.ReadToken()
 	return out, err
 }
 
