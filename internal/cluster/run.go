@@ -105,11 +105,12 @@ func (r *Run) Wait(ctx context.Context, say func(string)) error {
 // look takes a snapshot. Once the starter has ended it also asks each k6 whether it is still paused, until all run. If
 // something seems wrong it looks up why.
 func (r *Run) look(ctx context.Context) (Snapshot, error) {
+	known := r.watch.known()
 	s, err := r.client.Look(ctx, r.namespace, r.name, len(r.apis))
 	if err != nil {
 		return s, err
 	}
-	r.watch.fill(&s)
+	r.watch.fill(&s, known)
 	r.note(s)
 	r.logs.follow(r.name, s)
 	if r.machine.Phase() < Running && succeeded(s.Starter.Job) {

@@ -144,6 +144,26 @@ func TestAPodThatIsGoneBetweenTwoPollsIsExplained(t *testing.T) {
 	r.Close()
 }
 
+// The watch may tell of a pod that was made after the pods were listed: it is not gone, and the run goes on.
+func TestAPodThatIsMadeWhileTheRunLooksIsNotGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := Follow(w.Client, "ns", testPlan(), testLimits(), t.TempDir())
+	defer r.Close()
+	w.typed.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		r.watch.note(pod(runName+"-1"), false)
+		return true, &corev1.PodList{}, nil
+	})
+	look := func() []string {
+		s, err := r.look(t.Context())
+		require.NoError(t, err)
+		r.machine.Advance(s)
+		return r.Problems()
+	}
+	require.Empty(t, look())
+	require.Contains(t, look()[0], "runner 1 of 3 (pod soak-t-1-x7 on node node-a): its pod is gone", "the pod was there before the second look, and is not in its list")
+}
+
 // The laptop's connection is cut for a while, or for good. The run does not depend on it.
 func TestALostConnectionIsWaitedForButNotForEver(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -65,13 +67,21 @@ func (w *podWatch) note(pod *corev1.Pod, deleted bool) {
 	w.last[pod.Labels["job-name"]] = pod
 }
 
-// fill gives the parts whose pod is gone its last state.
-func (w *podWatch) fill(s *Snapshot) {
+// known are the Jobs of which a pod was seen so far.
+func (w *podWatch) known() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for job, pod := range w.last {
+	return slices.Collect(maps.Keys(w.last))
+}
+
+// fill gives the parts whose pod is gone its last state: of the Jobs that were known before the snapshot was taken. A pod
+// of another one may have been made since.
+func (w *podWatch) fill(s *Snapshot, known []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, job := range known {
 		if p := s.part(w.run, job); p != nil && p.Pod == nil {
-			p.Last = pod
+			p.Last = w.last[job]
 		}
 	}
 }
