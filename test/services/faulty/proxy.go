@@ -43,6 +43,7 @@ type Proxy struct {
 	streams   int
 	places    map[string]int // streams of each topic
 	published int
+	brought   int
 	deeds     []Deed
 }
 
@@ -107,6 +108,19 @@ func (p *Proxy) Published() int {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.published
+}
+
+// Brought is how many messages the service has brought on all streams, with those that the proxy did not pass on.
+func (p *Proxy) Brought() int {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.brought
+}
+
+func (p *Proxy) came() {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.brought++
 }
 
 func (p *Proxy) did(d Deed) {

@@ -61,6 +61,7 @@ func (s *stream) part(part []byte) {
 		return
 	}
 	s.messages++
+	s.proxy.came()
 	if s.topic == "" {
 		s.topic = topicOf(string(part))
 	}
