@@ -42,7 +42,7 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 			limit = "any: clients reconnect"
 		}
 		all = append(all, Criterion{
-			Name: "the target stayed up", Limit: limit, Actual: e.Failures[0], Pass: m.Plan.Reconnect,
+			Name: "the target stayed up", Limit: limit, Actual: first(e.Failures, ""), Pass: m.Plan.Reconnect,
 			Why:     "a restart cuts every client off",
 			Reasons: e.Failures,
 		})

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -289,6 +290,15 @@ func TestInvalidOutranksFail(t *testing.T) {
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, 2, v.Verdict.ExitCode())
 	require.Len(t, v.Reasons, 2, "what it saw is listed all the same")
+}
+
+func TestEachRestartOfADeployIsCounted(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	m.Plan.Reconnect = true
+	v := judgeSoak(m, server, Evidence{Failures: []string{"backend 1 died", "backend 2 died", "backend 3 died"}})
+	i := slices.IndexFunc(v.Criteria, func(c Criterion) bool { return c.Name == "the target stayed up" })
+	require.Equal(t, "backend 1 died (and 2 more)", v.Criteria[i].Actual)
 }
 
 func TestNothingReceivedProvesNothing(t *testing.T) {
