@@ -1,6 +1,8 @@
 package sse
 
 import (
+	"runtime/debug"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -10,7 +12,11 @@ import (
 func TestRampGivesMemoryBackOnceItIsOver(t *testing.T) {
 	t.Parallel()
 	freed := make(chan time.Time, 10)
-	r := &ramp{least: 3, quiet: 300 * time.Millisecond, free: func() { freed <- time.Now() }}
+	var begun, ended atomic.Int32
+	r := &ramp{
+		least: 3, quiet: 300 * time.Millisecond, free: func() { freed <- time.Now() },
+		hurry: func() func() { begun.Add(1); return func() { ended.Add(1) } },
+	}
 	for range 2 {
 		var last time.Time
 		for i := range 5 {
@@ -21,9 +27,23 @@ func TestRampGivesMemoryBackOnceItIsOver(t *testing.T) {
 			}
 		}
 		require.GreaterOrEqual(t, (<-freed).Sub(last), 300*time.Millisecond)
+		require.Equal(t, begun.Load(), ended.Load())
 	}
+	require.EqualValues(t, 2, begun.Load())
 	r.opened()
 	r.opened()
 	time.Sleep(350 * time.Millisecond)
 	require.Empty(t, freed, "two connections are no ramp")
+}
+
+// What GOGC says counts where it collects more often than a ramp does, and after a ramp.
+func TestARampLeavesGOGCAsItWas(t *testing.T) {
+	for was, during := range map[int]int{100: rampGCPercent, 10: 10, -1: -1} {
+		before := debug.SetGCPercent(was)
+		usual := collectOften()
+		now := debug.SetGCPercent(during)
+		usual()
+		after := debug.SetGCPercent(before)
+		require.Equal(t, []int{during, was}, []int{now, after})
+	}
 }

@@ -67,7 +67,7 @@ type source struct {
 	openTags metrics.TagsAndMeta
 	counter  *eventCounter
 	openedAt time.Time
-	failures int // attempts since the last stream opened
+	failures int32 // attempts since the last stream opened
 	opened   bool
 	first    bool // no event yet on this stream
 	awaits   bool // the second request still waits for its event

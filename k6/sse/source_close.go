@@ -82,7 +82,7 @@ func (s *source) retryIn(f *failure) time.Duration {
 	if !asked {
 		base = s.opts.reconnectDelay
 	}
-	return delay(base, s.failures, f.retryAfter)
+	return delay(base, int(s.failures), f.retryAfter)
 }
 
 // delay is the wait before the next attempt: never shorter than the reconnection time,

@@ -1,0 +1,16 @@
+package sse
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// There are thousands of these: one byte more than a size class of Go's takes the next one, 128 bytes larger.
+func TestASourceFitsItsSizeClass(t *testing.T) {
+	t.Parallel()
+	if unsafe.Sizeof(uintptr(0)) == 8 {
+		require.LessOrEqual(t, unsafe.Sizeof(source{}), uintptr(768))
+	}
+}
