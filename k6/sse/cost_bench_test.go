@@ -245,8 +245,8 @@ func runBenchServer() {
 			go func() {
 				conn, _ := accept(conn, certified)
 				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					mu.Lock() // a broadcast that the client asks for when it is open goes to it, too
 					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-					mu.Lock()
 					conns = append(conns, conn)
 					mu.Unlock()
 				}
