@@ -11,20 +11,27 @@ const (
 	eventClasses
 )
 
-// newEvent makes an event that is dispatched. What is the same for all of a class is on its prototype, once per VU.
-func (m *module) newEvent(class eventClass) *sobek.Object {
-	rt := m.vu.Runtime()
+// eventPrototype has what is the same for all events of a class, once per VU.
+func (m *module) eventPrototype(class eventClass) *sobek.Object {
 	if m.events[class] == nil {
-		m.events = eventPrototypes(rt)
+		m.events = m.eventPrototypes()
 	}
-	return rt.CreateObject(m.events[class])
+	return m.events[class]
 }
 
-func eventPrototypes(rt *sobek.Runtime) (of [eventClasses]*sobek.Object) {
+func (m *module) eventPrototypes() (of [eventClasses]*sobek.Object) {
+	rt := m.vu.Runtime()
 	of[plainEvent] = rt.NewObject()
 	for name, value := range map[string]bool{"bubbles": false, "cancelable": false, "isTrusted": true} {
 		must(rt, of[plainEvent].DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 	}
+	currentTarget := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {
+		if ev, ok := c.This.(*sobek.Object); ok && ev == m.dispatched {
+			return ev.Get("target")
+		}
+		return sobek.Null()
+	})
+	must(rt, of[plainEvent].DefineAccessorProperty("currentTarget", currentTarget, nil, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	of[messageEvent] = rt.CreateObject(of[plainEvent])
 	nameClass(rt, of[plainEvent], "Event")
 	nameClass(rt, of[messageEvent], "MessageEvent")

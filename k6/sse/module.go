@@ -27,11 +27,12 @@ type (
 
 	// module is what one VU has of k6/x/sse.
 	module struct {
-		vu      modules.VU
-		metrics *sseMetrics
-		exports modules.Exports
-		hub     *hub                        // of the running iteration; on the event loop only
-		events  [eventClasses]*sobek.Object // the prototypes of events, from the first event on
+		vu         modules.VU
+		metrics    *sseMetrics
+		exports    modules.Exports
+		hub        *hub                        // of the running iteration; on the event loop only
+		events     [eventClasses]*sobek.Object // the prototypes of events, from the first event on
+		dispatched *sobek.Object               // the event that is dispatched, nil mostly
 
 		tlsMu   sync.Mutex
 		tlsOf   *lib.State

@@ -16,14 +16,16 @@ func (s *source) fire(class eventClass, kind string, at time.Time, fill func(rt 
 		return nil
 	}
 	rt := s.hub.vu.Runtime()
-	ev := s.hub.m.newEvent(class)
+	ev := rt.NewObject()
 	must(rt, ev.Set("type", kind))
 	must(rt, ev.Set("target", s.obj))
-	must(rt, ev.Set("currentTarget", s.obj))
 	must(rt, ev.Set("timeStamp", epochMs(at)))
 	if fill != nil {
 		fill(rt, ev)
 	}
+	must(rt, ev.SetPrototype(s.hub.m.eventPrototype(class))) // last: each property is looked for on it before it is set
+	s.hub.m.dispatched = ev
+	defer func() { s.hub.m.dispatched = nil }()
 	for _, l := range s.listeners.all() {
 		if l.kind != kind {
 			continue
@@ -39,7 +41,6 @@ func (s *source) fire(class eventClass, kind string, at time.Time, fill func(rt 
 			return err
 		}
 	}
-	must(rt, ev.Set("currentTarget", sobek.Null()))
 	return nil
 }
 
