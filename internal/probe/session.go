@@ -106,7 +106,7 @@ func (s *session) closeAll() {
 
 // start opens the streams that are looked at all the time.
 func (s *session) start(ctx, life context.Context) error {
-	s.Progress(fmt.Sprintf("opening %d streams of %s", s.Streams, s.asked.base))
+	s.Progress(fmt.Sprintf("opening %s of %s", count(s.Streams, "stream"), s.asked.base))
 	for i := range s.Streams {
 		t := s.dial(life, &track{role: plain})
 		if i == 0 {
