@@ -77,7 +77,9 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	back.Streams, back.Attempts, back.Outages = 2, 3, []ledger.Outage{{From: 100 * time.Second, To: 101500 * time.Millisecond}}
 	back.Survived, back.Longest, back.Away, back.Open = 1, back.Outages[0], 1503*time.Millisecond, 3593500*time.Millisecond
 	back.Refusals = []ledger.Refusal{{Reason: "status 503", Count: 1, First: 101 * time.Second, Last: 101 * time.Second}}
-	m.Connections = []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}}
+	for _, c := range []shard.Connection{{Record: good("d-0")}, {Record: lossy}, {Record: corrupt, Runner: 1}, {Record: back, Runner: 1}} {
+		m.Connections.Add(&c)
+	}
 	m.Series = []shard.Bucket{
 		{Unix: start, Open: 4, Opened: 4, Process: shard.Process{RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40}},
 		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), Process: shard.Process{RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4}},
@@ -105,7 +107,7 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	}
 	m.Runners[0].Controlled.Moments = []shard.Moment{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
 	server := verdict.ServerLedger{}
-	for _, c := range m.Connections {
+	for _, c := range m.Connections.All() {
 		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}
 	}
 	v, err := suite.Judge(&verdict.Evidence{
@@ -239,9 +241,9 @@ func TestCellsThatLookLikeAFormulaAreQuoted(t *testing.T) {
 	t.Parallel()
 	for _, evil := range []string{"=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1"} {
 		m, v, _ := handmade()
-		m.Connections[0].ID, m.Connections[0].Reason, m.Connections[0].State = evil, evil, ledger.State(evil)
-		m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
-		m.Connections[0].Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
+		m.Connections.Edit(0).ID, m.Connections.Edit(0).Reason, m.Connections.Edit(0).State = evil, evil, ledger.State(evil)
+		m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindRefused, Note: evil}}
+		m.Connections.Edit(0).Refusals = []ledger.Refusal{{Reason: evil, Count: 1}}
 		var b strings.Builder
 		require.NoError(t, Connections(&b, m, v))
 		rows, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()

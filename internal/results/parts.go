@@ -123,8 +123,8 @@ func (d Dir) serverLedger(m *shard.Merged) (verdict.ServerLedger, error) {
 	default:
 		return nil, fmt.Errorf("%d of %d runners brought the backend's ledger, so the last noops cannot be checked", have, len(parts))
 	}
-	whole = make(verdict.ServerLedger, len(m.Connections))
-	for _, c := range m.Connections {
+	whole = make(verdict.ServerLedger, m.Connections.Len())
+	for _, c := range m.Connections.All() {
 		if entry, ok := parts[c.Runner][c.ID]; ok {
 			whole[c.ID] = entry
 		}

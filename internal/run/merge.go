@@ -18,13 +18,12 @@ import (
 )
 
 // mergeMemory is the soft memory limit of a merge. Without it the garbage collector would let a large merge grow to
-// twice what it needs; a million connections need half of the limit.
-const mergeMemory = 900 << 20
+// twice what it needs; a million connections need two thirds of the limit.
+const mergeMemory = 400 << 20
 
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the
 // reports beside them, and the verdict in words to stdout.
 func Merge(location, out string, stdout io.Writer) (verdict.Outcome, error) {
-	debug.SetMemoryLimit(mergeMemory)
 	d, problems, err := bring(location, out)
 	var usage UsageError
 	switch {
@@ -68,6 +67,7 @@ func bring(location, out string) (d results.Dir, problems []string, err error) {
 // Judge makes the verdict of a run from its files, and every report. against is the run to
 // compare with, "" for the last that passed; problems are what made the files incomplete before.
 func Judge(d, against results.Dir, problems ...string) (*verdict.Verdict, error) {
+	debug.SetMemoryLimit(mergeMemory)
 	v, m, err := d.Judge(problems...)
 	if err != nil {
 		return nil, err

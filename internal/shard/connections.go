@@ -1,8 +1,8 @@
 package shard
 
 import (
-	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -18,21 +18,17 @@ func (m *Merged) CheckConnections() (problems []string) {
 	case len(m.groups) == 1 && m.groups[0].refused:
 		return nil
 	case len(m.groups) < 2:
-		return checkIDs(m.Plan, m.Connections)
-	}
-	from := func(runner int) int { // connections are in the order of their runners
-		i, _ := slices.BinarySearchFunc(m.Connections, runner, func(c Connection, runner int) int { return cmp.Compare(c.Runner, runner) })
-		return i
+		return checkIDs(m.Plan, m.Connections.All())
 	}
 	for _, g := range m.groups {
 		if !g.refused {
-			problems = append(problems, checkIDs(g.plan, m.Connections[from(g.first):from(g.first+g.runners)])...)
+			problems = append(problems, checkIDs(g.plan, m.Connections.between(g.first, g.first+g.runners))...)
 		}
 	}
 	return problems
 }
 
-func checkIDs(p plan.Plan, connections []Connection) (problems []string) {
+func checkIDs(p plan.Plan, connections iter.Seq2[int, *Connection]) (problems []string) {
 	problem := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	times := make([]uint8, p.Connections) // how often each was seen, up to 2
 	foreign := map[string]bool{}

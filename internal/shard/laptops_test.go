@@ -39,10 +39,10 @@ func TestLaptopsAreOneSoak(t *testing.T) {
 	require.Equal(t, 7, m.Plan.Connections)
 	require.Equal(t, 3, m.Plan.Runners)
 	require.Equal(t, "laptop-a-,laptop-b-", m.Plan.Prefix)
-	require.Len(t, m.Connections, 7)
-	require.Equal(t, "laptop-b-2", m.Connections[6].ID)
+	require.Equal(t, 7, m.Connections.Len())
+	require.Equal(t, "laptop-b-2", m.Connections.Edit(6).ID)
 	require.Equal(t, 3, m.Runners[2].Index, "no two runners of a verdict have one number")
-	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections[6].Runner))
+	require.Equal(t, "host-of-laptop-b-, PREFIX laptop-b-", m.Laptop(m.Connections.Edit(6).Runner))
 	require.Empty(t, alone(b).Laptop(0), "there is one only")
 	require.Equal(t, "laptop-b-", alone(b).Plan.Prefix)
 }

@@ -26,7 +26,7 @@ type Merged struct {
 	Seconds     []Second // of all runners; those of one do not overlap
 	Checks      []Check
 	Metrics     []Metric
-	Connections []Connection // by runner, in the order they were made
+	Connections Connections // by runner, in the order they were made
 	// Problems are sentences that say why the shards are not all of the plan.
 	// With a single one the run can be no pass.
 	Problems []string
@@ -61,8 +61,7 @@ type Merger struct {
 	buckets map[int64]*Bucket
 	metrics map[string]*Metric
 	broken  []string // series that cannot be read
-	words   words
-	room    []int64 // see Packed.add
+	room    []int64  // see Packed.add
 }
 
 // A part is the plan and the suite as one runner read them.
@@ -79,7 +78,7 @@ func (g *Merger) Add(s *Shard) {
 	m := &g.m
 	if m.Connect == nil {
 		m.Connect, m.FirstNoop, m.Lateness = NewHistogram(), NewHistogram(), NewHistogram()
-		g.buckets, g.metrics, g.words = map[int64]*Bucket{}, map[string]*Metric{}, words{}
+		g.buckets, g.metrics = map[int64]*Bucket{}, map[string]*Metric{}
 	}
 	m.Runners = append(m.Runners, s.Runner)
 	m.Runners[len(m.Runners)-1].Machine = s.Machine
@@ -93,33 +92,8 @@ func (g *Merger) Add(s *Shard) {
 	m.Seconds = append(m.Seconds, s.Seconds...)
 	m.addChecks(s.Checks)
 	addMetrics(g.metrics, s.Metrics)
-	m.Connections = slices.Grow(m.Connections, g.expected(s))
-	for _, r := range s.Connections {
-		r.State, r.Reason = ledger.State(g.words.one(string(r.State))), g.words.one(r.Reason)
-		m.Connections = append(m.Connections, Connection{Record: r, Runner: len(m.Runners) - 1})
-	}
+	m.Connections.add(len(m.Runners)-1, s.Connections)
 	g.addSeries(s)
-}
-
-// expected is for how many connections to make room: for all of the plan at once, where it can be
-// believed. A list that grows bit by bit takes twice the memory.
-func (g *Merger) expected(s *Shard) int {
-	if len(g.m.Connections) == 0 && s.Plan.Check() == nil && s.Plan.Connections/max(s.Plan.Runners, 1) <= 2*len(s.Connections) {
-		return s.Plan.Connections
-	}
-	return len(s.Connections)
-}
-
-// words holds one copy of each text that comes a million times.
-type words map[string]string
-
-func (w words) one(text string) string {
-	const most = 10_000
-	if known, ok := w[text]; ok || len(w) >= most {
-		return cmp.Or(known, text)
-	}
-	w[text] = text
-	return text
 }
 
 // Merged is the sum of all that was added, compared with the plan. A plan without connections leaves it to the scripts
@@ -167,10 +141,7 @@ func (g *Merger) sort(compare func(a, b int) int) {
 	for now, was := range order {
 		m.Runners[now], g.parts[now], position[was] = runners[was], parts[was], now
 	}
-	for i := range m.Connections {
-		m.Connections[i].Runner = position[m.Connections[i].Runner]
-	}
-	slices.SortStableFunc(m.Connections, func(a, b Connection) int { return cmp.Compare(a.Runner, b.Runner) })
+	m.Connections.renumber(position)
 }
 
 func (m *Merged) problem(format string, args ...any) {

@@ -13,11 +13,11 @@ import (
 // meaning is a merged run without who saw what.
 func meaning(m *Merged) map[string]any {
 	ids := map[string]uint64{}
-	for _, c := range m.Connections {
+	for _, c := range m.Connections.All() {
 		ids[c.ID] = c.Received
 	}
 	out := map[string]any{
-		"ids": ids, "connections": len(m.Connections), "series": m.Series, "checks": m.Checks, "problems": m.Problems,
+		"ids": ids, "connections": m.Connections.Len(), "series": m.Series, "checks": m.Checks, "problems": m.Problems,
 		"connect": m.Connect.Pack(), "first": m.FirstNoop.Pack(), "lateness": m.Lateness.Pack(),
 	}
 	for _, metric := range m.Metrics {

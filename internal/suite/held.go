@@ -23,7 +23,7 @@ func (r *Run) isHeld(n int) bool { return n%r.every() == 0 }
 // held are the streams that were held while something was done to the others, judged as those of a soak.
 func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 	held := *m
-	held.Connections, held.Plan.Connections, held.Plan.MaxLate = nil, 0, int(r.number("MAX_HELD_LATE"))
+	held.Connections, held.Plan.Connections, held.Plan.MaxLate = shard.Connections{}, 0, int(r.number("MAX_HELD_LATE"))
 	held.Runners = slices.Clone(m.Runners)
 	for i := range held.Runners {
 		held.Runners[i].Controlled = held.Runners[i].Controlled.OfHeld()
@@ -33,9 +33,9 @@ func (r *Run) held(m *shard.Merged, is func(n int) bool) *verdict.Streams {
 			held.Plan.Connections++
 		}
 	}
-	for _, c := range m.Connections {
+	for _, c := range m.Connections.All() {
 		if n, ok := m.Plan.Number(c.ID); ok && is(n) {
-			held.Connections = append(held.Connections, c)
+			held.Connections.Add(c)
 		}
 	}
 	return verdict.StreamsOf(&held, r.Server, r.OneHost)

@@ -21,10 +21,10 @@ func soaking() *Run {
 	m.Suite, m.Plan = nil, plan.Default()
 	m.Plan.TestID, m.Plan.Prefix, m.Plan.Connections, m.Plan.Seconds, m.Plan.NoopInterval = "t", "d-", 0, 15, 1
 	r.holding(4, 10*time.Second)
-	c := m.Connections
-	c[0].Record = ledger.Record{ID: "d-0", State: ledger.Connecting, Attempts: 2, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 2}}}
-	c[1].State, c[1].Reason = ledger.Waiting, "reset"
-	c[2].Findings = make([]ledger.Finding, 0, 9) // room behind what it holds
+	c := m.Connections.Edit
+	c(0).Record = ledger.Record{ID: "d-0", State: ledger.Connecting, Attempts: 2, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 2}}}
+	c(1).State, c(1).Reason = ledger.Waiting, "reset"
+	c(2).Findings = make([]ledger.Finding, 0, 9) // room behind what it holds
 	e := r.Server["d-2"]
 	e.Last, e.Sent = e.Last+1, e.Sent+1
 	r.Server["d-2"] = e
@@ -43,7 +43,7 @@ func TestJudgeLeavesTheEvidenceAlone(t *testing.T) {
 		v := judged(r)
 		require.Equal(t, before, dump.Sdump(r), name)
 		require.Equal(t, v, judged(r), name)
-		for _, c := range r.Rounds[0].Connections {
+		for _, c := range r.Rounds[0].Connections.All() {
 			for _, behind := range c.Findings[len(c.Findings):cap(c.Findings)] {
 				require.Zero(t, behind, "%s: nor behind what a record holds", name)
 			}

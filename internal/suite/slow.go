@@ -112,7 +112,7 @@ func (r *Run) slowed(m *shard.Merged) slowness {
 	if m.Plan.Described() {
 		s.whole = r.wholeOnes(m)
 	}
-	for _, c := range m.Connections {
+	for _, c := range m.Connections.All() {
 		if n, ok := m.Plan.Number(c.ID); ok && n%r.every() == 0 && c.State == ledger.Dropped {
 			s.reasons[c.Reason]++
 		}

@@ -68,7 +68,7 @@ func (r *Run) metric(name string) *shard.Metric {
 func TestSlow(t *testing.T) {
 	t.Parallel()
 	r := slowed()
-	r.Rounds[0].Connections[0].MaxLateness, r.Rounds[0].Connections[1].MaxLateness = 30*time.Second, 20*time.Millisecond
+	r.Rounds[0].Connections.Edit(0).MaxLateness, r.Rounds[0].Connections.Edit(1).MaxLateness = 30*time.Second, 20*time.Millisecond
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
 	require.Equal(t, "at most 20.0 ms on the streams that are read", fact(v, "lateness"))

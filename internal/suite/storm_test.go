@@ -33,8 +33,8 @@ func dropping() *Run {
 			m.Metrics = append(m.Metrics, shard.Metric{Name: name, Type: "trend", Tags: map[string]string{shard.TagStage: st.Name}, Trend: h, Count: 90, Max: 20})
 		}
 		back := at
-		for i := range m.Connections {
-			if c := &m.Connections[i]; i%10 != 0 {
+		for i := range m.Connections.Len() {
+			if c := m.Connections.Edit(i); i%10 != 0 {
 				back += 10 * time.Millisecond
 				c.Outages = append(c.Outages, ledger.Outage{From: at, To: back, Planned: true})
 				c.Streams, c.Survived = c.Streams+1, c.Survived+1
@@ -85,45 +85,45 @@ func TestStormFindsFaults(t *testing.T) {
 			r.silent(3, 38*second)
 		}, verdict.Fail, "d-3 missed"},
 		{"runners dropped their streams one after the other", func(r *Run) {
-			for i := range r.Rounds[0].Connections {
-				if o := r.Rounds[0].Connections[i].Outages; o != nil {
+			for i := range r.Rounds[0].Connections.Len() {
+				if o := r.Rounds[0].Connections.Edit(i).Outages; o != nil {
 					o[1].From += ledger.Instant(i) * 30 * time.Millisecond
 					o[1].To = o[1].From + second
 				}
 			}
 		}, verdict.Invalid, "at once: the load generator was saturated: it dropped 99 % of the streams within 2."},
 		{"nobody came back with the first attempt", func(r *Run) { r.Rounds[0].Metrics[1].Trend = shard.NewHistogram() }, verdict.Invalid, "spread: no stream came back with its first attempt"},
-		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10 s"},
-		{"a stream came back at the last moment", func(r *Run) { r.Rounds[0].Connections[55].Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams came back within 10 s"},
+		{"a stream came back too late", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20*second + 500*time.Millisecond }, verdict.Fail, "spread: 1 of 90 streams were not back within 10 s"},
+		{"a stream came back at the last moment", func(r *Run) { r.Rounds[0].Connections.Edit(55).Outages[0].To = 20 * second }, verdict.Pass, "spread: all 90 streams came back within 10 s"},
 		{"a stream did not come back", func(r *Run) {
-			c := &r.Rounds[0].Connections[55]
+			c := r.Rounds[0].Connections.Edit(55)
 			c.Longest = ledger.Outage{From: c.Outages[1].From, Refusals: []ledger.Refusal{{Reason: "status 503", Count: 4, First: 21 * second}}}
 			c.Outages, c.State, c.Reason = c.Outages[:1], ledger.Waiting, "status 503"
 		}, verdict.Fail, "at once: 1 of 90 streams were not back within 10 s; refused: 4 × status 503, the first after 1 s and 89 connects"},
 		{"a stream that was back was lost again", func(r *Run) {
-			c := &r.Rounds[0].Connections[55]
+			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = append(c.Outages, ledger.Outage{From: 25 * second, To: 26 * second})
 		}, verdict.Fail, "at once: 1 stream was lost, and not by this client"},
 		{"a held stream was lost and came back at once", func(r *Run) {
-			c := &r.Rounds[0].Connections[10]
+			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages, c.Streams, c.Survived = []ledger.Outage{{From: 20*second + 100*time.Millisecond, To: 20*second + 300*time.Millisecond}}, 2, 1
 		}, verdict.Fail, "at once: 1 stream was lost, and not by this client"},
 		{"a stream was lost before the first storm", func(r *Run) {
-			c := &r.Rounds[0].Connections[55]
+			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = append([]ledger.Outage{{From: 7 * second, To: 8 * second}}, c.Outages...)
 		}, verdict.Fail, "spread: 1 stream was lost, and not by this client"},
 		{"a stream was lost between the storms", func(r *Run) {
-			c := &r.Rounds[0].Connections[55]
+			c := r.Rounds[0].Connections.Edit(55)
 			c.Outages = []ledger.Outage{c.Outages[0], {From: 15 * second, To: 16 * second}, c.Outages[1]}
 		}, verdict.Fail, "spread: 1 stream was lost, and not by this client"},
 		{"a proxy cut streams after their lifetime", func(r *Run) {
 			r.Rounds[0].Service = &shard.Service{Name: "mine", LifetimeS: 6, Counts: shard.CountsInterval}
-			c := &r.Rounds[0].Connections[10]
+			c := r.Rounds[0].Connections.Edit(10)
 			c.Outages = append(c.Outages, ledger.Outage{From: 27 * second, To: 28 * second})
 		}, verdict.Pass, "at once: all 90 streams came back within 900 ms"},
 		{"the service ended streams after their lifetime", func(r *Run) {
 			for n := range 100 {
-				c := &r.Rounds[0].Connections[n]
+				c := r.Rounds[0].Connections.Edit(n)
 				c.Outages = append(c.Outages, ledger.Outage{From: 27*second + ledger.Instant(n)*20*time.Millisecond, To: 31 * second, Planned: true})
 			}
 		}, verdict.Pass, "at once: all 90 streams came back within 900 ms"},
@@ -160,7 +160,7 @@ func TestStormThatIsWeathered(t *testing.T) {
 	r.late(11, 2, 21*time.Second)
 	c := r.stream(12)
 	c.Numbered, c.Unsent, c.Received = false, 1, c.Received-1
-	r.Rounds[0].Connections[55].Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 2, First: 20*time.Second + 100*time.Millisecond}}
+	r.Rounds[0].Connections.Edit(55).Outages[1].Refusals = []ledger.Refusal{{Reason: "status 503", Count: 2, First: 20*time.Second + 100*time.Millisecond}}
 	r.Rounds[0].Metrics[5].Trend.Record(3 * time.Second)
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)

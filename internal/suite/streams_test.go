@@ -26,7 +26,7 @@ func (r *Run) holding(n int, held time.Duration) *Run {
 		id := m.Plan.DeviceID(m.Plan.Connections)
 		noops := uint64(held / time.Second)
 		m.Plan.Connections++
-		m.Connections = append(m.Connections, shard.Connection{Record: ledger.Record{
+		m.Connections.Add(&shard.Connection{Record: ledger.Record{
 			ID: id, State: ledger.Completed, Numbered: true, Streams: 1, Attempts: 1, Held: held, Last: noops,
 			Counts: ledger.Counts{Received: noops},
 		}})
@@ -81,9 +81,9 @@ func TestChurnFindsFaults(t *testing.T) {
 		{"a noop that the server sent as the last of a stream", func(r *Run) {
 			r.Server["d-3"] = verdict.ServerEntry{ID: "d-3", First: 1, Last: 1, Sent: 1}
 		}, verdict.Fail, "d-3 missed noop 1: sent, by the server's ledger"},
-		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
+		{"a connection that nobody saw", func(r *Run) { r.Rounds[0].Connections = between(r.Rounds[0], 1, 1000) }, verdict.Invalid, "1 of 55 planned connections were not observed: d-0"},
 		{"a connection that was cut off", func(r *Run) {
-			c := &r.Rounds[0].Connections[40]
+			c := r.Rounds[0].Connections.Edit(40)
 			c.State = ledger.Dropped
 			c.Findings = []ledger.Finding{{Kind: ledger.KindDropped, Note: "reset"}}
 		}, verdict.Fail, "d-40 was dropped"},
@@ -105,10 +105,10 @@ func TestChurnFindsFaults(t *testing.T) {
 		}, verdict.Fail, "MiB of memory of the backend grew from 43 to 73, and 8 are in order"},
 		{"connections so short that not one owes a noop", func(r *Run) {
 			m := r.Rounds[0]
-			m.Connections, m.Plan.Connections = m.Connections[:20], 20
+			m.Connections, m.Plan.Connections = between(m, 0, 20), 20
 			m.Checks[0].Passes = 20
 		}, verdict.Invalid, "not one noop was received"},
-		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, nil }, verdict.Invalid, "the script planned no stream"},
+		{"no plan", func(r *Run) { r.Rounds[0].Plan.Connections, r.Rounds[0].Connections = 0, shard.Connections{} }, verdict.Invalid, "the script planned no stream"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -133,9 +133,9 @@ func climbing(held ...int) *Run {
 	total := time.Duration(len(held)) * 10 * time.Second
 	for i, n := range held {
 		opened := time.Duration(i) * 10 * time.Second
-		r.holding(n-len(m.Connections), total-opened)
-		for k := range m.Connections {
-			if c := &m.Connections[k]; c.LastAt == 0 {
+		r.holding(n-m.Connections.Len(), total-opened)
+		for k := range m.Connections.Len() {
+			if c := m.Connections.Edit(k); c.LastAt == 0 {
 				c.OpenedAt, c.LastAt, c.ClosedAt = opened, total, total
 			}
 		}
@@ -154,14 +154,14 @@ func climbing(held ...int) *Run {
 
 // stream is the nth stream of a run; what is wrong with it the server's ledger does not show.
 func (r *Run) stream(n int) *shard.Connection {
-	c := &r.Rounds[0].Connections[n]
+	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
 	return c
 }
 
 // late makes count noops of a stream late, from the one due at that instant.
 func (r *Run) late(n, count int, due time.Duration) {
-	c := &r.Rounds[0].Connections[n]
+	c := r.Rounds[0].Connections.Edit(n)
 	for i := range count {
 		c.Late++
 		at := due + time.Duration(i)*time.Second
@@ -171,7 +171,7 @@ func (r *Run) late(n, count int, due time.Duration) {
 
 // silent lets a stream of the run bring nothing after an instant.
 func (r *Run) silent(n int, after time.Duration) {
-	c := &r.Rounds[0].Connections[n]
+	c := r.Rounds[0].Connections.Edit(n)
 	c.LastAt = max(after, c.OpenedAt)
 	c.Tail = uint64((c.ClosedAt - c.LastAt) / time.Second)
 	c.Received -= c.Tail
@@ -182,7 +182,7 @@ func (r *Run) silent(n int, after time.Duration) {
 
 // cut lets a stream end too early.
 func (r *Run) cut(n int, at time.Duration, reason string) {
-	c := &r.Rounds[0].Connections[n]
+	c := r.Rounds[0].Connections.Edit(n)
 	c.State, c.Reason, c.ClosedAt, c.Held = ledger.Dropped, reason, at, at-c.OpenedAt
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindDropped, At: at, Note: reason})
 	c.Received = uint64(c.Held / time.Second)
@@ -192,15 +192,25 @@ func (r *Run) cut(n int, at time.Duration, reason string) {
 
 // refuse never opens a stream.
 func (r *Run) refuse(n int) {
-	c := &r.Rounds[0].Connections[n]
+	c := r.Rounds[0].Connections.Edit(n)
 	delete(r.Server, c.ID)
 	c.Record = ledger.Record{ID: c.ID, State: ledger.Refused, Reason: "status 503", Attempts: 1, ClosedAt: c.OpenedAt}
+}
+
+// between are the connections of a run from the one of an index on, and before another.
+func between(m *shard.Merged, from, to int) (some shard.Connections) {
+	for i, c := range m.Connections.All() {
+		if i >= from && i < to {
+			some.Add(c)
+		}
+	}
+	return some
 }
 
 // climbed takes back the steps after the nth, which were not begun.
 func (r *Run) climbed(n int) {
 	m := r.Rounds[0]
-	m.Connections = m.Connections[:m.Suite.Stages[n-1].Concurrency]
+	m.Connections = between(m, 0, m.Suite.Stages[n-1].Concurrency)
 	m.Metrics = m.Metrics[:n]
 }
 
@@ -233,7 +243,7 @@ func TestCapacity(t *testing.T) {
 		}, verdict.Pass, "between 200 and 300 connections (2 noops missed)", "143"},
 		{"a miss that is not listed counts where the last one that is was due", func(r *Run) {
 			r.silent(3, 25*second)
-			c := &r.Rounds[0].Connections[3]
+			c := r.Rounds[0].Connections.Edit(3)
 			c.Unsent, c.Received, c.Unlisted = 1, c.Received-1, 1
 		}, verdict.Pass, "between 200 and 300 connections (6 noops missed)", "143"},
 		{"silence beyond 100", func(r *Run) {
@@ -248,7 +258,7 @@ func TestCapacity(t *testing.T) {
 		}, verdict.Pass, "not found: at 200 connections the load generator was saturated", "71"},
 		{"a saturated load generator gave a stream up", func(r *Run) {
 			r.silent(7, 12*second)
-			c := &r.Rounds[0].Connections[7]
+			c := r.Rounds[0].Connections.Edit(7)
 			c.State, c.Reason = ledger.Dropped, "idle"
 			r.climbed(2)
 			r.Rounds[0].Series[1].StallMS = 6000
@@ -262,7 +272,7 @@ func TestCapacity(t *testing.T) {
 				r.refuse(n)
 			}
 		}, verdict.Fail, "below 100 connections, the lowest load that was tried (50 connects failed)", "0"},
-		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections[150].OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
+		{"a connect that was answered in the next step", func(r *Run) { r.Rounds[0].Connections.Edit(150).OpenedAt = 21 * second }, verdict.Pass, "between 100 and 200 connections (1 connects failed)", "71"},
 		{"a noop is missed at the first step", func(r *Run) { r.silent(3, 5*second); r.climbed(1) }, verdict.Fail, "below 100 connections", "0"},
 		{"less than is wanted", func(r *Run) {
 			r.Rounds[0].Suite.Parameters["MIN_CONNECTIONS"] = "250"
@@ -270,7 +280,7 @@ func TestCapacity(t *testing.T) {
 		}, verdict.Fail, "between 200 and 300", "143"},
 		{"nothing was measured", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "", "0"},
 		{"the climb ended for no reason", func(r *Run) { r.climbed(2) }, verdict.Invalid, "", "143"},
-		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = r.Rounds[0].Connections[1:] }, verdict.Invalid, "", "214"},
+		{"a stream that nobody saw", func(r *Run) { r.Rounds[0].Connections = between(r.Rounds[0], 1, 1000) }, verdict.Invalid, "", "214"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -314,7 +324,7 @@ func TestCapacityFailsWhatIsWrongAtAnyLoad(t *testing.T) {
 		"a stream goes on":                     {func(_ *Run, c *shard.Connection) { c.State = ledger.Unfinished }, "1 of 300 sustained streams went on"},
 	} {
 		r := climbing(100, 200, 300)
-		c.edit(r, &r.Rounds[0].Connections[250])
+		c.edit(r, r.Rounds[0].Connections.Edit(250))
 		v := judged(r)
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, fmt.Sprint(v.Reasons), c.says, name)

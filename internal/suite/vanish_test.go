@@ -157,7 +157,7 @@ func TestVanishFindsFaults(t *testing.T) {
 		}, verdict.Fail, "d-7 was held, and lost its stream"},
 		{"a proxy cuts held streams when their tokens are over", func(r *Run) {
 			r.Rounds[0].Plan.TokenTTL = 20
-			r.Rounds[0].Connections[7].Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
+			r.Rounds[0].Connections.Edit(7).Outages = []ledger.Outage{{From: 30 * time.Second, To: 31 * time.Second}}
 		}, verdict.Pass, "20 clients had vanished"},
 		{"a held stream is late", func(r *Run) { r.late(7, 1, 30*time.Second) }, verdict.Fail, "d-7"},
 	} {

@@ -11,8 +11,8 @@ func TestEvidence(t *testing.T) {
 	t.Run("the server's ledger leaves nothing open", func(t *testing.T) {
 		t.Parallel()
 		m, server := clean()
-		for i := range m.Connections {
-			m.Connections[i].Hidden = 1 // one was due at the end, and the server says which was its last
+		for i := range m.Connections.Len() {
+			m.Connections.Edit(i).Hidden = 1 // one was due at the end, and the server says which was its last
 		}
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -21,8 +21,8 @@ func TestEvidence(t *testing.T) {
 	t.Run("by the clock a pass says what could have gone missing unnoticed", func(t *testing.T) {
 		t.Parallel()
 		m, _ := clean()
-		for i := range m.Connections {
-			m.Connections[i].Numbered, m.Connections[i].Last, m.Connections[i].Hidden = false, 0, 2
+		for i := range m.Connections.Len() {
+			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Hidden = false, 0, 2
 		}
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -32,8 +32,8 @@ func TestEvidence(t *testing.T) {
 		require.Equal(t, "no noop is known to be missing; up to 6 of 717 could have gone missing unnoticed", v.Reasons[0])
 
 		m, _ = clean()
-		for i := range m.Connections {
-			m.Connections[i].Numbered, m.Connections[i].Last, m.Connections[i].Hidden = false, 0, 2
+		for i := range m.Connections.Len() {
+			m.Connections.Edit(i).Numbered, m.Connections.Edit(i).Last, m.Connections.Edit(i).Hidden = false, 0, 2
 		}
 		m.Plan.MaxHidden = 5
 		v = judgeSoak(m, nil, Evidence{})
@@ -44,7 +44,7 @@ func TestEvidence(t *testing.T) {
 	t.Run("numbers without a ledger leave nothing open either", func(t *testing.T) {
 		t.Parallel()
 		m, _ := clean()
-		m.Connections[1].Hidden = 1
+		m.Connections.Edit(1).Hidden = 1
 		v := judgeSoak(m, nil, Evidence{})
 		require.Equal(t, Invalid, v.Verdict)
 		require.Equal(t, ByNumbers, v.Evidence.By)
@@ -54,8 +54,8 @@ func TestEvidence(t *testing.T) {
 	t.Run("the server's count does not tell a copy from the noop in whose place it came", func(t *testing.T) {
 		t.Parallel()
 		m, server := clean()
-		m.Connections[1].Numbered, m.Connections[1].Last = false, 0
-		m.Connections[1].Hidden, m.Connections[1].Filled = 3, 2
+		m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
+		m.Connections.Edit(1).Hidden, m.Connections.Edit(1).Filled = 3, 2
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, Pass, v.Verdict, v.Reasons)
 		require.Equal(t, ByClock, v.Evidence.By)

@@ -40,9 +40,9 @@ func minute(n int, late int, by time.Duration) shard.Moment {
 
 // lateNoop makes noops of the first connection late, as the moments say.
 func lateNoops(m *shard.Merged, n int) {
-	m.Connections[0].Late = uint64(n)
+	m.Connections.Edit(0).Late = uint64(n)
 	for i := range n {
-		find(&m.Connections[0].Record, ledger.KindLate, uint64(i+1))
+		find(&m.Connections.Edit(0).Record, ledger.KindLate, uint64(i+1))
 	}
 }
 
@@ -187,7 +187,7 @@ func TestTheControlGroupDecidesWhoWasLate(t *testing.T) {
 		"a number lost meanwhile stays lost": {func(m *shard.Merged) {
 			controlled(m, group(minute(1, 3, 2*second), 3*second))
 			lateNoops(m, 3)
-			m.Connections[1].Received, m.Connections[1].Lost = noopsEach-1, 1
+			m.Connections.Edit(1).Received, m.Connections.Edit(1).Lost = noopsEach-1, 1
 		}, Fail, true, "was late too"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -208,22 +208,22 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 	t.Parallel()
 	at := shard.Moment{At: time.UnixMicro(1_700_000_000_000_000).Add(time.Minute), Longest: 20 * time.Second}
 	missed := func(m *shard.Merged) {
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.Numbered, r.Received, r.Unsent = false, noopsEach-1, 1
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindUnsent, Count: 1, At: time.Minute})
 	}
 	idle := func(m *shard.Merged) {
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.State, r.Reason, r.LastAt = ledger.Dropped, "idle", 28*time.Second
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "idle"})
 	}
 	reset := func(m *shard.Merged) {
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.State, r.Reason = ledger.Dropped, "reset"
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindDropped, At: time.Minute, Note: "reset"})
 	}
 	number := func(m *shard.Merged) {
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.Received, r.Lost = noopsEach-1, 1
 		r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1, At: time.Minute})
 	}
@@ -233,7 +233,7 @@ func TestALateControlGroupExcusesTheClockAlone(t *testing.T) {
 		instead Outcome // it was late an hour before
 	}{
 		"missed by the clock":  {missed, Invalid, Fail},
-		"missed, not all told": {func(m *shard.Merged) { missed(m); m.Connections[0].Unlisted = 1 }, Fail, Fail},
+		"missed, not all told": {func(m *shard.Merged) { missed(m); m.Connections.Edit(0).Unlisted = 1 }, Fail, Fail},
 		"silent for long":      {idle, Invalid, Fail},
 		"reset":                {reset, Fail, Fail},
 		"a number was skipped": {number, Fail, Fail},
@@ -290,7 +290,7 @@ func TestAShortDelayOfTheControlGroupExcusesNoLongSilence(t *testing.T) {
 			t.Parallel()
 			for delay, want := range map[time.Duration]Outcome{c.too: Fail, c.not: Invalid} {
 				m, _ := clean()
-				c.fault(&m.Connections[0].Record)
+				c.fault(&m.Connections.Edit(0).Record)
 				controlled(m, shard.Moment{At: m.Runners[0].At(time.Minute), Longest: delay})
 				v := judgeSoak(m, nil, Evidence{})
 				require.Equal(t, want, v.Verdict, "%v: %q", delay, v.Reasons)
@@ -306,7 +306,7 @@ func TestTheControlGroupDecidesWhoseOutageItWas(t *testing.T) {
 		m, server := clean()
 		m.Plan.Reconnect = true
 		m.Runners[0].StallMaxUS = 3600e6
-		m.Connections[0].Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
+		m.Connections.Edit(0).Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
 		controlled(m, shard.Moment{At: m.Runners[0].At(time.Minute + 40*time.Second), Longest: late})
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, want, v.Verdict, "%v: %q", late, v.Reasons)

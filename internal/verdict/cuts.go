@@ -100,14 +100,13 @@ func (s *Streams) addCuts() {
 	for _, c := range s.m.Plan.PlannedCuts() {
 		kinds[c.Kind].Planned++
 	}
-	for i := range s.m.Connections {
-		r := &s.m.Connections[i]
+	for i, r := range s.m.Connections.All() {
 		if r.Cuts == nil {
 			continue
 		}
 		for k := range r.Cuts.List {
 			if sum := kinds[r.Cuts.List[k].Kind]; sum != nil {
-				s.addCut(sum, r, k, s.lostAt(i, k))
+				s.addCut(sum, r, k, s.lostAt(i, r, k))
 			}
 		}
 		if r.Cuts.Unlisted > 0 {
@@ -135,13 +134,12 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 		if s == nil {
 			return
 		}
-		for i := range s.m.Connections {
-			r := &s.m.Connections[i]
+		for i, r := range s.m.Connections.All() {
 			if r.Cuts == nil {
 				continue
 			}
 			for k, c := range r.Cuts.List {
-				if !yield(r, JudgedCut{c, s.lostAt(i, k)}) {
+				if !yield(r, JudgedCut{c, s.lostAt(i, r, k)}) {
 					return
 				}
 			}
@@ -151,8 +149,7 @@ func (v *Verdict) EachCut() iter.Seq2[*shard.Connection, JudgedCut] {
 
 // lostAt is how many messages a connection lost at one of its cuts. Where nobody knows what was published, the numbers
 // say it: the first one that came after it is not the next.
-func (s *Streams) lostAt(i, k int) uint64 {
-	r := &s.m.Connections[i]
+func (s *Streams) lostAt(i int, r *shard.Connection, k int) uint64 {
 	if _, _, published := s.m.Topic(r); published {
 		if at := s.cuts.lost[i]; k < len(at) {
 			return at[k]

@@ -234,7 +234,7 @@ func TestNoopsAreHeldToTheirNumbersOverACut(t *testing.T) {
 			if c.cut.Kind == "" {
 				c.cut.Kind, c.cut.Lost, c.cut.Asked = "rst", true, true
 			}
-			m.Connections[0].Cuts = &ledger.Cuts{List: []ledger.Cut{c.cut}}
+			m.Connections.Edit(0).Cuts = &ledger.Cuts{List: []ledger.Cut{c.cut}}
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
 			require.Contains(t, strings.Join(v.Reasons, "\n"), c.reason)

@@ -54,8 +54,8 @@ func (e *Effect) Refusals() (n int) {
 
 // A loss is a time in which a connection had no stream, after it had one. Times are Unix seconds.
 type loss struct {
-	*ledger.Outage // nil: of this one only the time is known
-	c              *shard.Connection
+	*ledger.Outage                   // nil: of this one only the time is known
+	c              *shard.Connection // a copy
 	from, to       float64
 	back           bool
 }
@@ -65,8 +65,13 @@ type loss struct {
 func (s *Streams) losses() (all []loss, served []float64, unlisted int) {
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
+		var own *shard.Connection
 		add := func(o *ledger.Outage, from, to ledger.Instant, back bool) {
-			all = append(all, loss{o, c, unix(r.At(from)), unix(r.At(to)), back})
+			if own == nil {
+				copied := *c
+				own = &copied
+			}
+			all = append(all, loss{o, own, unix(r.At(from)), unix(r.At(to)), back})
 		}
 		cuts := 0
 		planned := func(at ledger.Instant, byClient bool) { // this would have been without the action, too
@@ -126,7 +131,8 @@ func (s *Streams) unreturned(c *shard.Connection) *ledger.Outage {
 		return nil
 	}
 	if c.Longest.From >= c.ClosedAt {
-		return &c.Longest
+		longest := c.Longest
+		return &longest
 	}
 	// It did not try, or its first connect took longer: it was to have a stream until the end of the hold.
 	r := &s.m.Runners[c.Runner]
@@ -254,15 +260,19 @@ func mostWithin(times []float64, seconds float64) (most int) {
 // messagesOf counts the messages that the streams missed, got afterwards and got twice in the time of an action.
 func (s *Streams) messagesOf(a *Action, losses []loss, e *Effect, counted float64) {
 	more := 0
-	lost := map[*shard.Connection]bool{}
+	type client struct { // its record is another one each time it is read
+		runner int
+		id     string
+	}
+	lost := map[client]bool{}
 	for _, l := range losses {
-		lost[l.c] = true
+		lost[client{l.c.Runner, l.c.ID}] = true
 	}
 	for c := range s.Records() {
 		r := &s.m.Runners[c.Runner]
 		_, messages, published := s.m.Topic(c)
 		from := a.StartedUnix
-		if lost[c] { // with what was on its way to it
+		if lost[client{c.Runner, c.ID}] { // with what was on its way to it
 			from = max(from-joinWindow.Seconds(), counted)
 		}
 		var listed uint64 // of what was missed or came twice

@@ -24,18 +24,18 @@ func crowd(n int) *shard.Merged {
 	m, _ := clean()
 	m.Plan.Reconnect, m.Plan.Connections, m.Plan.MaxOutageS = true, n, -1
 	m.Checks[0].Passes = int64(n)
-	record := m.Connections[0].Record
-	m.Connections = nil
+	record := m.Connections.Edit(0).Record
+	m.Connections = shard.Connections{}
 	for i := range n {
 		record.ID = fmt.Sprint("d-", i)
-		m.Connections = append(m.Connections, shard.Connection{Record: record})
+		m.Connections.Add(&shard.Connection{Record: record})
 	}
 	return m
 }
 
 // lose lets a stream be lost and come back, in seconds since the start.
 func lose(m *shard.Merged, n int, from, to float64) *ledger.Outage {
-	r := &m.Connections[n].Record
+	r := &m.Connections.Edit(n).Record
 	second := func(s float64) ledger.Instant { return time.Duration(s * float64(time.Second)) }
 	r.Outages = append(r.Outages, ledger.Outage{From: second(from), To: second(to)})
 	r.Survived++
@@ -56,7 +56,7 @@ func TestAnActionIsChargedWithTheStreamsThatWereLostAfterIt(t *testing.T) {
 	slow.Refusals = []ledger.Refusal{{Reason: "status 502", Count: 3}}
 	slow.Resumed = 4
 	lose(m, 150, 300, 301) // over a minute after the last was back
-	m.Connections[3].Findings = []ledger.Finding{
+	m.Connections.Edit(3).Findings = []ledger.Finding{
 		{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}, {Kind: ledger.KindDuplicated, From: 9, At: 63 * time.Second},
 		{Kind: ledger.KindLost, From: 40, To: 40, Count: 1, At: 400 * time.Second},
 	}
@@ -107,9 +107,9 @@ func TestStreamsThatDoNotComeBack(t *testing.T) {
 	t.Parallel()
 	m := crowd(4)
 	lose(m, 0, 61, 62)
-	gone := &m.Connections[1].Record
+	gone := &m.Connections.Edit(1).Record
 	gone.State, gone.ClosedAt, gone.Longest = ledger.Dropped, 61*time.Second, ledger.Outage{From: 61 * time.Second, To: 3595 * time.Second}
-	without := &m.Connections[2].Record // it did not try, as without RECONNECT
+	without := &m.Connections.Edit(2).Record // it did not try, as without RECONNECT
 	without.State, without.ClosedAt = ledger.Dropped, 61*time.Second
 	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
 	e := v.Actions[0].Effect
@@ -125,7 +125,7 @@ func TestOutagesThatAreNotListedAreSaid(t *testing.T) {
 	t.Parallel()
 	m := crowd(2)
 	lose(m, 0, 61, 62)
-	m.Connections[0].Survived = 20
+	m.Connections.Edit(0).Survived = 20
 	v := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}})
 	require.Equal(t, []string{"19 outages of streams that were lost often are not listed, and not counted here"}, v.Actions[0].Effect.Notes)
 }
@@ -137,8 +137,8 @@ func TestPlannedEndsAreNotLaidToAnAction(t *testing.T) {
 	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing, LifetimeS: 30}
 	lose(m, 0, 61, 62)
 	lose(m, 1, 61, 62).Planned = true
-	m.Connections[2].Spans = []ledger.Span{{From: 1, To: 61 * time.Second}, {From: 62 * time.Second, To: 90 * time.Second}}
-	m.Connections[2].Survived = 1
+	m.Connections.Edit(2).Spans = []ledger.Span{{From: 1, To: 61 * time.Second}, {From: 62 * time.Second, To: 90 * time.Second}}
+	m.Connections.Edit(2).Survived = 1
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
 	require.Equal(t, []string{
@@ -155,14 +155,14 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	second := func(n int) ledger.Instant { return time.Duration(n) * time.Second }
 	m := crowd(2)
 	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing}
-	of := &m.Connections[0].Record
+	of := &m.Connections.Edit(0).Record
 	of.Outages = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}
 	of.Spans = []ledger.Span{
 		{From: 1, To: second(10), Planned: true, Cut: true}, {From: second(11), To: second(61), Planned: true, Cut: true},
 		{From: second(62), To: second(63), Planned: true}, {From: second(64), To: second(65)}, {From: second(66), To: second(70)},
 	}
 	of.Survived = 4
-	of = &m.Connections[1].Record // whose next stream had not opened when the run ended
+	of = &m.Connections.Edit(1).Record // whose next stream had not opened when the run ended
 	of.ClosedAt, of.Unanswered = second(64), second(1)
 	e := judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
 	require.Equal(t, []int{1, 1}, []int{e.Lost, e.Times})
@@ -171,7 +171,7 @@ func TestCutsBeyondTheListAreNotLaidToAnAction(t *testing.T) {
 	require.Contains(t, e.Notes[0], "streams ended 2 more times at an age", "one that came back, and one that did not")
 
 	m = crowd(2) // noops have no spans
-	of = &m.Connections[0].Record
+	of = &m.Connections.Edit(0).Record
 	of.Outages, of.Survived = []ledger.Outage{{From: second(10), To: second(11), Planned: true, Cut: true}}, 3
 	of.Cuts = &ledger.Cuts{List: []ledger.Cut{{Kind: "fin", Lost: true, Back: second(11)}, {Kind: "rst", Lost: true, Back: second(62)}, {Kind: "pause", Back: second(70)}}}
 	e = judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 1)}}).Actions[0].Effect
@@ -197,7 +197,7 @@ func TestAnActionSaysWhereFindingsAreNotListed(t *testing.T) {
 	t.Parallel()
 	for lost, notes := range map[uint64]int{2: 0, 3: 1} {
 		m := crowd(2)
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.Lost, r.Late, r.Unlisted = lost, 40, 36
 		r.Findings = []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 6, Count: 2, At: 62 * time.Second}}
 		require.Len(t, judgeSoak(m, nil, Evidence{Actions: []Acted{acted("deploy", 60, 5)}}).Actions[0].Effect.Notes, notes)
@@ -237,7 +237,7 @@ func TestAnActionThatFailsTakesAPassBack(t *testing.T) {
 	require.Equal(t, Invalid, v.Verdict)
 	require.Equal(t, []string{"the action deploy (./deploy, at 60 s) did not do what the run was to test: exit code 3; it said last: no route to host"}, v.Reasons)
 	m, _ = clean()
-	m.Connections[0].Lost, m.Connections[0].Findings = 1, []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 5, Count: 1, At: 70 * time.Second}}
+	m.Connections.Edit(0).Lost, m.Connections.Edit(0).Findings = 1, []ledger.Finding{{Kind: ledger.KindLost, From: 5, To: 5, Count: 1, At: 70 * time.Second}}
 	v = judgeSoak(m, nil, Evidence{Actions: []Acted{failed}})
 	require.Equal(t, Fail, v.Verdict)
 	require.Len(t, v.Reasons, 1)

@@ -19,7 +19,7 @@ func TestDroppedPacketsExcuseNoCheckThatPassedForEveryConnection(t *testing.T) {
 			m, server := onAWS()
 			if by > 0 {
 				moved(m.Runners[0].Machine, conntrack, by)
-				silent(&m.Connections[0].Record, dropsAt+20, "idle")
+				silent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 				server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 			}
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: int64(m.Plan.Connections), Fails: 1}

@@ -42,50 +42,50 @@ func TestTimeOpenAgainstThePlan(t *testing.T) {
 	}{
 		{"refused for a while, and then let in", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
-			lateBy(&m.Connections[0].Record, 17*time.Second, 12)
+			lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
 		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 99.84 % of the planned time, 717 of 717 noops received"}},
 		{"refused for longer than a client may do without", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
-			lateBy(&m.Connections[0].Record, 31*time.Second, 12)
+			lateBy(&m.Connections.Edit(0).Record, 31*time.Second, 12)
 		}, Fail, []string{"longest outage of a stream"}, []string{
 			"d-0 had no stream for 31 s, from 22:13:21.000 UTC until its first stream opened; meanwhile it was refused 12 times (status 503); last refused 11 s after it began, its first stream opened 20 s later",
 		}},
 		{"which may be long", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 60
-			lateBy(&m.Connections[0].Record, 31*time.Second, 12)
+			lateBy(&m.Connections.Edit(0).Record, 31*time.Second, 12)
 		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 99.71 % of the planned time, 717 of 717 noops received"}},
 		{"which may be any", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
-			lateBy(&m.Connections[0].Record, 1000*time.Second, 12)
+			lateBy(&m.Connections.Edit(0).Record, 1000*time.Second, 12)
 		}, Pass, nil, []string{"3 connections held to the end, 12 refused attempts, open for 90.72 % of the planned time, 717 of 717 noops received"}},
 		{"but then most of it was not held", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, -1
-			lateBy(&m.Connections[0].Record, 2000*time.Second, 12)
+			lateBy(&m.Connections.Edit(0).Record, 2000*time.Second, 12)
 		}, Fail, []string{"time that streams were open"}, []string{
 			"d-0 was open for 26 min 35 s of the 59 min 55 s that were planned, and was refused 12 times (status 503)",
 		}},
 		{"opened late without reconnects, so that it owed next to nothing", func(m *shard.Merged) {
-			r := &m.Connections[0].Record
+			r := &m.Connections.Edit(0).Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second, 3585*time.Second
 		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
 		{"opened late without reconnects, after a wait that is no dial", func(m *shard.Merged) {
-			r := &m.Connections[0].Record
+			r := &m.Connections.Edit(0).Record
 			r.Open, r.Held, r.Connect, r.Away = 10*time.Second, 10*time.Second, time.Millisecond, time.Millisecond
 		}, Fail, []string{"time that streams were open"}, []string{"d-0 was open for 10 s of the 59 min 55 s that were planned"}},
 		{"two were lost, one for too long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
-			away(&m.Connections[0].Record, 2*time.Second)
-			away(&m.Connections[1].Record, 40*time.Second)
+			away(&m.Connections.Edit(0).Record, 2*time.Second)
+			away(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a stream"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"while the runner stalled for as long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 10e6
-			away(&m.Connections[1].Record, 40*time.Second)
+			away(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Invalid, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"while the runner stalled, but not that long", func(m *shard.Merged) {
 			m.Plan.Reconnect = true
 			m.Runners[1].StallMaxUS = 9e6
-			away(&m.Connections[1].Record, 40*time.Second)
+			away(&m.Connections.Edit(1).Record, 40*time.Second)
 		}, Fail, []string{"longest outage of a stream", "the generator kept up"}, []string{"d-1 had no stream for 40 s, from 22:14:59.000 UTC until it was back"}},
 		{"a run of before this was kept", func(m *shard.Merged) {
 			m.Plan.Reconnect, m.Plan.MaxOutageS = true, 0
@@ -109,9 +109,9 @@ func TestRefusedAttemptsInVerdictJSON(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
 	m.Plan.Reconnect = true
-	lateBy(&m.Connections[0].Record, 17*time.Second, 12)
-	lateBy(&m.Connections[1].Record, 5*time.Second, 3)
-	m.Connections[1].Refusals = append(m.Connections[1].Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1})
+	lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
+	lateBy(&m.Connections.Edit(1).Record, 5*time.Second, 3)
+	m.Connections.Edit(1).Refusals = append(m.Connections.Edit(1).Refusals, ledger.Refusal{Reason: "connect_timeout", Count: 1})
 	text, err := json.Marshal(judgeSoak(m, nil, Evidence{}))
 	require.NoError(t, err)
 	var v struct {
@@ -133,7 +133,7 @@ func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
 	m.Plan.Reconnect = true
-	r := &m.Connections[0].Record
+	r := &m.Connections.Edit(0).Record
 	r.Streams, r.Survived, r.MaxOutage, r.Longest = 41, 40, 9*time.Second, ledger.Outage{To: 12 * time.Second} // its connect
 	r.Outages = []ledger.Outage{{From: time.Second, To: 2 * time.Second}}
 	v := judgeSoak(m, nil, Evidence{})
@@ -147,7 +147,7 @@ func TestOutagesBeyondTheListAreCounted(t *testing.T) {
 func TestTheServersEntryOfAnotherClient(t *testing.T) {
 	t.Parallel()
 	refused := func(m *shard.Merged, reason string) *ledger.Record {
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		*r = ledger.Record{ID: "d-0", State: ledger.Refused, Reason: reason, Attempts: 1, Refusals: attempts(reason, 1)}
 		r.Findings = []ledger.Finding{{Kind: ledger.KindRefused, At: 2 * time.Second, Note: reason}}
 		return r
@@ -165,8 +165,8 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 
 	m, server := clean()
 	m.Plan.Reconnect = true
-	lateBy(&m.Connections[0].Record, 17*time.Second, 12)
-	m.Connections[0].Refusals[0].Reason = "status 409"
+	lateBy(&m.Connections.Edit(0).Record, 17*time.Second, 12)
+	m.Connections.Edit(0).Refusals[0].Reason = "status 409"
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 9, Sent: noopsEach + 9}
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
@@ -174,7 +174,7 @@ func TestTheServersEntryOfAnotherClient(t *testing.T) {
 
 	m, server = clean()
 	m.Plan.Reconnect = true
-	r := &m.Connections[0].Record
+	r := &m.Connections.Edit(0).Record
 	r.Streams, r.Refusals = 2, []ledger.Refusal{{Reason: "status 409", Count: 1, First: time.Minute, Last: time.Minute}}
 	server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach + 1, Sent: noopsEach + 1}
 	v = judgeSoak(m, server, Evidence{})
@@ -185,7 +185,7 @@ func TestARefusalNamesItsAttempts(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
 	m.Plan.Reconnect = true
-	r := &m.Connections[0].Record
+	r := &m.Connections.Edit(0).Record
 	*r = ledger.Record{ID: "d-0", State: ledger.Connecting, Reason: "status 503", Attempts: 5, Refusals: attempts("status 503", 5)}
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, 1, v.Connections.Refused, "also where the run was stopped between two attempts")

@@ -38,7 +38,7 @@ func clean() (*shard.Merged, ServerLedger) {
 	server := ServerLedger{}
 	for i := range connections {
 		id := p.DeviceID(i)
-		m.Connections = append(m.Connections, shard.Connection{Runner: i % 2, Record: ledger.Record{
+		m.Connections.Add(&shard.Connection{Runner: i % 2, Record: ledger.Record{
 			ID: id, State: ledger.Completed, Reason: "server", Numbered: true, Attempts: 1, Streams: 1, Held: 3595 * time.Second,
 			OpenedAt: time.Second, ClosedAt: 3596 * time.Second, Last: noopsEach,
 			Counts: ledger.Counts{Received: noopsEach},
@@ -94,7 +94,7 @@ func TestAnEndThatIsSeenLateOwesNothing(t *testing.T) {
 	t.Parallel()
 	for open, want := range map[time.Duration]Outcome{90 * time.Second: Pass, 200 * time.Second: Fail} {
 		m, server := clean()
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.Held, r.Open, r.Received, r.Last = 200*time.Second, open, 6, 6
 		server[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 6, Sent: 6}
 		v := judgeSoak(m, server, Evidence{})
@@ -124,58 +124,58 @@ func TestEachCriterionAlone(t *testing.T) {
 		}, Invalid,
 			[]string{"complete account"}, []string{"runner 1 was ended by a signal"}},
 		{"one lost", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			r := &m.Connections[1].Record
+			r := &m.Connections.Edit(1).Record
 			r.Received, r.Lost = noopsEach-1, 1
 			find(r, ledger.KindLost, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 7: the number was skipped, noticed at 22:14:49.000 UTC"}},
 		{"one never sent", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			r := &m.Connections[0].Record
+			r := &m.Connections.Edit(0).Record
 			r.Received, r.Last, r.Unsent = noopsEach-1, noopsEach-1, 1
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 			find(r, ledger.KindUnsent, 1)
 		}, Fail, []string{"noops missed"}, []string{"d-0 missed 1: the stream was silent for that long before 22:14:50.000 UTC"}},
 		{"one twice", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].Duplicated = 1
-			find(&m.Connections[0].Record, ledger.KindDuplicated, 1)
+			m.Connections.Edit(0).Duplicated = 1
+			find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
 		}, Fail, []string{"noops duplicated"}, []string{"d-0 received noop 7 twice, again at 22:14:50.000 UTC"}},
 		{"one out of order", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].Reordered = 1
-			find(&m.Connections[0].Record, ledger.KindReordered, 1)
+			m.Connections.Edit(0).Reordered = 1
+			find(&m.Connections.Edit(0).Record, ledger.KindReordered, 1)
 		}, Fail, []string{"noops reordered"}, []string{"d-0 received noop 7 out of order, at 22:14:50.000 UTC"}},
 		{"one corrupted", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].Corrupted, m.Connections[0].Received = 1, noopsEach-1
-			find(&m.Connections[0].Record, ledger.KindCorrupted, 1)
+			m.Connections.Edit(0).Corrupted, m.Connections.Edit(0).Received = 1, noopsEach-1
+			find(&m.Connections.Edit(0).Record, ledger.KindCorrupted, 1)
 		}, Fail, []string{"noops corrupted"}, []string{`d-0 received noop 7 corrupted at 22:14:50.000 UTC: "x" instead of "0"`}},
 		{"one dropped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].State = ledger.Dropped
-			find(&m.Connections[0].Record, ledger.KindDropped, 1)
+			m.Connections.Edit(0).State = ledger.Dropped
+			find(&m.Connections.Edit(0).Record, ledger.KindDropped, 1)
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 22:14:50.000 UTC (reset) after 239 noops"}},
 		{"one waits for its reconnect when the run ends", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].State = ledger.Waiting
+			m.Connections.Edit(0).State = ledger.Waiting
 		}, Fail, []string{"connections held to the end"}, []string{"d-0 was dropped at 23:13:16.000 UTC (server, and it did not come back) after 239 noops"}},
 		{"one that the server did not end", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, ledger.ReasonClient
+			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, ledger.ReasonClient
 		}, Fail, []string{"connections held to the end"}, []string{"1 connection did not come to its end: the server did not end the stream within 22.5 s of the request to (END_TIMEOUT)"}},
 		{"one that broke after the request to end, and one that was stopped", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].State, m.Connections[0].Reason = ledger.Unfinished, "reset"
-			m.Connections[1].State, m.Connections[1].Reason = ledger.Unfinished, ledger.ReasonInterrupted
+			m.Connections.Edit(0).State, m.Connections.Edit(0).Reason = ledger.Unfinished, "reset"
+			m.Connections.Edit(1).State, m.Connections.Edit(1).Reason = ledger.Unfinished, ledger.ReasonInterrupted
 		}, Fail, []string{"connections held to the end"}, []string{
 			"1 connection ended with an error after the request to end: reset (once)",
 			"1 connection was stopped before its end: the run was stopped, or the script closed the stream",
 		}},
 		{"one refused", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
 			delete(s, "d-0")
-			m.Connections[0].Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
-			find(&m.Connections[0].Record, ledger.KindRefused, 1)
+			m.Connections.Edit(0).Record = ledger.Record{ID: "d-0", State: ledger.Refused, Attempts: 1}
+			find(&m.Connections.Edit(0).Record, ledger.KindRefused, 1)
 		}, Fail, []string{"connections opened", "connections held to the end"}, []string{
 			"d-0 was refused at 22:14:50.000 UTC (status 503)", "1 connection was refused, so it was not held",
 		}},
 		{"one that accounts for too few", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections[0].Received, m.Connections[0].Last = noopsEach-1, noopsEach-1
+			m.Connections.Edit(0).Received, m.Connections.Edit(0).Last = noopsEach-1, noopsEach-1
 			s["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 1, Sent: noopsEach - 1}
 		}, Fail, []string{"count against floor(held / interval)"}, []string{"d-0 was held for 59 min 55 s and accounts for 238 noops instead of at least 239"}},
 		{"one that the server was slow to end owes no more", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Connections[0].Held += 20 * time.Second
+			m.Connections.Edit(0).Held += 20 * time.Second
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
 		{"the last one lost, which only the server knows", func(_ *shard.Merged, s ServerLedger, _ *Evidence) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 2, Sent: noopsEach + 2}
@@ -183,7 +183,7 @@ func TestEachCriterionAlone(t *testing.T) {
 			"d-1 missed noops 240 to 241: sent, by the server's ledger, but nothing came before the stream ended at 23:13:15.000 UTC",
 		}},
 		{"the last one lost, which both know", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			r := &m.Connections[1].Record
+			r := &m.Connections.Edit(1).Record
 			r.Received, r.Last, r.Tail = noopsEach-1, noopsEach-1, 1
 			find(r, ledger.KindTail, 1)
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: noopsEach, Sent: noopsEach}
@@ -195,17 +195,17 @@ func TestEachCriterionAlone(t *testing.T) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach, Sent: noopsEach + 4}
 		}, Fail, []string{"the server's own count"}, []string{"the server says it sent 243 noops to d-1, 239 arrived"}},
 		{"messages beside the noops are sent too", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections[1].Messages, m.Connections[1].Last = 5, noopsEach+5
+			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 5}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
 		{"a message that came from nowhere", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections[1].Messages, m.Connections[1].Last = 5, noopsEach+5
+			m.Connections.Edit(1).Messages, m.Connections.Edit(1).Last = 5, noopsEach+5
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: noopsEach + 5, Sent: noopsEach + 4}
 		}, Fail, []string{"the server's own count"}, []string{"the server says it sent 243 noops and messages to d-1, 244 arrived"}},
 		{"the server has no entry", func(_ *shard.Merged, s ServerLedger, _ *Evidence) { delete(s, "d-2") }, Fail,
 			[]string{"the server's own count"}, []string{"the server has no entry for d-2, which held a stream"}},
 		{"a restarted server knows only its own numbering", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			r := &m.Connections[1].Record
+			r := &m.Connections.Edit(1).Record
 			r.Streams, r.Numberings, r.Last = 2, 2, 100
 			s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 100, Sent: 100}
 		}, Pass, nil, []string{"3 connections held to the end, 1 reconnect, open for 100 % of the planned time, 717 of 717 noops received"}},
@@ -213,38 +213,38 @@ func TestEachCriterionAlone(t *testing.T) {
 			s["d-1"] = ServerEntry{ID: "d-1", First: 100, Last: noopsEach, Sent: 140}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
 		{"un-numbered noops are not held against the server's numbers, but its count", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections[1].Numbered, m.Connections[1].Last, m.Connections[1].Hidden = false, 0, 2
+			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last, m.Connections.Edit(1).Hidden = false, 0, 2
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach}
 		}, Pass, nil, []string{"3 connections held to the end, 717 of 717 noops received"}},
 		{"un-numbered, and the server says it sent more", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			m.Connections[1].Numbered, m.Connections[1].Last = false, 0
+			m.Connections.Edit(1).Numbered, m.Connections.Edit(1).Last = false, 0
 			s["d-1"] = ServerEntry{ID: "d-1", First: 1, Last: 9, Sent: noopsEach + 1}
 		}, Fail, []string{"noops missed"}, []string{"d-1 missed noop 1: sent, by the server's ledger, but nothing came before the stream ended at 23:13:15.000 UTC"}},
 		{"the service keeps another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			for i := range m.Connections {
-				m.Connections[i].Interval, m.Connections[i].IntervalError = 12*time.Second, 20*time.Millisecond
+			for i := range m.Connections.Len() {
+				m.Connections.Edit(i).Interval, m.Connections.Edit(i).IntervalError = 12*time.Second, 20*time.Millisecond
 			}
 		}, Invalid, []string{"interval between two noops"}, []string{"the service sends a noop every 12 s, the plan says every 15 s: set NOOP_INTERVAL=12"}},
 		{"half a percent off is a clock", func(m *shard.Merged, s ServerLedger, _ *Evidence) {
-			for i := range m.Connections {
-				r := &m.Connections[i].Record
+			for i := range m.Connections.Len() {
+				r := &m.Connections.Edit(i).Record
 				r.Interval, r.Received, r.Last = 15075*time.Millisecond, 238, 238
 				s[r.ID] = ServerEntry{ID: r.ID, First: 1, Last: 238, Sent: 238}
 			}
 		}, Pass, nil, []string{"3 connections held to the end, 714 of 714 noops received"}},
 		{"one stream alone is sent another interval", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			for i := range m.Connections {
-				m.Connections[i].Interval = 15 * time.Second
+			for i := range m.Connections.Len() {
+				m.Connections.Edit(i).Interval = 15 * time.Second
 			}
-			m.Connections[1].Interval = 30 * time.Second
+			m.Connections.Edit(1).Interval = 30 * time.Second
 		}, Fail, []string{"interval between two noops"}, []string{"d-1 was sent a noop every 30 s, not every 15 s"}},
-		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections[0].Late = 5 }, Pass, nil,
+		{"late, which is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Connections.Edit(0).Late = 5 }, Pass, nil,
 			[]string{"3 connections held to the end, 717 of 717 noops received"}},
-		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections[0].Late = 5, 5 }, Pass, nil,
+		{"late, as often as is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) { m.Plan.MaxLate, m.Connections.Edit(0).Late = 5, 5 }, Pass, nil,
 			[]string{"3 connections held to the end, 717 of 717 noops received"}},
 		{"late, once more than is allowed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
-			m.Plan.MaxLate, m.Connections[0].Late = 0, 1
-			m.Connections[0].Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
+			m.Plan.MaxLate, m.Connections.Edit(0).Late = 0, 1
+			m.Connections.Edit(0).Findings = []ledger.Finding{{Kind: ledger.KindLate, From: 7, At: 90 * time.Second, Lateness: 1500 * time.Millisecond}}
 		}, Fail, []string{"noops over 1000 ms late"}, []string{"d-0 received noop 7 late by 1.5 s, at 22:14:50.000 UTC"}},
 		{"a check failed", func(m *shard.Merged, _ ServerLedger, _ *Evidence) {
 			m.Checks[0] = shard.Check{Name: "c", Passes: 2, Fails: 1}
@@ -283,8 +283,8 @@ func TestEachCriterionAlone(t *testing.T) {
 func TestInvalidOutranksFail(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
-	m.Connections[0].Duplicated = 1
-	find(&m.Connections[0].Record, ledger.KindDuplicated, 1)
+	m.Connections.Edit(0).Duplicated = 1
+	find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
 	m.Problems = []string{"runner 2 of 2 left no shard"}
 	v := judgeSoak(m, server, Evidence{})
 	require.Equal(t, Invalid, v.Verdict)
@@ -304,8 +304,8 @@ func TestEachRestartOfADeployIsCounted(t *testing.T) {
 func TestNothingReceivedProvesNothing(t *testing.T) {
 	t.Parallel()
 	m, _ := clean()
-	for i := range m.Connections {
-		r := &m.Connections[i].Record
+	for i := range m.Connections.Len() {
+		r := &m.Connections.Edit(i).Record
 		r.Received, r.Last, r.Held = 0, 0, 0
 	}
 	v := judgeSoak(m, nil, Evidence{})
@@ -325,12 +325,12 @@ func TestNoRunnersAtAll(t *testing.T) {
 func TestManyFindingsOfOneKindDoNotHideAnother(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
-	m.Connections[0].Duplicated = 500
+	m.Connections.Edit(0).Duplicated = 500
 	for range 500 {
-		find(&m.Connections[0].Record, ledger.KindDuplicated, 1)
+		find(&m.Connections.Edit(0).Record, ledger.KindDuplicated, 1)
 	}
-	m.Connections[2].Reordered = 1
-	find(&m.Connections[2].Record, ledger.KindReordered, 1)
+	m.Connections.Edit(2).Reordered = 1
+	find(&m.Connections.Edit(2).Record, ledger.KindReordered, 1)
 	v := judgeSoak(m, server, Evidence{})
 	require.Len(t, v.Findings, maxFindings+1)
 	require.Equal(t, "reordered", v.Findings[maxFindings].Kind)

@@ -82,41 +82,44 @@ func TestPacketsThatAWSDropped(t *testing.T) {
 		says string
 	}{
 		"and nobody suffered":     {func(*shard.Merged, ServerLedger) {}, Pass, ""},
-		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"and a message came late": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+4) }, Invalid, "1 message came late there"},
 		"and a message that was due then came late afterwards": {func(m *shard.Merged, _ ServerLedger) {
-			late(&m.Connections[0].Record, dropsAt+8)
-			m.Connections[0].Findings[0].Lateness = 7 * time.Second
+			late(&m.Connections.Edit(0).Record, dropsAt+8)
+			m.Connections.Edit(0).Findings[0].Lateness = 7 * time.Second
 		}, Invalid, "1 message came late there"},
-		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt-3) }, Pass, ""},
-		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[1].Record, dropsAt+4) }, Pass, ""},
-		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections[0].Record, dropsAt+60) }, Pass, ""},
-		"lateness is limited":                    {func(m *shard.Merged, _ ServerLedger) { m.Plan.MaxLate = 0; late(&m.Connections[0].Record, dropsAt+4) }, Invalid, "1 message came late there"},
+		"and a message had come late before":     {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt-3) }, Pass, ""},
+		"and a message came late elsewhere":      {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(1).Record, dropsAt+4) }, Pass, ""},
+		"and a message came late at other times": {func(m *shard.Merged, _ ServerLedger) { late(&m.Connections.Edit(0).Record, dropsAt+60) }, Pass, ""},
+		"lateness is limited": {func(m *shard.Merged, _ ServerLedger) {
+			m.Plan.MaxLate = 0
+			late(&m.Connections.Edit(0).Record, dropsAt+4)
+		}, Invalid, "1 message came late there"},
 		"lateness is limited, and not all was then": {func(m *shard.Merged, _ ServerLedger) {
 			m.Plan.MaxLate = 0
-			late(&m.Connections[0].Record, dropsAt+4)
-			late(&m.Connections[1].Record, dropsAt+4)
+			late(&m.Connections.Edit(0).Record, dropsAt+4)
+			late(&m.Connections.Edit(1).Record, dropsAt+4)
 		}, Fail, ""},
 		"and a stream went silent": {func(m *shard.Merged, server ServerLedger) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2, Fails: 1}
-			silent(&m.Connections[0].Record, dropsAt+20, "idle")
+			silent(&m.Connections.Edit(0).Record, dropsAt+20, "idle")
 			server["d-0"] = ServerEntry{ID: "d-0", First: 1, Last: noopsEach - 2, Sent: noopsEach - 2}
 		}, Invalid, "1 stream went silent there"},
 		"and a stream went silent long after": {func(m *shard.Merged, server ServerLedger) {
-			silent(&m.Connections[0].Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
+			silent(&m.Connections.Edit(0).Record, dropsAt+35, "idle") // silent for 38 s, of which the drops were over after 8 s
 		}, Fail, ""},
-		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { silent(&m.Connections[0].Record, dropsAt+4, "reset") }, Fail, ""},
+		"and a stream was reset": {func(m *shard.Merged, _ ServerLedger) { silent(&m.Connections.Edit(0).Record, dropsAt+4, "reset") }, Fail, ""},
 		"and a connect timed out": {func(m *shard.Merged, server ServerLedger) {
 			m.Checks[0] = shard.Check{Name: m.Checks[0].Name, Passes: 2}
-			refused(&m.Connections[0].Record, dropsAt+10, "connect_timeout")
+			refused(&m.Connections.Edit(0).Record, dropsAt+10, "connect_timeout")
 			delete(server, "d-0")
 		}, Invalid, "1 connect timed out there"},
 		"and a connect was answered": {func(m *shard.Merged, server ServerLedger) {
-			refused(&m.Connections[0].Record, dropsAt+4, "status 503")
+			refused(&m.Connections.Edit(0).Record, dropsAt+4, "status 503")
 			delete(server, "d-0")
 		}, Fail, ""},
 		"and a numbered noop was skipped": {func(m *shard.Merged, _ ServerLedger) {
-			late(&m.Connections[0].Record, dropsAt+4)
-			r := &m.Connections[0].Record
+			late(&m.Connections.Edit(0).Record, dropsAt+4)
+			r := &m.Connections.Edit(0).Record
 			r.Received, r.Lost = noopsEach-1, 1
 			r.Findings = append(r.Findings, ledger.Finding{Kind: ledger.KindLost, From: 67, To: 67, Count: 1, At: (dropsAt + 4) * time.Second})
 		}, Fail, ""},
@@ -145,7 +148,7 @@ func TestPacketsThatAWSDroppedBesideALocalTarget(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()
 	moved(m.Runners[0].Machine, conntrack, 14)
-	late(&m.Connections[0].Record, dropsAt+4)
+	late(&m.Connections.Edit(0).Record, dropsAt+4)
 	v := judgeSoak(m, server, Evidence{OneHost: true})
 	require.Equal(t, Pass, v.Verdict, v.Reasons)
 	require.Contains(t, strings.Join(v.Warnings, "\n"), "AWS dropped 14 packets of runner 1 (h1)")
@@ -210,7 +213,7 @@ func TestCPUThatTheHypervisorTook(t *testing.T) {
 			moved(m.Runners[0].Machine, machine.Steal, c.seconds)
 			m.Plan.MaxLate = c.maxLate
 			if c.late > 0 {
-				late(&m.Connections[0].Record, c.late)
+				late(&m.Connections.Edit(0).Record, c.late)
 			}
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, c.want, v.Verdict, v.Reasons)
@@ -230,14 +233,14 @@ func TestTheControlGroupKnowsOfStealAndNotOfPackets(t *testing.T) {
 		m, server := onAWS()
 		controlled(m, shard.Moment{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1})
 		moved(m.Runners[0].Machine, counter, 36)
-		late(&m.Connections[0].Record, dropsAt+4)
+		late(&m.Connections.Edit(0).Record, dropsAt+4)
 		v := judgeSoak(m, server, Evidence{})
 		require.Equal(t, want, v.Verdict, "%s: %v", counter, v.Reasons)
 	}
 	m, server := onAWS()
 	controlled(m, shard.Moment{At: time.Unix(1_700_000_000+dropsAt, 0), Late: 1, Longest: 3 * time.Second})
 	moved(m.Runners[0].Machine, machine.Steal, 36)
-	late(&m.Connections[0].Record, dropsAt+4)
+	late(&m.Connections.Edit(0).Record, dropsAt+4)
 	require.Equal(t, Invalid, judgeSoak(m, server, Evidence{}).Verdict)
 }
 
@@ -265,7 +268,7 @@ func TestWhatAMachineWarnsOf(t *testing.T) {
 			m, server := onAWS()
 			m.Plan.BackendURL = "http://127.0.0.1:80"
 			c.edit(m.Runners[0].Machine)
-			late(&m.Connections[0].Record, dropsAt+4)
+			late(&m.Connections.Edit(0).Record, dropsAt+4)
 			v := judgeSoak(m, server, Evidence{})
 			require.Equal(t, Pass, v.Verdict, v.Reasons)
 			if c.want == "" {
@@ -283,7 +286,7 @@ func TestWhatAMachineWarnsOf(t *testing.T) {
 func TestPacketsThatAWSDroppedOfTheStack(t *testing.T) {
 	t.Parallel()
 	m, server := onAWS()
-	late(&m.Connections[0].Record, dropsAt+4)
+	late(&m.Connections.Edit(0).Record, dropsAt+4)
 	m.Plan.MaxLate = 0
 	stack := moved(quiet("b-3"), conntrack, 14)
 	stack.Name = "stack"
@@ -305,7 +308,7 @@ func TestTheHostOfAPodIsKnownFromPrometheus(t *testing.T) {
 	for boot, want := range map[string]string{"b-1": "runner 1 (h1)", "": "runner-1"} {
 		m, server := clean()
 		m.Runners[0].Machine, m.Runners[1].Machine = pod("b-1"), pod("b-2")
-		late(&m.Connections[0].Record, dropsAt+4)
+		late(&m.Connections.Edit(0).Record, dropsAt+4)
 		host := moved(moved(moved(quiet(boot), conntrack, 14), machine.Steal, 36), machine.Overflows, 2)
 		host.Name = "runner-1"
 		v := judgeSoak(m, server, Evidence{Machines: []*machine.Record{host}})
@@ -338,7 +341,7 @@ func TestTheMachineOfAnotherDeploymentExcusesNobody(t *testing.T) {
 			r.Counters = slices.DeleteFunc(r.Counters, func(s machine.Series) bool { return byAWS(s.Name) })
 			m.Runners[i].Machine = r
 		}
-		late(&m.Connections[0].Record, dropsAt+4)
+		late(&m.Connections.Edit(0).Record, dropsAt+4)
 		other := moved(quiet(c.boot), conntrack, 14)
 		other.Name = "runner-1"
 		require.Equal(t, Fail, judgeSoak(m, server, Evidence{Machines: []*machine.Record{other}}).Verdict, name)

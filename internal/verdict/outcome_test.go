@@ -15,27 +15,27 @@ import (
 func TestADoubtExcusesNoFault(t *testing.T) {
 	t.Parallel()
 	lost := func(m *shard.Merged) {
-		r := &m.Connections[1].Record
+		r := &m.Connections.Edit(1).Record
 		r.Received, r.Lost = noopsEach-1, 1
 		find(r, ledger.KindLost, 1)
 	}
 	late := func(m *shard.Merged) {
 		m.Plan.MaxLate, m.Runners[0].StallMaxUS = 0, 8e6
-		m.Connections[0].Late = 1
-		find(&m.Connections[0].Record, ledger.KindLate, 1)
+		m.Connections.Edit(0).Late = 1
+		find(&m.Connections.Edit(0).Record, ledger.KindLate, 1)
 	}
 	outage := func(m *shard.Merged) {
 		m.Plan.Reconnect = true
 		m.Runners[0].StallMaxUS = 10e6
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.Longest = ledger.Outage{From: time.Minute, To: time.Minute + 40*time.Second}
 	}
 	short := func(m *shard.Merged) {
 		m.Runners[0].StallMaxUS = 3600e6
-		r := &m.Connections[0].Record
+		r := &m.Connections.Edit(0).Record
 		r.Open, r.Held, r.Away = 10*time.Second, 10*time.Second, 3585*time.Second
 	}
-	hide := func(m *shard.Merged) { m.Connections[0].Hidden, m.Plan.MaxHidden = 1, 0 }
+	hide := func(m *shard.Merged) { m.Connections.Edit(0).Hidden, m.Plan.MaxHidden = 1, 0 }
 	for name, doubt := range map[string]func(*shard.Merged){"late": late, "outage": outage, "short": short, "hidden": hide, "interval": halfAsOften} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,8 +64,8 @@ func TestADoubtExcusesNoFault(t *testing.T) {
 }
 
 func halfAsOften(m *shard.Merged) {
-	for i := range m.Connections {
-		m.Connections[i].Interval = 30 * time.Second
+	for i := range m.Connections.Len() {
+		m.Connections.Edit(i).Interval = 30 * time.Second
 	}
 }
 
@@ -107,7 +107,7 @@ func TestAnotherIntervalExcusesTheClockAlone(t *testing.T) {
 			m, server := clean()
 			halfAsOften(m)
 			e, f := server["d-0"], Evidence{}
-			c.edit(&m.Connections[0].Record, &e, &f)
+			c.edit(&m.Connections.Edit(0).Record, &e, &f)
 			server["d-0"] = e
 			v := judgeSoak(m, server, f)
 			require.Equal(t, c.want, v.Verdict, "%q", v.Reasons)

@@ -22,8 +22,7 @@ const leastOwed = .5
 // to each stream that was open then, and to one that went on behind the last message of the stream before also what was
 // confirmed in between; what it refused, or left without an answer, may come. So is one between two that came on one
 // stream, in a service that promises the order. Numbers that did not come and were owed are lost.
-func (s *Streams) owed(i int) *shard.Connection {
-	r := &s.m.Connections[i]
+func (s *Streams) owed(i int, r *shard.Connection) *shard.Connection {
 	topic, messages, ok := s.m.Topic(r)
 	if !ok {
 		return r
@@ -167,16 +166,11 @@ func (a *account) owes(number uint64, enclosed bool) bool {
 
 // concludeOwed is the record of the ith connection with what the publisher's account shows.
 func (s *Streams) concludeOwed(i int, a *account, lost []ledger.Range) *shard.Connection {
-	r := s.concluded[i]
-	if r == nil {
-		copied := *a.r
-		r = &copied
-		s.concluded[i] = r
-	}
+	r := s.own(i, a.r)
 	for _, run := range lost {
 		count := run[1] - run[0] + 1
 		r.Lost += count
-		r = s.conclude(i, ledger.Finding{
+		r = s.conclude(i, r, ledger.Finding{
 			Kind: ledger.KindLost, From: run[0], To: run[1], Count: count, At: a.instant(run[0]), Note: published,
 		})
 	}
@@ -184,7 +178,7 @@ func (s *Streams) concludeOwed(i int, a *account, lost []ledger.Range) *shard.Co
 		unknown := min(a.unknown, r.Received)
 		r.Received -= unknown
 		r.Corrupted += unknown
-		r = s.conclude(i, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: nobody})
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindCorrupted, From: r.Last, At: r.LastAt, Note: nobody})
 	}
 	r.Hidden += a.undecided
 	return r

@@ -12,7 +12,7 @@ func TestASaturatedGenerator(t *testing.T) {
 	t.Parallel()
 	late := func(m *shard.Merged) {
 		m.Plan.MaxLate = 0
-		m.Connections[0].Late = 1
+		m.Connections.Edit(0).Late = 1
 	}
 	cases := []struct {
 		name      string

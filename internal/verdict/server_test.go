@@ -61,7 +61,7 @@ func FuzzServerLedger(f *testing.F) {
 			require.Equal(t, id, e.ID)
 		}
 		m, _ := clean()
-		r := &m.Connections[1].Record
+		r := &m.Connections.Edit(1).Record
 		r.Received, r.Lost = noopsEach-1, 1
 		v := judgeSoak(m, l, Evidence{})
 		require.Equal(t, Fail, v.Verdict)

@@ -83,10 +83,10 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.Connections.Planned, s.Service = m.Plan.Connections, m.Service
 	s.Server.Known = server != nil
 	s.listTopics()
-	for i := range m.Connections {
-		s.count(i)
+	for i, c := range m.Connections.All() {
+		s.count(i, c)
 	}
-	s.Connections.Unobserved = max(m.Plan.Connections-len(m.Connections), 0)
+	s.Connections.Unobserved = max(m.Plan.Connections-m.Connections.Len(), 0)
 	var all ledger.Counts
 	for i, sum := range s.counts {
 		all.Add(sum)
@@ -112,13 +112,12 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 }
 
 // Records are the connections as the verdict counts them: the runners' records, corrected by what only the end of the
-// run or the server's ledger shows.
+// run or the server's ledger shows. One is valid until the next.
 func (s *Streams) Records() iter.Seq[*shard.Connection] {
 	return func(yield func(*shard.Connection) bool) {
-		for i := range s.m.Connections {
-			c, ok := s.concluded[i]
-			if !ok {
-				c = &s.m.Connections[i]
+		for i, c := range s.m.Connections.All() {
+			if own := s.concluded[i]; own != nil {
+				c = own
 			}
 			if !yield(c) {
 				return
@@ -136,32 +135,38 @@ func (v *Verdict) Records() iter.Seq[*shard.Connection] {
 }
 
 // conclude returns a copy of the ith connection, with one more finding, that the caller may change.
-func (s *Streams) conclude(i int, f ledger.Finding) *shard.Connection {
-	c := s.concluded[i]
-	if c == nil {
-		copied := s.m.Connections[i]
-		c = &copied
-		s.concluded[i] = c
-	}
+func (s *Streams) conclude(i int, r *shard.Connection, f ledger.Finding) *shard.Connection {
+	c := s.own(i, r)
 	c.Findings = append(slices.Clip(c.Findings), f)
 	return c
 }
 
+// own is a copy of the ith connection, the same each time.
+func (s *Streams) own(i int, r *shard.Connection) *shard.Connection {
+	c := s.concluded[i]
+	if c == nil {
+		copied := *r
+		c = &copied
+		s.concluded[i] = c
+	}
+	return c
+}
+
 // count adds the ith connection.
-func (s *Streams) count(i int) {
-	r := s.owed(i)
+func (s *Streams) count(i int, r *shard.Connection) {
+	r = s.owed(i, r)
 	switch {
 	case r.State == ledger.Connecting && len(r.Refusals) > 0: // stopped between two attempts
-		r = s.conclude(i, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindRefused, At: r.Refusals[len(r.Refusals)-1].Last, Note: r.Reason})
 		r.State = ledger.Refused
 	case r.State == ledger.Waiting:
-		r = s.conclude(i, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
+		r = s.conclude(i, r, ledger.Finding{Kind: ledger.KindDropped, At: r.ClosedAt, Note: r.Reason + ", and it did not come back"})
 		r.State = ledger.Dropped
 	}
 	s.countState(r)
 	agreed := len(s.disagree)
 	if lost := s.compare(r); lost > 0 {
-		r = s.conclude(i, ledger.Finding{
+		r = s.conclude(i, r, ledger.Finding{
 			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lost, Count: lost, At: r.ClosedAt, Note: "sent, by the server's ledger",
 		})
 		r.Tail += lost

@@ -28,7 +28,7 @@ func TestWhatCameInsteadIsNamed(t *testing.T) {
 func TestAServerCountThatConfirmsAFault(t *testing.T) {
 	t.Parallel()
 	m, server := clean()
-	c := &m.Connections[1]
+	c := m.Connections.Edit(1)
 	c.Received--
 	c.Lost++
 	c.Findings = append(c.Findings, ledger.Finding{Kind: ledger.KindLost, From: 7, To: 7, Count: 1})

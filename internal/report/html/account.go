@@ -45,7 +45,7 @@ func (s *subject) account() Section {
 	for _, r := range s.v.Runners {
 		add(fmt.Sprint(r.Index), r.Host, r.State, r.Connections, r.Totals, r.ServerSent)
 	}
-	add("all", "", "", len(s.Merged.Connections), s.v.Noops.Totals, s.v.Server.Sent)
+	add("all", "", "", s.Merged.Connections.Len(), s.v.Noops.Totals, s.v.Server.Sent)
 	out := Section{ID: "account", Title: "Every " + s.v.Plan.Noun() + " accounted for", Short: s.nouns(true), Tables: []Table{t}}
 	out.Notes = []string{"expected = received + missed + corrupted, summed over what each single stream owed while it was held."}
 	switch {
@@ -89,7 +89,7 @@ func (s *subject) arithmetic() Section {
 	rate := float64(p.Connections) / p.NoopInterval
 	add("rate", fmt.Sprintf("%s / %v s", format.Count(p.Connections, "connection"), p.NoopInterval), fmt.Sprintf("%.1f noops/s", rate))
 	add("payload of the bare noop", "9 bytes (data: 0 and two line ends) × received", memory(9*float64(n.Received)/(1<<20)))
-	if s.v.Server.Known && len(s.Merged.Connections) > 0 {
+	if s.v.Server.Known && s.Merged.Connections.Len() > 0 {
 		size := eventSize(per)
 		add("events on the wire", fmt.Sprintf("%d bytes at noop %s, with id, timestamp and chunk × received", size, format.Thousands(per)), memory(float64(size)*float64(n.Received)/(1<<20)))
 	}

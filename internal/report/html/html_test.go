@@ -130,8 +130,8 @@ func spoil(r *Run, text string) {
 		v.Runners[i].Host, v.Runners[i].State, v.Runners[i].K6Version = text, text, text
 	}
 	r.Merged.Runners[0].Script, r.Merged.Runners[0].ScriptHash = text, text
-	r.Merged.Connections[0].Reason, r.Merged.Connections[0].State = text, ledger.State(text)
-	r.Merged.Connections[1].Findings = []ledger.Finding{{Kind: ledger.Kind(text), Note: text}}
+	r.Merged.Connections.Edit(0).Reason, r.Merged.Connections.Edit(0).State = text, ledger.State(text)
+	r.Merged.Connections.Edit(1).Findings = []ledger.Finding{{Kind: ledger.Kind(text), Note: text}}
 	r.Command, r.Version, r.Backend, r.Nginx, r.ResourcesFrom = []string{text}, text, text, text, text
 	r.Machine.Name, r.Machine.System, r.Machine.Kernel, r.Machine.CPU = text, text, text, text
 	r.Baseline.Why = text

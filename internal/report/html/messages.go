@@ -270,8 +270,8 @@ func (s *subject) sending() *sending {
 		return nil
 	}
 	streams := map[string]int{}
-	for i := range s.Merged.Connections {
-		if topic, _, ok := s.Merged.Topic(&s.Merged.Connections[i]); ok {
+	for _, c := range s.Merged.Connections.All() {
+		if topic, _, ok := s.Merged.Topic(c); ok {
 			streams[topic]++
 		}
 	}

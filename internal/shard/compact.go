@@ -1,0 +1,305 @@
+package shard
+
+import (
+	"encoding/binary"
+	"iter"
+	"math/bits"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+)
+
+// Connections are the records of a run in the order of their runners. Each takes a hundred bytes, and not the 650 of a
+// ledger.Record, most of whose fields are 0 on most streams: a run may have a million. The zero value is ready.
+type Connections struct {
+	parts  []*compactPart
+	count  int
+	edited map[int]*Connection
+}
+
+// A compactPart has the records of one runner, one behind the other.
+type compactPart struct {
+	runner, count int
+	text          strings.Builder
+}
+
+// Len is how many there are.
+func (c *Connections) Len() int { return c.count }
+
+// Add adds a copy of one.
+func (c *Connections) Add(one *Connection) {
+	var list [1]ledger.Record
+	list[0] = one.Record
+	c.add(one.Runner, list[:])
+}
+
+func (c *Connections) add(runner int, records []ledger.Record) {
+	if last := len(c.parts) - 1; last < 0 || c.parts[last].runner != runner {
+		c.parts = append(c.parts, &compactPart{runner: runner})
+	}
+	f := allFields.Get().(*fields) //nolint:forcetypeassert // nothing else is put there
+	defer allFields.Put(f)
+	f.out = f.out[:0]
+	for i := range records {
+		f.Record = records[i]
+		f.pack()
+	}
+	part := c.parts[len(c.parts)-1]
+	if part.text.Len() == 0 {
+		part.text.Grow(len(f.out)) // as long as it has to be: it is kept
+	}
+	part.text.Write(f.out)
+	part.count += len(records)
+	c.count += len(records)
+}
+
+// All yields each with its index. The record is valid until the next one; what its lists hold is valid for longer.
+func (c *Connections) All() iter.Seq2[int, *Connection] {
+	return c.between(0, -1)
+}
+
+// between are those of the runners from first on, and before end where it is not negative.
+func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
+	return func(yield func(int, *Connection) bool) {
+		f := allFields.Get().(*fields) //nolint:forcetypeassert // nothing else is put there
+		defer allFields.Put(f)
+		i := 0
+		for _, part := range c.parts {
+			if part.runner < first || end >= 0 && part.runner >= end {
+				i += part.count
+				continue
+			}
+			f.in, f.Runner = part.text.String(), part.runner
+			for range part.count {
+				f.unpack()
+				one := &f.Connection
+				if own := c.edited[i]; own != nil {
+					one = own
+				}
+				if !yield(i, one) {
+					return
+				}
+				i++
+			}
+		}
+	}
+}
+
+// Edit is the ith one, to be changed by the caller.
+func (c *Connections) Edit(i int) *Connection {
+	if own := c.edited[i]; own != nil {
+		return own
+	}
+	for at, one := range c.All() {
+		if at == i {
+			own := *one
+			if c.edited == nil {
+				c.edited = map[int]*Connection{}
+			}
+			c.edited[i] = &own
+		}
+	}
+	return c.edited[i]
+}
+
+// renumber gives runners other indexes, and puts the records in their order.
+func (c *Connections) renumber(position []int) {
+	for _, part := range c.parts {
+		part.runner = position[part.runner]
+	}
+	slices.SortStableFunc(c.parts, func(a, b *compactPart) int { return a.runner - b.runner })
+}
+
+// fields are a record and where its fields are, found out once by reflection: a new field needs no line here. Of numbers,
+// texts and the like a bit each says which are not 0, and these follow; lists and pointers come last.
+type fields struct {
+	Connection
+	spans  []*int64
+	counts []*uint64
+	ints   []*int
+	flags  []*bool
+	texts  []*string
+	rest   []reflect.Value
+
+	out []byte
+	in  string
+}
+
+var allFields = sync.Pool{New: func() any {
+	f := &fields{}
+	f.find(reflect.ValueOf(&f.Record).Elem())
+	return f
+}}
+
+func (f *fields) find(v reflect.Value) {
+	switch v.Kind() { //nolint:exhaustive // what is none of these is packed as a whole
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.find(v.Field(i))
+		}
+	case reflect.Int64:
+		f.spans = append(f.spans, at[int64](v))
+	case reflect.Uint64:
+		f.counts = append(f.counts, at[uint64](v))
+	case reflect.Int:
+		f.ints = append(f.ints, at[int](v))
+	case reflect.Bool:
+		f.flags = append(f.flags, at[bool](v))
+	case reflect.String:
+		f.texts = append(f.texts, at[string](v))
+	default:
+		f.rest = append(f.rest, v)
+	}
+}
+
+// at is where a value is, whatever its type is called.
+func at[T any](v reflect.Value) *T {
+	return v.Addr().Convert(reflect.TypeFor[*T]()).Interface().(*T) //nolint:forcetypeassert // it was converted to that
+}
+
+func (f *fields) pack() {
+	packEach(f, f.spans, func(n int64) { f.out = binary.AppendVarint(f.out, n) })
+	packEach(f, f.counts, f.number)
+	packEach(f, f.ints, func(n int) { f.out = binary.AppendVarint(f.out, int64(n)) })
+	packEach(f, f.flags, func(bool) {})
+	packEach(f, f.texts, f.text)
+	var mask uint64
+	for i, v := range f.rest {
+		if !v.IsZero() {
+			mask |= 1 << i
+		}
+	}
+	for f.number(mask); mask != 0; mask &= mask - 1 {
+		f.put(f.rest[bits.TrailingZeros64(mask)])
+	}
+}
+
+func packEach[T comparable](f *fields, all []*T, put func(T)) {
+	var none T
+	var mask uint64
+	for i, p := range all {
+		if *p != none {
+			mask |= 1 << i
+		}
+	}
+	for f.number(mask); mask != 0; mask &= mask - 1 {
+		put(*all[bits.TrailingZeros64(mask)])
+	}
+}
+
+// unpack reads the next record. Its texts are parts of what is read.
+func (f *fields) unpack() {
+	f.Record = ledger.Record{}
+	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
+		*f.spans[bits.TrailingZeros64(mask)] = f.nextInt()
+	}
+	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
+		*f.counts[bits.TrailingZeros64(mask)] = f.nextNumber()
+	}
+	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
+		*f.ints[bits.TrailingZeros64(mask)] = int(f.nextInt())
+	}
+	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
+		*f.flags[bits.TrailingZeros64(mask)] = true
+	}
+	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
+		*f.texts[bits.TrailingZeros64(mask)] = f.nextText()
+	}
+	for mask := f.nextNumber(); mask != 0; mask &= mask - 1 {
+		f.get(f.rest[bits.TrailingZeros64(mask)])
+	}
+}
+
+func (f *fields) number(n uint64) { f.out = binary.AppendUvarint(f.out, n) }
+
+func (f *fields) text(s string) {
+	f.number(uint64(len(s)))
+	f.out = append(f.out, s...)
+}
+
+func (f *fields) nextNumber() (n uint64) {
+	for shift := 0; ; shift += 7 {
+		c := f.in[0]
+		f.in = f.in[1:]
+		n |= uint64(c&0x7f) << shift
+		if c < 0x80 {
+			return n
+		}
+	}
+}
+
+func (f *fields) nextInt() int64 {
+	n := f.nextNumber()
+	return int64(n>>1) ^ -int64(n&1)
+}
+
+func (f *fields) nextText() (s string) {
+	n := f.nextNumber()
+	s, f.in = f.in[:n], f.in[n:]
+	return s
+}
+
+// put packs a value of any type that a record has in its lists.
+func (f *fields) put(v reflect.Value) {
+	switch v.Kind() { //nolint:exhaustive // a record has no others: TestARecordIsTheSameAfterItWasPacked
+	case reflect.Int, reflect.Int64:
+		f.out = binary.AppendVarint(f.out, v.Int())
+	case reflect.Uint64:
+		f.number(v.Uint())
+	case reflect.Bool:
+		f.number(map[bool]uint64{true: 1}[v.Bool()])
+	case reflect.String:
+		f.text(v.String())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.put(v.Field(i))
+		}
+	case reflect.Pointer:
+		f.put(v.Elem())
+	case reflect.Array:
+		for i := range v.Len() {
+			f.put(v.Index(i))
+		}
+	case reflect.Slice:
+		f.number(uint64(v.Len()))
+		for i := range v.Len() {
+			f.put(v.Index(i))
+		}
+	default:
+		panic("a record holds a " + v.Kind().String() + ", which is not packed")
+	}
+}
+
+func (f *fields) get(v reflect.Value) {
+	switch v.Kind() { //nolint:exhaustive // see put
+	case reflect.Int, reflect.Int64:
+		v.SetInt(f.nextInt())
+	case reflect.Uint64:
+		v.SetUint(f.nextNumber())
+	case reflect.Bool:
+		v.SetBool(f.nextNumber() == 1)
+	case reflect.String:
+		v.SetString(f.nextText())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			f.get(v.Field(i))
+		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.get(v.Elem())
+	case reflect.Array:
+		for i := range v.Len() {
+			f.get(v.Index(i))
+		}
+	case reflect.Slice:
+		if n := int(f.nextNumber()); n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				f.get(v.Index(i))
+			}
+		}
+	}
+}
