@@ -53,7 +53,7 @@ type polled struct {
 	reads    int16     // in this turn
 	started  bool      // the poller has it; guarded by the poller's mu
 	drained  bool      // the last read did not fill its buffer
-	emptied  bool      // drained, and TLS has nothing of it left: to ask it would cost it an allocation
+	ended    bool      // TLS has said that nothing follows
 	limited  bool      // it may read only what is left
 }
 
@@ -241,7 +241,7 @@ func (c *polled) turn(shared *scratch) {
 	if c.fd < 0 {
 		return
 	}
-	c.drained, c.emptied, c.reads = false, false, 0
+	c.drained, c.reads = false, 0
 	if c.tls == nil {
 		c.source.turn(shared.buf[:], &shared.block)
 		return
@@ -257,12 +257,14 @@ func (c *polled) Read(p []byte) (int, error) {
 	if c.tls == nil {
 		return c.take(p)
 	}
-	if c.emptied {
-		return 0, errNotReady
+	if !c.ended {
+		if err := bringRecord(c.tls, c.take); err != nil {
+			return 0, err
+		}
 	}
 	n, err := c.tls.Read(p)
-	c.emptied = err == nil && c.drained && n < len(p) && emptied(c.tls)
-	return n, err //nolint:wrapcheck // errNotReady and io.EOF as they are
+	c.ended = err != nil && err != errNotReady // it may come with the last bytes
+	return n, err                              //nolint:wrapcheck // errNotReady and io.EOF as they are
 }
 
 // take takes what is in the socket. A read that leaves room has taken all, which spares the

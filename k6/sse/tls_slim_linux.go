@@ -13,6 +13,7 @@ import (
 // a version of Go has no such field nothing is taken: streams work the same, and TestTLSConnIsSlimmed fails.
 var (
 	rawInput = connField[bytes.Buffer]("rawInput") // records as they came, from the start of one
+	input    = connField[bytes.Reader]("input")    // of a record, decrypted: it lies in rawInput's buffer
 	hand     = connField[bytes.Buffer]("hand")     // handshake messages, from the start of one
 )
 
@@ -55,8 +56,25 @@ func lend(conn *tls.Conn, buf []byte) {
 	}
 }
 
-// emptied says that TLS has nothing of a record, where it can be told.
-func emptied(conn *tls.Conn) bool { return rawInput.found && rawInput.of(conn).Len() == 0 }
+// bringRecord reads into the buffer that was lent, where TLS has nothing: its own reads allocate. Where the record is not
+// whole TLS reads on by itself.
+func bringRecord(conn *tls.Conn, read func([]byte) (int, error)) error {
+	if !rawInput.found || !input.found || input.of(conn).Len() > 0 {
+		return nil
+	}
+	raw := rawInput.of(conn)
+	if raw.Len() > 0 {
+		return nil
+	}
+	raw.Reset()
+	room := raw.AvailableBuffer()
+	if cap(room) == 0 {
+		return nil
+	}
+	n, err := read(room[:cap(room)])
+	_, _ = raw.Write(room[:n]) // to where it is
+	return err
+}
 
 // takeBack leaves TLS a copy of what it has of a record, mostly nothing. To be called when Read has returned an error:
 // what it had decrypted lies in the buffer too.

@@ -18,6 +18,7 @@ import (
 func TestTLSConnIsSlimmed(t *testing.T) {
 	t.Parallel()
 	require.True(t, rawInput.found)
+	require.True(t, input.found)
 	require.True(t, hand.found)
 	for _, name := range afterwards {
 		_, ok := reflect.TypeFor[tls.Conn]().FieldByName(name)
@@ -95,7 +96,10 @@ func FuzzTLSInPieces(f *testing.F) {
 			from.come, said = said[:n], said[n:]
 			lend(client, shared)
 			for {
-				n, err := client.Read(p)
+				n, err := 0, bringRecord(client, from.Read)
+				if err == nil {
+					n, err = client.Read(p)
+				}
 				got.Write(p[:n])
 				if err != nil {
 					require.True(t, errors.Is(err, errNotReady), err)

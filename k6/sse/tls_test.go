@@ -53,6 +53,11 @@ func TestTLSRecords(t *testing.T) {
 		{"several records at once", func(p *peer, r *records) {
 			p.inPieces(0, func() { r.say(streamHead); r.say("data: a\n\n"); r.say("data: b\n"); r.say("\n") })
 		}, "a b " + endedByServer, 0},
+		{"the head and what does not fit its buffer in one record", func(p *peer, r *records) {
+			r.say(streamHead + "data: " + long[:5000] + "\n\n" + twoEvents)
+			time.Sleep(50 * time.Millisecond)
+			r.say("data: c\n\n")
+		}, "5000 a b c " + endedByServer, 0},
 		{"a byte at a time", func(p *peer, r *records) {
 			p.inPieces(1, func() { r.say(streamHead + "data: a\n"); r.say("\ndata: b\n\n") })
 		}, "a b " + endedByServer, 0},
