@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/machine"
@@ -47,13 +48,14 @@ func TestNodeExporterHasEachCounter(t *testing.T) {
 	self.Sample(time.Now())
 	own := self.Record()
 	var all []*machine.Record
-	require.Eventually(t, func() bool {
-		all, err = MachinesFromPrometheus(t.Context(), url, started, time.Now().Add(Every), time.Second)
-		return err == nil && len(all) == 1 && all[0].Series(machine.Killed) != nil
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		all, err = MachinesFromPrometheus(ctx, url, started, time.Now().Add(Every), time.Second)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		for _, s := range own.Counters {
+			require.NotNil(t, all[0].Series(s.Name), s.Name)
+		}
 	}, time.Minute, 200*time.Millisecond)
-	for _, s := range own.Counters {
-		require.NotNil(t, all[0].Series(s.Name), s.Name)
-	}
 	require.Equal(t, own.Cores, all[0].Cores)
 	require.InDelta(t, own.BootedUnix, all[0].BootedUnix, 2)
 	name, err := os.Hostname()
