@@ -22,7 +22,7 @@ func (m *module) eventPrototype(class eventClass) *sobek.Object {
 func (m *module) eventPrototypes() (of [eventClasses]*sobek.Object) {
 	rt := m.vu.Runtime()
 	of[plainEvent] = rt.NewObject()
-	for name, value := range map[string]bool{"bubbles": false, "cancelable": false, "isTrusted": true} {
+	for name, value := range map[string]bool{"bubbles": false, "cancelable": false, "defaultPrevented": false, "isTrusted": true} {
 		must(rt, of[plainEvent].DefineDataProperty(name, rt.ToValue(value), sobek.FLAG_FALSE, sobek.FLAG_FALSE, sobek.FLAG_TRUE))
 	}
 	currentTarget := rt.ToValue(func(c sobek.FunctionCall) sobek.Value {

@@ -92,7 +92,7 @@ func TestStandardEvents(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ script, want string }{
 		"what it is": {`
-			const tell = (e) => log.push(Object.prototype.toString.call(e), e.isTrusted, e.bubbles, e.cancelable, e.target === s, e.currentTarget === s);
+			const tell = (e) => log.push(Object.prototype.toString.call(e), e.isTrusted, e.bubbles, e.cancelable || e.defaultPrevented !== false, e.target === s, e.currentTarget === s);
 			s.onopen = tell; s.onmessage = tell; s.onerror = tell;`,
 			"[object Event] true false false true true [object MessageEvent] true false false true true [object Event] true false false true true"},
 		"it has no current target afterwards": {`let was; s.onopen = (e) => { was = e; }; s.onmessage = () => log.push(was.currentTarget, was.target === s);`, " true"},

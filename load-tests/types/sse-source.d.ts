@@ -10,6 +10,7 @@ declare module "k6/x/sse" {
     readonly isTrusted: true;
     readonly bubbles: false;
     readonly cancelable: false;
+    readonly defaultPrevented: false;
     /** When the connection saw it, ms since 1970 with a fraction; not when the handler ran. */
     readonly timeStamp: number;
   }
