@@ -76,7 +76,7 @@ func (h *Hub) Start(t testing.TB) *httptest.Server { return h.start(t, httptest.
 // takes time there, however busy the machine is.
 func (h *Hub) StartInMemory(t testing.TB) (server *httptest.Server, dial func(ctx context.Context) (net.Conn, error)) {
 	l := bufconn.Listen(1 << 20)
-	return h.start(t, &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}), l.DialContext
+	return h.start(t, &httptest.Server{Listener: l, Config: &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}}), l.DialContext
 }
 
 func (h *Hub) start(t testing.TB, server *httptest.Server) *httptest.Server {
