@@ -25,6 +25,8 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 	if info, err := os.Stat(string(d)); err != nil || !info.IsDir() {
 		return nil, nil, fmt.Errorf("%s is not a folder of a run", d)
 	}
+	ledger := d.serverLedger()
+	go func() { _, _ = ledger() }() // meanwhile
 	merged, problems, err := d.merge(nil, problems...)
 	if err != nil {
 		return nil, nil, err
@@ -34,7 +36,7 @@ func (d Dir) Judge(problems ...string) (*verdict.Verdict, *shard.Merged, error) 
 	if err != nil {
 		problems = append(problems, err.Error())
 	}
-	e, err := d.evidence(merged, run)
+	e, err := d.evidence(merged, run, ledger)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/price"
@@ -99,11 +100,18 @@ func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	return run, nil
 }
 
-// serverLedger is the server's own ledger. Of a run in parts, each part asked for it when its
+// A wholeLedger is the server's ledger of a run in one piece, read once; nil where there is none.
+type wholeLedger func() (verdict.ServerLedger, error)
+
+func (d Dir) serverLedger() wholeLedger {
+	return sync.OnceValues(func() (verdict.ServerLedger, error) { return verdict.ReadServerLedger(d.Path(LedgerFile)) })
+}
+
+// ledgerOf is the server's own ledger. Of a run in parts, each part asked for it when its
 // own streams were over, so each entry is taken from the part that held the stream. Where not
 // every part has one there is none: half a ledger would accuse the server of the rest.
-func (d Dir) serverLedger(m *shard.Merged) (verdict.ServerLedger, error) {
-	whole, err := verdict.ReadServerLedger(d.Path(LedgerFile))
+func (d Dir) ledgerOf(m *shard.Merged, ledger wholeLedger) (verdict.ServerLedger, error) {
+	whole, err := ledger()
 	if whole != nil || err != nil {
 		return whole, err
 	}

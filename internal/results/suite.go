@@ -35,12 +35,12 @@ func (d Dir) SuiteRun(run Run) (*suite.Run, error) {
 		return nil, err
 	}
 	first.Problems = append(first.Problems, problems...)
-	e, err := d.evidence(first, run)
+	e, err := d.evidence(first, run, d.serverLedger())
 	return (*suite.Run)(e), err
 }
 
 // evidence is what the verdict rests on, beside the sum of the shards. What cannot be read is a problem.
-func (d Dir) evidence(merged *shard.Merged, run Run) (*verdict.Evidence, error) {
+func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdict.Evidence, error) {
 	kind, err := suite.Of(merged.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)
@@ -49,7 +49,7 @@ func (d Dir) evidence(merged *shard.Merged, run Run) (*verdict.Evidence, error) 
 		Rounds: []*shard.Merged{merged}, Cores: run.Machine.Cores, OneHost: run.OneClock,
 		Failures: run.Failures, Gone: run.Gone, Warnings: run.Warnings, Rate: run.Rate, Actions: run.Actions,
 	}
-	if e.Server, err = d.serverLedger(merged); err != nil {
+	if e.Server, err = d.ledgerOf(merged, ledger); err != nil {
 		e.Problems = append(e.Problems, err.Error())
 	}
 	e.Samples, err = resources.Read(d.Path(ResourcesFile))

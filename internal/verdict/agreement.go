@@ -66,10 +66,9 @@ func missingChecks(m *shard.Merged) (out []string) {
 
 // sentMore says that the server sent more noops than arrived, by its own ledger. Duplicates count as arrived: where the
 // service keeps a shorter interval than planned, the clock counts every noop too many as one.
-func (s *Streams) sentMore(r *shard.Connection) bool {
-	e, ok := s.server[r.ID]
+func (e *ServerEntry) sentMore(r *shard.Connection) bool {
 	switch {
-	case !ok || r.Streams == 0 || wasTaken(r):
+	case e == nil || r.Streams == 0 || wasTaken(r):
 		return false
 	case r.Numbered || r.Received == 0:
 		return e.Last > r.Last
@@ -80,12 +79,11 @@ func (s *Streams) sentMore(r *shard.Connection) bool {
 // compare compares a connection with the server's entry and returns how many noops the server sent
 // after the last one that arrived, beyond those that the clock already found missing. If our client
 // never had a stream, or got one only after the id had been taken, the entry is that of another client.
-func (s *Streams) compare(r *shard.Connection) (lostAtEnd uint64) {
+func (s *Streams) compare(r *shard.Connection, e *ServerEntry) (lostAtEnd uint64) {
 	if s.server == nil || r.Streams == 0 || wasTaken(r) {
 		return 0
 	}
-	e, ok := s.server[r.ID]
-	if !ok {
+	if e == nil {
 		s.differs("the server has no entry for %s, which held a stream", r.ID)
 		return 0
 	}
@@ -114,7 +112,7 @@ func (s *Streams) compare(r *shard.Connection) (lostAtEnd uint64) {
 }
 
 // compareCount is compare for noops without numbers.
-func (s *Streams) compareCount(r *shard.Connection, e ServerEntry) (lost uint64) {
+func (s *Streams) compareCount(r *shard.Connection, e *ServerEntry) (lost uint64) {
 	arrived := r.Received + r.Corrupted
 	if e.First > 1 { // it counts from before this run
 		return 0

@@ -24,6 +24,14 @@ type ServerEntry struct {
 // ServerLedger has the server's own counts by id; nil if the server keeps none.
 type ServerLedger map[string]ServerEntry
 
+// of is the entry of an id, nil where there is none.
+func (l ServerLedger) of(id string) *ServerEntry {
+	if e, ok := l[id]; ok {
+		return &e
+	}
+	return nil
+}
+
 // ReadServerLedger reads the NDJSON file that the run saved; no file is no ledger.
 func ReadServerLedger(path string) (ServerLedger, error) {
 	f, err := os.Open(path)
@@ -61,10 +69,10 @@ func parseServerLedger(r io.Reader) (ServerLedger, error) {
 		if err := e.check(); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if _, twice := l[e.ID]; twice {
+		known := len(l)
+		if l[e.ID] = e; len(l) == known {
 			return nil, fmt.Errorf("line %d has the id %s a second time", n, e.ID)
 		}
-		l[e.ID] = e
 	}
 	return l, lines.Err()
 }

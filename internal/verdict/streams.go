@@ -164,14 +164,14 @@ func (s *Streams) count(i int, r *shard.Connection) {
 		r.State = ledger.Dropped
 	}
 	s.countState(r)
-	agreed := len(s.disagree)
-	if lost := s.compare(r); lost > 0 {
+	agreed, entry := len(s.disagree), s.server.of(r.ID)
+	if lost := s.compare(r, entry); lost > 0 {
 		r = s.conclude(i, r, ledger.Finding{
 			Kind: ledger.KindLost, From: r.Last + 1, To: r.Last + lost, Count: lost, At: r.ClosedAt, Note: "sent, by the server's ledger",
 		})
 		r.Tail += lost
 	}
-	s.prove(r)
+	s.prove(r, entry)
 	if r.Missed()+r.Duplicated == 0 { // else that is why it disagrees
 		s.unexplained = append(s.unexplained, s.disagree[agreed:]...)
 	}
@@ -208,13 +208,13 @@ func (s *Streams) Sentences(kinds ...ledger.Kind) (out []string) {
 
 // prove notes which faults of a connection are certain even if the service keeps another interval than planned. A drop
 // as idle and a timeout of the end are not: both are counted in planned intervals.
-func (s *Streams) prove(r *shard.Connection) {
+func (s *Streams) prove(r *shard.Connection, e *ServerEntry) {
 	p := &s.proofs
 	switch end := endOf(r); {
 	case r.State == ledger.Refused, r.State == ledger.Dropped && r.Reason != idle, end == endedByError:
 		p.unheld = true
 	}
-	p.missed = p.missed || r.Numbered && r.Lost > 0 || s.sentMore(r)
+	p.missed = p.missed || r.Numbered && r.Lost > 0 || e.sentMore(r)
 	p.duplicated = p.duplicated || r.Numbered && r.Duplicated > 0
 	p.reordered = p.reordered || r.Numbered && r.Reordered > 0
 }
