@@ -24,6 +24,7 @@ func (s *source) drop(atOnce bool) bool {
 		s.dropped.Store(was)
 		return false
 	}
+	s.ready = stateConnecting // it may be back before the event loop hears of its end: the next one is not the one that was open
 	return true
 }
 

@@ -26,14 +26,24 @@ func TestADroppedSourceComesBack(t *testing.T) {
 				retry = 3600_000
 			}
 			v.set("atOnce", atOnce)
-			v.set("url", v.serveHTTP(behind(retry)))
+			back := make(chan struct{}, 1)
+			v.set("isBack", func() { <-back })
+			v.set("url", v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Last-Event-ID") != "" {
+					back <- struct{}{}
+				}
+				behind(retry)(w, r)
+			}))
 			begun := time.Now()
-			require.Equal(t, "behind  true false cut true behind 1", v.log(`
+			require.Equal(t, "behind  true 0 false cut true behind 1", v.log(`
 				const s = new EventSource(url);
 				s.onerror = (e) => log.push(e.reason, e.willReconnect && (e.retryMs === 0) === atOnce);
 				s.onmessage = (e) => {
 					log.push(e.data);
-					if (e.data === "behind ") log.push(s.drop(atOnce), s.drop(atOnce)); else s.close();
+					if (e.data !== "behind ") { s.close(); return; }
+					log.push(s.drop(atOnce), s.readyState);
+					isBack(); // though the script has not heard of the end
+					log.push(s.drop(atOnce));
 				};
 			`))
 			if !atOnce {
