@@ -6,10 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -56,7 +53,7 @@ func (s *service) notices(ctx context.Context, c net.Conn) context.Context {
 	}
 	if raw, err := tcp.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(s.Notices.Milliseconds()))
+			setUserTimeout(fd, s.Notices)
 		})
 	}
 	return ctx
