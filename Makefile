@@ -203,7 +203,7 @@ dashboards-test: build ## every query of the dashboards on a real Prometheus tha
 .PHONY: live-test
 live-test: build ## stack-test, dashboards-test and a stream that is silent for 100 s
 	@mkdir -p certs/server
-	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 6 -v ./test/stack ./test/dashboards ./nginx
+	CALIBRATE=1 $(GO) test -count=1 -tags stack,dashboards -timeout 45m -p 3 -parallel 3 -v ./test/stack ./test/dashboards ./nginx
 
 .PHONY: calibrate
 calibrate: build ## the long proofs: 50 clean runs in a row, a stepped clock (needs root), 100 s of silence

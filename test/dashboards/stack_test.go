@@ -220,7 +220,7 @@ func (s *stack) answers(url string) {
 		}
 		defer resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
-	}, 30*time.Second, 100*time.Millisecond, "%s does not answer; %s", url, s.logs())
+	}, 2*time.Minute, 100*time.Millisecond, "%s does not answer; %s", url, said(s.logs))
 }
 
 // asker asks about the time from now on.
@@ -238,8 +238,13 @@ func (s *stack) await(expr string) {
 	require.Eventually(s.t, func() bool {
 		got, err := query.View(s.asker(time.Second)).Ask(context.Background(), expr)
 		return err == nil && len(got) > 0
-	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, s.logs())
+	}, 2*time.Minute, 500*time.Millisecond, "%s; %s", expr, said(s.logs))
 }
+
+// said is asked only when a wait has failed.
+type said func() string
+
+func (f said) String() string { return f() }
 
 func (s *stack) logs() string {
 	var all bytes.Buffer
