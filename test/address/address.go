@@ -6,15 +6,28 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
 )
 
-// Free is an address that nobody listens on. Its port is under those that Linux gives to clients: until a program
-// listens, and while it restarts, a client that got its port could keep it from that, or even connect to itself.
+// reserved is for how long nobody else is given an address: until then the program listens that it is for.
+const reserved = time.Minute
+
+// Free is an address that nobody listens on, and that no other test of this machine is given for a minute. Its port is under
+// those that Linux gives to clients: until a program listens, and while it restarts, a client that got its port could keep
+// it from that, or even connect to itself.
 func Free() (string, error) {
 	const lowest, ports, tries = 20000, 12000, 100
 	var failed error
 	for range tries {
-		address := fmt.Sprintf("127.0.0.1:%d", lowest+rand.IntN(ports))
+		port := lowest + rand.IntN(ports)
+		address := fmt.Sprintf("127.0.0.1:%d", port)
+		if failed = reserve(port); failed != nil {
+			continue
+		}
 		l, err := net.Listen("tcp", address)
 		if err == nil {
 			return address, l.Close()
@@ -22,6 +35,23 @@ func Free() (string, error) {
 		failed = err
 	}
 	return "", errors.Join(errors.New("no free port from 20000 to 31999"), failed)
+}
+
+// reserve locks a file of that port, which other processes of the tests see, and another open file of this one too.
+func reserve(port int) error {
+	dir := filepath.Join(os.TempDir(), "sse-soak-ports")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, strconv.Itoa(port)), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	time.AfterFunc(reserved, func() { _ = f.Close() })
+	return nil
 }
 
 // For is Free for a test, which fails without one.
