@@ -17,7 +17,7 @@ import (
 type Connections struct {
 	parts  []*compactPart
 	count  int
-	edited map[int]*Connection
+	edited map[int]*Connection // see Edit
 }
 
 // A compactPart has the records of one runner, one behind the other.
@@ -88,7 +88,7 @@ func (c *Connections) between(first, end int) iter.Seq2[int, *Connection] {
 	}
 }
 
-// Edit is the ith one, to be changed by the caller.
+// Edit is the ith one, to be changed by the caller: tests make up a run this way. Merge and verdict write to none.
 func (c *Connections) Edit(i int) *Connection {
 	if own := c.edited[i]; own != nil {
 		return own
@@ -100,6 +100,7 @@ func (c *Connections) Edit(i int) *Connection {
 				c.edited = map[int]*Connection{}
 			}
 			c.edited[i] = &own
+			break
 		}
 	}
 	return c.edited[i]

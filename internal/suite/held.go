@@ -77,5 +77,15 @@ func (r *Run) kept(held *verdict.Streams) verdict.Criterion {
 	return c
 }
 
+// allOf takes a pass back where not all the clients were treated as planned: nothing was tested then. rest ends
+// the sentence "only 3 of 5 …".
+func allOf(name string, treated, planned int, why, rest string) verdict.Criterion {
+	c := verdict.Criterion{Name: name, Limit: format.Thousands(planned), Actual: format.Thousands(treated), Pass: treated == planned && planned > 0, Why: why}
+	if !c.Pass {
+		c.Reasons = []string{fmt.Sprintf("only %s of %s %s", c.Actual, c.Limit, rest)}
+	}
+	return c.InDoubt()
+}
+
 // mostLost bounds the streams that kept names.
 const mostLost = 10

@@ -180,14 +180,8 @@ func (s *slowness) fate() string {
 }
 
 func (s *slowness) all() verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "clients are slow", Limit: format.Thousands(s.planned), Actual: format.Thousands(s.begun), Pass: s.begun == s.planned && s.planned > 0,
-		Why: "who reads fills no buffer",
-	}
-	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("only %s of %s clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)", c.Actual, c.Limit)}
-	}
-	return c.InDoubt()
+	return allOf("clients are slow", s.begun, s.planned, "who reads fills no buffer",
+		"clients were slow: the streams of the others were not open, or cannot be read slowly (k6's log says)")
 }
 
 // volume is a fault where the service took some messages and others not: one that takes none has no broadcasts.

@@ -84,14 +84,11 @@ func ofAll(streams *verdict.Streams) []verdict.Criterion {
 
 // stormed takes a pass back where not all streams were dropped, and together: that was no storm.
 func (s *stormStage) stormed() verdict.Criterion {
-	c := verdict.Criterion{
-		Name: s.Title + ": dropped at once", Limit: format.Thousands(s.Requests), Actual: format.Thousands(s.dropped), Pass: s.dropped == s.Requests,
-		Why: "a storm that did not blow proves nothing",
+	c := allOf(s.Title+": dropped at once", s.dropped, s.Requests, "a storm that did not blow proves nothing", "streams were dropped, the others were not open")
+	for i, text := range c.Reasons {
+		c.Reasons[i] = s.Title + ": " + text
 	}
-	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("%s: only %s of %s streams were dropped, the others were not open", s.Title, format.Thousands(s.dropped), format.Thousands(s.Requests))}
-	}
-	return c.InDoubt()
+	return c
 }
 
 // dialed takes a pass back where the load generator was too slow for a storm.

@@ -217,16 +217,9 @@ func (w *watched) counts() verdict.Criterion {
 	return c.InDoubt()
 }
 
-// allVanished takes a pass back where clients did not vanish.
 func (w *watched) allVanished() verdict.Criterion {
-	c := verdict.Criterion{
-		Name: "clients vanished", Limit: format.Thousands(w.planned), Actual: format.Thousands(w.vanished), Pass: w.vanished == w.planned && w.planned > 0,
-		Why: "who did not vanish is not to be missed",
-	}
-	if !c.Pass {
-		c.Reasons = []string{fmt.Sprintf("only %s of %s clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)", c.Actual, c.Limit)}
-	}
-	return c.InDoubt()
+	return allOf("clients vanished", w.vanished, w.planned, "who did not vanish is not to be missed",
+		"clients vanished: the streams of the others were not open, or this system cannot do it (k6's log says)")
 }
 
 func (w *watched) noticed() verdict.Criterion {

@@ -250,111 +250,6 @@ func TestExportsAreMadeOnce(t *testing.T) {
 	require.Same(t, first.Default, second.Default)
 }
 
-func TestEventSourceCloses(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
-		hold := func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
-		silent := func(p *peer) { p.hold() }
-		for _, tt := range []struct {
-			name, script, want, observed string
-			handle                       func(p *peer)
-		}{
-			{"at once", `s.close(); log.push(s.readyState);`, "2", "", hold},
-			{"in onopen", `s.onopen = () => s.close();`, "", "", hold},
-			{"in onmessage, no event follows", `s.onmessage = (e) => { log.push(e.data); s.close(); s.close(); };`, "1", "", hold},
-			{"by a timer", `s.onmessage = (e) => { if (e.data === "2") setTimeout(() => s.close(), 1); };`, "", "connecting opened event:1 event:2 closed:client", hold},
-			{"while connecting", `setTimeout(() => s.close(), 100);`, "", "connecting closed:client", silent},
-		} {
-			t.Run(tt.name, func(t *testing.T) {
-				t.Parallel()
-				v, rec := w.vu(t), &recorder{}
-				v.set("ledger", rec)
-				v.set("url", v.serve(tt.handle))
-				got := v.log(`
-				const s = new EventSource(url, { ledger });
-				s.onerror = (e) => log.push("error", e.reason);
-			` + tt.script)
-				require.Equal(t, tt.want, got)
-				if tt.observed != "" {
-					require.Equal(t, tt.observed, rec.String())
-				}
-				if rec.String() != "" { // closed before its goroutine began
-					require.Equal(t, ReasonClient, rec.last.Reason)
-					require.Less(t, rec.last.Retry, time.Duration(0))
-				}
-			})
-		}
-	})
-}
-
-func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
-		for name, tt := range map[string]struct {
-			handle func(p *peer)
-			ready  string // of each source
-		}{
-			"open":       {func(p *peer) { p.say(streamHead + "data: 1\n\n"); p.hold() }, `s.got`},
-			"connecting": {func(p *peer) { p.hold() }, `s.status === 0`},
-			"waiting":    {func(p *peer) { p.say(streamHead) }, `s.status === 200 && s.readyState === EventSource.CONNECTING`},
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				v, rec := w.vu(t), &recorder{}
-				v.set("ledger", rec)
-				v.set("cancel", v.CancelContext)
-				v.set("url", v.serve(tt.handle))
-				require.Equal(t, "cancelled", v.log(`
-				const s0 = new EventSource(url, { ledger, reconnectDelay: "1h" });
-				const more = [];
-				for (let i = 0; i < 20; i++) more.push(new EventSource(url, { reconnectDelay: "1h" }));
-				for (const s of [s0, ...more]) s.onmessage = () => { s.got = true; };
-				const poll = setInterval(() => {
-					if (![s0, ...more].every((s) => `+tt.ready+`)) return;
-					clearInterval(poll);
-					setTimeout(() => {
-						s0.onerror = s0.onmessage = s0.onopen = () => log.push("JS ran");
-						log.push("cancelled");
-						cancel();
-					}, 50);
-				}, 5);
-			`))
-				if name == "waiting" {
-					require.Equal(t, ReasonServer, rec.last.Reason)
-				} else {
-					require.Equal(t, ReasonInterrupted, rec.last.Reason)
-				}
-				all := v.drainSamples()
-				closed, _ := v.sum(all, "sse_connection_closed")
-				require.Equal(t, 21.0, closed, "no sample is lost at the end of the context")
-				if name == "open" {
-					events, _ := v.sum(all, "sse_event")
-					require.Equal(t, 21.0, events)
-				}
-				require.Equal(t, "2", v.str("s0.readyState"))
-			})
-		}
-	})
-}
-
-func TestEventSourceHandlerExceptionEndsTheIteration(t *testing.T) {
-	t.Parallel()
-	v, rec, other := newVU(t), &recorder{}, &recorder{}
-	v.set("ledger", rec)
-	v.set("other", other)
-	v.set("url", serve(t, func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }))
-	_, err := v.run(`
-		var n = 0;
-		const b = new EventSource(url, { ledger: other });
-		b.onopen = () => {
-			const s = new EventSource(url, { ledger });
-			s.onmessage = () => { n++; throw new Error("no more"); };
-		};
-	`)
-	require.ErrorContains(t, err, "no more")
-	require.Equal(t, "1", v.str("n"))
-	require.Equal(t, ReasonInterrupted, rec.last.Reason)
-	require.Equal(t, ReasonInterrupted, other.last.Reason)
-}
-
 // With a ledger and no listener no JS runs: the loop is never woken for events.
 func TestEventSourceLedgerWithoutListener(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
@@ -381,19 +276,6 @@ func TestEventSourceLedgerWithoutListener(t *testing.T) {
 		require.Equal(t, float64(n), events)
 		require.LessOrEqual(t, samples, 4)
 	})
-}
-
-func TestEventSourceHubSurvivesIterations(t *testing.T) {
-	t.Parallel()
-	v := newVU(t)
-	v.set("url", serveText(t, streamHead+"data: 1\n\n"))
-	for range 3 {
-		require.Equal(t, "1", v.log(`
-			(() => { const s = new EventSource(url, { reconnect: false }); s.onmessage = (e) => log.push(e.data); })()
-		`))
-	}
-	events, _ := v.sum(v.drainSamples(), "sse_event")
-	require.Equal(t, 3.0, events)
 }
 
 func TestReadFailureNamesUnknownErrors(t *testing.T) {
