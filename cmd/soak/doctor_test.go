@@ -1,0 +1,57 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/doctor"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// A program of its own: what `soak doctor` finds for some settings, and its exit code.
+func examine(t *testing.T, args ...string) (out string, code int, err error) {
+	t.Helper()
+	outcome := verdict.Pass
+	var text bytes.Buffer
+	cmd := doctorCommand(&outcome)
+	cmd.SetArgs(args)
+	cmd.SetOut(&text)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.Execute()
+	return text.String(), outcome.ExitCode(), err
+}
+
+func TestDoctorSaysWhatARunWouldFind(t *testing.T) {
+	t.Parallel()
+	out, code, err := examine(t, "--connections", "9000000", "--runners", "1")
+	require.NoError(t, err)
+	require.Equal(t, verdict.Invalid.ExitCode(), code)
+	require.Regexp(t, `(?m)^  BROKEN   open files +the limit of open files is \d+, .* needs \d+: raise it with `+"`ulimit -n", out)
+	require.Contains(t, out, "A run cannot begin: mend what is BROKEN")
+}
+
+func TestDoctorAsData(t *testing.T) {
+	t.Parallel()
+	out, _, err := examine(t, "--json")
+	require.NoError(t, err)
+	var found []doctor.Finding
+	require.NoError(t, json.Unmarshal([]byte(out), &found))
+	names := map[string]bool{}
+	for _, f := range found {
+		require.False(t, names[f.Name], "%s is there twice", f.Name)
+		names[f.Name] = true
+	}
+	require.Subset(t, names, map[string]bool{"open files": true, "clock": true, "k6": true, "nginx": true})
+}
+
+func TestDoctorRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--connections", "0"}, {"--runners", "0"}, {"--backends", "0"}, {"something"}} {
+		_, _, err := examine(t, args...)
+		var usage usageError
+		require.ErrorAs(t, err, &usage, "%v", args)
+	}
+}
