@@ -91,6 +91,15 @@ func isRedirect(status int) bool {
 
 // roundTrip does one dial, handshake, request and response head.
 func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure) {
+	a, fail := d.connect(ctx, req)
+	if fail != nil {
+		return nil, fail
+	}
+	return d.ask(ctx, req, a)
+}
+
+// connect does the dial, and for TLS the handshake: an answer that has no more than its connection.
+func (d *dialer) connect(ctx context.Context, req *request) (*answer, *failure) {
 	raw, err := d.state.Dialer.DialContext(ctx, "tcp", address(req.url))
 	if err != nil {
 		return nil, dialFailure(ctx, err)
@@ -115,12 +124,21 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure
 		a.conn, a.tls = conn, &cs
 	}
 	d.turn.shaken()
+	return a, nil
+}
+
+// ask sends the request on a connection, and reads the response head.
+func (d *dialer) ask(ctx context.Context, req *request, a *answer) (*answer, *failure) {
+	fail := func(doing string, err error) (*answer, *failure) {
+		hangUp(a.conn)
+		return nil, phaseFailure(ctx, ReasonError, doing, err)
+	}
 	debug := d.debug()
 	if err := debug.send(req, a.conn); err != nil {
-		return fail(phaseFailure(ctx, ReasonError, "send the request", err))
+		return fail("send the request", err)
 	}
 	if err := a.readHead(req.method); err != nil {
-		return fail(phaseFailure(ctx, ReasonError, "read the response header", err))
+		return fail("read the response header", err)
 	}
 	debug.answered(a)
 	return a, nil

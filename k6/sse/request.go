@@ -49,6 +49,15 @@ var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header:
 func (r *request) send(to io.Writer) error {
 	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
+	if err := r.made(e).Write(&e.buf); err != nil {
+		return fmt.Errorf("encode the request: %w", err)
+	}
+	_, err := to.Write(e.buf.Bytes())
+	return err
+}
+
+// made is the request as net/http has it. It is the encoder's, whose buffer is empty.
+func (r *request) made(e *requestEncoder) *http.Request {
 	e.buf.Reset()
 	clear(e.header)
 	r.fill(e.header)
@@ -74,11 +83,7 @@ func (r *request) send(to io.Writer) error {
 			req.AddCookie(c)
 		}
 	}
-	if err := req.Write(&e.buf); err != nil {
-		return fmt.Errorf("encode the request: %w", err)
-	}
-	_, err := to.Write(e.buf.Bytes())
-	return err
+	return req
 }
 
 // fill sets the header fields that do not depend on the URL.
