@@ -41,14 +41,14 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	if n.OtherID {
 		n.Number = 0
 	}
-	doubled := c.Duplicated
+	before := c.twice()
 	byNumber := c.noop(&n)
-	l.cutBrought(n.At, n.Number, c.Duplicated > doubled, false)
+	l.cutBrought(n.At, n.Number, c.twice()[0] > before[0], false)
 	if c.ids.hopeless() {
 		l.byNumber, l.foreignIDs = nil, true
 	}
 	l.say()
-	if l.kept > 0 {
+	if l.rec.rare != nil && l.rec.rare.kept > 0 {
 		l.replayed(n.At, byNumber.Counted)
 	}
 	if l.numbersDecide() {

@@ -22,27 +22,74 @@ func (c *connection) openedAfterRequest() bool {
 // A counter is what the two counters of a connection have in common; see clockCounter and numberCounter.
 type counter struct {
 	*connection
-	Counts
-	slots   slots
-	pace    pace
-	sawNoop bool    // on this stream
-	lastAt  Instant // the last noop of this stream, or its headers: gaps are measured from here
+	Received uint64  // that of Counts; most streams have nothing else to count
+	Hidden   uint64  // the same
+	faults   *faults // nil: none yet
+	slots    slots
+	pace     pace
+	lastAt   Instant // the last noop of this stream, or its headers: gaps are measured from here
 
 	maxGap, maxLateness time.Duration
+	sawNoop             bool // on this stream
+}
 
+// faults are what was wrong with the noops of a connection.
+type faults struct {
+	Counts   // but Received and Hidden
 	findings []Finding
 	unlisted int
+	earlier  measured // the pace of an earlier stream
+}
+
+// fault are the faults, to be written.
+func (c *counter) fault() *faults {
+	if c.faults == nil {
+		c.faults = new(faults)
+	}
+	return c.faults
+}
+
+// seen are the same, to be read.
+func (c *counter) seen() faults {
+	if c.faults == nil {
+		return faults{}
+	}
+	return *c.faults
+}
+
+// counts are all that was counted.
+func (c *counter) counts() (all Counts) {
+	if c.faults != nil {
+		all = c.faults.Counts
+	}
+	all.Received, all.Hidden = c.Received, c.Hidden
+	return all
+}
+
+// Arrived is how many distinct noops came.
+func (c *counter) Arrived() uint64 {
+	if c.faults == nil {
+		return c.Received
+	}
+	return c.Received + c.faults.Corrupted
 }
 
 // fill writes the counts into a record.
 func (c *counter) fill(r *Record) {
-	r.Counts, r.MaxGap, r.MaxLateness, r.LastAt = c.Counts, c.maxGap, c.maxLateness, c.lastAt
-	c.pace.fill(r, c.cfg.Interval)
+	r.Counts, r.MaxGap, r.MaxLateness, r.LastAt = c.counts(), c.maxGap, c.maxLateness, c.lastAt
+	span := c.pace.measured(c.cfg.Interval)
+	if c.faults != nil && span.n < c.faults.earlier.n {
+		span = c.faults.earlier
+	}
+	span.fill(r, c.cfg.Interval)
 }
 
 func (c *counter) opened(at Instant) {
 	c.sawNoop, c.lastAt = false, at
-	c.pace.opened(c.cfg.Interval)
+	if span := c.pace.measured(c.cfg.Interval); span.n > 0 && span.n > c.seen().earlier.n {
+		c.fault().earlier = span
+	}
+	c.pace = pace{}
 }
 
 // measures says whether the gap before this noop counts for the pace. It starts the measurement if there
@@ -101,7 +148,7 @@ func (c *counter) count(n *Noop) {
 
 //go:noinline
 func (c *counter) countCorrupted(n *Noop) {
-	c.Corrupted++
+	c.fault().Corrupted++
 	number := n.Number
 	if number == 0 {
 		number = c.Arrived()
@@ -123,7 +170,7 @@ func (c *counter) silence(at Instant, count uint64) {
 
 //go:noinline
 func (c *counter) notSent(from uint64, at Instant, count uint64) {
-	c.Unsent += count
+	c.fault().Unsent += count
 	c.find(Finding{Kind: KindUnsent, From: from, Count: count, At: at})
 }
 
@@ -141,7 +188,7 @@ func (c *counter) lateBy(a *Arrival, number uint64, at Instant, lateness time.Du
 
 //go:noinline
 func (c *counter) tooLate(number uint64, at Instant, lateness time.Duration) {
-	c.Late++
+	c.fault().Late++
 	c.find(Finding{Kind: KindLate, From: number, At: at, Lateness: lateness})
 }
 
@@ -172,7 +219,7 @@ func (c *counter) close(end Instant) (unsent uint64) {
 		unsent -= min(unsent, notDue)
 	}
 	if tail > 0 {
-		c.Tail += tail
+		c.fault().Tail += tail
 		c.find(Finding{Kind: KindTail, From: c.Arrived() + 1, Count: tail, At: end})
 		c.slots.anchor += time.Duration(tail) * interval
 	}
@@ -180,22 +227,24 @@ func (c *counter) close(end Instant) (unsent uint64) {
 }
 
 func (c *counter) find(f Finding) {
-	if len(c.findings) >= maxFindings || f.Kind == KindLate && c.Late > maxLateFindings {
-		c.unlisted++
+	faults := c.fault()
+	if f.Kind == KindLate && faults.Late > maxLateFindings {
+		faults.unlisted++
 		return
 	}
-	c.findings = append(c.findings, f)
+	faults.findings, faults.unlisted = listed(faults.findings, faults.unlisted, f)
 }
 
 // withdraw removes the newest finding of that kind and time.
 func (c *counter) withdraw(kind Kind, at Instant) {
-	for i, f := range slices.Backward(c.findings) {
+	faults := c.fault()
+	for i, f := range slices.Backward(faults.findings) {
 		if f.Kind == kind && f.At == at {
-			c.findings = slices.Delete(c.findings, i, i+1)
+			faults.findings = slices.Delete(faults.findings, i, i+1)
 			return
 		}
 	}
-	c.unlisted--
+	faults.unlisted--
 }
 
 // found is find without room for a Finding on the caller's stack; see Ledger.Noop.
@@ -207,4 +256,12 @@ func (c *counter) found(kind Kind, from uint64, at Instant) {
 
 func share(interval time.Duration, of float64) time.Duration {
 	return time.Duration(float64(interval) * of)
+}
+
+// twice is how many noops came again, and how many of these where the service may do that.
+func (c *counter) twice() (n [2]uint64) {
+	if c.faults != nil {
+		n = [2]uint64{c.faults.Duplicated, c.faults.Repeated}
+	}
+	return n
 }

@@ -18,8 +18,8 @@ type clockCounter struct {
 type earlyArrival struct {
 	before  Instant // the anchor before it
 	at      Instant // 0: there is none
-	intact  bool
 	ordinal uint64
+	intact  bool
 }
 
 // doubledBy says that the arrival at the instant at shows the early one to be a copy: it fills the slot that
@@ -46,7 +46,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	ordinal := c.Arrived() + 1
 	passed, again := c.place(n.At, gap)
 	if again {
-		c.Duplicated++
+		c.fault().Duplicated++
 		c.found(KindDuplicated, ordinal-1, n.At)
 		return a
 	}
@@ -58,7 +58,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	case passed > 1:
 		c.pendingGap, c.pendingSlot = gap, passed
 	case passed == 0: // or it is a copy of the one before, and the noop of the slot is lost
-		c.Filled++
+		c.fault().Filled++
 		c.Hidden++
 		c.lateBy(&a, ordinal, n.At, c.heldUp(n.At))
 	default:
@@ -146,10 +146,10 @@ func (c *clockCounter) takeForDuplicate() {
 	if c.early.intact {
 		c.Received--
 	} else {
-		c.Corrupted--
+		c.fault().Corrupted--
 		c.withdraw(KindCorrupted, c.early.at)
 	}
-	c.Duplicated++
+	c.fault().Duplicated++
 	c.found(KindDuplicated, c.early.ordinal-1, c.early.at)
 	c.slots.anchor = c.early.before
 	c.early = earlyArrival{}

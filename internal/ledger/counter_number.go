@@ -10,16 +10,45 @@ import (
 // Slots for which the service made no number are found by the clock.
 type numberCounter struct {
 	counter
-	ids        ids
-	numbers    numbers
-	from       uint64  // how many numbers the first noop of this numbering allows
-	since      Instant // when it came
+	ids       ids
+	numbers   numbers
+	from      uint64  // how many numbers the first noop of this numbering allows
+	since     Instant // when it came
+	headStart int64   // numbers before the first noop for which the clock had no slot
+	odd       *oddities
+}
+
+// oddities are what few streams have.
+type oddities struct {
 	numberings int
 	skipped    uint64  // numbers that a message, not a noop, skipped since the last noop
-	headStart  int64   // numbers before the first noop for which the clock had no slot
 	doubtAt    Instant // when slots last came into doubt
 	doubtful   uint64  // and before which noop
 	silent     int64   // slots that stayed empty on lost streams since the last noop
+}
+
+// oddly are the oddities, to be written.
+func (c *numberCounter) oddly() *oddities {
+	if c.odd == nil {
+		c.odd = new(oddities)
+	}
+	return c.odd
+}
+
+// oddities are the same, to be read.
+func (c *numberCounter) oddities() oddities {
+	if c.odd == nil {
+		return oddities{}
+	}
+	return *c.odd
+}
+
+// messages is how many distinct numbered events came that are no noops.
+func (c *numberCounter) messages() uint64 {
+	if c.faults == nil {
+		return 0
+	}
+	return c.faults.Messages
 }
 
 // maxJump is how far numbers may skip at once. A number beyond it belongs to no sequence, and would
@@ -50,14 +79,16 @@ func (c *numberCounter) message(at Instant, number uint64) {
 	}
 	switch s, grew := c.numbers.see(number, at); s {
 	case inOrder:
-		c.Messages++
-		c.skipped += grew - 1
+		c.fault().Messages++
+		if grew > 1 {
+			c.oddly().skipped += grew - 1
+		}
 	case filled:
-		c.Messages++
-		c.Reordered++
+		c.fault().Messages++
+		c.fault().Reordered++
 		c.found(KindReordered, number, at)
 	case repeated:
-		c.Duplicated++
+		c.fault().Duplicated++
 		c.found(KindDuplicated, number, at)
 	}
 }
@@ -75,7 +106,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 		if c.sawNoop && n.At-c.slots.anchor >= c.cfg.Interval/2 {
 			c.ids.stale++
 		}
-		c.Duplicated++
+		c.fault().Duplicated++
 		c.found(KindDuplicated, n.Number, n.At)
 		return a
 	}
@@ -85,16 +116,19 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	leapt := sight == inOrder && grew > 1 && c.aheadOfClock(n)
 	next := sight == inOrder && grew == 1
-	if sight == inOrder {
-		grew, c.skipped = grew+c.skipped, 0
+	if sight == inOrder && c.odd != nil {
+		grew, c.odd.skipped = grew+c.odd.skipped, 0
 	}
 	passed, measured := c.fillSlots(n.At, int64(grew)), c.measures(n.At)
 	c.gapClock(n.At, gap)
-	a.Counted, c.sawNoop, c.silent = true, true, 0
+	a.Counted, c.sawNoop = true, true
+	if c.odd != nil {
+		c.odd.silent = 0
+	}
 	c.count(n)
 	if sight == filled {
-		c.ids.filled(n.At-c.numbers.skippedAt >= 2*c.cfg.Interval)
-		c.Reordered++
+		c.ids.filled(n.At-c.numbers.gaps.skippedAt >= 2*c.cfg.Interval)
+		c.fault().Reordered++
 		c.found(KindReordered, n.Number, n.At)
 		return a
 	}
@@ -121,7 +155,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 // numbering. Messages use up numbers, too.
 func (c *numberCounter) aheadOfClock(n *Noop) bool {
 	slots := uint64(nearest(n.At-c.since, c.cfg.Interval))
-	return n.Number > c.from+slots+c.Messages
+	return n.Number > c.from+slots+c.messages()
 }
 
 // renumber counts a noop whose id is missing or impossible as a corrupted one with the next number.
@@ -157,7 +191,7 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 	resumed := c.streams > 1 && !c.sawNoop && c.numbers.known
 	c.numbers.known = true
 	if resumed { // the numbers show what was lost in the outage, but not a silence before it
-		passed := c.due(c.resumedSlots(at)) + c.silent
+		passed := c.due(c.resumedSlots(at)) + c.oddities().silent
 		if passed > grew {
 			c.doubt(at)
 		}
@@ -185,7 +219,10 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 }
 
 // doubt notes that slots before this arrival are empty so far.
-func (c *numberCounter) doubt(at Instant) { c.doubtAt, c.doubtful = at, c.Arrived()+1 }
+func (c *numberCounter) doubt(at Instant) {
+	odd := c.oddly()
+	odd.doubtAt, odd.doubtful = at, c.Arrived()+1
+}
 
 // resumedSlots is headSlots for a stream that may begin with replayed noops, which fill no slot.
 func (c *numberCounter) resumedSlots(at Instant) int64 {
@@ -201,12 +238,12 @@ func (c *numberCounter) missedSlots(at Instant) uint64 {
 }
 
 func (c *numberCounter) restart(at Instant) {
-	c.numberings = max(c.numberings, 1) + 1
+	odd := c.oddly()
+	odd.numberings, odd.skipped = max(odd.numberings, 1)+1, 0
 	c.found(KindRestarted, c.numbers.highest, at)
 	for _, h := range c.numbers.restart() {
 		c.find(h.finding())
 	}
-	c.skipped = 0
 }
 
 // lose notes that the stream is lost, and another follows.
@@ -216,16 +253,16 @@ func (c *numberCounter) lose(at Instant) {
 		since = c.slots.anchor
 	}
 	c.oweSinceHeaders()
-	c.silent += int64(whole(at-since-c.cfg.tolerance(), c.cfg.Interval))
+	c.oddly().silent += int64(whole(at-since-c.cfg.tolerance(), c.cfg.Interval))
 }
 
 func (c *numberCounter) close(end Instant) {
 	if unsent := c.counter.close(end); unsent > 0 {
-		c.notSent(c.doubtful, c.doubtAt, unsent)
+		c.notSent(c.oddities().doubtful, c.oddities().doubtAt, unsent)
 	}
 }
 
 func (c *numberCounter) fill(r *Record) {
 	c.counter.fill(r)
-	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lost(), c.numberings
+	r.Last, r.Lost, r.Numberings = c.numbers.highest, c.numbers.lost(), c.oddities().numberings
 }

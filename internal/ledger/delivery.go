@@ -55,10 +55,11 @@ func (l *Ledger) Delivered(d *Delivery) Arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silentUntil(d.At)
-	doubled, repeated := l.messages.Duplicated, l.messages.Repeated
+	before := l.messages.twice()
 	a := l.messages.add(d)
 	if d.Broken == "" {
-		l.cutBrought(d.At, d.Number, l.messages.Duplicated > doubled, l.messages.Repeated > repeated)
+		after := l.messages.twice()
+		l.cutBrought(d.At, d.Number, after[0] > before[0], after[1] > before[1])
 	}
 	return a
 }
@@ -78,7 +79,7 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 	case filled:
 		a.Counted = true
 		if !c.cfg.AnyOrder {
-			c.Reordered++
+			c.fault().Reordered++
 			c.found(KindReordered, d.Number, d.At)
 		}
 	case repeated:
@@ -87,10 +88,10 @@ func (c *deliveries) add(d *Delivery) (a Arrival) {
 			break
 		}
 		if c.cfg.Repeats {
-			c.Repeated++
+			c.fault().Repeated++
 			return a
 		}
-		c.Duplicated++
+		c.fault().Duplicated++
 		c.found(KindDuplicated, d.Number, d.At)
 		return a
 	}
@@ -131,12 +132,12 @@ func (c *deliveries) see(number uint64, at Instant) sighting {
 // lost are the numbers that are missing for all that a stream knows: what was published while there was none is not. Nor is,
 // in any order, what may have been on its way when the stream ended.
 func (c *deliveries) lost() (sum uint64) {
-	for _, h := range c.numbers.holes {
+	for _, h := range c.numbers.holes() {
 		if !c.cfg.Published || !h.apart && !c.cfg.AnyOrder {
 			sum += h.size()
 		}
 	}
-	return sum + c.numbers.forgotten
+	return sum + c.numbers.forgotten()
 }
 
 // begunAnew says that the next message is the first of a stream that does not go on behind the one before.
@@ -149,7 +150,7 @@ func (c *deliveries) begunAnew() bool {
 //
 //go:noinline
 func (c *deliveries) broken(d *Delivery) {
-	c.Corrupted++
+	c.fault().Corrupted++
 	var number uint64
 	if c.known && !c.cfg.AnyOrder && !c.begunAnew() {
 		number = c.numbers.highest + 1
@@ -227,8 +228,8 @@ func (c *deliveries) fill(r *Record) {
 func (c *deliveries) fillLists(r *Record) {
 	r.Spans = slices.Clone(c.spans)
 	if c.cfg.Published {
-		r.Lost = c.numbers.forgotten
-		for _, h := range c.numbers.holes {
+		r.Lost = c.numbers.forgotten()
+		for _, h := range c.numbers.holes() {
 			r.Holes = append(r.Holes, Range{h.from, h.to})
 			if h.apart {
 				r.Apart = append(r.Apart, Range{h.from, h.to})
@@ -236,7 +237,7 @@ func (c *deliveries) fillLists(r *Record) {
 		}
 		return
 	}
-	for _, h := range c.numbers.holes {
+	for _, h := range c.numbers.holes() {
 		r.find(h.finding())
 	}
 }
@@ -271,7 +272,7 @@ func (l *Ledger) Resumed() {
 func (l *Ledger) Announced(at Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.rec.Gaps++
+	l.rec.rarely().Gaps++
 	l.cutAnnounced(at)
 	l.rec.find(Finding{Kind: KindAnnounced, At: at})
 }
@@ -281,7 +282,7 @@ func (l *Ledger) Strayed(at Instant, data string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.silentUntil(at)
-	l.rec.Strayed++
+	l.rec.rarely().Strayed++
 	l.rec.find(Finding{Kind: KindStrayed, At: at, Note: data})
 }
 
@@ -304,19 +305,19 @@ func (l *Ledger) Heard(at Instant, what Heard) {
 	switch what {
 	case ASign:
 	case AHeartbeat:
-		l.rec.Heartbeats++
+		l.rec.rarely().Heartbeats++
 	case AForeigner:
-		l.rec.Foreign++
+		l.rec.rarely().Foreign++
 	case ABlock:
-		l.rec.Uncounted++
+		l.rec.rarely().Uncounted++
 	}
 	l.silentUntil(at)
 }
 
 // silentUntil ends a time in which nothing came.
 func (l *Ledger) silentUntil(at Instant) {
-	if silence := at - l.heardAt; silence > l.rec.MaxSilence {
-		l.rec.MaxSilence, l.rec.SilentFrom = silence, l.heardAt
+	if silence := at - l.heardAt; silence > l.maxSilence {
+		l.maxSilence, l.silentFrom = silence, l.heardAt
 	}
 	l.heardAt = max(l.heardAt, at) // a comment line may be known as a heartbeat only when the next block came
 }

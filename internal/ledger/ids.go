@@ -4,12 +4,12 @@ package ledger
 // Other ids look like a sequence for a while: a counter over all devices in its first values, a constant
 // once. So every noop and the clock are evidence, not only the first noop.
 type ids struct {
-	next  uint64 // one more than the highest before
+	next  uint32 // one more than the highest before
+	leap  uint32 // numbers skipped, though the clock saw no slot pass for them
+	stale uint32 // a number that was there before, or should have been, came in a new slot
+	bare  uint32 // no id, though others have one
+	words uint32 // an id that is no number
 	gap   bool   // numbers were skipped while the clock saw slots pass for them
-	leap  uint64 // numbers skipped, though the clock saw no slot pass for them
-	stale uint64 // a number that was there before, or should have been, came in a new slot
-	bare  uint64 // no id, though others have one
-	words uint64 // an id that is no number
 	known bool   // so many in sequence that repeated numbers cannot undo it
 }
 

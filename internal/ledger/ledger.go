@@ -104,7 +104,7 @@ const (
 // usable; see New. All methods may be called from any goroutine.
 type Ledger struct {
 	mu  sync.Mutex
-	rec Record // without the counts of clock and byNumber
+	rec summary
 
 	connection
 	clock      clockCounter
@@ -119,17 +119,16 @@ type Ledger struct {
 	connecting bool    // a dial was made since the last stream
 	connectAt  Instant // the first of these
 	dialedAt   Instant // the last of these
-	without    bool    // there is an outage
-	outage     Outage  // the present one
-	kept       uint64  // noops of the last outage that the service may still be sending, since it kept them for the client
-	replayedAt Instant // when the last of them came
+	outage     *Outage // the present one; nil: there is none
 	cuts       *cuts
-	heardAt    Instant // the last sign of life of this stream
+	heardAt    Instant       // the last sign of life of this stream
+	maxSilence time.Duration // the longest time without one
+	silentFrom Instant       // when it began
 }
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
-	l := &Ledger{connection: connection{cfg: cfg}, rec: Record{ID: id, State: Planned}}
+	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id, State: Planned}}
 	l.clock.connection = &l.connection
 	if cfg.Cuts {
 		l.cuts = new(cuts)
@@ -179,19 +178,20 @@ func (l *Ledger) Record() (r Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sumUp(&r)
-	r.Outages, r.Others, r.Refusals = slices.Clone(l.rec.Outages), slices.Clone(l.rec.Others), slices.Clone(l.rec.Refusals)
+	l.rec.fillLists(&r)
 	r.Cuts = l.cuts.copied()
 	var of *counter
 	if l.messages != nil {
 		of = &l.messages.counter
 		l.messages.fillLists(&r)
 	} else if of = l.counterOf(r.Numbered); r.Numbered {
-		for _, h := range l.byNumber.numbers.holes {
+		for _, h := range l.byNumber.numbers.holes() {
 			r.find(h.finding())
 		}
 	}
-	r.Unlisted += of.unlisted
-	for _, f := range slices.Concat(of.findings, l.rec.Findings) {
+	faults := of.seen()
+	r.Unlisted += faults.unlisted
+	for _, f := range slices.Concat(faults.findings, l.rec.rarities().Findings) {
 		r.find(f)
 	}
 	return r
@@ -206,10 +206,8 @@ func (l *Ledger) Sums() (r Record) {
 }
 
 func (l *Ledger) sumUp(r *Record) {
-	*r = l.rec
-	r.Findings, r.Outages, r.Refusals, r.Others = nil, nil, nil, nil
-	beside := r.Counts // of what is no message
-	r.Counts = Counts{}
+	l.rec.fill(r)
+	r.Streams, r.MaxSilence, r.SilentFrom = l.streams, l.maxSilence, l.silentFrom
 	switch {
 	case l.messages != nil:
 		r.Numbered = true
@@ -221,5 +219,7 @@ func (l *Ledger) sumUp(r *Record) {
 	default:
 		l.clock.fill(r)
 	}
-	r.Add(beside)
+	if l.rec.rare != nil {
+		r.Add(l.rec.rare.Counts)
+	}
 }

@@ -14,7 +14,7 @@ func (l *Ledger) Connecting(at Instant) {
 	}
 	l.dialing, l.dialedAt = true, at
 	l.rec.Attempts++
-	if l.rec.Streams == 0 && l.rec.State != Refused {
+	if l.streams == 0 && l.rec.State != Refused {
 		l.rec.State = Connecting
 	}
 }
@@ -26,23 +26,20 @@ func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	took := at - l.connectAt
-	listed := len(l.rec.Outages)
-	l.rec.Streams++
-	o, out := l.comeBack(at)
-	switch {
-	case l.rec.Streams == 1:
-		l.rec.OpenedAt, l.rec.Connect = at, took
-	case out:
-		l.rec.survived(o)
+	l.streams++
+	if l.rec.rare != nil {
+		l.rec.rare.kept = 0
 	}
-	l.kept, l.replayedAt = 0, at
-	if l.byNumber != nil && len(l.rec.Outages) > listed {
-		l.kept = l.byNumber.missedSlots(at)
+	switch o := l.comeBack(at); {
+	case l.streams == 1:
+		l.rec.OpenedAt, l.rec.Connect = at, took
+	case o != nil:
+		l.cameBack(at, o)
 	}
 	l.rec.State = Open
 	l.dialing, l.connecting = false, false
 	l.streamOpen, l.served = true, false
-	l.streams, l.openedAt = l.rec.Streams, at
+	l.openedAt = at
 	l.heardAt = at
 	l.clock.opened(at)
 	if l.byNumber != nil {
@@ -69,7 +66,7 @@ func (l *Ledger) CloseRequested(at Instant) {
 	case l.rec.State == Waiting && l.served: // nobody wants another stream
 		l.rec.State = Completed
 		if l.dialing {
-			l.rec.Unanswered = at - l.dialedAt
+			l.rec.rarely().Unanswered = at - l.dialedAt
 		}
 		l.closeCounters(at)
 	case l.rec.State == Connecting && !l.dialing: // between two attempts, and none follows
@@ -114,10 +111,10 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	l.rec.Reason = reason
 	switch {
 	case again && !asked:
-		if l.rec.Streams > 0 {
+		if l.streams > 0 {
 			l.rec.State = Waiting
 		}
-	case l.rec.Streams == 0:
+	case l.streams == 0:
 		l.refuse(at, reason)
 	case l.served && asked && l.rec.State == Completed: // the last attempt
 	case l.served && l.rec.State == Open: // the client was told a moment ago that it shall not come back
@@ -151,7 +148,7 @@ func (l *Ledger) ended(at Instant) {
 // late: the service began it when the client asked for it, or after that.
 func (l *Ledger) lived(at Instant, clean bool) {
 	if at-l.dialedAt < l.cfg.Lifetime {
-		l.rec.Cut++
+		l.rec.rarely().Cut++
 		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: at - l.openedAt})
 		return
 	}
@@ -163,7 +160,7 @@ func (l *Ledger) lived(at Instant, clean bool) {
 func (l *Ledger) outlived(at Instant) {
 	longest := l.cfg.Longest
 	if lived := l.cuts.openUntil(l.end(at)) - l.openedAt; longest > 0 && lived > longest+max(l.cfg.Late, longest/overdue) {
-		l.rec.Overdue++
+		l.rec.rarely().Overdue++
 		l.rec.find(Finding{Kind: KindOverdue, At: at, Lateness: lived})
 	}
 }
@@ -176,11 +173,10 @@ const overdue = 20
 func (l *Ledger) Explain(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	last := len(l.rec.Findings) - 1
-	if text == "" || last < 0 {
+	if text == "" || l.rec.rare == nil || len(l.rec.rare.Findings) == 0 {
 		return
 	}
-	f := &l.rec.Findings[last]
+	f := &l.rec.rare.Findings[len(l.rec.rare.Findings)-1]
 	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.Reason {
 		f.Note += ": " + text
 	}

@@ -20,19 +20,21 @@ func (l *Ledger) Named(name string) {
 	if l.countNamed(name) {
 		return
 	}
-	if len(l.rec.Others) >= maxOthers {
+	rare := l.rec.rarely()
+	if len(rare.Others) >= maxOthers {
 		name = otherNames
 		if l.countNamed(name) {
 			return
 		}
 	}
-	l.rec.Others = append(l.rec.Others, EventCount{Name: name, Count: 1})
+	rare.Others = append(rare.Others, EventCount{Name: name, Count: 1})
 }
 
 func (l *Ledger) countNamed(name string) bool {
-	for i := range l.rec.Others {
-		if l.rec.Others[i].Name == name {
-			l.rec.Others[i].Count++
+	others := l.rec.rarities().Others
+	for i := range others {
+		if others[i].Name == name {
+			others[i].Count++
 			return true
 		}
 	}

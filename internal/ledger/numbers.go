@@ -1,6 +1,9 @@
 package ledger
 
-import "cmp"
+import (
+	"cmp"
+	"slices"
+)
 
 // maxRanges limits how many holes one connection remembers. Beyond it a hole counts as lost at once, and
 // a late arrival from it as duplicated: still a fault, though of the wrong kind.
@@ -23,12 +26,39 @@ func (h hole) finding() Finding {
 
 // numbers records which `id:` numbers came, since the server last began at 1.
 type numbers struct {
-	known     bool // a number of this numbering was seen
-	highest   uint64
+	highest uint64
+	gaps    *gaps // nil: no number was skipped yet
+	limit   int16 // of holes; 0: maxRanges
+	known   bool  // a number of this numbering was seen
+}
+
+// gaps are the numbers that were skipped.
+type gaps struct {
 	holes     []hole
 	skippedAt Instant // of the hole that was filled last
 	forgotten uint64  // numbers in holes beyond the limit, and in earlier numberings
-	limit     int     // of holes; 0: maxRanges
+}
+
+// skipped are the gaps, to be written.
+func (n *numbers) skipped() *gaps {
+	if n.gaps == nil {
+		n.gaps = new(gaps)
+	}
+	return n.gaps
+}
+
+func (n *numbers) holes() []hole {
+	if n.gaps == nil {
+		return nil
+	}
+	return n.gaps.holes
+}
+
+func (n *numbers) forgotten() uint64 {
+	if n.gaps == nil {
+		return 0
+	}
+	return n.gaps.forgotten
 }
 
 type sighting int
@@ -57,23 +87,24 @@ func (n *numbers) see(seq uint64, at Instant) (s sighting, advance uint64) {
 }
 
 func (n *numbers) open(h hole) {
-	if len(n.holes) >= cmp.Or(n.limit, maxRanges) {
-		n.forgotten += h.size()
+	gaps := n.skipped()
+	if len(gaps.holes) >= int(cmp.Or(n.limit, maxRanges)) {
+		gaps.forgotten += h.size()
 		return
 	}
-	n.holes = append(n.holes, h)
+	gaps.holes = append(gaps.holes, h)
 }
 
 func (n *numbers) fillHole(seq uint64) bool {
-	for i := range n.holes {
-		h := &n.holes[i]
+	for i := range n.holes() {
+		h := &n.gaps.holes[i]
 		if seq < h.from || seq > h.to {
 			continue
 		}
-		n.skippedAt = h.at
+		n.gaps.skippedAt = h.at
 		switch {
 		case h.from == h.to:
-			n.holes = append(n.holes[:i], n.holes[i+1:]...)
+			n.gaps.holes = slices.Delete(n.gaps.holes, i, i+1)
 		case seq == h.from:
 			h.from++
 		case seq == h.to:
@@ -90,9 +121,11 @@ func (n *numbers) fillHole(seq uint64) bool {
 
 // restart begins a new numbering; the holes of the old one can no longer be filled.
 func (n *numbers) restart() (lost []hole) {
-	lost = n.holes
-	n.forgotten += countHoles(lost)
-	n.known, n.highest, n.holes = false, 0, nil
+	if lost = n.holes(); lost != nil {
+		n.gaps.forgotten += countHoles(lost)
+		n.gaps.holes = nil
+	}
+	n.known, n.highest = false, 0
 	return lost
 }
 
@@ -103,7 +136,7 @@ func countHoles(holes []hole) (sum uint64) {
 	return sum
 }
 
-func (n *numbers) lost() uint64 { return n.forgotten + countHoles(n.holes) }
+func (n *numbers) lost() uint64 { return n.forgotten() + countHoles(n.holes()) }
 
 // missing is how many numbers below the highest are missing and may still come.
-func (n *numbers) missing() uint64 { return countHoles(n.holes) }
+func (n *numbers) missing() uint64 { return countHoles(n.holes()) }

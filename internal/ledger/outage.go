@@ -52,21 +52,26 @@ func countRefusal(list []Refusal, reason string, at Instant) []Refusal {
 }
 
 // leave begins an outage.
-func (l *Ledger) leave(at Instant) { l.without, l.outage = true, Outage{From: at} }
+func (l *Ledger) leave(at Instant) { l.outage = &Outage{From: at} }
 
 // comeBack ends the outage, if there is one: a stream opened, or none will follow.
-func (l *Ledger) comeBack(at Instant) (o Outage, ok bool) {
-	if !l.without {
-		return o, false
+func (l *Ledger) comeBack(at Instant) (o *Outage) {
+	if o, l.outage = l.outage, nil; o != nil {
+		o.To = at
+		l.rec.wasAway(o)
 	}
-	l.without = false
-	l.outage.To = at
-	o, l.outage = l.outage, Outage{}
-	l.rec.Away += o.To - o.From
-	if o.To-o.From > l.rec.Longest.To-l.rec.Longest.From {
-		l.rec.Longest = o
+	return o
+}
+
+// cameBack notes that a stream opened after an outage.
+func (l *Ledger) cameBack(at Instant, o *Outage) {
+	listed := len(l.rec.rarities().Outages)
+	l.rec.survived(o)
+	rare := l.rec.rare
+	rare.replayedAt = at
+	if l.byNumber != nil && len(rare.Outages) > listed {
+		rare.kept = l.byNumber.missedSlots(at)
 	}
-	return o, true
 }
 
 // atOnce is how soon after the headers, or after the one before, a noop comes that the service had kept for the client.
@@ -76,14 +81,15 @@ func (l *Ledger) atOnce() Instant { return min(l.cfg.Interval/50, 50*time.Millis
 //
 //go:noinline
 func (l *Ledger) replayed(at Instant, counted bool) {
-	if at-l.replayedAt > l.atOnce() {
-		l.kept = 0
+	rare := l.rec.rare
+	if at-rare.replayedAt > l.atOnce() {
+		rare.kept = 0
 		return
 	}
-	l.replayedAt = at
+	rare.replayedAt = at
 	if counted {
-		l.kept--
-		l.rec.Outages[len(l.rec.Outages)-1].Resumed++
+		rare.kept--
+		rare.Outages[len(rare.Outages)-1].Resumed++
 	}
 }
 
@@ -93,8 +99,9 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 		return
 	}
 	l.served = l.served && l.closeRequestedAt != 0
-	l.rec.Refusals = countRefusal(l.rec.Refusals, reason, at)
-	if l.without {
+	rare := l.rec.rarely()
+	rare.Refusals = countRefusal(rare.Refusals, reason, at)
+	if l.outage != nil {
 		l.outage.Refusals = countRefusal(l.outage.Refusals, reason, at)
 	}
 }
@@ -103,7 +110,7 @@ func (l *Ledger) attemptFailed(at Instant, reason string) {
 // even if the client gave up the last one itself.
 func (l *Ledger) refuse(at Instant, reason string) {
 	switch {
-	case len(l.rec.Refusals) > 0 && (reason == ReasonClient || reason == ReasonInterrupted):
+	case len(l.rec.rarities().Refusals) > 0 && (reason == ReasonClient || reason == ReasonInterrupted):
 		reason = l.lastRefusal()
 	case reason == ReasonClient && l.closeRequestedAt != 0:
 		reason = ReasonNoAnswer
@@ -118,6 +125,6 @@ func (l *Ledger) refuse(at Instant, reason string) {
 }
 
 func (l *Ledger) lastRefusal() string {
-	last := slices.MaxFunc(l.rec.Refusals, func(a, b Refusal) int { return int(a.Last - b.Last) })
+	last := slices.MaxFunc(l.rec.rare.Refusals, func(a, b Refusal) int { return int(a.Last - b.Last) })
 	return last.Reason
 }

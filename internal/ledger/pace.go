@@ -12,25 +12,20 @@ const earlyGaps = 7
 // between the first and the last noop, divided by the number of intervals between them. Numbers tell how
 // many these are; without numbers the median of the first gaps does.
 type pace struct {
-	started     bool
-	late        bool // the first noop was
 	first, last Instant
 	steps       int64
-	early       []time.Duration // the first gaps, for the clock, until there are enough
-	typical     time.Duration   // their median, from then on
-	rest        time.Duration   // what the gaps counted so far are longer than their intervals
-
-	span time.Duration // of an earlier stream with more intervals
-	n    int64
+	early       *[earlyGaps]time.Duration // the first gaps, for the clock, until there are enough; nil: there are
+	typical     time.Duration             // their median, from then on
+	rest        time.Duration             // what the gaps counted so far are longer than their intervals
+	gaps        int8                      // so many of early
+	started     bool
+	late        bool // the first noop was
 }
 
-// opened starts a new measurement, and keeps the one of an earlier stream if that had more intervals.
-func (p *pace) opened(planned time.Duration) {
-	span, n := p.span, p.n
-	if of := p.intervals(planned); of > n {
-		span, n = p.last-p.first, of
-	}
-	*p = pace{span: span, n: n}
+// measured is a time, and the number of intervals in it.
+type measured struct {
+	span time.Duration
+	n    int64
 }
 
 // start begins to measure with the noop at the instant at.
@@ -54,17 +49,20 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 		p.steps += intervals(gap, p.typical, &p.rest)
 		return
 	}
-	p.early = append(p.early, gap)
-	if len(p.early) == earlyGaps {
+	if p.early == nil {
+		p.early = new([earlyGaps]time.Duration)
+	}
+	p.early[p.gaps] = gap
+	if p.gaps++; p.gaps == earlyGaps {
 		p.steps, p.rest = p.told(planned)
-		p.typical, p.early = p.median(planned), nil
+		p.typical, p.early, p.gaps = p.median(planned), nil, 0
 	}
 }
 
 // told is how many intervals the first gaps are, by their median.
 func (p *pace) told(planned time.Duration) (steps int64, rest time.Duration) {
 	typical := p.median(planned)
-	for _, g := range p.early {
+	for _, g := range p.early[:p.gaps] {
 		steps += intervals(g, typical, &rest)
 	}
 	return steps, rest
@@ -84,7 +82,7 @@ func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
 // median is that of the first gaps, or the planned interval where jitter makes a median of it, or losses
 // do, which leave gaps of whole intervals.
 func (p *pace) median(planned time.Duration) time.Duration {
-	gaps := slices.Clone(p.early)
+	gaps := slices.Clone(p.early[:p.gaps])
 	slices.Sort(gaps)
 	median := gaps[len(gaps)/2]
 	var mean time.Duration
@@ -110,7 +108,7 @@ func nearest(gap, interval time.Duration) int64 {
 
 // intervals is how many lie between the first noop and the last.
 func (p *pace) intervals(planned time.Duration) int64 {
-	if len(p.early) > 0 {
+	if p.gaps > 0 {
 		steps, _ := p.told(planned)
 		return steps
 	}
@@ -120,16 +118,17 @@ func (p *pace) intervals(planned time.Duration) int64 {
 // fewest is the number of intervals that a measurement needs.
 const fewest = 4
 
+// measured is what is between the first noop and the last.
+func (p *pace) measured(planned time.Duration) measured {
+	return measured{p.last - p.first, p.intervals(planned)}
+}
+
 // fill writes the interval into a record, and how far it may be off: by the jitter at both ends,
 // and by what was late.
-func (p *pace) fill(r *Record, interval time.Duration) {
-	span, n := p.last-p.first, p.intervals(interval)
-	if n < p.n {
-		span, n = p.span, p.n
-	}
-	if n < fewest {
+func (m measured) fill(r *Record, interval time.Duration) {
+	if m.n < fewest {
 		return
 	}
-	r.Interval = span / time.Duration(n)
-	r.IntervalError = (share(interval, jitter) + r.MaxLateness) / time.Duration(n)
+	r.Interval = m.span / time.Duration(m.n)
+	r.IntervalError = (share(interval, jitter) + r.MaxLateness) / time.Duration(m.n)
 }

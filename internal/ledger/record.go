@@ -120,18 +120,5 @@ type Finding struct {
 
 // find adds a finding, or counts it where there are too many.
 func (r *Record) find(f Finding) {
-	if len(r.Findings) >= maxFindings {
-		r.Unlisted++
-		return
-	}
-	r.Findings = append(r.Findings, f)
-}
-
-// survived counts an outage that ended with a stream, and lists it among the first.
-func (r *Record) survived(o Outage) {
-	r.Survived++
-	r.MaxOutage = max(r.MaxOutage, o.To-o.From)
-	if len(r.Outages) < maxOutages {
-		r.Outages = append(r.Outages, o)
-	}
+	r.Findings, r.Unlisted = listed(r.Findings, r.Unlisted, f)
 }

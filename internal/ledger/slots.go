@@ -28,10 +28,10 @@ const (
 type slots struct {
 	anchor  Instant
 	balance int64 // > 0: slots in doubt; < 0: numbers ahead of the clock
-	next    bool  // the last arrival came one slot after another
-	steady  bool  // that happened once without a hole: the phase is known
 	// spread is the most by which an arrival came after its slot without being held up.
 	spread time.Duration
+	next   bool // the last arrival came one slot after another
+	steady bool // that happened once without a hole: the phase is known
 	// arrivals are those on a slot of their own, up to knownPhase.
 	arrivals int8
 }

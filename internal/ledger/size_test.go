@@ -1,0 +1,49 @@
+package ledger
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// There are thousands of these: one byte more than a size class of Go's takes the next one.
+func TestALedgerFitsItsSizeClass(t *testing.T) {
+	t.Parallel()
+	if unsafe.Sizeof(uintptr(0)) != 8 {
+		t.Skip("the sizes are those of 64 bits")
+	}
+	for name, of := range map[string]struct{ size, limit uintptr }{
+		"Ledger":        {unsafe.Sizeof(Ledger{}), 480},
+		"numberCounter": {unsafe.Sizeof(numberCounter{}), 240},
+		"deliveries":    {unsafe.Sizeof(deliveries{}), 256},
+	} {
+		require.LessOrEqual(t, of.size, of.limit, name)
+	}
+}
+
+// A stream without a fault has two objects, whatever its length: the rare parts are made when there is something in them.
+func TestAStreamWithoutAFaultKeepsNothingMore(t *testing.T) { //nolint:paralleltest // it counts the allocations of the process
+	cfg := &Config{Interval: testInterval, Late: testInterval}
+	l := New("a", cfg)
+	l.Connecting(1)
+	l.Opened(2)
+	for n := range uint64(100) {
+		l.Noop(Noop{At: Instant(n+1) * testInterval, Number: n + 1, Intact: true})
+	}
+	require.Nil(t, l.rec.rare)
+	require.Nil(t, l.outage)
+	require.Nil(t, l.clock.faults)
+	require.Nil(t, l.clock.pace.early)
+	require.Nil(t, l.byNumber.faults)
+	require.Nil(t, l.byNumber.odd)
+	require.Nil(t, l.byNumber.numbers.gaps)
+	at := Instant(101) * testInterval
+	number := uint64(101)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		l.Noop(Noop{At: at, Number: number, Intact: true})
+		at, number = at+testInterval, number+1
+	}))
+}
+
+const testInterval = 1e9
