@@ -13,11 +13,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse/coding"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -82,11 +82,14 @@ func (s *Stream) IsEventStream() bool {
 }
 
 // Packed is how the body is compressed, "" where it is not.
-func (s *Stream) Packed() string {
-	if encoding := strings.ToLower(strings.TrimSpace(s.Header.Get("Content-Encoding"))); encoding != "identity" {
-		return encoding
+func (s *Stream) Packed() string { return coding.Of(s.Header.Get("Content-Encoding")) }
+
+// unpacked is the body without that.
+func (s *Stream) unpacked() (io.Reader, error) {
+	if packed := s.Packed(); packed != "" {
+		return coding.New(packed, &s.raw) //nolint:wrapcheck // says all
 	}
-	return ""
+	return &s.raw, nil
 }
 
 // Refusal is the beginning of the body of an answer that is no stream, in one line.
@@ -119,7 +122,7 @@ type Part struct {
 // it after a block, io.ErrUnexpectedEOF where it was cut off, context.Canceled where ctx ended or Close was called.
 func (s *Stream) Next() (Part, error) {
 	if s.parser == nil {
-		body, err := decode(s.Header.Get("Content-Encoding"), &s.raw)
+		body, err := s.unpacked()
 		if err != nil {
 			return Part{}, err
 		}

@@ -1,0 +1,204 @@
+// Package coding undoes the content codings of HTTP (RFC 9110, section 8.4) of streams that go on for hours: what the server
+// has flushed comes out at once, and memory is bounded by the window of the coding. It imports nothing of k6.
+package coding
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// What a client says in Accept-Encoding.
+const (
+	None    = ""                        // nothing: no server should compress then
+	Gzip    = "gzip"                    // as curl --compressed of old, and most clients that are no browser
+	Browser = "gzip, deflate, br, zstd" // as Chrome, Edge and Firefox over TLS
+)
+
+// Setting is the Accept-Encoding of a setting's value: none, gzip or browser.
+func Setting(value string) (accept string, err error) {
+	switch value {
+	case "none":
+		return None, nil
+	case "gzip":
+		return Gzip, nil
+	case "browser":
+		return Browser, nil
+	}
+	return "", fmt.Errorf("%q is neither none, gzip nor browser", value)
+}
+
+// Of is the coding that a Content-Encoding names, in lower case; "" for none.
+func Of(header string) string {
+	name := strings.ToLower(strings.TrimSpace(header))
+	switch name {
+	case "identity":
+		return ""
+	case "x-gzip": // section 8.4.1.3
+		return "gzip"
+	}
+	return name
+}
+
+// Asked says whether a client with this Accept-Encoding asked for a coding (section 12.5.3). Without the header a server may
+// choose any, but no client that sends none expects that.
+func Asked(accept, coding string) bool {
+	others := false
+	for entry := range strings.SplitSeq(accept, ",") {
+		name, parameters, _ := strings.Cut(entry, ";")
+		weight, weighted := strings.CutPrefix(strings.ToLower(strings.ReplaceAll(parameters, " ", "")), "q=")
+		q, err := strconv.ParseFloat(weight, 64)
+		wanted := !weighted || err == nil && q > 0
+		switch name = Of(name); name {
+		case coding:
+			return wanted
+		case "*":
+			others = wanted
+		}
+	}
+	return others
+}
+
+// MaxWindow is the largest window of zstd: what RFC 9659 asks of servers. That of gzip and deflate has 32 KB, that of br 16 MB,
+// of which memory takes no more than has come.
+const MaxWindow = 8 << 20
+
+// readBuffer is for the bytes that one read brings, of gzip and deflate; the other decoders have their own.
+const readBuffer = 1 << 10
+
+var (
+	errTruncated = fmt.Errorf("the compressed stream ended without its end mark: %w", io.ErrUnexpectedEOF)
+	errBehind    = errors.New("bytes follow behind the end of the compressed stream")
+)
+
+// zstdMagic is how many bytes each frame of zstd begins with. Its decoder takes a part of them for the end.
+const zstdMagic = 4
+
+// known are the codings that New knows, and how each is begun, which may read.
+var known = map[string]func(src io.Reader) (io.Reader, error){
+	"gzip":    func(src io.Reader) (io.Reader, error) { return gzip.NewReader(src) },
+	"deflate": newDeflate,
+	"br":      func(src io.Reader) (io.Reader, error) { return brotli.NewReader(src), nil },
+	"zstd":    newZstd,
+}
+
+// Known says that New knows a coding.
+func Known(coding string) bool { return known[coding] != nil }
+
+// A Reader undoes a coding. It reads from its source only when it is read itself, and whatever the source ends with comes out
+// as it is, where the coding has not ended before: the errors of a connection are those of the stream.
+type Reader struct {
+	coding string
+	src    source
+	from   io.Reader // the source, or a buffer on it
+	begin  func(io.Reader) (io.Reader, error)
+	out    io.Reader // nil until the first byte came
+	err    error     // the last one
+}
+
+var _ io.Reader = (*Reader)(nil)
+
+// New undoes a coding, as Of names it.
+func New(coding string, src io.Reader) (*Reader, error) {
+	if coding == "" {
+		return nil, errors.New("no content coding to undo")
+	}
+	r := &Reader{coding: coding, begin: known[coding], src: source{Reader: src}}
+	if r.begin == nil {
+		return nil, fmt.Errorf("the response has the Content-Encoding %q: only gzip, deflate, br and zstd are known, one at a time", coding)
+	}
+	r.from = &r.src
+	if coding == "gzip" || coding == "deflate" {
+		r.from = bufio.NewReaderSize(&r.src, readBuffer)
+	}
+	return r, nil
+}
+
+// Read returns io.EOF where the coding has its end and the source ended there; an error that wraps io.ErrUnexpectedEOF where
+// the source ended before. An error says whether the data are wrong.
+func (r *Reader) Read(p []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	n, err := r.read(p)
+	if err != nil {
+		r.err = r.judge(err)
+		if n == 0 {
+			return 0, r.err
+		}
+	}
+	return n, nil
+}
+
+func (r *Reader) read(p []byte) (n int, err error) {
+	if r.out == nil {
+		if r.out, err = r.begin(r.from); err != nil {
+			return 0, err
+		}
+	}
+	return r.out.Read(p)
+}
+
+// judge finds the reason of a decoder's error: the source's comes before what the decoder made of it.
+func (r *Reader) judge(err error) error {
+	if err == io.EOF && r.src.err == nil { // its end mark, behind which the source has to end
+		if _, err = io.ReadFull(r.from, make([]byte, 1)); err == nil {
+			return fmt.Errorf("%s: %w", r.coding, errBehind)
+		}
+	}
+	switch {
+	case r.src.err != nil && r.src.err != io.EOF:
+		return r.src.err
+	case r.src.n == 0:
+		return io.EOF // nothing came: nothing is missing
+	case err == io.EOF && (r.coding != "zstd" || r.src.n >= zstdMagic):
+		return io.EOF
+	case err == io.EOF, err == io.ErrUnexpectedEOF && r.src.err == io.EOF:
+		return errTruncated
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		return fmt.Errorf("the zstd stream has a window over %d MB, the most that a server may use (RFC 9659)", MaxWindow>>20)
+	}
+	return fmt.Errorf("the %s data are broken: %w", r.coding, err)
+}
+
+// source is where the bytes come from.
+type source struct {
+	io.Reader
+	n   int64 // have come
+	err error // how they ended
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.Reader.Read(p)
+	s.n, s.err = s.n+int64(n), err
+	return n, err
+}
+
+// newDeflate undoes what the standard calls deflate, which is zlib, or what many servers send as that, deflate alone.
+func newDeflate(src io.Reader) (io.Reader, error) {
+	head, err := src.(*bufio.Reader).Peek(2)
+	if len(head) == 2 && head[0]&0x0f == 8 && (uint(head[0])<<8|uint(head[1]))%31 == 0 {
+		return zlib.NewReader(src)
+	}
+	if len(head) == 0 {
+		return nil, err
+	}
+	return flate.NewReader(src), nil
+}
+
+// newZstd is a decoder that runs in the goroutine that reads it.
+func newZstd(src io.Reader) (io.Reader, error) {
+	return zstd.NewReader(src, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(MaxWindow))
+}

@@ -1,0 +1,290 @@
+package coding
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/iotest"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+)
+
+type encoder interface {
+	io.WriteCloser
+	Flush() error
+}
+
+// encoders are those of the standard library where it has one: two implementations that agree are no mistake of one.
+var encoders = []struct {
+	name, coding string
+	start        func(io.Writer) encoder
+}{
+	{"gzip", "gzip", func(w io.Writer) encoder { return gzip.NewWriter(w) }},
+	{"deflate as zlib", "deflate", func(w io.Writer) encoder { return zlib.NewWriter(w) }},
+	{"deflate alone", "deflate", func(w io.Writer) encoder { e, _ := flate.NewWriter(w, 6); return e }},
+	{"br", "br", func(w io.Writer) encoder { return brotli.NewWriter(w) }},
+	{"zstd", "zstd", func(w io.Writer) encoder { e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)); return e }},
+}
+
+func forEach(t *testing.T, test func(t *testing.T, coding string, start func(io.Writer) encoder)) {
+	t.Parallel()
+	for _, e := range encoders {
+		t.Run(e.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, e.coding, e.start)
+		})
+	}
+}
+
+func packed(start func(io.Writer) encoder, text string) []byte {
+	var out bytes.Buffer
+	e := start(&out)
+	_, _ = io.WriteString(e, text)
+	_ = e.Close()
+	return out.Bytes()
+}
+
+func unpack(t *testing.T, coding string, src io.Reader) (string, error) {
+	t.Helper()
+	r, err := New(coding, src)
+	require.NoError(t, err)
+	text, err := io.ReadAll(r)
+	_, again := r.Read(make([]byte, 1))
+	if err == nil {
+		require.Equal(t, io.EOF, again)
+	} else {
+		require.Equal(t, err, again)
+	}
+	return string(text), err
+}
+
+var errNothingYet = errors.New("a read that would have waited")
+
+// What a flush ended comes out without another byte, and without another read; a flush of nothing brings nothing.
+func TestWhatWasFlushedComesAtOnce(t *testing.T) {
+	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
+		var wire bytes.Buffer
+		e := start(&wire)
+		r, err := New(coding, readerFunc(func(p []byte) (int, error) {
+			if wire.Len() == 0 {
+				return 0, errNothingYet
+			}
+			return wire.Read(p[:1]) // as slow as it can come
+		}))
+		require.NoError(t, err)
+		random := rand.New(rand.NewPCG(1, 2))
+		for n := range 200 {
+			text := fmt.Sprintf("id: %d\ndata: %s\n\n", n, strings.Repeat("x", random.IntN(100)))
+			if n == 150 {
+				text = strings.Repeat(text, 2000) // more than a window of gzip
+			}
+			_, _ = io.WriteString(e, text)
+			require.NoError(t, e.Flush())
+			if n%3 == 0 {
+				require.NoError(t, e.Flush())
+			}
+			got := make([]byte, len(text))
+			_, err := io.ReadFull(r, got)
+			require.NoError(t, err, n)
+			require.Equal(t, text, string(got))
+		}
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// Only the end mark of the coding is an end; what came before another end comes out.
+func TestHowAStreamEnds(t *testing.T) {
+	forEach(t, func(t *testing.T, coding string, start func(io.Writer) encoder) {
+		const text = "data: 0\n\ndata: 1\n\n"
+		var flushed bytes.Buffer
+		e := start(&flushed)
+		_, _ = io.WriteString(e, text)
+		require.NoError(t, e.Flush())
+		whole := packed(start, text)
+		for name, tt := range map[string]struct {
+			src  io.Reader
+			want string
+			err  error
+		}{
+			"its end":                            {bytes.NewReader(whole), text, nil},
+			"its end, a byte at a time":          {iotest.OneByteReader(bytes.NewReader(whole)), text, nil},
+			"its end with the data":              {iotest.DataErrReader(bytes.NewReader(whole)), text, nil},
+			"nothing at all":                     {strings.NewReader(""), "", nil},
+			"an empty stream":                    {bytes.NewReader(packed(start, "")), "", nil},
+			"a flush":                            {bytes.NewReader(flushed.Bytes()), text, errTruncated},
+			"a broken connection":                {io.MultiReader(bytes.NewReader(flushed.Bytes()), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
+			"a broken connection behind its end": {io.MultiReader(bytes.NewReader(whole), iotest.ErrReader(syscall.ECONNRESET)), text, syscall.ECONNRESET},
+			"a broken connection at first":       {iotest.ErrReader(syscall.ECONNRESET), "", syscall.ECONNRESET},
+		} {
+			got, err := unpack(t, coding, tt.src)
+			require.Equal(t, tt.want, got, name)
+			require.Equal(t, tt.err, err, name)
+		}
+		for n := 1; n < len(whole); n++ {
+			_, err := unpack(t, coding, bytes.NewReader(whole[:n]))
+			require.Equal(t, errTruncated, err, "%d of %d bytes", n, len(whole))
+		}
+		require.ErrorIs(t, errTruncated, io.ErrUnexpectedEOF)
+	})
+}
+
+func TestDataThatAreWrong(t *testing.T) {
+	t.Parallel()
+	const text = "data: 0\n\ndata: 1\n\n"
+	gzipped := packed(encoders[0].start, text)
+	wrongSum := bytes.Clone(gzipped)
+	wrongSum[len(wrongSum)-8] ^= 1
+	var wide bytes.Buffer
+	z, err := zstd.NewWriter(&wide, zstd.WithWindowSize(16<<20))
+	require.NoError(t, err)
+	_, _ = io.WriteString(z, text)
+	require.NoError(t, z.Flush())
+	for name, tt := range map[string]struct{ coding, src, want string }{
+		"text, not gzip":             {"gzip", text, "the gzip data are broken: gzip: invalid header"},
+		"text, not br":               {"br", text, "the br data are broken: brotli: "},
+		"text, not zstd":             {"zstd", text, "the zstd data are broken: "},
+		"text, not deflate":          {"deflate", text, "the deflate data are broken: flate: corrupt input before offset"},
+		"a wrong sum":                {"gzip", string(wrongSum), "the gzip data are broken: gzip: invalid checksum"},
+		"text behind gzip":           {"gzip", string(gzipped) + text, "the gzip data are broken: gzip: invalid header"},
+		"text behind deflate":        {"deflate", string(packed(encoders[1].start, text)) + text, "deflate: bytes follow behind the end of the compressed stream"},
+		"text behind br":             {"br", string(packed(encoders[3].start, text)) + text, "the br data are broken: brotli: excessive input"},
+		"text behind zstd":           {"zstd", string(packed(encoders[4].start, text)) + text, "the zstd data are broken: "},
+		"a dictionary":               {"deflate", "\x78\xbb\x00\x00\x00\x02", "the deflate data are broken: zlib: invalid dictionary"},
+		"a window that is too large": {"zstd", wide.String(), "the zstd stream has a window over 8 MB, the most that a server may use (RFC 9659)"},
+	} {
+		got, err := unpack(t, tt.coding, strings.NewReader(tt.src))
+		require.ErrorContains(t, err, tt.want, name)
+		require.NotErrorIs(t, err, io.ErrUnexpectedEOF, name)
+		require.Contains(t, []string{"", text}, got, name)
+	}
+}
+
+// Members of gzip and frames of zstd follow each other, as those of files that were put together.
+func TestMembersThatFollowEachOther(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 4} {
+		e := encoders[n]
+		got, err := unpack(t, e.coding, bytes.NewReader(append(packed(e.start, "data: 0\n\n"), packed(e.start, "data: 1\n\n")...)))
+		require.NoError(t, err)
+		require.Equal(t, "data: 0\n\ndata: 1\n\n", got)
+	}
+}
+
+// What little data say that is a lot takes no more memory than the window. Not in parallel: it counts what all allocate.
+func TestABombTakesNoMemory(t *testing.T) {
+	for _, e := range encoders {
+		var wire bytes.Buffer
+		w := e.start(&wire)
+		for range 64 {
+			_, _ = w.Write(make([]byte, 1<<20))
+		}
+		_ = w.Close()
+		require.Less(t, wire.Len(), 100<<10)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		r, err := New(e.coding, &wire)
+		require.NoError(t, err)
+		n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r, make([]byte, 512))
+		require.NoError(t, err)
+		require.EqualValues(t, 64<<20, n)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20<<20), e.name)
+	}
+}
+
+func TestWhatWasAskedFor(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		accept, coding string
+		want           bool
+	}{
+		{None, "gzip", false}, {Gzip, "gzip", true}, {Gzip, "br", false}, {Browser, "deflate", true}, {Browser, "br", true},
+		{"x-gzip", "gzip", true}, {"GZIP; q=0.5", "gzip", true}, {"gzip;q=0", "gzip", false}, {"*", "br", true},
+		{"br;q=0, *", "br", false}, {"br;q=0, *", "gzip", true}, {"*;q=0", "gzip", false}, {"gzip;q=x", "gzip", false}, {"identity", "gzip", false},
+	} {
+		require.Equal(t, tt.want, Asked(tt.accept, tt.coding), "%+v", tt)
+	}
+	for header, want := range map[string]string{"": "", " Identity ": "", "X-Gzip": "gzip", "BR": "br", "gzip, br": "gzip, br"} {
+		require.Equal(t, want, Of(header))
+	}
+	for value, want := range map[string]string{"none": None, "gzip": Gzip, "browser": Browser} {
+		accept, err := Setting(value)
+		require.NoError(t, err)
+		require.Equal(t, want, accept)
+	}
+	_, err := Setting("brotli")
+	require.EqualError(t, err, `"brotli" is neither none, gzip nor browser`)
+	for name := range strings.SplitSeq(Browser, ", ") {
+		require.True(t, Known(name))
+	}
+	_, err = New("gzip, br", strings.NewReader(""))
+	require.EqualError(t, err, `the response has the Content-Encoding "gzip, br": only gzip, deflate, br and zstd are known, one at a time`)
+	_, err = New("", strings.NewReader(""))
+	require.Error(t, err)
+}
+
+// Whatever comes, a reader ends, and says the same again.
+func FuzzReader(f *testing.F) {
+	for _, e := range encoders {
+		f.Add(e.coding, packed(e.start, "data: 0\n\ndata: 1\n\n"), uint8(1))
+		f.Add(e.coding, packed(e.start, strings.Repeat("data: 0\n\n", 5000)), uint8(200))
+	}
+	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
+		const most = 4 << 20 // a bomb of some MB is no finding
+		r, err := New(coding, iotest.TimeoutReader(bytes.NewReader(data)))
+		if err != nil {
+			t.Skip()
+		}
+		buf := make([]byte, int(step)+512)
+		idle := 0
+		for sum := 0; err == nil && sum < most; {
+			var n int
+			n, err = r.Read(buf)
+			sum += n
+			if idle++; n > 0 {
+				idle = 0
+			}
+			if idle > 100 {
+				t.Fatal("it reads nothing and does not end")
+			}
+		}
+		if err != nil {
+			if _, again := r.Read(buf); again != err {
+				t.Fatalf("it ended with %v, and then with %v", err, again)
+			}
+		}
+	})
+}
+
+// BenchmarkMemory is what a stream takes that waits for its next event, in each coding.
+func BenchmarkMemory(b *testing.B) {
+	for _, e := range encoders {
+		b.Run(e.name, func(b *testing.B) {
+			var wire bytes.Buffer
+			w := e.start(&wire)
+			for n := range 10 {
+				_, _ = fmt.Fprintf(w, ": sent=%d\nid: %d\ndata: 0\n\n", 1764000000000000+n, n)
+				_ = w.Flush()
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				r, _ := New(e.coding, bytes.NewReader(wire.Bytes()))
+				_, _ = io.Copy(io.Discard, struct{ io.Reader }{r})
+			}
+		})
+	}
+}
