@@ -43,20 +43,6 @@ type CutObserver interface {
 	PauseOver(at time.Time)
 }
 
-// findCutter gives the EventSource to whoever cuts it, if anybody does.
-func (o *sourceOptions) findCutter(s Cuttable) {
-	cuts := o.rarely().cuts // of a source with a second request: see lock
-	if cuts == nil {
-		cuts, _ = o.ledger.(CutObserver)
-	}
-	switch {
-	case cuts != nil && cuts.CutBy(s):
-		o.rareToSet().cuts = cuts
-	case o.rare != nil:
-		o.rare.cuts = nil
-	}
-}
-
 // errCut is how reading a stream ends that was cut.
 var errCut = errors.New("this client cut the stream itself")
 
@@ -168,12 +154,12 @@ func (c resting) Read(p []byte) (int, error) {
 func (s *source) rest(c *cutting) {
 	now := time.Now()
 	s.body.idle.heard(now.Add(c.pause)) // the silence is ours
-	s.opts.rarely().cuts.Cut(now, CutPause)
+	s.facets().cuts.Cut(now, CutPause)
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		s.opts.rarely().cuts.PauseOver(time.Now())
+		s.facets().cuts.PauseOver(time.Now())
 	case <-c.over:
 	}
 	s.forgetCut()

@@ -69,14 +69,14 @@ func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
 		}
 		c.done, c.until = true, now.Add(c.pause)
 		s.body.idle.heard(c.until) // the silence is ours
-		s.opts.rarely().cuts.Cut(now, CutPause)
+		s.facets().cuts.Cut(now, CutPause)
 		time.AfterFunc(c.pause, func() { _ = wire.Close() }) // gives it a turn
 		return true
 	case now.Before(c.until):
 		return true
 	}
 	s.forgetCut()
-	s.opts.rarely().cuts.PauseOver(now)
+	s.facets().cuts.PauseOver(now)
 	if err := wire.listen(); err != nil {
 		s.finishStream(err)
 		return true

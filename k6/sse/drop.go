@@ -10,7 +10,7 @@ const (
 // drop closes the open stream as a client does that lost its network for a moment, and connects again with the last event
 // ID: a whole crowd that comes back waits for nobody, so this one does not wait for its turn to dial either. It returns
 // false where no stream is open. On the event loop.
-func (s *source) drop(atOnce bool) bool {
+func (s *eventSource) drop(atOnce bool) bool {
 	if s.ready != stateOpen {
 		return false
 	}

@@ -30,7 +30,7 @@ type openParams struct {
 	jar     *cookiejar.Jar
 	timeout time.Duration // of the whole request, as upstream
 
-	maxEventSize int
+	maxEventSize int32
 	anyType      bool // its answer may be of another type than text/event-stream
 	everyBlock   bool // blocks without data are events, too, as upstream
 }

@@ -57,8 +57,8 @@ type sourceOptions struct {
 	ledger         Observer
 	reconnectDelay time.Duration
 	reconnect      reconnectMode
-	maxRedirects   int
-	maxEventSize   int
+	maxRedirects   int32
+	maxEventSize   int32
 	rare           *rareOptions // nil for none of them
 }
 
@@ -69,11 +69,6 @@ type rareOptions struct {
 	resume      resumeBy
 	then        *secondRequest
 	renew       sobek.Callable // what each attempt but the first sends; nil: the same
-	blocks      BlockObserver  // the ledger, if it is one
-	answered    AnswerObserver // the same
-	head        HeadObserver   // the same
-	last        ResumeObserver // the same
-	cuts        CutObserver    // the same, where somebody cuts the stream
 	credentials bool           // withCredentials, which is told and changes nothing
 }
 
@@ -157,22 +152,12 @@ func (o *sourceOptions) complete(rt *sobek.Runtime, then sobek.Value) (err error
 	if r := o.rarely(); r.body != "" && r.bodiless() {
 		return fmt.Errorf("option body: %w", errBodyOfGet)
 	}
-	if blocks, ok := o.ledger.(BlockObserver); ok {
-		o.rareToSet().blocks = blocks
-	}
-	if head, ok := o.ledger.(HeadObserver); ok {
-		o.rareToSet().head = head
-	}
-	if last, ok := o.ledger.(ResumeObserver); ok {
-		o.rareToSet().last = last
-	}
 	if common.IsNullish(then) {
 		return nil
 	}
 	if o.rareToSet().then, err = parseThen(rt, then, o.connectTimeout); err != nil {
 		return fmt.Errorf("option then: %w", err)
 	}
-	o.lock()
 	return nil
 }
 
@@ -258,12 +243,12 @@ func parseReconnect(v sobek.Value) (reconnectMode, error) {
 	}
 }
 
-func parseInt(v sobek.Value, least int64) (int, error) {
+func parseInt(v sobek.Value, least int64) (int32, error) {
 	n, ok := v.Export().(int64)
 	if !ok || n < least || n > math.MaxInt32 {
 		return 0, fmt.Errorf("%s is not a whole number of at least %d", v, least)
 	}
-	return int(n), nil
+	return int32(n), nil
 }
 
 func parseLedger(v sobek.Value) (Observer, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 // again begins the next attempt when its time has come. It is what the timer calls; most sources connect right away.
-func (s *source) again() {
+func (s *eventSource) again() {
 	if s.opts.rarely().renew == nil {
 		s.connect()
 		return
@@ -19,7 +19,7 @@ func (s *source) again() {
 
 // renew asks the script what the next attempt sends, as a token that is still good, and connects. Nobody else has the
 // source in hand, so what it changes needs no lock. An event loop that is busy delays the attempt. On the event loop.
-func (s *source) renew() error {
+func (s *eventSource) renew() error {
 	s.mu.Lock()
 	over := s.stopped != ""
 	s.mu.Unlock()
@@ -45,16 +45,16 @@ func (s *source) renew() error {
 
 // notRenewed tells of an attempt that never was one, and ends the source: to send what was refused, or is over, would
 // test another client than the script's.
-func (s *source) notRenewed(err error) {
+func (s *eventSource) notRenewed(err error) {
 	_, forget := s.begin()
 	forget()
 	s.opened = false
-	s.opts.ledger.Connecting(time.Now())
+	s.observer.Connecting(time.Now())
 	s.closed(nil, &failure{reason: ReasonRenew, err: err})
 }
 
 // takeRenewal changes what the next attempts send. What is left out stays as it was.
-func (s *source) takeRenewal(v sobek.Value) error {
+func (s *eventSource) takeRenewal(v sobek.Value) error {
 	if v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) {
 		return nil
 	}

@@ -16,7 +16,7 @@ var errNotSlow = errors.New("streams can be read slowly on Linux only")
 // slow has the open stream read at most so many bytes per second from now on, 0: none; what comes meanwhile fills the buffer of
 // the connection, and then the server's. Infinity ends that. It returns false where no stream is open, or it is being cut,
 // and throws where the stream is none that can be read slowly. On the event loop.
-func (s *source) slow(rate float64) bool {
+func (s *eventSource) slow(rate float64) bool {
 	if s.ready != stateOpen {
 		return false
 	}

@@ -1,7 +1,6 @@
 package sse
 
 import (
-	"cmp"
 	"context"
 	"io"
 	"net"
@@ -10,46 +9,26 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/grafana/sobek"
-	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 
-	"github.com/sse-soak/sse-soak/k6/network"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
-// readyState is section 9.2.2 of the HTML standard.
-type readyState uint8
-
-const (
-	stateConnecting readyState = iota
-	stateOpen
-	stateClosed
-)
-
-// source is the Go half of an EventSource. At any time it is in the hands of one
+// source is one event stream of a client and all that follow it: it dials, reads, reconnects, resumes, is cut. No JS is part of
+// it: an EventSource is its JS half, a Stream has none. At any time it is in the hands of one
 // goroutine (dialing or reading), of the poller (reading) or of a timer (waiting to dial
-// again), until ended has been posted.
+// again), until its client's ended is called.
 type source struct {
-	hub   *hub
-	state *lib.State
-	obj   *sobek.Object // the JS half; on the event loop only
-	url   string
-	opts  sourceOptions
+	hub      *hub
+	state    *lib.State
+	client   client
+	opts     *sourceOptions // shared by many, and not changed
+	observer Observer
+	sees     *facets // nil: the observer has no more to be told of
 
-	// What JS sees. On the event loop only.
-	ready     readyState
-	status    int
-	connectMs float64
-	origin    string
-	own       []property
-
-	listeners listeners
-	// pending counts tasks posted and not done: these may still add listeners.
-	pending   atomic.Int32
 	reconnect atomic.Int32 // a reconnectMode
-	// idleTimeout is a time.Duration: JS may change it while the stream is read.
+	// idleTimeout is a time.Duration: it may change while the stream is read.
 	idleTimeout atomic.Int64
 	dropped     atomic.Int32 // how it connects again after drop
 
@@ -66,51 +45,47 @@ type source struct {
 	body     body
 	openTags metrics.TagsAndMeta
 	counter  *eventCounter
-	openedAt time.Time
-	failures int32 // attempts since the last stream opened
+	openedAt time.Duration // since processStart
+	failures int32         // attempts since the last stream opened
 	opened   bool
 	first    bool // no event yet on this stream
 	awaits   bool // the second request still waits for its event
 }
 
-// newEventSource is the constructor, section 9.2.2. The dial begins at once; what it
-// brings is told in later turns of the event loop.
-func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
-	rt, state := m.vu.Runtime(), network.State(m.vu, ImportPath)
-	if len(call.Arguments) == 0 {
-		panic(rt.NewTypeError("EventSource: a URL is required"))
-	}
-	u, err := parseURL(call.Argument(0).String())
-	if err != nil {
-		panic(syntaxError(rt, "EventSource: "+err.Error()))
-	}
-	s := &source{state: state, url: call.Argument(0).String()}
-	s.opts.tags, s.opts.maxRedirects = state.Tags.GetCurrentValues(), redirectLimit(state)
-	if err := parseOptions(rt, call.Argument(1), &s.opts); err != nil {
-		panic(rt.NewTypeError("EventSource: " + err.Error()))
-	}
-	describeRequest(&s.opts.tags, state.Options.SystemTags, u, cmp.Or(s.opts.rarely().method, http.MethodGet))
-	s.opts.findCutter(s)
-	s.reconnect.Store(int32(s.opts.reconnect))
-	s.idleTimeout.Store(int64(s.opts.idleTimeout))
-	s.hub = m.currentHub()
-	s.obj = rt.NewDynamicObject(s)
-	must(rt, s.obj.SetPrototype(call.This.Prototype())) // new.target's, where a class extends ours
-
-	s.hub.add(s)
-	// Until this turn of the loop is over a listener may be added: see dispatch.
-	s.post(func() error { return nil })
-	go s.connect()
-	return s.obj
+// A client is what has a source. Its methods are called by the goroutine that has the source in its hands, after those of the
+// observer, and must not block.
+type client interface {
+	// request is what the next attempt sends.
+	request() Request
+	// hasOpened: an event stream has opened, after a dial that began at begun.
+	hasOpened(begun time.Time, a *answer)
+	// event: e is valid only during the call.
+	event(at time.Time, e *eventstream.Event)
+	// answered: the second request got the status that it should.
+	answered(at time.Time, status int)
+	// makeSecond makes a second request of which a part is a function of the first event, and calls startFollow.
+	makeSecond(f *followUp, e *firstEvent)
+	// hasClosed: the attempt or the stream has ended.
+	hasClosed(at time.Time, c Close, f *failure)
+	// again makes the next attempt, whose time has come.
+	again()
+	// ended is the last call: nobody has the source in hand any more.
+	ended()
 }
 
-// post queues a task about this source for the event loop.
-func (s *source) post(t task) {
-	s.pending.Add(1)
-	s.hub.post(func() error {
-		defer s.pending.Add(-1)
-		return t()
-	})
+// A Request asks for an event stream.
+type Request struct {
+	URL    string
+	Method string // "" for GET
+	Header http.Header
+	Body   string
+}
+
+// start readies a source whose options are set: its observer may be one that has streams cut.
+func (s *source) start(o Observer) {
+	s.observe(o)
+	s.reconnect.Store(int32(s.opts.reconnect))
+	s.idleTimeout.Store(int64(s.opts.idleTimeout))
 }
 
 // attach makes the connection reachable for stop, and returns false where that has come.
@@ -152,27 +127,42 @@ func (s *source) isStopped() (stopped bool, c *cutting) {
 	return s.stopped != "" || s.follow != nil && s.follow.failed != nil, s.cutting
 }
 
-// end gives the source up: its last task.
-func (s *source) end() {
-	s.post(func() error {
-		s.ready = stateClosed
-		s.hub.remove(s)
-		return nil
-	})
+// end gives the source up.
+func (s *source) end() { s.client.ended() }
+
+// facets are an observer as those of more than Observer that it is.
+type facets struct {
+	blocks   BlockObserver
+	answered AnswerObserver
+	head     HeadObserver
+	last     ResumeObserver
+	cuts     CutObserver // where somebody cuts the stream
 }
 
-// must throws an error that no script can cause.
-func must(rt *sobek.Runtime, err error) {
-	if err != nil {
-		common.Throw(rt, err)
+var noFacets facets
+
+// facets are those of the observer, to be read.
+func (s *source) facets() *facets {
+	if s.sees == nil {
+		return &noFacets
 	}
+	return s.sees
 }
 
-// syntaxError makes the error that the standard asks for on a URL it cannot parse.
-func syntaxError(rt *sobek.Runtime, message string) sobek.Value {
-	e, err := rt.New(rt.GlobalObject().Get("SyntaxError"), rt.ToValue(message))
-	if err != nil {
-		return rt.NewTypeError(message)
+// observe has an observer told of the source, and gives the source to whoever cuts its streams.
+func (s *source) observe(o Observer) {
+	var sees facets
+	sees.blocks, _ = o.(BlockObserver)
+	sees.head, _ = o.(HeadObserver)
+	sees.last, _ = o.(ResumeObserver)
+	sees.cuts, _ = o.(CutObserver)
+	if s.observer = o; s.opts.rarely().then != nil {
+		s.observer = sees.lock(o)
 	}
-	return e
+	if sees.cuts != nil && !sees.cuts.CutBy(s) {
+		sees.cuts = nil
+	}
+	if sees != noFacets {
+		s.sees = &sees
+	}
 }

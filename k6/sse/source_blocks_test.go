@@ -142,15 +142,13 @@ func (w *endlessStream) Read(p []byte) (int, error) {
 
 // quietSource is a source that is read and does nothing else, to measure what reading costs.
 func quietSource(observer Observer) *source {
-	s := &source{hub: &hub{}}
+	s := &eventSource{}
+	s.hub, s.client, s.opts = &hub{}, s, &s.given
 	s.hub.armed.Store(true) // or each event would wake a timer
 	s.counter = &eventCounter{hub: s.hub}
-	s.opts.ledger = observer
-	if b, ok := observer.(BlockObserver); ok {
-		s.opts.rareToSet().blocks = b
-	}
+	s.start(observer)
 	s.parser.Reset(&s.body, eventstream.DefaultLimit)
-	return s
+	return &s.source
 }
 
 const noop = ": sent=1763683200123456\nid: 1234\ndata: 0\n\n"

@@ -32,29 +32,29 @@ func (m *module) eventSourceClass() *sobek.Object {
 }
 
 func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
-	returning := func(name string, do func(s *source, c sobek.FunctionCall) sobek.Value) {
+	returning := func(name string, do func(s *eventSource, c sobek.FunctionCall) sobek.Value) {
 		fn := rt.ToValue(func(c sobek.FunctionCall) sobek.Value { return do(m.sourceOf(c.This), c) })
 		must(rt, proto.DefineDataProperty(name, fn, sobek.FLAG_TRUE, sobek.FLAG_TRUE, sobek.FLAG_TRUE))
 	}
-	method := func(name string, do func(s *source, c sobek.FunctionCall)) {
-		returning(name, func(s *source, c sobek.FunctionCall) sobek.Value {
+	method := func(name string, do func(s *eventSource, c sobek.FunctionCall)) {
+		returning(name, func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 			do(s, c)
 			return sobek.Undefined()
 		})
 	}
-	method("close", func(s *source, _ sobek.FunctionCall) { s.close() })
-	returning("drop", func(s *source, c sobek.FunctionCall) sobek.Value {
+	method("close", func(s *eventSource, _ sobek.FunctionCall) { s.close() })
+	returning("drop", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		return rt.ToValue(s.drop(c.Argument(0).ToBoolean()))
 	})
-	returning("vanish", func(s *source, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.vanish()) })
-	returning("slow", func(s *source, c sobek.FunctionCall) sobek.Value {
+	returning("vanish", func(s *eventSource, _ sobek.FunctionCall) sobek.Value { return rt.ToValue(s.vanish()) })
+	returning("slow", func(s *eventSource, c sobek.FunctionCall) sobek.Value {
 		rate := c.Argument(0).ToFloat()
 		if !(rate >= 0) {
 			panic(rt.NewTypeError("EventSource.slow: %s is no number of bytes per second", c.Argument(0)))
 		}
 		return rt.ToValue(s.slow(rate))
 	})
-	method("addEventListener", func(s *source, c sobek.FunctionCall) {
+	method("addEventListener", func(s *eventSource, c sobek.FunctionCall) {
 		kind, l := listenerArguments(rt, c)
 		if l == nil {
 			return
@@ -67,7 +67,7 @@ func (m *module) defineMethods(rt *sobek.Runtime, proto *sobek.Object) {
 		}
 		s.listeners.add(kind, l, once)
 	})
-	method("removeEventListener", func(s *source, c sobek.FunctionCall) {
+	method("removeEventListener", func(s *eventSource, c sobek.FunctionCall) {
 		if kind, l := listenerArguments(rt, c); l != nil {
 			s.listeners.remove(kind, l)
 		}
@@ -87,14 +87,14 @@ func listenerArguments(rt *sobek.Runtime, c sobek.FunctionCall) (string, *sobek.
 	return c.Argument(0).String(), l
 }
 
-var sourceType = reflect.TypeFor[*source]()
+var sourceType = reflect.TypeFor[*eventSource]()
 
 // sourceOf returns the Go half of an EventSource, or throws.
-func (m *module) sourceOf(this sobek.Value) *source {
+func (m *module) sourceOf(this sobek.Value) *eventSource {
 	// The type first: the export of an ordinary object would read its attributes, and
 	// with the prototype's come back here.
 	if obj, ok := this.(*sobek.Object); ok && obj.ExportType() == sourceType {
-		if s, ok := obj.Export().(*source); ok {
+		if s, ok := obj.Export().(*eventSource); ok {
 			return s
 		}
 	}

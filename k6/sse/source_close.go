@@ -7,8 +7,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/grafana/sobek"
 )
 
 // longestBackoff bounds the delay that repeated failures lead to.
@@ -31,9 +29,9 @@ func (s *source) closed(a *answer, f *failure) {
 	if c.Reason == ReasonNoContent {
 		c.Err = nil
 	}
-	s.opts.ledger.Closed(now, c)
+	s.observer.Closed(now, c)
 	s.countClosed(now, a, c.Reason)
-	s.queueError(now, c, f)
+	s.client.hasClosed(now, c, f)
 	if c.Retry < 0 || !s.wait(c.Retry) {
 		s.end()
 	}
@@ -117,45 +115,30 @@ func (s *source) wait(d time.Duration) bool {
 		return false
 	}
 	s.raw = nil
-	s.timer = time.AfterFunc(d, s.again)
+	s.timer = time.AfterFunc(d, s.client.again)
 	return true
 }
 
-// setReconnect is the property `reconnect`. On the event loop. Turned off during the
-// wait for another attempt it ends the source.
-func (s *source) setReconnect(on bool) {
+// setReconnect says whether it reconnects. It reports true where it waits for another attempt, and is not to make it: it
+// is to be stopped then.
+func (s *source) setReconnect(on bool) (over bool) {
 	mode := reconnectOff
 	if on {
 		mode = max(s.opts.reconnect, reconnectStandard)
 	}
 	s.reconnect.Store(int32(mode))
 	if on {
-		return
+		return false
 	}
 	s.mu.Lock()
-	waiting := s.timer != nil
-	s.mu.Unlock()
-	if waiting {
-		s.close()
-	}
+	defer s.mu.Unlock()
+	return s.timer != nil
 }
 
-// setIdleTimeout is the property `idleTimeout`. On the event loop; a value that is no duration throws.
-func (s *source) setIdleTimeout(value sobek.Value) {
-	rt := s.hub.vu.Runtime()
-	within, err := parseDuration(value)
-	if err != nil {
-		panic(rt.NewTypeError("EventSource: idleTimeout: " + err.Error()))
-	}
+// setIdle changes the idleTimeout.
+func (s *source) setIdle(within time.Duration) {
 	was := time.Duration(s.idleTimeout.Swap(int64(within)))
 	if within > 0 && (was == 0 || within < was) {
 		processSweep.sooner(within)
 	}
-}
-
-// close is the method close(), section 9.2.2. On the event loop: no event is
-// dispatched after it.
-func (s *source) close() {
-	s.ready = stateClosed
-	s.stop(ReasonClient)
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"time"
 
-	"go.k6.io/k6/v2/metrics"
-
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -14,22 +12,42 @@ import (
 // goroutine of its own, whose stack grows with TLS and the parsing of headers, and
 // hands a stream over: to the poller, or to a fresh one.
 func (s *source) connect() {
-	ctx, end := s.begin()
-	var t *turn
-	ok := awaitRate(ctx, s.state) // to wait is no part of the time to connect
+	if at, ok := s.await(); ok {
+		s.attempt(at)
+	}
+}
+
+// An attempt is one to open a stream, whose turn has come.
+type attempt struct {
+	ctx     context.Context
+	end     func() // forgets ctx
+	turn    *turn  // nil: none was waited for
+	request Request
+}
+
+// await begins an attempt, and waits until it may dial; it ends the source where that is stopped meanwhile.
+func (s *source) await() (at attempt, ok bool) {
+	at.ctx, at.end = s.begin()
+	at.request = s.client.request()
+	ok = awaitRate(at.ctx, s.state) // to wait is no part of the time to connect
 	if ok && s.takesTurn() {
-		t, ok = takeTurn(ctx, s.url)
+		at.turn, ok = takeTurn(at.ctx, at.request.URL)
 	}
 	if !ok {
-		end()
+		at.end()
 		s.end()
-		return
 	}
+	return at, ok
+}
+
+// attempt dials.
+func (s *source) attempt(at attempt) {
+	t := at.turn
 	begun := time.Now()
 	s.opened = false
-	s.opts.ledger.Connecting(begun)
-	a, fail := s.dial(ctx, t)
-	end() // before anybody else may dial
+	s.observer.Connecting(begun)
+	a, fail := s.dial(at.ctx, t, &at.request)
+	at.end() // before anybody else may dial
 	t.leave()
 	if fail != nil {
 		s.closed(a, fail)
@@ -38,7 +56,7 @@ func (s *source) connect() {
 	a.hold()
 	p := poll(a.conn, s)
 	var w wire = parked{a.conn}
-	if s.opts.rarely().cuts != nil {
+	if s.facets().cuts != nil {
 		w = resting{parked{a.conn}, s}
 	}
 	if p != nil {
@@ -55,23 +73,23 @@ func (s *source) connect() {
 	}
 }
 
-func (s *source) dial(ctx context.Context, t *turn) (*answer, *failure) {
+func (s *source) dial(ctx context.Context, t *turn, what *Request) (*answer, *failure) {
 	ctx, cancel := contextWithin(ctx, s.opts.connectTimeout)
 	defer cancel()
-	u, err := parseURL(s.url) // again: kept, it would cost each stream 200 bytes
+	u, err := parseURL(what.URL) // again: kept, it would cost each stream 200 bytes
 	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
 	d := dialer{m: s.hub.m, state: s.state, attach: s.attach, turn: t, tags: &s.opts.tags}
 	r := s.opts.request(s.state, u)
-	r.maxRedirects = s.opts.maxRedirects
-	rare := s.opts.rarely()
-	r.method, r.body = cmp.Or(rare.method, r.method), rare.body
+	r.header = what.Header
+	r.maxRedirects = int(s.opts.maxRedirects)
+	r.method, r.body = cmp.Or(what.Method, r.method), what.Body
 	id := eventstream.Text(s.parser.LastEventID())
-	if rare.last != nil {
-		id = rare.last.LastEventID()
+	if last := s.facets().last; last != nil {
+		id = last.LastEventID()
 	}
-	rare.resume.tell(r, id)
+	s.opts.rarely().resume.tell(r, id)
 	return d.open(ctx, r)
 }
 
@@ -103,11 +121,11 @@ func contextWithin(parent context.Context, d time.Duration) (context.Context, co
 
 // accept tells that an event stream has opened and prepares its reading.
 func (s *source) accept(begun time.Time, a *answer, w wire) {
-	s.opened, s.first, s.openedAt = true, true, a.at
-	if head := s.opts.rarely().head; head != nil {
+	s.opened, s.first, s.openedAt = true, true, a.at.Sub(processStart)
+	if head := s.facets().head; head != nil {
 		head.Head(a.header)
 	}
-	s.opts.ledger.Opened(a.at)
+	s.observer.Opened(a.at)
 	if s.opts.rarely().then == nil {
 		s.failures = 0
 	} else {
@@ -120,14 +138,7 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 	s.hub.push(s.hub.m.metrics.streamOpened(&s.openTags, begun, a.at)...)
 	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
 	s.body.watch(&s.idleTimeout)
-	s.parser.Reset(&s.body, s.opts.maxEventSize)
+	s.parser.Reset(&s.body, int(s.opts.maxEventSize))
 
-	status, from, openedAt := a.status, origin(a.url), a.at
-	s.post(func() error {
-		if s.ready == stateClosed {
-			return nil
-		}
-		s.ready, s.status, s.origin, s.connectMs = stateOpen, status, from, metrics.D(openedAt.Sub(begun))
-		return s.fire(plainEvent, "open", openedAt, nil)
-	})
+	s.client.hasOpened(begun, a)
 }

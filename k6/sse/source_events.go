@@ -11,7 +11,7 @@ import (
 
 // fire calls the handler and the listeners of a type with a new event object. fill
 // adds what the type has beside what all have. An exception ends the iteration. On the event loop; nothing runs once the iteration is interrupted.
-func (s *source) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
+func (s *eventSource) fire(class eventClass, kind string, at time.Time, fill func(rt *sobek.Runtime, ev *sobek.Object)) error {
 	if !s.listeners.want([]byte(kind)) || s.hub.interrupted.Load() {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *source) fire(class eventClass, kind string, at time.Time, fill func(rt 
 }
 
 // call calls a listener with the source as this, or its handleEvent.
-func (s *source) call(l, ev *sobek.Object) error {
+func (s *eventSource) call(l, ev *sobek.Object) error {
 	var this sobek.Value = s.obj
 	fn, ok := sobek.AssertFunction(l)
 	if !ok {
@@ -64,7 +64,7 @@ func epochMs(t time.Time) float64 { return float64(t.UnixMicro()) / 1000 }
 // queueMessage posts the dispatch of one event, copied: e is not valid later.
 //
 //go:noinline // most streams have no listener, and their stacks no room for its frame
-func (s *source) queueMessage(post func(task), at time.Time, e *eventstream.Event) {
+func (s *eventSource) queueMessage(post func(task), at time.Time, e *eventstream.Event) {
 	kind := "message"
 	if len(e.Name) > 0 {
 		kind = eventstream.Text(e.Name)
@@ -84,10 +84,10 @@ func (s *source) queueMessage(post func(task), at time.Time, e *eventstream.Even
 	})
 }
 
-// queueError posts the change of state and the error event that follow the end of an
+// hasClosed posts the change of state and the error event that follow the end of an
 // attempt or stream (section 9.2.3: reestablish, or fail, the connection). After
 // close() there is neither.
-func (s *source) queueError(at time.Time, c Close, f *failure) {
+func (s *eventSource) hasClosed(at time.Time, c Close, f *failure) {
 	s.post(func() error {
 		if s.ready == stateClosed {
 			return nil
@@ -97,7 +97,7 @@ func (s *source) queueError(at time.Time, c Close, f *failure) {
 			s.ready = stateClosed
 		}
 		if f.status != 0 {
-			s.status = f.status
+			s.status = int16(f.status)
 		}
 		return s.fire(plainEvent, "error", at, func(rt *sobek.Runtime, ev *sobek.Object) {
 			must(rt, ev.Set("reason", string(c.Reason)))

@@ -12,7 +12,7 @@ import (
 // read reads a parked stream to its end. It is all that an open connection runs: keep
 // what it calls shallow, its stack is counted per connection.
 func (s *source) read() {
-	if blocks := s.opts.rarely().blocks; blocks != nil {
+	if blocks := s.facets().blocks; blocks != nil {
 		s.readBlocks(blocks)
 		return
 	}
@@ -75,7 +75,7 @@ func (s *source) turn(buf []byte, b *eventstream.Block) {
 // readOn reads what has come. It returns false where the stream has ended.
 func (s *source) readOn(buf []byte, b *eventstream.Block) bool {
 	s.parser.Borrow(buf)
-	blocks := s.opts.rarely().blocks
+	blocks := s.facets().blocks
 	for {
 		var err error
 		if blocks == nil {
@@ -96,9 +96,9 @@ func (s *source) readOn(buf []byte, b *eventstream.Block) bool {
 	}
 }
 
-// dispatch tells the ledger, counts, and queues a task only where JS listens.
+// dispatch tells the observer and the client, and counts.
 func (s *source) dispatch(at time.Time, e *eventstream.Event) {
-	s.opts.ledger.Event(at, e)
+	s.observer.Event(at, e)
 	s.counter.add()
 	if s.first {
 		s.first = false
@@ -107,21 +107,14 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 	if s.awaits {
 		s.followFirst(e)
 	}
-	switch {
-	case s.listeners.want(e.Name):
-		s.queueMessage(s.post, at, e)
-	case s.pending.Load() > 0:
-		// A task on its way may add a listener, as a script does that sets onmessage
-		// right after the constructor or in onopen.
-		s.queueMessage(s.hub.post, at, e)
-	}
+	s.client.event(at, e)
 }
 
 // countFirst samples how long a stream took to its first event.
 //
 //go:noinline // or its sample is part of dispatch's frame: 300 bytes of the 2 KB that a stack has
 func (s *source) countFirst(at time.Time) {
-	s.hub.push(sample(s.hub.m.metrics.firstEvent, &s.openTags, at, metrics.D(at.Sub(s.openedAt))))
+	s.hub.push(sample(s.hub.m.metrics.firstEvent, &s.openTags, at, metrics.D(at.Sub(processStart)-s.openedAt)))
 }
 
 // finishStream closes the connection and names what ended it.
@@ -133,7 +126,7 @@ func (s *source) finishStream(err error) {
 	s.parser.Release()
 	if how != 0 {
 		err = errCut
-		if cuts := s.opts.rarely().cuts; cuts != nil { // else the script dropped it
+		if cuts := s.facets().cuts; cuts != nil { // else the script dropped it
 			cuts.Cut(time.Now(), how)
 		}
 	}

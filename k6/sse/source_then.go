@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
@@ -100,16 +99,7 @@ func (s *source) followFirst(e *eventstream.Event) {
 		s.startFollow(f, then, first)
 		return
 	}
-	s.post(func() error {
-		if s.ready == stateClosed || s.hub.interrupted.Load() || !s.waitsFor(f) {
-			return nil
-		}
-		made, err := then.withFunctionsCalled(s.hub.vu.Runtime(), first)
-		if err == nil {
-			s.startFollow(f, made, first)
-		}
-		return err
-	})
+	s.client.makeSecond(f, first)
 }
 
 // waitsFor says that the stream of a second request is open, and that it has not failed.
@@ -192,17 +182,11 @@ func (s *source) sendFollow(ctx context.Context, then *secondRequest, r *request
 
 // tellAnswered tells of an answer with a right status. The source has not ended.
 func (s *source) tellAnswered(begun time.Time, a *answer) {
-	if o := s.opts.rare.answered; o != nil {
+	if o := s.facets().answered; o != nil {
 		o.Answered(a.at, a.status)
 	}
 	s.hub.push(sample(s.hub.m.metrics.then, &s.openTags, a.at, metrics.D(a.at.Sub(begun))))
-	at, status := a.at, a.status
-	s.post(func() error {
-		if s.ready == stateClosed {
-			return nil
-		}
-		return s.fire(plainEvent, "then", at, func(rt *sobek.Runtime, ev *sobek.Object) { must(rt, ev.Set("status", status)) })
-	})
+	s.client.answered(a.at, a.status)
 }
 
 const (
@@ -244,18 +228,18 @@ func (s *source) endFollow(end *failure) *failure {
 
 // lock has the observers of a source with a second request told by one goroutine at a time: the
 // reader, and the one that sends the request.
-func (o *sourceOptions) lock() {
+func (f *facets) lock(o Observer) Observer {
 	mu := new(sync.Mutex)
-	if inner, ok := o.ledger.(AnswerObserver); ok {
-		o.rare.answered = lockedAnswers{inner, mu}
+	if inner, ok := o.(AnswerObserver); ok {
+		f.answered = lockedAnswers{inner, mu}
 	}
-	if inner := o.rare.blocks; inner != nil {
-		o.rare.blocks = lockedBlocks{inner, mu}
+	if f.blocks != nil {
+		f.blocks = lockedBlocks{f.blocks, mu}
 	}
-	if inner, ok := o.ledger.(CutObserver); ok {
-		o.rare.cuts = lockedCuts{inner, mu}
+	if f.cuts != nil {
+		f.cuts = lockedCuts{f.cuts, mu}
 	}
-	o.ledger = lockedObserver{o.ledger, mu}
+	return lockedObserver{o, mu}
 }
 
 type (
