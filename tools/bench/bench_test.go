@@ -1,8 +1,16 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"math"
+	"net"
+	"net/http"
 	"os"
+	"runtime"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,6 +55,45 @@ func TestRawLine(t *testing.T) {
 	require.Equal(t, 2, noops)
 	require.EqualValues(t, 2, c.received)
 	require.EqualValues(t, 2, c.missed)
+}
+
+// The yardstick is worth nothing if it misses noops: what comes before and after it is told to end, two in one piece among them.
+func TestEpollClientCountsEveryNoop(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("epoll is Linux's")
+	}
+	const streams = 20
+	ctx, stop := context.WithCancel(t.Context())
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	var open sync.WaitGroup
+	open.Add(streams)
+	go func() {
+		for range streams {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				req, err := http.ReadRequest(bufio.NewReader(conn))
+				if err != nil || !strings.HasPrefix(req.FormValue("id"), "d-") {
+					return
+				}
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\nid: 1\ndata: 0\n\nid: 2\ndata: 0\n\n")
+				open.Done()
+				_, _ = io.Copy(io.Discard, conn)
+				_, _ = io.WriteString(conn, "id: 3\ndata: 0\n\n")
+			}()
+		}
+	}()
+	go func() { open.Wait(); stop() }()
+	result, err := holdEpoll(ctx, rawOptions{Address: listener.Addr().String(), Connections: streams, Prefix: "d-"})
+	require.NoError(t, err)
+	require.EqualValues(t, 3*streams, result.Received)
+	_, err = holdEpoll(t.Context(), rawOptions{Address: "127.0.0.1:1", Connections: 1})
+	require.ErrorContains(t, err, "connection 0: ")
 }
 
 func TestSpreads(t *testing.T) {

@@ -40,6 +40,7 @@ func (s service) hold(c client, n int, settle time.Duration) {
 // A cost is what processes took in a window.
 type cost struct {
 	rss      float64 // bytes: median of a sample each half second
+	peak     float64 // bytes: the most until the end of it, the ramp included
 	seconds  float64 // of CPU
 	noops    uint64  // sent in it
 	from, to counts
@@ -59,6 +60,7 @@ func (s service) steady(pids []int, window time.Duration) (c cost) {
 		rss = append(rss, sum(pids, rssOf))
 	}
 	c.to = s.quiet()
+	c.peak = sum(pids, peakOf)
 	c.rss, c.seconds, c.noops = median(rss), max(sum(pids, cpuOf)-before, tick), c.to.noops-c.from.noops
 	return c
 }
@@ -95,7 +97,7 @@ type runner struct {
 
 // startRunner starts k6 as a soak does, so that what a soak sets counts here too.
 func (s service) startRunner(script string, connections, perVU int) *runner {
-	return s.startSoak(script, connections, perVU, func(*plan.Plan) {})
+	return s.startSoak(script, connections, perVU, nothing)
 }
 
 func (s service) startSoak(script string, connections, perVU int, change func(*plan.Plan)) *runner {
@@ -107,9 +109,7 @@ func (s service) startSoak(script string, connections, perVU int, change func(*p
 	p.Seconds, p.NoopInterval, p.BackendURL, p.Prefix = 12*3600, 1, s.URL, s.prefix()
 	change(&p)
 	env := map[string]string{"PUBLISH_TOKEN": s.Token}
-	if s.certificates != "" {
-		maps.Copy(env, s.RunnerEnv(s.certificates))
-	}
+	maps.Copy(env, s.env)
 	group := must(runners.Start(runners.Config{K6: "bin/k6", Script: script, Plan: p, Token: s.Token, Dir: dir, Env: env}))
 	ctx, stop := context.WithCancel(context.Background())
 	r := &runner{s.bench, group, shards, make(chan struct{}), stop}
@@ -172,11 +172,11 @@ type rawClient struct {
 	log string
 }
 
-func (s service) startRaw(connections int, stamps bool) *rawClient {
+func (s service) startRaw(o rawOptions) *rawClient {
 	log := filepath.Join(s.folder("raw"), "out.json")
-	o := must(json.Marshal(rawOptions{must(url.Parse(s.URL)).Host, connections, s.prefix(), stamps}))
+	o.Address, o.Prefix = must(url.Parse(s.URL)).Host, s.prefix()
 	return &rawClient{s.bench, must(process.Start(process.Spec{
-		Name: "raw client", Path: must(os.Executable()), Args: []string{"raw-client", string(o)}, Env: os.Environ(), Log: log, Orphan: syscall.SIGKILL,
+		Name: "raw client", Path: must(os.Executable()), Args: []string{"raw-client", string(must(json.Marshal(o)))}, Env: os.Environ(), Log: log, Orphan: syscall.SIGKILL,
 	})), log}
 }
 

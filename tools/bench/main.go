@@ -66,6 +66,13 @@ var sections = []struct {
 	{"merge", (*bench).measureMerge},
 }
 
+func sectionNames() (names []string) {
+	for _, s := range sections {
+		names = append(names, s.name)
+	}
+	return names
+}
+
 // sizes are how many connections each measurement holds.
 type sizes struct {
 	base, full     int // runner: its memory is the difference of the two
@@ -122,23 +129,23 @@ func command(b *bench) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return b.run() },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	cmd.AddCommand(rawCommand(b.ctx))
+	cmd.AddCommand(rawCommand(b.ctx), http2Command(b.ctx))
 	f := cmd.Flags()
 	f.BoolVar(&b.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
-	f.StringSliceVar(&b.only, "only", nil, "sections to run: runner, messages, tls, backend, nginx, growth, merge")
+	f.StringSliceVar(&b.only, "only", nil, "sections to run: "+strings.Join(sectionNames(), ", "))
 	f.DurationVar(&b.growth, "growth", 10*time.Minute, "how long to watch a runner's memory, once it has settled for as long, 10m at most; 0 leaves it out, as --quick does")
 	f.BoolVar(&b.update, "update", false, "keep the figures of --json's file for the sections that are not run")
 	f.StringVar(&b.json, "json", "", "also write the figures to this file as JSON")
 	f.StringVar(&b.md, "md", "", "also write the table to this file")
-	f.IntVar(&b.rounds, "rounds", 3, "how often runner and raw client take turns")
+	f.IntVar(&b.rounds, "rounds", 3, "how often those that are compared take turns")
 	f.DurationVar(&b.window, "window", 20*time.Second, "how long each of them is measured")
 	return cmd
 }
 
 func (b *bench) check() error {
 	for _, name := range b.only {
-		if !slices.Contains([]string{"runner", "messages", "tls", "backend", "nginx", "growth", "merge"}, name) {
-			return usage("--only %s: the sections are runner, messages, tls, backend, nginx, growth and merge", name)
+		if names := sectionNames(); !slices.Contains(names, name) {
+			return usage("--only %s: the sections are %s", name, strings.Join(names, ", "))
 		}
 	}
 	switch {

@@ -12,6 +12,12 @@ func rssOf(p procfs.Proc) (float64, error) {
 	return float64(s.VmRSS), err
 }
 
+// peakOf is the largest RSS that the process ever had.
+func peakOf(p procfs.Proc) (float64, error) {
+	s, err := p.NewStatus()
+	return float64(s.VmHWM), err
+}
+
 // pssOf is the RSS with each shared page divided among those who share it.
 func pssOf(p procfs.Proc) (float64, error) {
 	s, err := p.ProcSMapsRollup()

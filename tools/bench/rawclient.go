@@ -35,6 +35,7 @@ type rawOptions struct {
 	Connections int
 	Prefix      string // of the device ids
 	Stamps      bool   // record when each noop arrived
+	Epoll       bool   // by one epoll loop, which only counts noops
 }
 
 // rawResult is what the raw client prints when it is asked to end.
@@ -55,7 +56,7 @@ type rawConn struct {
 }
 
 // rawCommand is the yardstick of the runner: the least Go program that holds connections,
-// reads their noops and counts them.
+// reads their noops and counts them, by a goroutine for each or by one epoll loop.
 func rawCommand(ctx context.Context) *cobra.Command {
 	return &cobra.Command{
 		Use: "raw-client", Hidden: true, Args: cobra.ExactArgs(1),
@@ -64,9 +65,21 @@ func rawCommand(ctx context.Context) *cobra.Command {
 			if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
 				return err
 			}
-			return json.NewEncoder(os.Stdout).Encode(holdRaw(ctx, o))
+			if !o.Epoll {
+				return json.NewEncoder(os.Stdout).Encode(holdRaw(ctx, o))
+			}
+			result, err := holdEpoll(ctx, o)
+			if err != nil {
+				return err
+			}
+			return json.NewEncoder(os.Stdout).Encode(result)
 		},
 	}
+}
+
+// request asks for the nth stream.
+func (o rawOptions) request(n int) []byte {
+	return fmt.Appendf(nil, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, n, o.Address)
 }
 
 // holdRaw opens all connections and reads them until ctx ends.
@@ -82,7 +95,7 @@ func holdRaw(ctx context.Context, o rawOptions) rawResult {
 			if c.conn, c.err = dialer.DialContext(ctx, "tcp", o.Address); c.err != nil {
 				return c.err
 			}
-			_, c.err = fmt.Fprintf(c.conn, "GET /event/connect?id=%s%d HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", o.Prefix, i, o.Address)
+			_, c.err = c.conn.Write(o.request(i))
 			// On a stack of its own: that of the dial has grown and would be counted.
 			readers.Go(func() { c.read(o.Stamps) })
 			return nil

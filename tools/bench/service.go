@@ -18,7 +18,7 @@ import (
 type service struct {
 	*target.Target
 	*bench
-	certificates target.Certificates // "" for plain HTTP
+	env map[string]string // that runners need to connect
 }
 
 func (b *bench) startService(connections int, interval time.Duration, nginx bool) service {
@@ -27,7 +27,11 @@ func (b *bench) startService(connections int, interval time.Duration, nginx bool
 
 func (b *bench) start(c target.LocalConfig) service {
 	c.Backend, c.LogDir = "bin/backend", b.folder("service")
-	return service{must(target.StartLocal(b.ctx, c)), b, c.Certificates}
+	t := must(target.StartLocal(b.ctx, c))
+	if c.Certificates == "" {
+		return service{t, b, nil}
+	}
+	return service{t, b, t.RunnerEnv(c.Certificates)}
 }
 
 func (s service) stop() { s.Local.Stop(s.ctx) }
@@ -51,10 +55,14 @@ func (s service) counts() counts {
 		if all := families[name].GetMetric(); len(all) > 0 {
 			return all[0]
 		}
-		panic(failure{fmt.Errorf("the backend's metrics lack %s", name)})
+		return nil
+	}
+	open := first("backend_streams_open").GetGauge()
+	if open == nil {
+		check(errors.New("the backend's metrics lack backend_streams_open"))
 	}
 	return counts{
-		open:   int(first("backend_streams_open").GetGauge().GetValue()),
+		open:   int(open.GetValue()),
 		noops:  uint64(first("backend_noops_sent_total").GetCounter().GetValue() + first("backend_messages_sent_total").GetCounter().GetValue()),
 		rounds: first("backend_broadcast_duration_seconds").GetHistogram(),
 	}
