@@ -52,14 +52,8 @@ func probeCommand() *cobra.Command {
 			if err := checkProbe(&c, out, idle); err != nil {
 				return usageError{Err: err}
 			}
-			c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
-			c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
-			c.Wrong = func(err error) error {
-				return usageError{Err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
-			}
-			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := readyProbe(cmd.Context(), &c)
 			defer stop()
-			context.AfterFunc(ctx, stop) // the second Ctrl-C ends the program
 			look := probe.Run
 			if idle {
 				look = probe.Idle
@@ -80,18 +74,35 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
 	f.IntVar(&seconds, "seconds", 60, "seconds to look; heartbeats and lifetimes that are longer are not seen (with --idle: 900)")
 	f.BoolVar(&idle, "idle", false, "hold silent streams, and tell after how long something on the way cuts them")
-	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
 	f.StringVar(&c.Name, "name", "", "name of the service (default: that of --out)")
 	f.StringVar(&out, "out", "", "file to write the description to (default: standard output)")
+	serviceFlags(f, &c)
+	return cmd
+}
+
+// serviceFlags say what to probe.
+func serviceFlags(f *pflag.FlagSet, c *probe.Config) {
+	f.IntVar(&c.Streams, "streams", 3, "streams to look at")
+	f.StringVar(&c.Topic, "topic", "", "the text in the URLs that is a topic: it becomes {topic}")
 	probeRequest(f, &c.Connect, "", "the request that opens a stream")
 	f.StringVar(&c.Then.URL, "then-url", "", "URL of a second request that each stream needs after its first event")
 	probeRequest(f, &c.Then, "then-", "the second request, with {client}, which the probe finds")
 	f.StringVar(&c.Publish.URL, "publish-url", "", "URL that a message is published to")
 	probeRequest(f, &c.Publish, "publish-", "the request that publishes")
-	return cmd
+}
+
+// readyProbe fills in what a probe has from the environment. Ctrl-C ends it early, and a second one the program.
+func readyProbe(parent context.Context, c *probe.Config) (context.Context, context.CancelFunc) {
+	c.SubscribeToken, c.PublishToken = os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN")
+	c.Progress = func(sentence string) { fmt.Fprintf(os.Stderr, "probe: %s\n", sentence) }
+	c.Wrong = func(err error) error {
+		return usageError{Err: errors.New(strings.ReplaceAll(err.Error(), "\n", "; "))}
+	}
+	ctx, stop := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // probeRequest adds the flags of one request.

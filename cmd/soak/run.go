@@ -66,8 +66,8 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
-				return usageError{Err: err}
+			if _, err := settle(cmd.Flags()); err != nil {
+				return err
 			}
 			if err := setProfile(cmd.Flags(), kind, cmp.Or(profile.String(), "full")); err != nil {
 				return usageError{Err: err}
@@ -168,6 +168,7 @@ func addHidden(f *pflag.FlagSet, c *run.Config) {
 
 // elsewhereFlags are for runners that are not all on this machine.
 func elsewhereFlags(f *pflag.FlagSet, c *run.Config) {
+	f.String("config", plan.SettingsFile, "file of settings, which flags and variables win over; the default is read where it is there")
 	f.StringVar(&c.Runner, "runner", "", "run only the Kth of N runners on this machine, written K/N; the others run elsewhere (needs --testid and --backend-url)")
 	clusterFlags(f, &c.Kubernetes)
 }
@@ -180,10 +181,30 @@ func clusterFlags(f *pflag.FlagSet, k *run.Kubernetes) {
 	f.BoolVar(&k.Keep, "keep", false, "k8s: leave TestRun and pods in the cluster when all is done")
 }
 
+// settle sets the flags that were not given from variables and from the file of settings, whose path it returns.
+func settle(f *pflag.FlagSet) (file string, err error) {
+	if err := plan.FlagsFromEnvironment(f); err != nil {
+		return "", usageError{Err: err}
+	}
+	config := f.Lookup("config")
+	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed)
+	if err != nil {
+		return "", usageError{Err: err}
+	}
+	if read {
+		file = config.Value.String()
+	}
+	return file, nil
+}
+
 // start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.
 func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
-	if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
-		return usageError{Err: err}
+	file, err := settle(cmd.Flags())
+	if err != nil {
+		return err
+	}
+	if file != "" {
+		fmt.Fprintf(os.Stderr, "settings of %s\n", file)
 	}
 	for _, setting := range ofScript {
 		if cmd.Flags().Changed(setting.Flag()) {

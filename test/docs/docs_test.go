@@ -31,7 +31,7 @@ const root = "../.."
 var made = []string{".git", "node_modules", "bin", "results", "certs"}
 
 // foreign are names that look like ours: k6's modules, the operator's, and what the reader writes.
-var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|TestRun|infra/terraform/terraform\.tfvars)$`)
+var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars)$`)
 
 var (
 	testFunction = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w*)\(`)

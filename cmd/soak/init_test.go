@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/probe"
+)
+
+func TestInitLeavesNothingBehindThatIsHalfDone(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, args := range [][]string{
+		{"localhost/events"},
+		{"http://127.0.0.1:1/x", "http://127.0.0.1:1/y"},
+		{"http://127.0.0.1:1/x", "--name", "../hub"},
+		{"http://127.0.0.1:1/x", "--seconds", "5"},
+		{"http://127.0.0.1:1/x", "--header", "x"},
+	} {
+		require.Equal(t, exitUsage, execute(append([]string{"init"}, args...)), args)
+	}
+	require.Equal(t, 2, execute([]string{"init", "http://127.0.0.1:1/x"}), "nothing listens there")
+	files, err := os.ReadDir(".")
+	require.NoError(t, err)
+	require.Empty(t, files)
+}
+
+func TestInitWritesOverNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"hub.js", plan.SettingsFile} {
+		require.NoError(t, os.WriteFile(name, []byte("mine"), 0o600))
+		require.Equal(t, exitUsage, execute([]string{"init", "http://127.0.0.1:1/x", "--name", "hub"}))
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Equal(t, "mine", string(text))
+		require.NoError(t, os.Remove(name))
+	}
+}
+
+func TestInitAsksForAURL(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	for in, want := range map[string]string{"http://h/events\n": "http://h/events", " http://h/events ": "http://h/events"} {
+		got, err := askURL(strings.NewReader(in), &out)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := askURL(strings.NewReader("\n"), &out)
+	var usage usageError
+	require.ErrorAs(t, err, &usage)
+}
+
+func TestInitNamesTheServiceByItsHost(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{"https://hub.example:8443/events": "hub.example", "http://[::1]:80/": "1"} {
+		got, err := nameOf(&probe.Config{URL: url})
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+}

@@ -1,0 +1,121 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
+)
+
+// SettingsFile is the file of settings that `soak run` reads where it is in the working directory.
+const SettingsFile = "soak.yaml"
+
+// FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the flags'
+// names. A file that has a name of its own (named) has to be there.
+func FlagsFromFile(flags *pflag.FlagSet, path string, named bool) (read bool, err error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && !named {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("the file of settings: %w", err)
+	}
+	settings := map[string]yaml.Node{} // a key that is there twice is an error of the parser
+	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("%s is no YAML of settings such as `connections: 1200`: %w", path, err)
+	}
+	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
+		node := settings[name]
+		if err := setFromFile(flags, name, &node); err != nil {
+			return false, fmt.Errorf("%s, line %d: %w", path, node.Line, err)
+		}
+	}
+	return true, nil
+}
+
+func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
+	flag := flags.Lookup(name)
+	switch {
+	case flag == nil && isSetting(name):
+		return nil // of another suite
+	case strings.HasSuffix(name, "token"):
+		return fmt.Errorf("%s is a secret: it is read from the environment only, as %s", name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+	case flag == nil || name == "help" || name == "config":
+		return fmt.Errorf("%s is no setting: `soak run --help` lists them", name)
+	case flag.Changed:
+		return nil
+	}
+	values := []*yaml.Node{node}
+	if node.Kind == yaml.SequenceNode {
+		values = node.Content
+	}
+	for _, value := range values {
+		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
+			return fmt.Errorf("%s has no value: write one, such as `%[1]s: %s`", name, flag.DefValue)
+		}
+		if err := flags.Set(name, value.Value); err != nil {
+			return fmt.Errorf("%s is %q: it must be %s", name, value.Value, Kind(flag.Value.Type()))
+		}
+	}
+	return nil
+}
+
+// isSetting says that some command has a flag of that name.
+func isSetting(name string) bool {
+	p, l := Default(), DefaultLocal()
+	return slices.ContainsFunc(append(p.Settings(), l.Settings()...), func(s Setting) bool { return s.Help != "" && s.Flag() == name })
+}
+
+var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soak run`" + ` in this folder. A flag wins over its variable, and that over this file.
+{{range .}}
+# {{.Help}}
+{{.Line}}
+{{end}}`))
+
+// FileOf is a file of all settings, in which those that are not given are comments that say the default.
+func FileOf(given map[string]string) (string, error) {
+	type row struct{ Help, Line string }
+	p, l := Default(), DefaultLocal()
+	p.ConnectionsPerVU = 0 // `soak run` chooses it
+	var rows []row
+	for _, s := range Of("", append(p.Settings(), l.Settings()...)) {
+		if s.Help == "" {
+			continue
+		}
+		value, ok := given[s.Flag()]
+		comment := ""
+		if !ok {
+			value, comment = s.String(), "# "
+		}
+		line, err := yaml.Marshal(map[string]any{s.Flag(): scalar(value)})
+		if err != nil {
+			return "", fmt.Errorf("write %s: %w", s.Flag(), err)
+		}
+		rows = append(rows, row{s.Help, comment + strings.TrimSpace(string(line))})
+	}
+	var out strings.Builder
+	err := fileTemplate.Execute(&out, rows)
+	return out.String(), err
+}
+
+// scalar is a value as YAML writes it best: a number without quotes.
+func scalar(text string) any {
+	var v any
+	if yaml.Unmarshal([]byte(text), &v) != nil {
+		return text
+	}
+	switch v.(type) {
+	case int, float64:
+		return v
+	}
+	return text
+}

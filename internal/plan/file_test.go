@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// flagsOf are the flags of `soak run`, and the plan that they set.
+func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
+	t.Helper()
+	p, l := Default(), DefaultLocal()
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	AddFlags(f, Of("", append(p.Settings(), l.Settings()...)))
+	f.Int("backends", 1, "")
+	f.String("config", SettingsFile, "")
+	return f, &p, &l
+}
+
+func written(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "settings.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestSettingsOfAFile(t *testing.T) {
+	f, p, l := flagsOf(t)
+	t.Setenv("SECONDS", "90")
+	require.NoError(t, f.Parse([]string{"--connections", "7"}))
+	require.NoError(t, FlagsFromEnvironment(f))
+	read, err := FlagsFromFile(f, written(t, `
+# a flag wins over its variable, and that over this file
+connections: 1
+seconds: 1
+noop-interval: 0.5
+reconnect: true
+backends: 2
+prefix: "007-"
+at: ["10s one: true", "20s two: false"]
+cuts-per-second: 3 # of another suite
+`), true)
+	require.NoError(t, err)
+	require.True(t, read)
+	require.Equal(t, []any{7, 90, .5, true, "007-"}, []any{p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.Prefix})
+	require.Equal(t, "10s one: true\n20s two: false", f.Lookup("at").Value.String())
+	require.Equal(t, "2", f.Lookup("backends").Value.String())
+	require.NotNil(t, l)
+}
+
+func TestAFileOfSettingsThatIsWrong(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"conections: 5":                   "line 1: conections is no setting: `soak run --help` lists them",
+		"seconds: 60\nconnections: many":  `line 2: connections is "many": it must be a whole number`,
+		"connections:":                    "line 1: connections has no value: write one, such as `connections: 1200`",
+		"connections: {a: 1}":             "connections has no value",
+		"backend-token: abc":              "backend-token is a secret: it is read from the environment only, as BACKEND_TOKEN",
+		"config: other.yaml":              "config is no setting",
+		"seconds: 60\nseconds: 61":        "already defined at line 1",
+		"- connections":                   "is no YAML of settings such as `connections: 1200`",
+		"connections: 5\n\tseconds: 1000": "is no YAML of settings",
+	} {
+		f, _, _ := flagsOf(t)
+		_, err := FlagsFromFile(f, written(t, text), true)
+		require.ErrorContains(t, err, want, "%s", text)
+	}
+}
+
+func TestOnlyAFileThatIsNamedHasToBeThere(t *testing.T) {
+	t.Parallel()
+	f, _, _ := flagsOf(t)
+	path := filepath.Join(t.TempDir(), SettingsFile)
+	read, err := FlagsFromFile(f, path, false)
+	require.NoError(t, err)
+	require.False(t, read)
+	_, err = FlagsFromFile(f, path, true)
+	require.ErrorContains(t, err, "the file of settings: open "+path)
+	read, err = FlagsFromFile(f, written(t, "# nothing\n"), true)
+	require.NoError(t, err)
+	require.True(t, read)
+}
+
+// What init writes is read back as it was meant, and all of it is there.
+func TestTheFileOfAllSettingsIsRead(t *testing.T) {
+	t.Parallel()
+	text, err := FileOf(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
+	require.NoError(t, err)
+	f, p, _ := flagsOf(t)
+	_, err = FlagsFromFile(f, written(t, text), true)
+	require.NoError(t, err, text)
+	require.Equal(t, []any{"./hub.js", "https://hub.example:8443", 4, .5}, []any{p.Service, p.BackendURL, p.Topics, p.PublishRate})
+	f.VisitAll(func(flag *pflag.Flag) {
+		if _, ok := flag.Value.(Setting); ok {
+			require.Regexp(t, `(?m)^(# )?"?`+flag.Name+`"?: `, text)
+		}
+	})
+	require.Contains(t, text, "\n# connections: 1200\n")
+	require.Contains(t, text, "\npublish-rate: 0.5\n")
+}
