@@ -52,12 +52,13 @@ func OpenBare(ctx context.Context, rawURL string, silence time.Duration, o BareO
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(processStart) })
 	a := &answer{conn: conn, url: u, remote: conn.RemoteAddr()}
-	err = cmp.Or((&request{url: u, method: http.MethodGet}).send(conn), a.readHead(http.MethodGet))
+	r := &request{url: u, method: http.MethodGet}
+	err = cmp.Or(r.send(conn), a.readHead(r.method))
 	if !stop() {
 		err = cmp.Or(ctx.Err(), err)
 	}
 	if err == nil {
-		if fail := judge(a, false); fail != nil {
+		if fail := judge(a, r); fail != nil {
 			err = fail.err
 		}
 	}

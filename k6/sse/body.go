@@ -13,6 +13,7 @@ import (
 // framing tells where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
 	kind   frameKind
+	ended  bool  // the body has; here it takes no room
 	remain int64 // of the content length
 	chunk  chunkDecoder
 }
@@ -43,8 +44,8 @@ type body struct {
 	left []byte    // read with the head
 	at   time.Time // when the last bytes arrived
 	idle idleMark
+	pack *unpacking // nil: the body is as it is
 	framing
-	ended bool
 }
 
 var (
@@ -131,7 +132,7 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 }
 
 // watch has the stream end with errIdle once the server was silent for timeout, which may change
-// while it is watched; 0 is for ever. The caller calls unwatch when it has read the last.
+// while it is watched; 0 is for ever. The caller calls unwatch when it has read the last, of any stream.
 func (b *body) watch(timeout *atomic.Int64) {
 	if timeout.Load() > 0 {
 		b.idle.wire, b.idle.timeout = b.wire, timeout
@@ -143,6 +144,19 @@ func (b *body) unwatch() {
 	if b.idle.wire != nil {
 		processSweep.forget(&b.idle)
 	}
+	if b.pack != nil {
+		b.pack.stop()
+	}
+}
+
+// unpacked is the body without its content coding, until unwatch.
+func (b *body) unpacked(a *answer) io.Reader {
+	packed := a.coding()
+	if packed == "" {
+		return b
+	}
+	b.pack = unpack(packed, b)
+	return b.pack
 }
 
 // unwrap turns n raw bytes into bytes of the body, in place.

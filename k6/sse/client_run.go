@@ -88,7 +88,7 @@ func (c *Client) read(ctx context.Context) {
 	b.watch(&idle)
 	defer b.unwatch()
 	var p eventstream.Parser
-	p.Reset(b, int(c.params.maxEventSize))
+	p.Reset(b.unpacked(a), int(c.params.maxEventSize))
 	var e eventstream.Block
 	for {
 		if err := c.next(&p, &e); err != nil {

@@ -39,6 +39,13 @@ func BenchmarkConnections(b *testing.B) {
 	b.Run("raw", func(b *testing.B) { benchmarkConnections(b, connections, openRaw) })
 	b.Run("EventSource", func(b *testing.B) { benchmarkConnections(b, connections, openSources) })
 	b.Run("EventSource-TLS", func(b *testing.B) { benchmarkConnections(b, connections, openEncrypted) })
+	for _, coding := range []string{"gzip", "br", "zstd"} {
+		b.Run("EventSource-"+coding, func(b *testing.B) {
+			benchmarkConnections(b, connections, func(b *testing.B, url string, n int, opened, event func()) func() {
+				return openWith(b, url, n, opened, event, fmt.Sprintf("headers: { 'Accept-Encoding': %q }", coding))
+			})
+		})
+	}
 	b.Run("EventSource-onmessage", func(b *testing.B) { benchmarkConnections(b, connections, openListening) })
 }
 
@@ -92,13 +99,18 @@ func benchmarkConnections(b *testing.B, n int, open opener) {
 
 // openSources opens EventSources with a ledger and no JS per event.
 func openSources(b *testing.B, url string, n int, opened, event func()) func() {
+	return openWith(b, url, n, opened, event, "")
+}
+
+// openWith is openSources with another option.
+func openWith(b *testing.B, url string, n int, opened, event func(), option string) func() {
 	v := newVU(b)
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 	v.set("newLedger", func() any { return &countingLedger{opened: opened, event: event} })
 	return v.background(b, fmt.Sprintf(`
 		for (let i = 0; i < %d; i++) {
-			new EventSource(%q + "/event/connect?id=bench-" + i, { reconnect: false, ledger: newLedger() });
-		}`, n, url))
+			new EventSource(%q + "/event/connect?id=bench-" + i, { reconnect: false, ledger: newLedger(), %s });
+		}`, n, url, option))
 }
 
 // openEncrypted opens the same over TLS: the server takes a connection for that by its first byte.
@@ -235,7 +247,7 @@ func runBenchServer() {
 	fmt.Println("http://" + l.Addr().String())
 	certified := serverTLS()
 	var mu sync.Mutex
-	var conns []net.Conn
+	conns := map[string][]net.Conn{} // by their coding
 	go func() {
 		for {
 			conn, err := l.Accept()
@@ -244,22 +256,37 @@ func runBenchServer() {
 			}
 			go func() {
 				conn, _ := accept(conn, certified)
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					coding := r.Header.Get("Accept-Encoding")
 					mu.Lock() // a broadcast that the client asks for when it is open goes to it, too
-					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
-					conns = append(conns, conn)
+					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: "+coding+"\r\nTransfer-Encoding: chunked\r\n\r\n")
+					conns[coding] = append(conns[coding], conn)
 					mu.Unlock()
 				}
 			}()
 		}
 	}()
+	var packed bytes.Buffer // all streams of a coding get the same bytes: all are open before the first event
+	encoders := map[string]packer{}
+	for coding, start := range packers {
+		encoders[coding] = start(&packed)
+	}
 	lines := bufio.NewScanner(os.Stdin)
 	for seq := 1; lines.Scan(); seq++ {
 		event := fmt.Sprintf(": sent=%d\nid: %d\ndata: 0\n\n", time.Now().UnixMicro(), seq)
-		frame := []byte(fmt.Sprintf("%x\r\n%s\r\n", len(event), event))
 		mu.Lock()
-		for _, c := range conns {
-			_, _ = c.Write(frame)
+		for coding, all := range conns {
+			body := event
+			if e := encoders[coding]; e != nil {
+				packed.Reset()
+				_, _ = io.WriteString(e, event)
+				_ = e.Flush()
+				body = packed.String()
+			}
+			frame := []byte(fmt.Sprintf("%x\r\n%s\r\n", len(body), body))
+			for _, c := range all {
+				_, _ = c.Write(frame)
+			}
 		}
 		mu.Unlock()
 	}

@@ -51,7 +51,7 @@ func (d *dialer) open(ctx context.Context, req *request) (*answer, *failure) {
 	if fail != nil {
 		return a, fail
 	}
-	if fail := judge(a, req.anyType); fail != nil {
+	if fail := judge(a, req); fail != nil {
 		hangUp(a.conn)
 		return a, fail
 	}

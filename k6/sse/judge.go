@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/k6/sse/coding"
 )
 
 const (
@@ -19,11 +21,11 @@ const (
 )
 
 // judge returns nil for an event stream, section 9.2.3 of the HTML standard: status
-// 200 and the type text/event-stream, or any where a script wants that. A body in a content coding is no event stream
-// that can be read as it comes.
-func judge(a *answer, anyType bool) *failure {
+// 200 and the type text/event-stream, or any where a script wants that. A body in a content coding that was not asked for, or
+// is not known, is no event stream that can be read as it comes.
+func judge(a *answer, asked *request) *failure {
 	f := &failure{status: a.status}
-	coding := a.header.Get("Content-Encoding")
+	packed := a.coding()
 	media, _, _ := strings.Cut(a.header.Get("Content-Type"), ";") // wrong parameters are none (MIME Sniffing standard, section 4.4)
 	switch {
 	case a.status == http.StatusNoContent:
@@ -33,12 +35,15 @@ func judge(a *answer, anyType bool) *failure {
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", a.status, http.StatusText(a.status), a.explain())
 		f.retryAfter = retryAfter(a.header.Get("Retry-After"), time.Now())
-	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !anyType:
+	case !strings.EqualFold(strings.TrimSpace(media), "text/event-stream") && !asked.anyType:
 		f.reason = ReasonContentType
 		f.err = fmt.Errorf("the response is %q, not text/event-stream", a.header.Get("Content-Type"))
-	case coding != "" && !strings.EqualFold(coding, "identity"):
+	case packed != "" && !asked.asks(packed):
 		f.reason = ReasonContentType
-		f.err = fmt.Errorf("the response has the content-encoding %q; only identity can be read as it comes", coding)
+		f.err = fmt.Errorf("the response has the content-encoding %q, which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is", packed)
+	case packed != "" && !coding.Known(packed):
+		f.reason = ReasonContentType
+		f.err = fmt.Errorf("the response has the content-encoding %q: only %s can be undone, one at a time", packed, coding.Browser)
 	default:
 		return nil
 	}
@@ -52,7 +57,11 @@ var errNoContent = errors.New("the server answered 204 No Content: it wants no f
 func (a *answer) explain() string {
 	_ = a.conn.SetReadDeadline(time.Now().Add(explainFor))
 	b := body{wire: parked{a.conn}, left: a.left, framing: a.frame}
-	text, _ := io.ReadAll(io.LimitReader(&b, explainBytes))
+	var plain io.Reader = &b
+	if packed := a.coding(); coding.Known(packed) {
+		plain, _ = coding.New(packed, &b) // it is known
+	}
+	text, _ := io.ReadAll(io.LimitReader(plain, explainBytes))
 	var problem struct{ Detail, Title string }
 	if json.Unmarshal(text, &problem) == nil {
 		if said := cmp.Or(problem.Detail, problem.Title); said != "" {

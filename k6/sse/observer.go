@@ -89,7 +89,7 @@ type Reason string
 // The reasons. The first group ends a stream, the second an attempt, the third both.
 const (
 	ReasonServer    Reason = "server"    // the server ended the stream, and no event was lost by that
-	ReasonTruncated Reason = "truncated" // it ended inside a line, an event, a chunk or the header
+	ReasonTruncated Reason = "truncated" // it ended inside a line, an event, a chunk, its compression or the header
 	ReasonIdle      Reason = "idle"      // idleTimeout went by without one byte
 	ReasonTooLong   Reason = "too_long"  // an event exceeded maxEventSize, or the header 64 KiB
 	ReasonCut       Reason = "cut"       // a CutObserver had this client cut it
@@ -100,7 +100,7 @@ const (
 	ReasonDNS            Reason = "dns"             // the name does not resolve
 	ReasonTLS            Reason = "tls"             // the handshake failed
 	ReasonStatus         Reason = "status"          // a status other than 200 and 204
-	ReasonContentType    Reason = "content_type"    // not text/event-stream, or compressed
+	ReasonContentType    Reason = "content_type"    // not text/event-stream, or compressed in a way that was not asked for
 	ReasonNoContent      Reason = "no_content"      // 204: the server wants no reconnect
 
 	ReasonRenew Reason = "renew" // the option renew threw, or gave what cannot be sent

@@ -15,6 +15,7 @@ import (
 	httpModule "go.k6.io/k6/v2/js/modules/k6/http"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/k6/sse/coding"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -30,6 +31,7 @@ type openParams struct {
 	jar     *cookiejar.Jar
 	timeout time.Duration // of the whole request, as upstream
 
+	accept       string // what is said in Accept-Encoding; "": nothing
 	maxEventSize int32
 	anyType      bool // its answer may be of another type than text/event-stream
 	everyBlock   bool // blocks without data are events, too, as upstream
@@ -81,6 +83,8 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 		p.body = strings.TrimSpace(v.String())
 	case "timeout":
 		p.timeout, err = parseDuration(v)
+	case acceptOption:
+		p.accept, err = coding.Setting(v.String())
 	case "maxEventSize":
 		p.maxEventSize, err = parseInt(v, 1)
 	case "anyContentType":
@@ -97,6 +101,6 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 // request makes the request.
 func (p *openParams) request(state *lib.State) *request {
 	r := p.streamOptions.request(state, p.to)
-	r.method, r.body, r.jar, r.anyType = p.method, p.body, p.jar, p.anyType
+	r.method, r.body, r.jar, r.anyType, r.accept = p.method, p.body, p.jar, p.anyType, p.accept
 	return r
 }

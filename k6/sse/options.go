@@ -15,6 +15,7 @@ import (
 	"go.k6.io/k6/v2/lib/types"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/k6/sse/coding"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -66,6 +67,7 @@ type sourceOptions struct {
 type rareOptions struct {
 	method      string // "" for GET
 	body        string
+	accept      string // what is said in Accept-Encoding; "": nothing
 	resume      resumeBy
 	then        *secondRequest
 	renew       sobek.Callable // what each attempt but the first sends; nil: the same
@@ -115,6 +117,9 @@ const (
 
 // resumeOption is how a reconnect says where it was. A suite has the same name.
 const resumeOption = "resume"
+
+// acceptOption is which compressions are asked for.
+const acceptOption = "acceptEncoding"
 
 // parseOptions reads the second argument of EventSource. Its errors name the option.
 func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
@@ -178,6 +183,11 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		o.rareToSet().method, err = parseMethod(v)
 	case "body":
 		o.rareToSet().body, err = parseBody(v)
+	case acceptOption:
+		var accept string
+		if accept, err = coding.Setting(v.String()); accept != "" || o.rare != nil {
+			o.rareToSet().accept = accept
+		}
 	case resumeOption:
 		o.rareToSet().resume, err = parseResume(v)
 	case "renew":
@@ -191,7 +201,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 			break
 		}
 		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
-			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, resume, renew, withCredentials and then", name)
+			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
 	}
 	if err != nil {
 		return fmt.Errorf("option %s: %w", name, err)

@@ -23,8 +23,9 @@ type request struct {
 	userAgent    string
 	lastEventID  string
 	maxRedirects int
-	plain        bool // its answer is no stream: any type will do, and the connection is not used on
-	anyType      bool // its answer is a stream of any type
+	accept       string // what is said in Accept-Encoding; "": nothing
+	plain        bool   // its answer is no stream: any type will do, and the connection is not used on
+	anyType      bool   // its answer is a stream of any type
 }
 
 // redirectLimit is k6's maxRedirects option, 10 where it is not set.
@@ -93,6 +94,9 @@ func (r *request) fill(h http.Header) {
 	} else {
 		h["Accept"] = acceptValue
 		h["Cache-Control"] = cacheValue
+	}
+	if r.accept != "" {
+		h.Set("Accept-Encoding", r.accept)
 	}
 	h.Set("User-Agent", r.userAgent) // empty: none is sent
 	if r.lastEventID != "" {

@@ -84,7 +84,7 @@ func (s *source) dial(ctx context.Context, t *turn, what *Request) (*answer, *fa
 	r := s.opts.request(s.state, u)
 	r.header = what.Header
 	r.maxRedirects = int(s.opts.maxRedirects)
-	r.method, r.body = cmp.Or(what.Method, r.method), what.Body
+	r.method, r.body, r.accept = cmp.Or(what.Method, r.method), what.Body, s.opts.rarely().accept
 	id := eventstream.Text(s.parser.LastEventID())
 	if last := s.facets().last; last != nil {
 		id = last.LastEventID()
@@ -138,7 +138,7 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 	s.hub.push(s.hub.m.metrics.streamOpened(&s.openTags, begun, a.at)...)
 	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
 	s.body.watch(&s.idleTimeout)
-	s.parser.Reset(&s.body, int(s.opts.maxEventSize))
+	s.parser.Reset(s.body.unpacked(a), int(s.opts.maxEventSize))
 
 	s.client.hasOpened(begun, a)
 }

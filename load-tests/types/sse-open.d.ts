@@ -16,6 +16,8 @@ declare module "k6/x/sse" {
     connectTimeout?: Duration;
     /** As in {@link EventSourceOptions.idleTimeout}. */
     idleTimeout?: Duration;
+    /** As in {@link EventSourceOptions.acceptEncoding}. */
+    acceptEncoding?: AcceptEncoding;
     /** As in {@link EventSourceOptions.maxEventSize}. */
     maxEventSize?: number;
     /**

@@ -74,6 +74,9 @@ declare module "k6/x/sse" {
     timeout?: Duration;
   }
 
+  /** Which compressions a request asks for: none, gzip alone, or what browsers do. */
+  export type AcceptEncoding = "none" | "gzip" | "browser";
+
   /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
   export interface EventSourceOptions {
     /**
@@ -93,6 +96,15 @@ declare module "k6/x/sse" {
      * @example JSON.stringify({ channels: ["news"] }) // with method: "POST"
      */
     body?: string;
+    /**
+     * Which compressions are asked for. Default `"none"`: no `Accept-Encoding` is sent. `"gzip"`, or `"browser"`: gzip,
+     * deflate, br and zstd. `Accept-Encoding` in `headers` wins. Events come as soon as the server has flushed them; a
+     * stream that ends without the end mark of its compression is `truncated`. What comes compressed in a way that was
+     * not asked for ends the attempt with reason `content_type`. A compressed stream takes the memory of its window: 32 KB
+     * of gzip and deflate, up to 16 MB of br, up to 8 MB of zstd, beyond which it is refused. Not in the standard.
+     * @example "browser"
+     */
+    acceptEncoding?: AcceptEncoding;
     /**
      * How a reconnect tells the last event ID, where there is one. Default `"header"`, as in the
      * standard: `Last-Event-ID`. `{ query }` sets that parameter of the URL in its place and leaves

@@ -43,14 +43,14 @@ declare module "k6/x/sse" {
    * Why a stream or an attempt ended.
    *
    * A stream: `server` (the server ended it, and no event was lost by that: lines of comments, `retry:` and
-   * unknown fields may come last), `truncated` (it ended inside a line, an event, a chunk or its Content-Length), `idle` (`idleTimeout` without
+   * unknown fields may come last), `truncated` (it ended inside a line, an event, a chunk, its Content-Length or its compression), `idle` (`idleTimeout` without
    * one byte), `too_long` (an event over `maxEventSize`), `then` (the second request of
    * {@link EventSourceOptions.then} failed, or the event that it waits for did not come),
    * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}; or the suite `resume` cut it, to see it resume).
    *
    * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
    * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
-   * `text/event-stream`, or compressed), `no_content` (204).
+   * `text/event-stream`, or compressed in a way that was not asked for), `no_content` (204).
    *
    * Either: `reset` (the connection broke), `client` (the script closed it),
    * `interrupted` (k6 ended the iteration, or a handler threw), `renew`

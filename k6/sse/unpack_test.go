@@ -1,0 +1,270 @@
+package sse
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+type packer interface {
+	io.WriteCloser
+	Flush() error
+}
+
+var packers = map[string]func(io.Writer) packer{
+	"gzip":    func(w io.Writer) packer { return gzip.NewWriter(w) },
+	"deflate": func(w io.Writer) packer { return zlib.NewWriter(w) },
+	"br":      func(w io.Writer) packer { return brotli.NewWriter(w) },
+	"zstd": func(w io.Writer) packer {
+		e, _ := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(64<<10))
+		return e
+	},
+}
+
+func packedHead(coding string) string {
+	return strings.Replace(streamHead, "\r\n\r\n", "\r\nContent-Encoding: "+coding+"\r\n\r\n", 1)
+}
+
+// pack is a text in a coding, whole.
+func pack(coding, text string) string {
+	var out bytes.Buffer
+	z := packers[coding](&out)
+	_, _ = io.WriteString(z, text)
+	_ = z.Close()
+	return out.String()
+}
+
+// flushed is a text in a coding that goes on.
+func flushed(coding, text string) string {
+	var out bytes.Buffer
+	z := packers[coding](&out)
+	_, _ = io.WriteString(z, text)
+	_ = z.Flush()
+	return out.String()
+}
+
+// An event comes when its server has flushed it, and before anything follows; flushes of nothing are no end.
+func TestPackedEventsComeWhenTheyAreFlushed(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		for coding, start := range packers {
+			t.Run(coding, func(t *testing.T) {
+				t.Parallel()
+				v, rec := w.vu(t), &arrivals{came: make(chan string, 100)}
+				v.set("ledger", rec)
+				v.set("url", v.serve(func(p *peer) {
+					assert.Equal(t, "gzip, deflate, br, zstd", p.req.Header.Get("Accept-Encoding"))
+					p.say(packedHead(coding))
+					z := start(p)
+					for n := range 5 {
+						_, _ = fmt.Fprintf(z, "data: %d\n\n", n)
+						_ = z.Flush()
+						_ = z.Flush()
+						select {
+						case came := <-rec.came:
+							assert.Equal(t, fmt.Sprint(n), came)
+						case <-time.After(patience):
+							t.Error("an event that was flushed did not come")
+						}
+					}
+					_ = z.Close()
+				}))
+				require.Equal(t, "server", v.log(`
+					const s = new EventSource(url, { reconnect: false, acceptEncoding: 'browser', ledger });
+					s.onerror = (e) => log.push(e.reason);
+				`))
+			})
+		}
+	})
+}
+
+// arrivals is an Observer that passes events on while they come.
+type arrivals struct {
+	recorder
+	came chan string
+}
+
+func (a *arrivals) Event(_ time.Time, e *eventstream.Event) { a.came <- string(e.Data) }
+
+// addresses are those of a connection in an error of Go's own poller.
+var addresses = regexp.MustCompile(` tcp [0-9.:>-]+: read`)
+
+// How a compressed stream ends, and what an answer is told as that is none.
+func TestHowPackedStreamsEnd(t *testing.T) {
+	say := func(s string) func(*peer) { return func(p *peer) { p.say(s) } }
+	huge := strings.Repeat("x", 64<<20)
+	bomb := sync.OnceValue(func() string { return pack("gzip", "data: 0\n\ndata: "+huge) })
+	two := pack("gzip", "data: 0\n\n") + pack("gzip", "data: 1\n\n")
+	cut := pack("gzip", twoEvents)
+	wide := func() string {
+		var out bytes.Buffer
+		z, _ := zstd.NewWriter(&out, zstd.WithWindowSize(16<<20))
+		_, _ = io.WriteString(z, twoEvents)
+		_ = z.Flush()
+		return out.String()
+	}
+	const chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n"
+	for _, tt := range []struct {
+		name    string
+		options string
+		handle  func(p *peer)
+		want    string
+	}{
+		{"its end", "", say(packedHead("gzip") + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an end in capitals", "", say(packedHead("GZip") + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"an empty stream", "", say(packedHead("gzip") + pack("gzip", "")), "server: the server ended the stream"},
+		{"nothing", "", say(packedHead("br")), "server: the server ended the stream"},
+		{"members behind each other", "", say(packedHead("gzip") + two), "0 1 server: the server ended the stream"},
+		{"in pieces", "", func(p *peer) { p.inPieces(1, func() { p.say(packedHead("gzip") + two) }) }, "0 1 server: the server ended the stream"},
+		{"in chunks", "", say(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(cut), cut)), "a b server: the server ended the stream"},
+		{"no last chunk", "", say(chunkedHead + fmt.Sprintf("%x\r\n%s\r\n", len(cut), cut)), "a b truncated: read the stream: the connection ended before the last chunk: unexpected EOF"},
+		{"no end mark", "", say(packedHead("gzip") + flushed("gzip", twoEvents)), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"a part of the end mark", "", say(packedHead("gzip") + cut[:len(cut)-3]), "a b truncated: read the stream: the compressed stream ended without its end mark: unexpected EOF"},
+		{"its end inside an event", "", say(packedHead("gzip") + pack("gzip", twoEvents+"data: c\n")), "a b truncated: the stream ended inside an event: unexpected EOF"},
+		{"a reset", "", func(p *peer) {
+			p.say(packedHead("gzip") + flushed("gzip", twoEvents))
+			time.Sleep(20 * time.Millisecond)
+			p.reset()
+		}, "a b reset: read the stream: read: connection reset by peer"},
+		{"no data of that coding", "", say(packedHead("gzip") + twoEvents), "error: read the stream: the gzip data are broken: gzip: invalid header"},
+		{"a window that is too large", "", say(packedHead("zstd") + wide()), "error: read the stream: the zstd stream has a window over 8 MB, the most that a server may use (RFC 9659)"},
+		{"a bomb", "maxEventSize: 1000,", func(p *peer) { p.say(packedHead("gzip") + bomb()) }, "0 too_long: read the stream: event exceeds the size limit of 1000 bytes (one line)"},
+		{"silence", "idleTimeout: 60,", func(p *peer) { p.say(packedHead("gzip") + flushed("gzip", twoEvents)); p.hold() }, "a b idle: no byte from the server within idleTimeout"},
+		{"bytes without an event", "idleTimeout: 500,", func(p *peer) {
+			p.say(packedHead("gzip"))
+			z := gzip.NewWriter(p)
+			for range 8 {
+				_ = z.Flush()
+				time.Sleep(100 * time.Millisecond)
+			}
+			_, _ = io.WriteString(z, twoEvents)
+			_ = z.Close()
+		}, "a b server: the server ended the stream"},
+		{"204", "", say("HTTP/1.1 204 No Content\r\nContent-Encoding: gzip\r\n\r\n"), "no_content: the server answered 204 No Content: it wants no further connection"},
+		{"an error that is packed", "", say("HTTP/1.1 503 No\r\nContent-Encoding: gzip\r\n\r\n" + pack("gzip", `{"title":"full"}`)), "status: unexpected status 503 Service Unavailable: full"},
+		{"a redirect", "", func(p *peer) {
+			if p.n == 0 {
+				p.say("HTTP/1.1 302 Found\r\nLocation: /there\r\nContent-Encoding: gzip\r\n\r\n")
+				return
+			}
+			p.say(packedHead("gzip") + pack("gzip", "data: "+p.req.URL.Path+" "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+		}, "/there gzip, deflate, br, zstd server: the server ended the stream"},
+		{"a coding unasked", "acceptEncoding: 'gzip',", say(packedHead("br") + pack("br", twoEvents)), `content_type: the response has the content-encoding "br", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
+		{"any coding unasked", "acceptEncoding: 'none',", say(packedHead("gzip") + cut), `content_type: the response has the content-encoding "gzip", which was not asked for: set acceptEncoding, or have the service or its proxy send the stream as it is`},
+		{"an unknown coding", "headers: { 'accept-encoding': '*' },", say(packedHead("compress") + cut), `content_type: the response has the content-encoding "compress": only gzip, deflate, br, zstd can be undone, one at a time`},
+		{"the script's own header", "headers: { 'accept-encoding': 'br;q=1' },", func(p *peer) {
+			p.say(packedHead("br") + pack("br", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+		}, "br;q=1 server: the server ended the stream"},
+		{"no compression after all", "", say(streamHead + twoEvents), "a b server: the server ended the stream"},
+		{"identity", "", say(packedHead("identity") + twoEvents), "a b server: the server ended the stream"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			over(t, ways, func(t *testing.T, w way) {
+				v := w.vu(t)
+				v.set("url", v.serve(tt.handle))
+				got := v.log(`
+					const s = new EventSource(url, { reconnect: false, acceptEncoding: 'browser', ` + tt.options + ` });
+					s.onmessage = (e) => log.push(e.data);
+					s.onerror = (e) => log.push(e.reason + ":", e.message);
+				`)
+				require.Equal(t, tt.want, addresses.ReplaceAllString(got, ""))
+			})
+		})
+	}
+}
+
+// A stream that goes on behind another one begins to unpack anew; one that is dropped or closed by its script leaves nothing.
+func TestPackedStreamsThatComeBack(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		v.set("url", v.serve(func(p *peer) {
+			p.say(packedHead("gzip") + flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))
+			if p.n > 0 {
+				p.hold()
+			}
+		}))
+		require.Equal(t, "0 after  1 after 0 2 after 1", v.log(`
+			const s = new EventSource(url, { acceptEncoding: 'gzip' });
+			s.onmessage = (e) => {
+				log.push(e.data);
+				if (e.data.startsWith('1')) s.drop();
+				if (e.data.startsWith('2')) s.close();
+			};
+		`))
+	})
+}
+
+func TestOpenReadsWhatIsPacked(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	v.set("url", serve(t, func(p *peer) {
+		if p.req.Method == http.MethodHead {
+			p.say(packedHead("gzip"))
+			return
+		}
+		p.say(packedHead("gzip") + pack("gzip", "data: "+p.req.Header.Get("Accept-Encoding")+"\n\n"))
+	}))
+	require.Equal(t, "open event:||gzip|", v.log(`sse.open(url, { acceptEncoding: 'gzip' }, `+logging+`)`))
+	require.Equal(t, "open event:||gzip, deflate, br, zstd|", v.log(`sse.open(url, { acceptEncoding: 'browser' }, `+logging+`)`))
+	require.Equal(t, "error:content_type true", v.log(`sse.open(url, { acceptEncoding: 'none' }, `+logging+`)`))
+	require.Equal(t, "error:content_type true", v.log(`sse.open(url, `+logging+`)`))
+	require.Equal(t, "open", v.log(`sse.open(url, { acceptEncoding: 'gzip', method: 'HEAD' }, `+logging+`)`))
+	_, err := v.run(`sse.open(url, { acceptEncoding: 'brotli' }, () => {})`)
+	require.ErrorContains(t, err, `invalid sse.open() acceptEncoding: "brotli" is neither none, gzip nor browser`)
+	_, err = newVU(t).run(`new EventSource("http://127.0.0.1:1", { acceptEncoding: true })`)
+	require.ErrorContains(t, err, `option acceptEncoding: "true" is neither none, gzip nor browser`)
+}
+
+// FuzzUnpacking: whatever comes in whatever pieces, a stream ends, and its coroutine with it.
+func FuzzUnpacking(f *testing.F) {
+	for coding := range packers {
+		f.Add(coding, []byte(pack(coding, twoEvents)), uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, coding string, data []byte, step uint8) {
+		if packers[coding] == nil {
+			t.Skip()
+		}
+		left, rest := data, false
+		u := unpack(coding, readFunc(func(p []byte) (int, error) {
+			if rest = !rest; rest {
+				return 0, errNotReady
+			}
+			if len(left) == 0 {
+				return 0, io.EOF
+			}
+			n := copy(p[:min(len(p), int(step)+1)], left)
+			left = left[n:]
+			return n, nil
+		}))
+		defer u.stop()
+		buf := make([]byte, int(step)+1)
+		for sum, waits := 0, 0; sum < 4<<20; {
+			n, err := u.Read(buf)
+			sum += n
+			if err == errNotReady {
+				if waits++; waits > 2*len(data)+10 {
+					t.Fatal("it waits for ever")
+				}
+			} else if err != nil {
+				if _, again := u.Read(buf); again != err {
+					t.Fatalf("it ended with %v, and then with %v", err, again)
+				}
+				return
+			}
+		}
+	})
+}
