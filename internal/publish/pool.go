@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 const (
@@ -24,6 +26,7 @@ const (
 // the number are to be written into a message when its connection is there.
 type pool struct {
 	insecure bool
+	proxies  proxy.Chooser
 
 	mu      sync.Mutex
 	closed  bool
@@ -33,8 +36,11 @@ type pool struct {
 
 // origin is a scheme with a host, and the connections to it that are idle, the one used last at the end.
 type origin struct {
-	scheme, address, server string // address to dial, name of the server for TLS
-	idle                    []*conn
+	url     *url.URL
+	through *proxy.Proxy
+	direct  bool   // no proxy takes the requests themselves
+	extra   []byte // header lines for that proxy
+	idle    []*conn
 }
 
 // A conn is one connection, used for one request at a time.
@@ -47,8 +53,8 @@ type conn struct {
 	since  time.Time
 }
 
-func newPool(insecure bool) *pool {
-	return &pool{insecure: insecure, all: map[*conn]struct{}{}, origins: map[string]*origin{}}
+func newPool(insecure bool, proxies proxy.Chooser) *pool {
+	return &pool{insecure: insecure, proxies: proxies, all: map[*conn]struct{}{}, origins: map[string]*origin{}}
 }
 
 // Read reads no more than what an answer may have.
@@ -93,15 +99,10 @@ func (p *pool) kept(name []byte) (*origin, *conn, error) {
 	}
 	o := p.origins[string(name)]
 	if o == nil {
-		u, err := url.Parse(string(name))
-		if err != nil {
-			return nil, nil, reason(err)
+		var err error
+		if o, err = p.origin(string(name)); err != nil {
+			return nil, nil, err
 		}
-		port := u.Port()
-		if port == "" {
-			port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-		}
-		o = &origin{scheme: u.Scheme, address: net.JoinHostPort(u.Hostname(), port), server: u.Hostname()}
 		p.origins[string(name)] = o
 	}
 	if len(o.idle) == 0 {
@@ -112,12 +113,28 @@ func (p *pool) kept(name []byte) (*origin, *conn, error) {
 	return o, c, nil
 }
 
+// origin finds the way to one, which is the same for all its connections.
+func (p *pool) origin(name string) (*origin, error) {
+	u, err := url.Parse(name)
+	if err != nil {
+		return nil, reason(err)
+	}
+	o := &origin{url: u}
+	if o.through, err = p.proxies.For(u); err != nil {
+		return nil, err //nolint:wrapcheck // names the proxy
+	}
+	if o.direct = !o.through.Forwards(); !o.direct && o.through.Authorization() != "" {
+		o.extra = []byte("Proxy-Authorization: " + o.through.Authorization() + "\r\n")
+	}
+	return o, nil
+}
+
 func (p *pool) dial(ctx context.Context, o *origin, deadline time.Time) (*conn, error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	raw, err := new(net.Dialer).DialContext(ctx, "tcp", o.address)
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", o.through.Address(o.url))
 	if err != nil {
-		return nil, err
+		return nil, o.through.Undialed(err) //nolint:wrapcheck // names the proxy
 	}
 	c := &conn{Conn: raw, raw: raw, origin: o, left: mostAnswer}
 	c.in = bufio.NewReader(c)
@@ -125,22 +142,32 @@ func (p *pool) dial(ctx context.Context, o *origin, deadline time.Time) (*conn, 
 		_ = raw.Close()
 		return nil, err
 	}
-	if o.scheme == "https" {
-		secure := tls.Client(raw, &tls.Config{
-			ServerName: o.server, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
-			InsecureSkipVerify: p.insecure, //nolint:gosec // as the user asked for, like that of the streams
-		})
-		if err := secure.HandshakeContext(ctx); err != nil {
-			p.drop(c)
-			return nil, err
-		}
-		c.Conn = secure
+	err = c.SetDeadline(deadline)
+	if err == nil {
+		c.Conn, err = p.reach(ctx, o, raw)
 	}
-	if err := c.SetDeadline(deadline); err != nil {
+	if err != nil {
 		p.drop(c)
 		return nil, err
 	}
 	return c, nil
+}
+
+// reach makes a connection that is dialed one to send requests on.
+func (p *pool) reach(ctx context.Context, o *origin, raw net.Conn) (net.Conn, error) {
+	on, err := o.through.Reach(ctx, raw, p.secure)
+	if err != nil || o.url.Scheme != "https" {
+		return on, err //nolint:wrapcheck // names the proxy
+	}
+	secure := p.secure(on, o.url.Hostname())
+	return secure, secure.HandshakeContext(ctx)
+}
+
+func (p *pool) secure(conn net.Conn, server string) *tls.Conn {
+	return tls.Client(conn, &tls.Config{
+		ServerName: server, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: p.insecure, //nolint:gosec // as the user asked for, like that of the streams
+	})
 }
 
 func (p *pool) add(c *conn) error {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -34,6 +35,7 @@ type Config struct {
 	Padding string                 // of each message
 
 	InsecureSkipVerify bool
+	Proxies            proxy.Chooser // nil: the environment's
 	// Say is told in a sentence when something goes wrong for the first time, by any goroutine; nil for nobody.
 	Say func(string)
 }
@@ -87,7 +89,7 @@ func Start(ctx context.Context, c Config) (*Publisher, error) {
 	}
 	base := time.Now()
 	p := &Publisher{
-		c: c, method: c.Service.Publish.Method, planned: planned, base: base, ctx: ctx, pool: newPool(c.InsecureSkipVerify),
+		c: c, method: c.Service.Publish.Method, planned: planned, base: base, ctx: ctx, pool: newPool(c.InsecureSkipVerify, c.Proxies),
 		log:  shard.NewPublishLog(c.Topics, c.Rate, c.Start.UnixMicro(), planned),
 		quit: make(chan struct{}), answered: make(chan struct{}), done: make(chan struct{}), topics: make([]queue, len(c.Topics)),
 	}

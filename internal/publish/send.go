@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -46,7 +47,7 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 			return shard.Outcome{State: shard.Refused, SentUS: v.SentAt, AtUS: p.now(), Text: "no connection: " + p.why(err)}
 		}
 		v.SentAt = p.now()
-		if n, err := c.Write(s.write(v)); err != nil {
+		if n, err := c.Write(s.write(v, c.origin)); err != nil {
 			p.pool.drop(c)
 			if n == 0 && reused && !p.pool.isClosed() { // closed while it was idle: nothing has left
 				continue
@@ -60,9 +61,14 @@ func (s *sender) exchange(v *service.Values) shard.Outcome {
 // why is an error in words.
 func (p *Publisher) why(err error) string {
 	var late net.Error
+	var proxied *proxy.Error
+	isProxy := errors.As(err, &proxied)
 	switch {
 	case p.pool.isClosed():
 		return errClosed.Error()
+	case errors.As(err, &late) && late.Timeout() && isProxy:
+		return fmt.Sprintf("nothing came within %[2]s from the proxy %[1]s", proxied.Proxy, p.c.Timeout)
+	case isProxy:
 	case errors.As(err, &late) && late.Timeout():
 		return fmt.Sprintf("nothing came within %s", p.c.Timeout)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
@@ -80,19 +86,23 @@ func split(text []byte) (origin, target []byte) {
 	return text, nil
 }
 
-// write is the request, whole: it leaves in one packet.
-func (s *sender) write(v *service.Values) []byte {
+// write is the request, whole, as its server or a proxy wants it: it leaves in one packet.
+func (s *sender) write(v *service.Values, to *origin) []byte {
 	r := s.p.c.Service.Publish
 	s.url = r.URL.Append(s.url[:0], v) // the time may be in it
 	origin, target := split(s.url)
+	host := origin[bytes.Index(origin, []byte("://"))+len("://"):]
+	user, host := cutUser(host)
 	out := append(append(s.out[:0], r.Method...), ' ')
+	if !to.direct {
+		out = append(append(out, "http://"...), host...)
+	}
 	if len(target) == 0 || target[0] == '?' {
 		out = append(out, '/')
 	}
 	out = append(append(out, target...), " HTTP/1.1\r\nHost: "...)
-	host := origin[bytes.Index(origin, []byte("://"))+len("://"):]
-	user, host := cutUser(host)
 	out = append(append(out, host...), "\r\nUser-Agent: sse-soak\r\n"...)
+	out = append(out, to.extra...)
 	for i := range r.Headers {
 		h := &r.Headers[i]
 		if h.Omitted(v) {
@@ -156,7 +166,7 @@ func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
 	if !accepted {
 		o.State, o.Status = shard.Refused, uint16(min(resp.StatusCode, 999))
 		body, _ = bufio.NewReader(resp.Body).Peek(mostSaid) // what there is of it
-		o.Text = p.describe(resp, body)
+		o.Text = p.describe(resp, body, c.origin.through)
 	}
 	_, err := io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
@@ -170,10 +180,10 @@ func (s *sender) read(c *conn, sentUS int64) shard.Outcome {
 
 const mostSaid = 1 << 10
 
-// describe says why a message was refused: the status, where a redirect leads to, and the first line of the body. A
-// service may say the token back.
-func (p *Publisher) describe(resp *http.Response, body []byte) string {
-	text := resp.Status
+// describe says why a message was refused: the status, the proxy, which may be who says so, where a redirect leads to, and
+// the first line of the body. A service may say the token back.
+func (p *Publisher) describe(resp *http.Response, body []byte, through *proxy.Proxy) string {
+	text := resp.Status + through.Through()
 	if location := resp.Header.Get("Location"); location != "" {
 		text += ", to " + location + ", which is not followed"
 	}

@@ -283,12 +283,12 @@ func TestURLsAreCutIntoOriginAndTarget(t *testing.T) {
 // A message is written without garbage.
 func TestWritingARequestAllocatesNothing(t *testing.T) {
 	p := &Publisher{c: configured(t, "http://h")}
-	s := sender{p: p}
+	s, direct := sender{p: p}, origin{direct: true}
 	v := service.Values{Base: "http://h", Topic: "soak-topic-1", Run: "r1", Token: "x"}
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		v.Seq++
 		v.SentAt += 1000
-		s.write(&v)
+		s.write(&v, &direct)
 	}))
 }
 

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
@@ -76,8 +77,15 @@ func Dialing(ctx context.Context, dial Dial) context.Context {
 	return context.WithValue(ctx, dialKey{}, dial)
 }
 
-// newTransport makes one connection, used once: HTTP/1.1 and no proxy, as k6/sse connects.
-func newTransport(ctx context.Context, last, silent bool) *http.Transport {
+type proxiesKey struct{}
+
+// Proxied makes requests of ctx go through the proxies of a test, in place of the environment's.
+func Proxied(ctx context.Context, proxies proxy.Chooser) context.Context {
+	return context.WithValue(ctx, proxiesKey{}, proxies)
+}
+
+// newTransport makes one connection, used once: HTTP/1.1, by the same proxies as k6/sse.
+func newTransport(ctx context.Context, last, silent bool) http.RoundTripper {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	if silent {
 		dialer.KeepAlive = -1
@@ -87,13 +95,14 @@ func newTransport(ctx context.Context, last, silent bool) *http.Transport {
 		connect = func(ctx context.Context, _, address string) (net.Conn, error) { return dial(ctx, address) }
 	}
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
-	return &http.Transport{
+	proxies, _ := ctx.Value(proxiesKey{}).(proxy.Chooser)
+	return proxies.Transport(&http.Transport{
 		DisableKeepAlives:   last, // it says Connection: close
 		DisableCompression:  true, // a caller that wants it asks for it
 		DialContext:         connect,
 		TLSHandshakeTimeout: dialTimeout,
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
-	}
+	})
 }
 
 // exchange sends a request and returns once the head of the answer is there.
@@ -124,7 +133,8 @@ func inner(err error) error {
 	if errors.As(err, &u) {
 		err = u.Err
 	}
-	if errors.Is(err, syscall.ECONNREFUSED) {
+	var proxied *proxy.Error
+	if errors.Is(err, syscall.ECONNREFUSED) && !errors.As(err, &proxied) {
 		return errors.New("nothing listens there (connection refused)")
 	}
 	return err

@@ -1,7 +1,7 @@
 // Package stream reads single event streams outside of k6: what the probe looks at, and the trial before a load. It
 // is made for a handful of streams; the load has k6/sse.
 //
-// It connects as k6/sse does (HTTP/1.1, a connection for each stream, no proxy), heeds K6_INSECURE_SKIP_TLS_VERIFY,
+// It connects as k6/sse does (HTTP/1.1, a connection for each stream, the same proxies), heeds K6_INSECURE_SKIP_TLS_VERIFY,
 // and asks for no compression by itself.
 package stream
 

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 // Certificates is a folder as `make certs` makes it: an authority, a server's certificate and
@@ -80,7 +82,7 @@ func (c Certificates) direct(address string) (*http.Client, error) {
 func (t *Target) secure(c Certificates) error {
 	conf, err := c.config()
 	if err == nil {
-		t.client.Transport = &http.Transport{TLSClientConfig: conf}
+		t.client.Transport = proxy.Chooser(nil).Transport(&http.Transport{TLSClientConfig: conf})
 	}
 	return err
 }

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 // A Target can be soaked, and asked for its own ledger.
@@ -35,13 +37,14 @@ func Remote(url, token string) *Target {
 	}}
 }
 
-// asRunnersConnect is a transport that trusts whom runners trust, which heed K6_INSECURE_SKIP_TLS_VERIFY.
+// asRunnersConnect is a transport that goes by the proxies of runners, and trusts whom they trust: they heed
+// K6_INSECURE_SKIP_TLS_VERIFY.
 func asRunnersConnect() http.RoundTripper {
 	insecure, _ := strconv.ParseBool(os.Getenv("K6_INSECURE_SKIP_TLS_VERIFY"))
-	if !insecure {
-		return nil
-	}
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as k6 does where its user says so
+	return proxy.Chooser(nil).Transport(&http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
+		ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute,
+	})
 }
 
 // Through is a target that runs elsewhere and is asked for its own ledger at another address

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -74,13 +73,4 @@ func defaultPort(scheme string) string {
 		return "443"
 	}
 	return "80"
-}
-
-// address is host:port to dial.
-func address(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = defaultPort(u.Scheme)
-	}
-	return net.JoinHostPort(u.Hostname(), port)
 }

@@ -3,6 +3,7 @@ package sse
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -36,9 +38,13 @@ type BareObserver interface {
 	Ended(why error)
 }
 
-// OpenBare opens an event stream over plain HTTP, and gives it up when nothing comes for that long. When ctx ends before
-// it is open, nothing is left.
+// OpenBare opens an event stream over plain HTTP, through the proxy of the environment if that names one for the URL, and
+// gives it up when nothing comes for that long. When ctx ends before it is open, nothing is left.
 func OpenBare(ctx context.Context, rawURL string, silence time.Duration, o BareObserver) (*Bare, error) {
+	return openBare(ctx, nil, rawURL, silence, o)
+}
+
+func openBare(ctx context.Context, proxies proxy.Chooser, rawURL string, silence time.Duration, o BareObserver) (*Bare, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return nil, err
@@ -46,14 +52,24 @@ func OpenBare(ctx context.Context, rawURL string, silence time.Duration, o BareO
 	if u.Scheme != "http" {
 		return nil, fmt.Errorf("invalid URL %q: it must begin with http://", rawURL)
 	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address(u))
+	through, err := proxies.For(u)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says all: "dial tcp ADDRESS: …"
+		return nil, err //nolint:wrapcheck // names the proxy
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", through.Address(u))
+	if err != nil {
+		return nil, through.Undialed(err) //nolint:wrapcheck // says all: "dial tcp ADDRESS: …"
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(processStart) })
-	a := &answer{conn: conn, url: u, remote: conn.RemoteAddr()}
+	a := &answer{conn: conn, url: u, remote: conn.RemoteAddr(), proxy: through}
+	on, err := through.Reach(ctx, conn, func(conn net.Conn, name string) *tls.Conn {
+		return tls.Client(&underTLS{Conn: conn}, &tls.Config{ServerName: name, MinVersion: tls.VersionTLS12})
+	})
 	r := &request{url: u, method: http.MethodGet}
-	err = cmp.Or(r.send(conn), a.readHead(r.method))
+	if err == nil {
+		a.conn = on
+		err = cmp.Or(r.send(on, through), a.readHead(r.method))
+	}
 	if !stop() {
 		err = cmp.Or(ctx.Err(), err)
 	}
@@ -66,7 +82,7 @@ func OpenBare(ctx context.Context, rawURL string, silence time.Duration, o BareO
 		_ = conn.Close()
 		return nil, err
 	}
-	b := &Bare{observer: o, conn: conn}
+	b := &Bare{observer: o, conn: a.conn}
 	b.silence.Store(int64(silence))
 	return b, b.start(a)
 }

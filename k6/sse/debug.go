@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 
@@ -33,13 +32,14 @@ func (d *dialer) debug() *httpDebug {
 	return &httpDebug{log: d.state.Logger.WithFields(fields), full: option == "full"}
 }
 
-// send sends a request.
-func (h *httpDebug) send(r *request, to io.Writer) error {
+// send sends a request. What only its proxy is told is not logged: a user with a password.
+func (h *httpDebug) send(r *request, to *answer) error {
 	if h == nil {
-		return r.send(to)
+		return r.send(to.conn, to.proxy)
 	}
 	var said bytes.Buffer
-	err := r.send(io.MultiWriter(&said, to))
+	_ = r.send(&said, nil) // to a buffer: what is wrong with the request is said below
+	err := r.send(to.conn, to.proxy)
 	head, body, _ := bytes.Cut(said.Bytes(), []byte("\r\n\r\n"))
 	if !h.full {
 		body = nil

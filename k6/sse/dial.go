@@ -11,6 +11,8 @@ import (
 
 	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 const (
@@ -28,6 +30,7 @@ type answer struct {
 	url    *url.URL // after redirects
 	at     time.Time
 	remote net.Addr
+	proxy  *proxy.Proxy // that it came through
 	tls    *tls.ConnectionState
 	frame  framing
 	left   []byte // bytes of the body that came with the head
@@ -100,9 +103,13 @@ func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure
 
 // connect does the dial, and for TLS the handshake: an answer that has no more than its connection.
 func (d *dialer) connect(ctx context.Context, req *request) (*answer, *failure) {
-	raw, err := d.state.Dialer.DialContext(ctx, "tcp", address(req.url))
+	through, err := d.m.proxies.For(req.url)
 	if err != nil {
-		return nil, dialFailure(ctx, err)
+		return nil, proxyFailure(ctx, err)
+	}
+	raw, err := d.state.Dialer.DialContext(ctx, "tcp", through.Address(req.url))
+	if err != nil {
+		return nil, dialFailure(ctx, through.Undialed(err))
 	}
 	fail := func(f *failure) (*answer, *failure) {
 		hangUp(raw)
@@ -114,11 +121,15 @@ func (d *dialer) connect(ctx context.Context, req *request) (*answer, *failure) 
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = raw.SetDeadline(deadline)
 	}
-	a := &answer{conn: raw, url: req.url, remote: raw.RemoteAddr()}
+	conn, err := through.Reach(ctx, raw, d.secure)
+	if err != nil {
+		return fail(proxyFailure(ctx, err))
+	}
+	a := &answer{conn: conn, url: req.url, remote: raw.RemoteAddr(), proxy: through}
 	if req.url.Scheme == "https" {
-		conn := tls.Client(&underTLS{Conn: raw}, d.m.tlsConfig(d.state, req.url.Hostname()))
+		conn := d.secure(conn, req.url.Hostname())
 		if err := conn.HandshakeContext(ctx); err != nil {
-			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake", err))
+			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake"+through.Through(), err))
 		}
 		cs := conn.ConnectionState()
 		a.conn, a.tls = conn, &cs
@@ -134,31 +145,44 @@ func (d *dialer) ask(ctx context.Context, req *request, a *answer) (*answer, *fa
 		return nil, phaseFailure(ctx, ReasonError, doing, err)
 	}
 	debug := d.debug()
-	if err := debug.send(req, a.conn); err != nil {
-		return fail("send the request", err)
+	if err := debug.send(req, a); err != nil {
+		return fail("send the request"+a.proxy.Through(), err)
 	}
 	if err := a.readHead(req.method); err != nil {
-		return fail("read the response header", err)
+		return fail("read the response header"+a.proxy.Through(), err)
 	}
 	debug.answered(a)
 	return a, nil
 }
 
+// secure is the client of a TLS connection to a server of that name.
+func (d *dialer) secure(conn net.Conn, name string) *tls.Conn {
+	return tls.Client(&underTLS{Conn: conn}, d.m.tlsConfig(d.state, name))
+}
+
 // hold makes an open stream of the connection: it has all the time, and keeps its keys.
 func (a *answer) hold() {
 	_ = a.conn.SetDeadline(time.Time{}) // an error comes again at the first read
-	if t, ok := a.conn.(*tls.Conn); ok {
-		if under, ok := t.NetConn().(*underTLS); ok {
-			under.open = true
-		}
+	for under := below(a.conn); under != nil; under = below(under.Conn) {
+		under.open = true
 	}
 }
 
 // hangUp closes a connection at once: for TLS without a close_notify, which could
 // wait for seconds for room to be sent.
 func hangUp(conn net.Conn) {
-	if t, ok := conn.(*tls.Conn); ok {
-		conn = t.NetConn()
+	for under := below(conn); under != nil; under = below(conn) {
+		conn = under.Conn
 	}
 	_ = conn.Close()
+}
+
+// below is what a connection of TLS is spoken on, nil for any other. Through a proxy that is reached by TLS there may be
+// two of them, one in the other.
+func below(conn net.Conn) *underTLS {
+	if t, ok := conn.(*tls.Conn); ok {
+		under, _ := t.NetConn().(*underTLS)
+		return under
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/k6/network"
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -24,14 +25,25 @@ var errConnectTimeout = errors.New("no complete response header within connectTi
 
 // dialFailure names the failure of a dial, name resolution included.
 func dialFailure(ctx context.Context, err error) *failure {
+	var proxied *proxy.Error
 	switch {
 	case network.TimedOut(ctx, err):
 		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w (dial): %w", errConnectTimeout, err)}
+	case errors.As(err, &proxied):
+		return &failure{reason: ReasonProxy, err: err}
 	case network.NoSuchName(err):
 		return &failure{reason: ReasonDNS, err: err}
 	default:
 		return &failure{reason: ReasonRefused, err: err}
 	}
+}
+
+// proxyFailure names what failed before the proxy had connected.
+func proxyFailure(ctx context.Context, err error) *failure {
+	if network.TimedOut(ctx, err) {
+		return &failure{reason: ReasonConnectTimeout, err: fmt.Errorf("%w: %w", errConnectTimeout, err)}
+	}
+	return &failure{reason: ReasonProxy, err: err}
 }
 
 // phaseFailure names a failure between the dial and the end of the response head;

@@ -35,6 +35,7 @@ const patience = 10 * time.Second
 type vu struct {
 	*modulestest.Runtime
 	t       testing.TB
+	m       *module
 	state   *lib.State
 	samples chan metrics.SampleContainer
 	way     way // of its streams
@@ -45,12 +46,13 @@ func newVU(t testing.TB) *vu {
 	rt := modulestest.NewRuntime(t)
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
-	exports := New().NewModuleInstance(rt.VU).Exports()
+	m := New().NewModuleInstance(rt.VU).(*module)
+	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
-	v := &vu{Runtime: rt, t: t, samples: make(chan metrics.SampleContainer, 100_000)}
+	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000)}
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	logger := logrus.New()

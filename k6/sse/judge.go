@@ -1,8 +1,6 @@
 package sse
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,14 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/k6/sse/coding"
 )
 
-const (
-	explainBytes = 1 << 10                // of an error response's body are read
-	explainLine  = 300                    // of these are told
-	explainFor   = 250 * time.Millisecond // at most
-)
+// explainFor is for how long at most an error response's body is read.
+const explainFor = 250 * time.Millisecond
 
 // judge returns nil for an event stream, section 9.2.3 of the HTML standard: status
 // 200 and the type text/event-stream, or any where a script wants that. A body in a content coding that was not asked for, or
@@ -31,6 +27,9 @@ func judge(a *answer, asked *request) *failure {
 	case a.status == http.StatusNoContent:
 		f.reason = ReasonNoContent
 		f.err = errNoContent
+	case a.proxyRefused():
+		f.reason = ReasonProxy
+		f.err = a.proxy.Refused("the request", fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), a.refusal())
 	case a.status != http.StatusOK:
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", a.status, http.StatusText(a.status), a.explain())
@@ -52,30 +51,29 @@ func judge(a *answer, asked *request) *failure {
 
 var errNoContent = errors.New("the server answered 204 No Content: it wants no further connection")
 
-// explain reads a little of an error response for the sentence in it: the detail or
-// title of a problem (RFC 9457), or the first line of a text. It begins with ": ".
-func (a *answer) explain() string {
+// proxyRefused says that it was the proxy that answered: no service asks for the credentials of one.
+func (a *answer) proxyRefused() bool {
+	return a.proxy.Forwards() && a.status == http.StatusProxyAuthRequired
+}
+
+// refusal is the body of an error response, which is read for a moment.
+func (a *answer) refusal() io.Reader {
 	_ = a.conn.SetReadDeadline(time.Now().Add(explainFor))
-	b := body{wire: parked{a.conn}, left: a.left, framing: a.frame}
-	var plain io.Reader = &b
+	b := &body{wire: parked{a.conn}, left: a.left, framing: a.frame}
 	if packed := a.coding(); coding.Known(packed) {
-		plain, _ = coding.New(packed, &b) // it is known
+		plain, _ := coding.New(packed, b) // it is known
+		return plain
 	}
-	text, _ := io.ReadAll(io.LimitReader(plain, explainBytes))
-	var problem struct{ Detail, Title string }
-	if json.Unmarshal(text, &problem) == nil {
-		if said := cmp.Or(problem.Detail, problem.Title); said != "" {
-			text = []byte(said)
-		}
+	return b
+}
+
+// explain is what an error response says, and the proxy that it came through: it may be the proxy's. It begins with ": " or " ".
+func (a *answer) explain() string {
+	said := proxy.Sentence(a.refusal())
+	if said != "" {
+		said = ": " + said
 	}
-	line, _, _ := strings.Cut(strings.TrimSpace(strings.ToValidUTF8(string(text), "�")), "\n")
-	if line == "" || strings.HasPrefix(line, "<") {
-		return ""
-	}
-	if len(line) > explainLine {
-		line = strings.ToValidUTF8(line[:explainLine], "") + "…"
-	}
-	return ": " + strings.TrimSpace(line)
+	return said + a.proxy.Through()
 }
 
 // retryAfter reads the header field of RFC 9110, section 10.2.3; 0 where it says nothing.

@@ -19,6 +19,7 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/lib"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
@@ -29,6 +30,7 @@ type (
 	module struct {
 		vu         modules.VU
 		metrics    *sseMetrics
+		proxies    proxy.Chooser // nil: the environment's
 		exports    modules.Exports
 		hub        *hub                        // of the running iteration; on the event loop only
 		events     [eventClasses]*sobek.Object // the prototypes of events, from the first event on

@@ -99,6 +99,7 @@ const (
 	ReasonRefused        Reason = "refused"         // the dial failed, or k6's options block the host
 	ReasonDNS            Reason = "dns"             // the name does not resolve
 	ReasonTLS            Reason = "tls"             // the handshake failed
+	ReasonProxy          Reason = "proxy"           // the proxy could not be reached, refused, or answered no HTTP
 	ReasonStatus         Reason = "status"          // a status other than 200 and 204
 	ReasonContentType    Reason = "content_type"    // not text/event-stream, or compressed in a way that was not asked for
 	ReasonNoContent      Reason = "no_content"      // 204: the server wants no reconnect

@@ -74,13 +74,9 @@ const (
 // poll takes a connection over from Go's own poller, which closes it. It returns nil
 // for what is to be read by a goroutine: connections of a kind unknown here.
 func poll(conn net.Conn, s *source) *polled {
-	secure, _ := conn.(*tls.Conn)
-	var under *underTLS
-	if secure != nil {
-		if under, _ = secure.NetConn().(*underTLS); under == nil {
-			return nil
-		}
-		conn = under.Conn
+	secure, under := (*tls.Conn)(nil), below(conn)
+	if under != nil {
+		secure, conn = conn.(*tls.Conn), under.Conn
 	}
 	counted, ok := conn.(*netext.Conn)
 	if !ok {

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 // request is what is asked of the server, once per dial.
@@ -45,12 +47,20 @@ type requestEncoder struct {
 
 var requestEncoders = sync.Pool{New: func() any { return &requestEncoder{header: make(http.Header)} }}
 
-// send writes the request to a connection as HTTP/1.1, in one piece. The user's
-// headers win over ours.
-func (r *request) send(to io.Writer) error {
+// send writes the request to a connection as HTTP/1.1, in one piece, to the server or to
+// a proxy that forwards it. The user's headers win over ours.
+func (r *request) send(to io.Writer, through *proxy.Proxy) error {
 	e := requestEncoders.Get().(*requestEncoder) // only these are put there
 	defer requestEncoders.Put(e)
-	if err := r.made(e).Write(&e.buf); err != nil {
+	req := r.made(e)
+	write := req.Write
+	if through.Forwards() {
+		write = req.WriteProxy
+		if a := through.Authorization(); a != "" {
+			req.Header.Set("Proxy-Authorization", a)
+		}
+	}
+	if err := write(&e.buf); err != nil {
 		return fmt.Errorf("encode the request: %w", err)
 	}
 	_, err := to.Write(e.buf.Bytes())

@@ -10,7 +10,8 @@
  * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
  * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
  * `--rps` holds for attempts to connect, one that is redirected counting once, and `--http-debug` logs requests and
- * response heads, not the streams themselves. HTTP/1.1 only; no proxy; no compressed responses.
+ * response heads, not the streams themselves. HTTP/1.1 only; no compressed responses. Streams go
+ * through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, as the requests of k6/http do.
  *
  * **Metrics**
  *
@@ -49,7 +50,8 @@ declare module "k6/x/sse" {
    * `cut` ({@link EventSource.drop}, {@link EventSource.vanish}; or the suite `resume` cut it, to see it resume).
    *
    * An attempt: `connect_timeout`, `refused` (the dial failed or k6's options block the
-   * host), `dns`, `tls`, `status` (neither 200 nor 204), `content_type` (not
+   * host), `dns`, `tls`, `proxy` (the proxy of HTTP_PROXY or HTTPS_PROXY could not be reached, refused, or
+   * answered no HTTP; the message names it and has what it said), `status` (neither 200 nor 204), `content_type` (not
    * `text/event-stream`, or compressed in a way that was not asked for), `no_content` (204).
    *
    * Either: `reset` (the connection broke), `client` (the script closed it),
@@ -60,7 +62,7 @@ declare module "k6/x/sse" {
    */
   export type Reason =
     | "server" | "truncated" | "idle" | "too_long" | "then" | "cut"
-    | "connect_timeout" | "refused" | "dns" | "tls" | "status" | "content_type" | "no_content"
+    | "connect_timeout" | "refused" | "dns" | "tls" | "proxy" | "status" | "content_type" | "no_content"
     | "renew" | "reset" | "client" | "interrupted" | "timeout" | "error";
 
   const sse: { open: typeof open; EventSource: typeof EventSource };

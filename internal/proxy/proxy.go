@@ -1,0 +1,151 @@
+// Package proxy finds the way of a request to its service: directly, or through the proxy that HTTP_PROXY, HTTPS_PROXY and
+// NO_PROXY name, as net/http reads them. k6's own requests go by net/http; what connects by itself goes the same way by this.
+package proxy
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// A Chooser says through which proxy a request to a URL goes; nil for none.
+type Chooser func(target *url.URL) (*url.URL, error)
+
+// FromEnvironment is the Chooser of the environment: net/http's own, which reads it once per process, and goes to
+// localhost and to loopback addresses directly.
+func FromEnvironment(target *url.URL) (*url.URL, error) {
+	return http.ProxyFromEnvironment(&http.Request{URL: target})
+}
+
+var _ Chooser = FromEnvironment
+
+// A Proxy is one that a request goes through. nil is the direct way.
+type Proxy struct {
+	url    *url.URL
+	target *url.URL // of the request
+}
+
+var (
+	schemes = []string{"http", "https", "socks5", "socks5h"} // those of net/http
+	ports   = map[string]string{"http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}
+)
+
+// For is the proxy for requests to a URL. A nil Chooser is that of the environment.
+func (c Chooser) For(target *url.URL) (*Proxy, error) {
+	if c == nil {
+		c = FromEnvironment
+	}
+	found, err := c(target)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	p := &Proxy{url: found, target: target}
+	return p, p.check()
+}
+
+func (p *Proxy) check() error {
+	if p.url.Hostname() == "" || !slices.Contains(schemes, p.url.Scheme) {
+		return p.fault(fmt.Errorf("is of no kind that is known: %s, which names it, has to begin with http://, https:// or socks5:// and a host", p.variable()))
+	}
+	return nil
+}
+
+// variable is the one that names the proxy.
+func (p *Proxy) variable() string { return strings.ToUpper(p.target.Scheme) + "_PROXY" }
+
+// String is the proxy without credentials.
+func (p *Proxy) String() string { return p.url.Scheme + "://" + p.url.Host }
+
+// URL is that of the proxy, credentials included; nil for none.
+func (p *Proxy) URL() *url.URL {
+	if p == nil {
+		return nil
+	}
+	return p.url
+}
+
+// Address is host:port to dial for a target: that of the proxy, where there is one.
+func (p *Proxy) Address(target *url.URL) string {
+	if p != nil {
+		target = p.url
+	}
+	host := target.Hostname()
+	if ascii, err := idna.Lookup.ToASCII(host); err == nil { // no address of IPv6 is a domain
+		host = ascii
+	}
+	port := target.Port()
+	if port == "" {
+		port = ports[target.Scheme]
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// Forwards says that the proxy takes the requests themselves, whose URLs are to be absolute (RFC 9112, section 3.2.2):
+// those to http:. Through any other the server itself is reached.
+func (p *Proxy) Forwards() bool {
+	return p != nil && p.target.Scheme == "http" && !p.socks()
+}
+
+func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
+
+// Authorization is the value of Proxy-Authorization, "" where the proxy's URL names no user. It is a secret.
+func (p *Proxy) Authorization() string {
+	if p.url.User == nil {
+		return ""
+	}
+	password, _ := p.url.User.Password()
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(p.url.User.Username()+":"+password))
+}
+
+// Through is what a sentence about a request says of its proxy: " (through the proxy …)", or "".
+func (p *Proxy) Through() string {
+	if p == nil {
+		return ""
+	}
+	return " (through the proxy " + p.String() + ")"
+}
+
+// An Error is what failed between us and a proxy. It names the proxy, and no credentials.
+type Error struct {
+	Proxy string
+	err   error
+}
+
+// Error is a sentence without its end.
+func (e *Error) Error() string { return "the proxy " + e.Proxy + " " + e.err.Error() }
+
+// Unwrap is the error itself.
+func (e *Error) Unwrap() error { return e.err }
+
+// fault is an Error; err says what the proxy did: "refused …".
+func (p *Proxy) fault(err error) error { return &Error{p.String(), err} }
+
+// Undialed is the error of a dial, which names the proxy where it was one that was dialed.
+func (p *Proxy) Undialed(err error) error {
+	if p == nil {
+		return err
+	}
+	return p.fault(fmt.Errorf("cannot be reached: %w", err))
+}
+
+// Refused is an answer by which the proxy refused what was asked: its status, as "407 What It Says", and its body, which is
+// read.
+func (p *Proxy) Refused(asked, status string, body io.Reader) error {
+	said := pageOf(body, status)
+	if said != "" {
+		said = ": " + said
+	}
+	err := errors.New("refused " + asked + " with " + status + said)
+	if strings.HasPrefix(status, "407 ") { // Proxy Authentication Required
+		err = fmt.Errorf("%w; it wants a user and a password: put those that it takes into %s, as http://user:password@host:port", err, p.variable())
+	}
+	return p.fault(err)
+}

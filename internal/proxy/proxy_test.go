@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http/httpproxy"
+)
+
+func to(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	require.NoError(t, err)
+	return u
+}
+
+// The cases of NO_PROXY are httpproxy's; these show that it is asked, and with what.
+func TestWhichWay(t *testing.T) {
+	t.Parallel()
+	choose := Chooser((&httpproxy.Config{
+		HTTPProxy: "joe:sesame@cache.test:3128", HTTPSProxy: "https://secure.test", NoProxy: "inside.test,10.0.0.0/8",
+	}).ProxyFunc())
+	for target, want := range map[string]struct {
+		address, name string
+		forwards      bool
+	}{
+		"http://a.test":           {"cache.test:3128", "http://cache.test:3128", true},
+		"https://a.test":          {"secure.test:443", "https://secure.test", false},
+		"http://x.inside.test":    {"x.inside.test:80", "", false},
+		"https://10.1.2.3":        {"10.1.2.3:443", "", false},
+		"http://localhost:8080":   {"localhost:8080", "", false},
+		"https://127.0.0.1":       {"127.0.0.1:443", "", false},
+		"http://[::1]":            {"[::1]:80", "", false},
+		"http://bücher.test:8080": {"cache.test:3128", "http://cache.test:3128", true},
+	} {
+		p, err := choose.For(to(t, target))
+		require.NoError(t, err)
+		assert.Equal(t, want.address, p.Address(to(t, target)), target)
+		assert.Equal(t, want.forwards, p.Forwards(), target)
+		if want.name == "" {
+			assert.Nil(t, p, target)
+			assert.Empty(t, p.Through())
+			continue
+		}
+		assert.Equal(t, want.name, p.String(), target)
+	}
+	for _, kind := range []string{"ftp://x", "socks4://x", "http:x"} {
+		_, err := Chooser(func(*url.URL) (*url.URL, error) { return to(t, kind), nil }).For(to(t, "https://a.test"))
+		require.ErrorContains(t, err, "HTTPS_PROXY, which names it, has to begin with http://, https:// or socks5:// and a host")
+	}
+}
+
+// socks is a proxy of SOCKS 5 (RFC 1928, 1929) for one connection. It says on its channel where it was asked to connect to.
+func socks(t *testing.T, password string) (address string, asked <-chan string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	out := make(chan string, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		b := make([]byte, 300)
+		read := func(n int) []byte { _, _ = io.ReadFull(c, b[:n]); return b[:n] }
+		read(int(read(2)[1]))
+		_, _ = c.Write([]byte{5, 2})
+		user := string(read(int(read(2)[1])))
+		if said := string(read(int(read(1)[0]))); said != password {
+			_, _ = c.Write([]byte{1, 1})
+			return
+		}
+		_, _ = c.Write([]byte{1, 0})
+		host := string(read(int(read(5)[4])))
+		port := read(2)
+		_, _ = c.Write([]byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0})
+		out <- user + "@" + host + ":" + string('0'+port[1]/10) + string('0'+port[1]%10)
+		_, _ = c.Write([]byte("hello"))
+	}()
+	return l.Addr().String(), out
+}
+
+func reach(t *testing.T, proxyURL, target string) (net.Conn, error) {
+	t.Helper()
+	p, err := Chooser(func(*url.URL) (*url.URL, error) { return to(t, proxyURL), nil }).For(to(t, target))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(cancel)
+	raw, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address(to(t, target)))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = raw.Close() })
+	return p.Reach(ctx, raw, func(c net.Conn, name string) *tls.Conn { return tls.Client(c, &tls.Config{ServerName: name}) })
+}
+
+// The name is resolved by the proxy, and the connection is the one that was dialed: it can be polled.
+func TestSOCKS(t *testing.T) {
+	t.Parallel()
+	address, asked := socks(t, "pass")
+	conn, err := reach(t, "socks5://joe:pass@"+address, "http://service.test/")
+	require.NoError(t, err)
+	require.IsType(t, (*net.TCPConn)(nil), conn)
+	require.Equal(t, "joe@service.test:80", <-asked)
+	said, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(said))
+
+	address, _ = socks(t, "another")
+	_, err = reach(t, "socks5h://joe:pass@"+address, "http://service.test/")
+	var fault *Error
+	require.ErrorAs(t, err, &fault)
+	require.ErrorContains(t, err, "the proxy socks5h://"+address+" did not connect to service.test:80: ")
+	require.NotContains(t, err.Error(), "joe")
+}
+
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		"":                           "",
+		"  no\nmore":                 "no",
+		`{"title":"t"}`:              "t",
+		`{"title":"t","detail":"d"}`: "d",
+		"<html><head><TITLE>\n ERROR: no\n  way </TITLE>": "ERROR: no way",
+		"<html><title>403 forbidden</title>":              "",
+		"<html>":                                          "",
+		strings.Repeat("x", 400):                          strings.Repeat("x", 300) + "…",
+	} {
+		assert.Equal(t, want, pageOf(strings.NewReader(body), "403 Forbidden"), body)
+		if strings.HasPrefix(body, "<") {
+			assert.Empty(t, Sentence(strings.NewReader(body)), body)
+		}
+	}
+}
+
+// An error of net/http itself, after the proxy has connected, names the proxy as well.
+func TestErrorsBehindAProxyNameIt(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	client := &http.Client{Transport: Chooser(func(*url.URL) (*url.URL, error) { return to(t, "http://p.test:1"), nil }).Transport(&http.Transport{
+		DialContext: func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			_ = theirs.Close()
+			return ours, nil
+		},
+	})}
+	_, err := client.Get("http://service.test/")
+	require.ErrorContains(t, err, "(through the proxy http://p.test:1)")
+	client.Transport = Chooser(func(*url.URL) (*url.URL, error) { return nil, broken }).Transport(&http.Transport{})
+	_, err = client.Get("http://service.test/")
+	require.ErrorIs(t, err, broken)
+}

@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/net/proxy"
+)
+
+const (
+	mostHead = 64 << 10               // of the answer to CONNECT
+	saidFor  = 250 * time.Millisecond // at most is waited for what a refusal says
+)
+
+// Reach makes a connection that has been dialed to Address one to send requests on: to the server, or to a proxy that
+// Forwards them. secure is a client of TLS for a server's name. What is sent and waited for here ends with ctx or with the
+// deadline of the connection, which stays open where it fails. The direct way is the connection itself.
+func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.Conn, name string) *tls.Conn) (net.Conn, error) {
+	switch {
+	case p == nil:
+		return conn, nil
+	case p.socks():
+		return conn, p.throughSOCKS(ctx, conn)
+	case p.url.Scheme == "https":
+		outer := secure(conn, p.url.Hostname())
+		if err := outer.HandshakeContext(ctx); err != nil {
+			return nil, p.fault(fmt.Errorf("ended the TLS handshake: %w", err))
+		}
+		conn = outer
+	}
+	if p.Forwards() {
+		return conn, nil
+	}
+	return p.tunnel(conn)
+}
+
+// throughSOCKS has the proxy connect, by SOCKS 5. It resolves the name of the server.
+func (p *Proxy) throughSOCKS(ctx context.Context, conn net.Conn) error {
+	var auth *proxy.Auth
+	if user := p.url.User; user != nil {
+		password, _ := user.Password()
+		auth = &proxy.Auth{User: user.Username(), Password: password}
+	}
+	d, err := proxy.SOCKS5("tcp", p.url.Host, auth, nil)
+	if err != nil {
+		return p.fault(err)
+	}
+	on, ok := d.(interface {
+		DialWithConn(ctx context.Context, c net.Conn, network, address string) (net.Addr, error)
+	})
+	if !ok {
+		return p.fault(errors.New("cannot be used: this version of golang.org/x/net speaks SOCKS on no connection of ours"))
+	}
+	if _, err := on.DialWithConn(ctx, conn, "tcp", p.server()); err != nil {
+		return p.fault(fmt.Errorf("did not connect to %s: %w", p.server(), err))
+	}
+	if deadline, ok := ctx.Deadline(); ok { // which it has taken off
+		_ = conn.SetDeadline(deadline)
+	}
+	return nil
+}
+
+// server is host:port of the target.
+func (p *Proxy) server() string { return (*Proxy)(nil).Address(p.target) }
+
+// tunnel has the proxy connect, by CONNECT (RFC 9110, section 9.3.6).
+func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
+	asked := "CONNECT " + p.server()
+	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: p.server()}, Host: p.server(), Header: http.Header{}}
+	if a := p.Authorization(); a != "" {
+		r.Header.Set("Proxy-Authorization", a)
+	}
+	var out bytes.Buffer // in one packet
+	_ = r.Write(&out)    // to a buffer: it has no error
+	if _, err := conn.Write(out.Bytes()); err != nil {
+		return nil, p.fault(fmt.Errorf("did not take %s: %w", asked, err))
+	}
+	in := bufio.NewReaderSize(io.LimitReader(conn, mostHead), 1<<10)
+	answer, err := http.ReadResponse(in, r)
+	if err != nil {
+		did := "gave no answer to"
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			did = "closed the connection instead of an answer to"
+		}
+		return nil, p.fault(fmt.Errorf("%s %s: %w", did, asked, err))
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		_ = conn.SetReadDeadline(time.Now().Add(saidFor)) // an error comes at the read
+		return nil, p.Refused(asked, answer.Status, answer.Body)
+	}
+	if more, _ := in.Peek(in.Buffered()); len(more) > 0 {
+		return &after{conn, bytes.Clone(more)}, nil
+	}
+	return conn, nil
+}
+
+// after is a connection of which more was read than the proxy's answer: a server of TLS waits for its client to begin, so
+// that is rare.
+type after struct {
+	net.Conn
+	more []byte
+}
+
+func (a *after) Read(p []byte) (int, error) {
+	if len(a.more) > 0 {
+		n := copy(p, a.more)
+		a.more = a.more[n:]
+		return n, nil
+	}
+	return a.Conn.Read(p) //nolint:wrapcheck // TLS looks at the error itself
+}

@@ -1,0 +1,53 @@
+package proxy
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+)
+
+const (
+	readOf = 1 << 10 // bytes of a refusal
+	toldOf = 300
+)
+
+// Sentence is what the body of a refusal says, in one line: the detail or title of a problem (RFC 9457), or the first line
+// of a text. "" where it says nothing of that kind.
+func Sentence(body io.Reader) string {
+	line, _ := sentence(body)
+	return line
+}
+
+func sentence(body io.Reader) (line, whole string) {
+	text, _ := io.ReadAll(io.LimitReader(body, readOf))
+	var problem struct{ Detail, Title string }
+	if json.Unmarshal(text, &problem) == nil {
+		if said := cmp.Or(problem.Detail, problem.Title); said != "" {
+			text = []byte(said)
+		}
+	}
+	whole = strings.TrimSpace(strings.ToValidUTF8(string(text), "�"))
+	line, _, _ = strings.Cut(whole, "\n")
+	if strings.HasPrefix(line, "<") {
+		return "", whole
+	}
+	if len(line) > toldOf {
+		line = strings.ToValidUTF8(line[:toldOf], "") + "…"
+	}
+	return strings.TrimSpace(line), whole
+}
+
+var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)
+
+// pageOf is Sentence, or the title of a page, as Squid and tinyproxy refuse by, where it says more than the status.
+func pageOf(body io.Reader, status string) string {
+	line, whole := sentence(body)
+	if found := title.FindStringSubmatch(whole); line == "" && found != nil {
+		if line = strings.Join(strings.Fields(found[1]), " "); strings.EqualFold(line, status) {
+			return ""
+		}
+	}
+	return line
+}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+)
+
+// Transport has a transport of net/http go the way of the Chooser. Its errors and refusals name the proxy.
+func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
+	t.Proxy = func(r *http.Request) (*url.URL, error) {
+		p, err := c.For(r.URL)
+		return p.URL(), err
+	}
+	t.OnProxyConnectResponse = func(_ context.Context, through *url.URL, asked *http.Request, answer *http.Response) error {
+		if answer.StatusCode == http.StatusOK {
+			return nil
+		}
+		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: asked.Host}}
+		return p.Refused("CONNECT "+asked.Host, answer.Status, answer.Body) // net/http would say the status
+	}
+	return transport{t, c}
+}
+
+type transport struct {
+	next *http.Transport
+	c    Chooser
+}
+
+var _ http.RoundTripper = transport{}
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.next.RoundTrip(r)
+	p, wrong := t.c.For(r.URL)
+	if p == nil || wrong != nil {
+		return answer, err //nolint:wrapcheck // as net/http has it
+	}
+	if err == nil && p.Forwards() && answer.StatusCode == http.StatusProxyAuthRequired {
+		defer func() { _ = answer.Body.Close() }()
+		return nil, p.Refused("the request", answer.Status, answer.Body)
+	}
+	var op *net.OpError
+	var told *Error
+	switch {
+	case err == nil, errors.As(err, &told):
+		return answer, err //nolint:wrapcheck // names the proxy
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return nil, p.Undialed(op.Err)
+	default:
+		return nil, fmt.Errorf("%w%s", err, p.Through())
+	}
+}

@@ -1,0 +1,73 @@
+package publish
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/sse-soak/sse-soak/test/forward"
+)
+
+// Messages go by each kind of proxy to each kind of service, each once.
+func TestMessagesGoThroughAProxy(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"http", "https"} {
+		for _, secure := range []bool{false, true} {
+			h := newHub(t, nil)
+			service := httptest.NewUnstartedServer(h.Config.Handler)
+			service.StartTLS()
+			t.Cleanup(service.Close)
+			o := forward.Options{User: url.UserPassword("us er", "pass"), Resolve: func(string) string {
+				return strings.TrimPrefix(map[string]string{"http": h.URL, "https": service.URL}[scheme], scheme+"://")
+			}}
+			if secure {
+				o.TLS = &tls.Config{Certificates: service.TLS.Certificates}
+			}
+			through, err := forward.Start(o)
+			require.NoError(t, err)
+			t.Cleanup(through.Stop)
+			c := configured(t, scheme+"://joe:x@service.test")
+			c.InsecureSkipVerify, c.For = true, time.Second/4
+			c.Proxies = (&httpproxy.Config{HTTPProxy: through.URL, HTTPSProxy: through.URL}).ProxyFunc()
+			p := finished(t, c)
+			require.EqualValues(t, 50, p.Sums().Confirmed, p.Refusals())
+			require.Equal(t, upTo(25), h.numbers("a"))
+			went := through.Went()
+			if scheme == "http" {
+				slices.Sort(went)
+				require.Len(t, went, 50)
+				require.Equal(t, []string{"POST http://service.test/pub/a", "POST http://service.test/pub/b"}, slices.Compact(went))
+				continue
+			}
+			require.LessOrEqual(t, len(went), 2, "a tunnel is used again")
+			require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(went))
+		}
+	}
+}
+
+// What a proxy does to a message is told as that.
+func TestAProxyThatRefusesMessages(t *testing.T) {
+	t.Parallel()
+	through, err := forward.Start(forward.Options{Refuse: func(*http.Request) string { return "not from here" }})
+	require.NoError(t, err)
+	t.Cleanup(through.Stop)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for _, tt := range []struct{ proxy, base, want string }{
+		{through.URL, "https://service.test", "no connection: the proxy " + through.URL + " refused CONNECT service.test:443 with 403 Forbidden: not from here"},
+		{through.URL, "http://service.test", "403 Forbidden (through the proxy " + through.URL + "): not from here"},
+		{strings.Replace(closed.URL, "//", "//joe:sesame@", 1), "http://service.test", "no connection: the proxy " + closed.URL + " cannot be reached: dial tcp "},
+	} {
+		c := configured(t, tt.base)
+		c.For, c.Proxies = time.Second/20, (&httpproxy.Config{HTTPProxy: tt.proxy, HTTPSProxy: tt.proxy}).ProxyFunc()
+		require.True(t, strings.HasPrefix(finished(t, c).Refusals()[0].Text, tt.want), finished(t, c).Refusals()[0].Text)
+	}
+}

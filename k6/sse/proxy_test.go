@@ -1,0 +1,278 @@
+package sse
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http/httpproxy"
+	"gopkg.in/guregu/null.v3"
+
+	"github.com/sse-soak/sse-soak/test/forward"
+)
+
+// through has a VU's streams go through a proxy, but for those to *.direct.test.
+func (v *vu) through(proxyURL string) {
+	v.m.proxies = (&httpproxy.Config{HTTPProxy: proxyURL, HTTPSProxy: proxyURL, NoProxy: ".direct.test"}).ProxyFunc()
+}
+
+// somewhere starts a proxy that finds every name at the address of a URL.
+func somewhere(t testing.TB, o forward.Options, at string) *forward.Proxy {
+	t.Helper()
+	u, err := url.Parse(at)
+	require.NoError(t, err)
+	o.Resolve = func(string) string { return u.Host }
+	p, err := forward.Start(o)
+	require.NoError(t, err)
+	t.Cleanup(p.Stop)
+	return p
+}
+
+var proxyUser = url.UserPassword("us er", "pass/word")
+
+// Streams and second requests by each kind of proxy to each kind of server.
+func TestStreamsGoThroughAProxy(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, scheme string
+		proxy        forward.Options
+		went         []string
+		noPoll       bool
+	}{
+		{"http by http", "http", forward.Options{}, []string{"GET http://service.test/events", "POST http://service.test/then"}, false},
+		{"http by https", "http", forward.Options{TLS: serverTLS()}, []string{"GET http://service.test/events", "POST http://service.test/then"}, false},
+		{"https by http", "https", forward.Options{}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}, false},
+		{"https by https", "https", forward.Options{TLS: serverTLS()}, []string{"CONNECT service.test:443", "CONNECT service.test:443"}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			seen := make(chan *http.Request, 3)
+			server := serve(t, func(p *peer) {
+				seen <- p.req
+				if p.req.Method == http.MethodPost {
+					p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+					return
+				}
+				p.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
+				time.Sleep(20 * time.Millisecond) // by another packet: no more came with the head
+				p.say("9\r\ndata: 1\n\n\r\n0\r\n\r\n")
+			})
+			tt.proxy.User = proxyUser
+			proxy := somewhere(t, tt.proxy, server)
+			v := newVU(t)
+			v.through(proxy.URL)
+			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+			v.set("url", tt.scheme+"://service.test/events?id=1")
+			require.Equal(t, "0 then 1 server", v.log(`
+				const s = new EventSource(url, { reconnect: false, then: { url: "/then" } });
+				s.onmessage = (e) => log.push(e.data);
+				s.addEventListener("then", () => log.push("then"));
+				s.onerror = (e) => log.push(e.reason, ...(e.reason === "server" ? [] : [e.message]));
+			`))
+			require.Equal(t, tt.went, proxy.Went())
+			for range 2 {
+				r := <-seen
+				assert.True(t, strings.HasPrefix(r.RequestURI, "/"), r.RequestURI)
+				assert.Equal(t, "service.test", r.Host)
+				assert.Empty(t, r.Header.Get("Proxy-Authorization"), "the server is none of those to whom it is told")
+			}
+			n, _ := v.sum(v.drainSamples(), "sse_event", "ip", "127.0.0.1")
+			require.Equal(t, 2.0, n)
+			if runtime.GOOS == "linux" {
+				require.Equal(t, !tt.noPoll, v.polls(t, tt.scheme+"://service.test/events"))
+			}
+		})
+	}
+}
+
+// polls says whether a stream from a URL is read by the poller.
+func (v *vu) polls(t *testing.T, rawURL string) bool {
+	t.Helper()
+	u, err := parseURL(rawURL)
+	require.NoError(t, err)
+	d := dialer{m: v.m, state: v.state, attach: func(net.Conn) bool { return true }}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	a, fail := d.open(ctx, &request{url: u, method: http.MethodGet})
+	require.Nil(t, fail)
+	p := poll(a.conn, nil)
+	if p == nil {
+		hangUp(a.conn)
+		return false
+	}
+	p.hangUp()
+	return true
+}
+
+// Where a proxy fails a script is told which, what it said, and no password.
+func TestFailuresOfAProxy(t *testing.T) {
+	t.Parallel()
+	refused := func(text string) func(p *peer) { return func(p *peer) { p.say(text) } }
+	for _, tt := range []struct {
+		name, scheme string
+		proxy        func(p *peer)
+		want         string
+	}{
+		{"407 to CONNECT", "https", refused("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 407 Proxy Authentication Required: who is it?; it wants a user and a password: put those that it takes into HTTPS_PROXY, as http://user:password@host:port"},
+		{"403 to CONNECT", "https", refused("HTTP/1.1 403 Filtered\r\nContent-Type: text/html\r\n\r\n<!DOCTYPE html><html><head><title>Not for\nyou</title></head>"),
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 403 Filtered: Not for you"},
+		{"502 to CONNECT", "https", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 100\r\n\r\nno route\n"), // of which no more comes
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 502 Bad Gateway: no route"},
+		{"no HTTP", "https", refused("SSH-2.0-dropbear\r\n"),
+			`proxy: the proxy http://PROXY gave no answer to CONNECT service.test:443: malformed HTTP response "SSH-2.0-dropbear"`},
+		{"nothing", "https", func(*peer) {},
+			"proxy: the proxy http://PROXY closed the connection instead of an answer to CONNECT service.test:443: unexpected EOF"},
+		{"silence", "https", (*peer).hold,
+			"connect_timeout: no complete response header within connectTimeout: the proxy http://PROXY gave no answer to CONNECT service.test:443: read tcp"},
+		{"a server that ends the handshake", "https", refused("HTTP/1.1 200 OK\r\n\r\n\x15\x03\x03\x00\x02\x02\x28"), // with the answer
+			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
+		{"407", "http", refused("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
+			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; it wants a user and a password: put those that it takes into HTTP_PROXY"},
+		{"502", "http", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nno route\n"), // may be the service's
+			"status: unexpected status 502 Bad Gateway: no route (through the proxy http://PROXY)"},
+		{"an end without an answer", "http", func(*peer) {},
+			"truncated: read the response header (through the proxy http://PROXY): EOF"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			address := strings.TrimPrefix(serve(t, tt.proxy), "http://")
+			v.through("http://joe:open%20sesame@" + address)
+			v.set("url", tt.scheme+"://service.test/")
+			said := v.log(`new EventSource(url, { reconnect: false, connectTimeout: "500ms" }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
+			require.Contains(t, said, strings.ReplaceAll(tt.want, "//PROXY", "//"+address))
+			require.NotRegexp(t, `joe|sesame|am9l`, said)
+			reason, _, _ := strings.Cut(tt.want, ":")
+			_, n := v.sum(v.drainSamples(), "sse_connection_closed", "reason", reason, "opened", "false")
+			require.Equal(t, 1, n)
+		})
+	}
+}
+
+func TestAProxyThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	plain := strings.TrimPrefix(httpServer(t, nil).URL, "http://")
+	for proxyURL, want := range map[string]string{
+		"http://joe:sesame@" + address: "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
+		"joe:sesame@" + address:        "proxy: the proxy http://" + address + " cannot be reached: dial tcp " + address + ": connect: connection refused",
+		"https://joe:sesame@" + plain:  "proxy: the proxy https://" + plain + " ended the TLS handshake: ",
+		"ftp://joe:sesame@" + address:  "proxy: the proxy ftp://" + address + " is of no kind that is known: HTTP_PROXY, which names it, has to begin with",
+	} {
+		v := newVU(t)
+		v.through(proxyURL)
+		said := v.log(`new EventSource("http://service.test/", { reconnect: false }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
+		require.Contains(t, said, want)
+		require.NotRegexp(t, `joe|sesame`, said)
+	}
+}
+
+// k6's options hold for what is dialed: the proxy. What NO_PROXY names is dialed itself.
+func TestOptionsOfK6AndNoProxy(t *testing.T) {
+	t.Parallel()
+	server := serveText(t, streamHead+"data: 0\n\n")
+	proxy := somewhere(t, forward.Options{}, server)
+	v := newVU(t)
+	v.through(proxy.URL)
+	v.set("port", server[strings.LastIndex(server, ":"):])
+	const script = `
+		for (const host of ["service.test", "127.0.0.1", "x.direct.test"]) {
+			const s = new EventSource("http://" + host + port, { reconnect: false });
+			s.onmessage = () => log.push(host);
+			s.onerror = (e) => e.reason === "server" || log.push(e.reason);
+		}`
+	got := strings.Fields(v.log(script))
+	require.ElementsMatch(t, []string{"service.test", "127.0.0.1", "dns"}, got)
+	require.Equal(t, []string{"GET http://service.test" + server[strings.LastIndex(server, ":"):] + "/"}, proxy.Went())
+
+	v.block("127.0.0.0/8")
+	require.ElementsMatch(t, []string{"proxy", "refused", "dns"}, strings.Fields(v.log(strings.Replace(script, "const s", "var s", 1))))
+}
+
+// What a proxy is told alone is in no log.
+func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
+	t.Parallel()
+	proxy := somewhere(t, forward.Options{User: proxyUser}, serveText(t, streamHead+"data: 0\n\n"))
+	v := newVU(t)
+	v.through(proxy.URL)
+	var said bytes.Buffer
+	v.state.Logger.(*logrus.Logger).SetOutput(&said)
+	v.state.Options.HTTPDebug = null.StringFrom("full")
+	require.Equal(t, "server", v.log(`new EventSource("http://service.test/x", { reconnect: false }).onerror = (e) => log.push(e.reason)`))
+	require.Len(t, proxy.Went(), 1)
+	require.Contains(t, said.String(), "GET /x HTTP/1.1")
+	require.NotContains(t, said.String(), "Authorization")
+}
+
+// The control group goes the same way.
+func TestABareStreamGoesThroughAProxy(t *testing.T) {
+	t.Parallel()
+	server := serve(t, func(p *peer) { p.say(streamHead + "id: 1\ndata: a\n\n"); p.hold() })
+	proxy := somewhere(t, forward.Options{User: proxyUser}, server)
+	proxies := (&httpproxy.Config{HTTPProxy: proxy.URL}).ProxyFunc()
+	for target, went := range map[string]int{"http://reference.test/": 1, server: 1} { // loopback is reached directly
+		log := &bareLog{ended: make(chan error, 1)}
+		b, err := openBare(t.Context(), proxies, target, 0, log)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return log.all() == "1=a" }, patience, time.Millisecond)
+		b.Close()
+		require.LessOrEqual(t, len(proxy.Went()), went)
+	}
+	require.Equal(t, []string{"GET http://reference.test/"}, proxy.Went())
+}
+
+// Redirects decide at each host anew.
+func TestARedirectOutOfAProxy(t *testing.T) {
+	t.Parallel()
+	end := serveText(t, streamHead+"data: 0\n\n")
+	proxy := somewhere(t, forward.Options{}, serveText(t, "HTTP/1.1 307 There\r\nLocation: "+end+"\r\nContent-Length: 0\r\n\r\n"))
+	v := newVU(t)
+	v.through(proxy.URL)
+	require.Equal(t, "0", v.log(`new EventSource("http://service.test/", { reconnect: false }).onmessage = (e) => log.push(e.data)`))
+	require.Len(t, proxy.Went(), 1)
+}
+
+// A proxy that dies takes all streams with it, and each says so.
+func TestAProxyThatDiesOrIsIdle(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"http", "https"} {
+		for _, idle := range []time.Duration{0, 300 * time.Millisecond} {
+			server := serve(t, func(p *peer) {
+				p.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
+				p.hold()
+			})
+			proxy := somewhere(t, forward.Options{Idle: idle}, server)
+			v := newVU(t)
+			v.through(proxy.URL)
+			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
+			v.set("url", scheme+"://service.test/")
+			v.set("kill", func() {
+				if idle == 0 {
+					proxy.Stop()
+				}
+			})
+			said := v.log(`
+				let open = 0;
+				for (let i = 0; i < 5; i++) {
+					const s = new EventSource(url, { reconnect: false });
+					s.onmessage = () => ++open === 5 && kill();
+					s.onerror = (e) => log.push(e.reason);
+				}`)
+			require.Regexp(t, `^((truncated|reset) ?){5}$`, said)
+		}
+	}
+}

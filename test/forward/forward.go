@@ -1,0 +1,205 @@
+// Package forward is a forward proxy for tests, as a company has one: by CONNECT and by requests with absolute URLs. It
+// counts what goes through it.
+package forward
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// Options say what a proxy does.
+type Options struct {
+	User    *url.Userinfo                // that it lets through; nil lets everybody
+	TLS     *tls.Config                  // clients are to speak TLS to it
+	Resolve func(address string) string  // where host:port is; nil takes it as it is
+	Refuse  func(r *http.Request) string // the sentence by which it refuses a request (403), or ""
+	Idle    time.Duration                // it cuts what is silent for so long, 0: nothing
+}
+
+// Proxy is a proxy that runs.
+type Proxy struct {
+	URL string // with the user
+
+	options Options
+	server  *http.Server
+	forward *httputil.ReverseProxy
+
+	mu    sync.Mutex
+	went  []string
+	conns map[net.Conn]struct{} // of tunnels
+}
+
+// Start starts a proxy on this machine.
+func Start(o Options) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the proxy: %w", err)
+	}
+	at := url.URL{Scheme: "http", Host: l.Addr().String(), User: o.User}
+	if o.TLS != nil {
+		at.Scheme, l = "https", tls.NewListener(l, o.TLS)
+	}
+	p := &Proxy{URL: at.String(), options: o, conns: map[net.Conn]struct{}{}}
+	quiet := log.New(io.Discard, "", 0)
+	p.forward = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host }, FlushInterval: -1, ErrorLog: quiet,
+		Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true, DialContext: p.dial},
+		ModifyResponse: func(r *http.Response) error {
+			if o.Idle > 0 {
+				r.Body = &impatient{r.Body, o.Idle}
+			}
+			return nil
+		},
+	}
+	p.server = &http.Server{Handler: http.HandlerFunc(p.serve), ErrorLog: quiet, ReadHeaderTimeout: time.Minute}
+	go func() { _ = p.server.Serve(l) }()
+	return p, nil
+}
+
+// Stop cuts all that goes through, and refuses what comes.
+func (p *Proxy) Stop() {
+	_ = p.server.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		_ = c.Close()
+	}
+}
+
+// Went is what went through: "GET http://host/path", "CONNECT host:port".
+func (p *Proxy) Went() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.went...)
+}
+
+// Tunnels is how many there are just now.
+func (p *Proxy) Tunnels() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns) / 2
+}
+
+func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if p.options.Resolve != nil {
+		address = p.options.Resolve(address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
+	what := r.Method + " " + r.URL.Scheme + "://" + r.URL.Host + r.URL.Path
+	if r.Method == http.MethodConnect {
+		what = "CONNECT " + r.Host
+	}
+	switch {
+	case !p.admits(r.Header.Get("Proxy-Authorization")):
+		w.Header().Set("Proxy-Authenticate", `Basic realm="test"`)
+		http.Error(w, "who are you?", http.StatusProxyAuthRequired)
+		return
+	case r.URL.Host == "":
+		http.Error(w, "this is a proxy: the URL is to be absolute", http.StatusBadRequest)
+		return
+	}
+	if p.options.Refuse != nil {
+		if why := p.options.Refuse(r); why != "" {
+			http.Error(w, why, http.StatusForbidden)
+			return
+		}
+	}
+	p.mu.Lock()
+	p.went = append(p.went, what)
+	p.mu.Unlock()
+	if r.Method == http.MethodConnect {
+		p.tunnel(w, r)
+		return
+	}
+	p.forward.ServeHTTP(w, r)
+}
+
+func (p *Proxy) admits(said string) bool {
+	if p.options.User == nil {
+		return true
+	}
+	password, _ := p.options.User.Password()
+	wanted := "Basic " + base64.StdEncoding.EncodeToString([]byte(p.options.User.Username()+":"+password))
+	return subtle.ConstantTimeCompare([]byte(said), []byte(wanted)) == 1
+}
+
+func (p *Proxy) tunnel(w http.ResponseWriter, r *http.Request) {
+	server, err := p.dial(r.Context(), "tcp", r.Host)
+	if err != nil {
+		http.Error(w, "cannot connect to "+r.Host, http.StatusBadGateway)
+		return
+	}
+	client, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		_ = server.Close()
+		return
+	}
+	p.keep(client, server)
+	_, _ = io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n")
+	var both sync.WaitGroup
+	both.Go(func() { p.pump(server, client) })
+	both.Go(func() { p.pump(client, server) })
+	both.Wait()
+	p.forget(client, server)
+}
+
+// pump copies until one side ends, which ends the tunnel. A side that says nothing for too long has ended, unless the other speaks.
+func (p *Proxy) pump(to, from net.Conn) {
+	defer func() { _ = to.Close(); _ = from.Close() }()
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buf)
+		if err != nil {
+			return
+		}
+		if p.options.Idle > 0 {
+			_ = to.SetReadDeadline(time.Now().Add(p.options.Idle))
+			_ = from.SetReadDeadline(time.Now().Add(p.options.Idle))
+		}
+		if _, err := to.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *Proxy) keep(both ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range both {
+		p.conns[c] = struct{}{}
+	}
+}
+
+func (p *Proxy) forget(both ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range both {
+		delete(p.conns, c)
+	}
+}
+
+// impatient is the body of an answer that ends when it is silent for too long.
+type impatient struct {
+	io.ReadCloser
+	patience time.Duration
+}
+
+func (b *impatient) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(b.patience, func() { _ = b.Close() })
+	defer timer.Stop()
+	return b.ReadCloser.Read(p)
+}
