@@ -19,6 +19,9 @@ var ErrLost = errors.New("the cluster does not answer")
 
 // A Run follows one TestRun.
 type Run struct {
+	// Hear, if not nil, gets what each runner has counted, whenever it is asked. It is set before Wait.
+	Hear func(index int, p *shard.Progress)
+
 	client    *Client
 	namespace string
 	name      string
@@ -179,13 +182,14 @@ func (r *Run) count(ctx context.Context) {
 	for {
 		if r.Phase() == Running {
 			_ = r.each(ctx, func(ctx context.Context, i int) error {
-				n, err := r.apis[i].count(ctx)
-				if err != nil {
-					return nil // for the progress line only, which keeps the last value
+				if n, err := r.apis[i].count(ctx); err == nil { // for people only, who see the last value
+					r.mu.Lock()
+					r.counts[i] = n
+					r.mu.Unlock()
+					if r.Hear != nil {
+						r.Hear(i+1, &n)
+					}
 				}
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				r.counts[i] = n
 				return nil
 			})
 		}

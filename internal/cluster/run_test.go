@@ -88,7 +88,7 @@ func TestARunIsFollowedFromTheFirstPodToTheLast(t *testing.T) {
 	news.contains(t, "all runners have started")
 	require.Eventually(t, func() bool {
 		n, _ := r.Progress()
-		return n == shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}
+		return assert.ObjectsAreEqual(shard.Progress{Open: 1200, Opened: 1200, Counts: ledger.Counts{Received: 3702, Lost: 3}}, n)
 	}, patience, time.Millisecond)
 	w.show(t, snapshot("over"))
 	require.NoError(t, end(t, done))

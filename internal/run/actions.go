@@ -66,6 +66,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		log = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
 	}
 	tell(fmt.Sprintf("action %s begins: %s", a.Name, a.Command))
+	s.watch.Note("action " + a.Name + " begins")                                           // its command may hold a secret, and the page has more readers
 	now := func() float64 { return float64(zero.Add(time.Since(zero)).UnixMicro()) / 1e6 } // a stepped clock moves none
 	began := now()
 	p, err := process.Start(process.Spec{
@@ -90,6 +91,7 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 	}
 	seen.EndedUnix, seen.ExitCode, seen.Output = now(), p.ExitCode(), tail(log)
 	tell(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
+	s.watch.Note(fmt.Sprintf("action %s ended after %s: %s", a.Name, seen.Took(), seen.Ended()))
 	for seen.Problem == "" && p.LeftBehind() { // what it put into the background goes on as long as the run
 		select {
 		case <-time.After(time.Second): // once all has ended the number of the group may be given to another

@@ -113,7 +113,9 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 	d.created = true
 	limits := cluster.DefaultLimits(d.needs.Duration)
 	limits.Start, limits.Look = d.Kubernetes.StartTimeout, cmp.Or(d.look, limits.Look)
-	return &followed{cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir)), d}, nil
+	run := cluster.Follow(d.client, d.namespace, d.Plan, limits, string(r.dir))
+	run.Hear = d.watch.Hear
+	return &followed{run, d}, nil
 }
 
 // inherited are the variables of this process that a suite's script reads: a runner on this machine would inherit them.

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -12,55 +13,98 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
 // plainEvery is how often a line appears where there is no terminal to draw on.
 const plainEvery = 30 * time.Second
 
-// showProgress shows one line that is kept up to date on a terminal, or a line now and then
-// elsewhere, until ctx ends. The run takes about total.
-func showProgress(ctx context.Context, total time.Duration, line func() string) {
-	started := time.Now()
-	if !term.IsTerminal(int(os.Stderr.Fd())) {
-		plainProgress(ctx, started, total, line)
+// A display shows how far the runners are: on a terminal by lines that are kept up to date, elsewhere by a line now and then.
+type display struct {
+	out      io.Writer
+	terminal bool
+	total    time.Duration // that the run takes, about
+	started  time.Time
+	line     func() string // of all runners
+	full     *fullDisplay  // nil: that line is all
+}
+
+func (s *session) display(group running, m *meter) *display {
+	d := &display{
+		out: os.Stderr, terminal: term.IsTerminal(int(os.Stderr.Fd())), total: s.length(), started: time.Now(),
+		line: func() string { return s.progress(group, m) },
+	}
+	if s.Progress == plan.ProgressFull {
+		d.full = &fullDisplay{watch: s.watch, runners: s.runnersHere(), noun: s.messages()}
+	}
+	return d
+}
+
+// show shows until ctx ends.
+func (d *display) show(ctx context.Context) {
+	if !d.terminal {
+		d.plain(ctx)
 		return
 	}
 	var text atomic.Pointer[string]
-	update := func() { now := line(); text.Store(&now) }
+	bars := mpb.New(mpb.WithOutput(d.out), mpb.WithWidth(20), mpb.WithRefreshRate(time.Second))
+	update := func() {
+		now := d.line()
+		text.Store(&now)
+		if d.full != nil {
+			d.full.tell(bars)
+		}
+	}
 	update()
-	bars := mpb.New(mpb.WithOutput(os.Stderr), mpb.WithWidth(20), mpb.WithRefreshRate(time.Second))
-	bar := bars.AddBar(int64(total/time.Second), mpb.BarFillerTrim(),
+	seconds := int64(d.total / time.Second)
+	bar := bars.AddBar(seconds, mpb.BarFillerTrim(),
 		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
-			return clock(min(time.Since(started), total)) + "/" + clock(total) + " "
+			return clock(min(time.Since(d.started), d.total)) + "/" + clock(d.total) + " "
 		})),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return " " + *text.Load() })),
 	)
+	all := []*mpb.Bar{bar}
+	if d.full != nil {
+		all = append(all, d.full.bars(bars)...)
+	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			update()
-			bar.Abort(false)
+			for _, b := range all {
+				b.Abort(false)
+			}
 			bars.Wait()
 			return
 		case <-tick.C:
 			update()
-			bar.SetCurrent(min(int64(time.Since(started)/time.Second), int64(total/time.Second)-1))
+			bar.SetCurrent(min(int64(time.Since(d.started)/time.Second), seconds-1))
 		}
 	}
 }
 
-func plainProgress(ctx context.Context, started time.Time, total time.Duration, line func() string) {
-	tick := time.NewTicker(min(plainEvery, max(total/6, time.Second)))
+func (d *display) plain(ctx context.Context) {
+	every := min(plainEvery, max(d.total/6, time.Second))
+	tick := time.NewTicker(every)
 	defer tick.Stop()
+	var news <-chan time.Time // nil: never
+	if d.full != nil {
+		often := time.NewTicker(time.Second)
+		defer often.Stop()
+		news = often.C
+		defer d.full.tell(d.out)
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-news:
+			d.full.tell(d.out)
 		case <-tick.C:
-			fmt.Fprintf(os.Stderr, "%s/%s %s\n", clock(time.Since(started)), clock(total), line())
+			fmt.Fprintf(d.out, "%s/%s %s\n", clock(time.Since(d.started)), clock(d.total), d.line())
 		}
 	}
 }

@@ -76,7 +76,7 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	watcher.Go(func() {
 		select {
 		case <-group.Started():
-			showProgress(watching, s.length(), func() string { return s.progress(group, m) })
+			s.display(group, m).show(watching)
 		case <-watching.Done():
 		}
 	})

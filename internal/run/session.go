@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/price"
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -47,6 +48,7 @@ type session struct {
 	own        bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
 	seen       results.Run    // what this session saw; it becomes run.json
+	watch      *live.Watch    // what the runners say meanwhile, for people
 }
 
 // Run runs what c asks for. An error means that there is no verdict, and that nothing runs any more unless it says so.
@@ -62,7 +64,7 @@ func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
 }
 
 func newSession(c Config) *session {
-	return &session{Config: c, seen: results.Run{Command: os.Args, Version: c.Version, Machine: resources.ThisMachine()}}
+	return &session{Config: c, watch: new(live.Watch), seen: results.Run{Command: os.Args, Version: c.Version, Machine: resources.ThisMachine()}}
 }
 
 func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {
@@ -259,5 +261,6 @@ func (s *session) keep(ctx context.Context) error {
 // warn prints a warning now, and lists it in the verdict.
 func (s *session) warn(text string) {
 	s.seen.Warnings = append(s.seen.Warnings, text)
+	s.watch.Note("warning: " + text)
 	tell("warning: " + text)
 }

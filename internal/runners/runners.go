@@ -34,6 +34,8 @@ type Config struct {
 	Env map[string]string
 	// Say, if not nil, gets what a runner is retrying, once for each cause.
 	Say func(sentence string)
+	// Hear, if not nil, gets each thing that a runner says of itself, as it comes; nil when it has ended.
+	Hear func(index int, p *shard.Progress)
 }
 
 // A Group is the runners of one soak.
@@ -46,6 +48,7 @@ type runner struct {
 	index   int
 	log     string
 	say     func(string)
+	hear    func(int, *shard.Progress)
 	mu      sync.Mutex
 	said    shard.Progress
 	reading sync.WaitGroup
@@ -96,7 +99,7 @@ func startRunner(c Config, index int) (*runner, error) {
 		return nil, fmt.Errorf("start runner %d: %w", index, err)
 	}
 	defer speak.Close()
-	r := &runner{index: index, say: c.Say, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
+	r := &runner{index: index, say: c.Say, hear: c.Hear, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
 	r.Process, err = process.Start(process.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
 		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL,
@@ -141,6 +144,9 @@ func environment(c Config, index int) []string {
 func (r *runner) listen(f *os.File) {
 	defer r.reading.Done()
 	defer f.Close()
+	if r.hear != nil {
+		defer r.hear(r.index, nil)
+	}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -150,6 +156,9 @@ func (r *runner) listen(f *os.File) {
 			before := r.said.Trouble
 			r.said = p
 			r.mu.Unlock()
+			if r.hear != nil {
+				r.hear(r.index, &p)
+			}
 			if r.say != nil && p.Trouble != "" && p.Trouble != before {
 				r.say(fmt.Sprintf("runner %d: %s", r.index, p.Trouble))
 			}

@@ -128,6 +128,28 @@ func TestProgressIsTheSumOfWhatRunnersSaidLast(t *testing.T) {
 	require.Zero(t, lateness.Count())
 }
 
+func TestEachThingThatARunnerSaysIsHeardOnce(t *testing.T) {
+	t.Parallel()
+	c := fake(t, 2, `echo '{"open":1,"found":[{"id":"d-1","what":"1 missed"}]}' >&3; echo '{"open":2}' >&3`)
+	heard := make(chan string, 6)
+	c.Hear = func(index int, p *shard.Progress) {
+		if p == nil {
+			heard <- fmt.Sprintf("%d ended", index)
+			return
+		}
+		heard <- fmt.Sprintf("%d has %d open, %d found", index, p.Open, len(p.Found))
+	}
+	g, err := Start(c)
+	require.NoError(t, err)
+	wait(t, g)
+	close(heard)
+	var all []string
+	for one := range heard {
+		all = append(all, one)
+	}
+	require.ElementsMatch(t, []string{"1 has 1 open, 1 found", "1 has 2 open, 0 found", "1 ended", "2 has 1 open, 1 found", "2 has 2 open, 0 found", "2 ended"}, all)
+}
+
 func TestProblemsOfRunners(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ script, want string }{

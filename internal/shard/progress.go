@@ -13,6 +13,8 @@ type Progress struct {
 	Reconnected int `json:"reconnected"` // streams that were opened after another was lost
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"`
+	// Undecided are noops that are due and neither came nor count as missed yet.
+	Undecided uint64 `json:"undecided,omitempty"`
 
 	// Of the runner that publishes: messages.
 	Published uint64 `json:"published,omitempty"`
@@ -25,6 +27,19 @@ type Progress struct {
 	Stage    string `json:"stage,omitempty"`
 	Requests int64  `json:"requests,omitempty"`
 	Failed   int64  `json:"failed,omitempty"`
+
+	// Of the time since the line before: the buckets that ended, and the present one as far as it has come, which is said
+	// again with each line; and what was found, or counted where it was too much to list.
+	Buckets  []Bucket `json:"buckets,omitempty"`
+	Found    []Found  `json:"found,omitempty"`
+	Unlisted int      `json:"unlisted,omitempty"`
+}
+
+// Found is something that went wrong on a connection, as it is noticed. The ledgers have what came of it.
+type Found struct {
+	AtMS int64  `json:"at_ms"` // Unix
+	ID   string `json:"id"`
+	What string `json:"what"` // "3 missed"
 }
 
 // Count counts one connection in.
@@ -48,6 +63,7 @@ func (p *Progress) Count(r ledger.Record) {
 // Add adds what another runner says.
 func (p *Progress) Add(o Progress) {
 	p.Counts.Add(o.Counts)
+	p.Undecided += o.Undecided
 	p.Open += o.Open
 	p.Opened += o.Opened
 	p.Completed += o.Completed

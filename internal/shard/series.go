@@ -20,6 +20,16 @@ func (g *Merger) addSeries(s *Shard) {
 	}
 }
 
+// SumBuckets adds up what several runners saw in the same time.
+func SumBuckets(of []Bucket) (sum Bucket, err error) {
+	var room []int64
+	for _, b := range of {
+		sum.Unix = b.Unix
+		err = cmp.Or(sum.add(b, &room), err)
+	}
+	return sum, err
+}
+
 // add adds the bucket of another runner; room is that of Packed.add.
 func (b *Bucket) add(o Bucket, room *[]int64) error {
 	b.Open += o.Open

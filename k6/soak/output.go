@@ -41,6 +41,7 @@ type outputSoak struct {
 	delivery *delivery
 	runner   shard.Runner
 	progress *os.File // nil: progress is not reported
+	news     news
 
 	environment map[string]string
 
@@ -271,8 +272,7 @@ func (o *outputSoak) shard() *shard.Shard {
 
 // report writes one line of progress. It stops for good when the reader is gone.
 func (o *outputSoak) report() {
-	p, lateness := o.recorder.progress()
-	p.Lateness = lateness.Pack()
+	p := o.news.since(o.recorder)
 	if trouble := o.trouble.Load(); trouble != nil {
 		p.Trouble = *trouble
 	}

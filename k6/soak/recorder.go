@@ -354,16 +354,24 @@ func (r *recorder) fill(s *shard.Shard) {
 
 // progress sums up the present state, for the progress line and the metrics, and copies the lateness of all noops.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
+	return r.lookThrough(func(*ledger.Record) {})
+}
+
+// lookThrough is progress, and hands on the sums of each connection.
+func (r *recorder) lookThrough(each func(*ledger.Record)) (p shard.Progress, lateness *shard.Histogram) {
 	r.mu.Lock()
 	p.Open, lateness = r.open, r.lateness.Copy()
-	ledgers := r.ledgers
+	ledgers, owed := r.ledgers, dueBy(r.instant(time.Now()), &r.config)
 	if r.publishing != nil {
 		now := r.publishing.Progress()
 		p.Published, p.Confirmed = now.Sent, now.Confirmed
 	}
 	r.mu.Unlock()
 	for _, l := range ledgers {
-		p.Count(l.Sums())
+		sums := l.Sums()
+		p.Count(sums)
+		p.Undecided += owed(&sums)
+		each(&sums)
 	}
 	return p, lateness
 }

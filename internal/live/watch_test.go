@@ -1,0 +1,86 @@
+package live
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func bucket(unix int64, noops int, late time.Duration) shard.Bucket {
+	h := shard.NewHistogram()
+	h.Record(late)
+	return shard.Bucket{Unix: unix, Open: 10, Noops: noops, Lateness: h.Pack()}
+}
+
+func TestBucketsOfAllRunnersAddUp(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	for unix := int64(1000); unix <= 1200; unix += 5 {
+		for _, half := range []int{1, 2} { // of each bucket the present state is told twice
+			for runner := 1; runner <= 2; runner++ {
+				w.Hear(runner, &shard.Progress{Buckets: []shard.Bucket{bucket(unix, half, time.Duration(runner)*time.Millisecond)}})
+			}
+		}
+	}
+	series := w.Series(0)
+	require.Len(t, series, 41)
+	for i, b := range series {
+		require.Equal(t, shard.Bucket{Unix: 1000 + 5*int64(i), Open: 20, Noops: 4, Lateness: b.Lateness}, b)
+		h, err := b.Lateness.Unpack()
+		require.NoError(t, err)
+		require.EqualValues(t, 2, h.Count())
+	}
+	require.Len(t, w.Series(1150), 11)
+	require.Len(t, w.Series(1100), 21, "of those that are summed up already, too")
+	require.LessOrEqual(t, len(w.recent), int(settled/shard.BucketWidth)+1)
+	r := w.Runners()
+	require.Len(t, r[0].Late, Sparks)
+	require.InDelta(t, time.Millisecond, r[0].Late[3], float64(20*time.Microsecond))
+}
+
+func TestFindingsComeOnce(t *testing.T) {
+	t.Parallel()
+	var w Watch
+	told := 0
+	for i := range mostFindings + 10 {
+		w.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: int64(i), ID: fmt.Sprint(i), What: "1 missed"}}})
+		if i%7 == 0 {
+			var news []Finding
+			news, told, _ = w.Findings(told)
+			require.Len(t, news, min(i+1, 7))
+			require.Equal(t, fmt.Sprint(i), news[len(news)-1].ID)
+		}
+	}
+	w.Note("action deploy begins")
+	w.Hear(2, &shard.Progress{Unlisted: 30})
+	news, next, unlisted := w.Findings(0)
+	require.Len(t, news, mostFindings)
+	require.Equal(t, []int{mostFindings + 11, 30}, []int{next, unlisted})
+	require.Equal(t, "action deploy begins", news[len(news)-1].What)
+}
+
+func TestHealthOfARunner(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for want, r := range map[string]Runner{
+		"starting":           {},
+		"well":               {Heard: now},
+		"ended":              {Heard: now, Ended: true},
+		"silent for 20s":     {Heard: now.Add(-20 * time.Second)},
+		"no space left":      {Heard: now, Progress: shard.Progress{Trouble: "no space left"}},
+		"stalled for 700 ms": {Heard: now, Process: shard.Process{StallMS: 700}},
+	} {
+		words, well := r.Health(now)
+		require.Equal(t, want, words)
+		require.Equal(t, want == "starting" || want == "well" || want == "ended", well)
+	}
+}
+
+func TestSparkline(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "▁▁▃▆█ █", Spark([]time.Duration{0, time.Millisecond, 8 * time.Millisecond, 100 * time.Millisecond, time.Second, -1, time.Hour}))
+}

@@ -1,0 +1,87 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/live"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestALineForEachRunner(t *testing.T) {
+	t.Parallel()
+	f := &fullDisplay{watch: new(live.Watch), runners: []int{1, 2}, noun: "noops"}
+	require.Equal(t, "runner 2   starting", f.line(2, time.Now()))
+	h := shard.NewHistogram()
+	h.Record(100 * time.Millisecond)
+	f.watch.Hear(2, &shard.Progress{
+		Open: 600, Undecided: 3, Counts: ledger.Counts{Received: 7200, Lost: 2},
+		Buckets: []shard.Bucket{{Unix: 5, Process: shard.Process{RSS: 80 << 20, CPUPercent: 12}}, {Unix: 10, Lateness: h.Pack()}},
+	})
+	require.Equal(t, "runner 2   600 open · 7200 noops · 2 missed · 3 undecided · late p99 100.0 ms  ▆ · 12% 80 MiB", f.line(2, time.Now()))
+	require.Contains(t, f.line(2, time.Now().Add(time.Minute)), " · silent for 1m0s")
+	f.watch.Hear(2, nil)
+	require.Contains(t, f.line(2, time.Now()), "0 open · 7200 noops")
+	require.Contains(t, f.line(2, time.Now()), " · ended")
+}
+
+// A buffer that a display writes to while a test reads.
+type shared struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *shared) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestALogHasPlainLines(t *testing.T) {
+	t.Parallel()
+	for _, full := range []bool{false, true} {
+		out, watch := &shared{}, new(live.Watch)
+		d := &display{out: out, total: 6 * time.Second, started: time.Now(), line: func() string { return "4/4 open" }}
+		if full {
+			d.full = &fullDisplay{watch: watch}
+		}
+		watch.Hear(1, &shard.Progress{Found: []shard.Found{{AtMS: 1000, ID: "soak-3", What: "2 missed"}}, Unlisted: 7})
+		watch.Note("action deploy begins") // which was told when it was noted
+		ctx, stop := context.WithCancel(t.Context())
+		var shown sync.WaitGroup
+		shown.Go(func() { d.show(ctx) })
+		require.Eventually(t, func() bool { return bytes.Contains([]byte(out.String()), []byte("00:01/00:06 4/4 open\n")) }, time.Minute, 10*time.Millisecond)
+		stop()
+		shown.Wait()
+		require.NotContains(t, out.String(), "\x1b", "nothing is redrawn")
+		require.NotContains(t, out.String(), "deploy")
+		if full {
+			require.Contains(t, out.String(), "00:00:01 runner 1, soak-3: 2 missed\n")
+			require.Contains(t, out.String(), " and 7 more connections in the same moment\n")
+		} else {
+			require.NotContains(t, out.String(), "soak-3")
+		}
+	}
+}
+
+func TestProgressIsLineOrFull(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.config.Progress = "fancy"
+	require.EqualError(t, newSession(r.config).complete(time.Now()), `--progress is "fancy": it is line or full`)
+	r.config.Progress = plan.ProgressFull
+	require.NoError(t, newSession(r.config).complete(time.Now()))
+}

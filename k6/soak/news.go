@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// mostFound is how many findings a line of progress lists: a service that restarts drops all streams in one second.
+const mostFound = 20
+
+// news is what a line of progress says beyond the sums: what was found since the line before, and the series. The zero
+// value is ready to use.
+type news struct {
+	told  int            // buckets that ended, and were told
+	known map[string]bad // connections on which something was wrong, by id
+	lives bool           // streams end on purpose: one that is followed by another is no news
+}
+
+// bad is what was wrong on a connection when it was last looked at.
+type bad struct {
+	missed, faults uint64
+	lost           int // streams, also those that others followed
+	state          ledger.State
+}
+
+func badOf(r *ledger.Record) bad {
+	b := bad{missed: r.Missed(), faults: r.Faults(), lost: r.Survived}
+	if r.State == ledger.Dropped || r.State == ledger.Refused {
+		b.state = r.State
+	}
+	return b
+}
+
+// since is the progress of a recorder, with what is new.
+func (n *news) since(r *recorder) shard.Progress {
+	now := r.wall(time.Now()).UnixMilli()
+	n.lives = r.endsStreams()
+	var found []shard.Found
+	unlisted := 0
+	p, lateness := r.lookThrough(func(c *ledger.Record) {
+		what := n.whatIsNew(c)
+		switch {
+		case what == "":
+		case len(found) < mostFound:
+			found = append(found, shard.Found{AtMS: now, ID: c.ID, What: what})
+		default:
+			unlisted++
+		}
+	})
+	p.Lateness, p.Found, p.Unlisted = lateness.Pack(), found, unlisted
+	p.Buckets = r.bucketsFrom(n.told)
+	n.told += len(p.Buckets) - 1
+	return p
+}
+
+// whatIsNew is what went wrong on a connection since it was last looked at; "" for nothing.
+func (n *news) whatIsNew(c *ledger.Record) string {
+	is := badOf(c)
+	was, known := n.known[c.ID]
+	if is == was || !known && is == (bad{}) {
+		return ""
+	}
+	if n.known == nil {
+		n.known = map[string]bad{}
+	}
+	n.known[c.ID] = is
+	var parts []string
+	if is.missed > was.missed {
+		parts = append(parts, fmt.Sprintf("%d missed", is.missed-was.missed))
+	}
+	if is.faults > was.faults {
+		parts = append(parts, fmt.Sprintf("%d faulty", is.faults-was.faults))
+	}
+	switch {
+	case is.state != was.state && is.state != "":
+		parts = append(parts, strings.TrimSuffix(fmt.Sprintf("%s: %s", is.state, c.Reason), ": "))
+	case is.lost > was.lost && !n.lives:
+		parts = append(parts, "lost its stream, and is back")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// endsStreams says that the run cuts streams, or that the service gives them a lifetime.
+func (r *recorder) endsStreams() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.config.Cuts || r.config.Lifetime > 0
+}
+
+// bucketsFrom are the buckets that ended, from the nth on, and the present one as far as it has come.
+func (r *recorder) bucketsFrom(n int) []shard.Bucket {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.bucket
+	now.Open, now.Held = r.open, nil
+	if r.recent.Count() > 0 {
+		now.Lateness = r.recent.Pack().Fold()
+	}
+	return append(append([]shard.Bucket(nil), r.series[n:]...), now)
+}
+
+// dueBy counts what a connection is owed at an instant that neither came nor counts as missed: of a stream that is silent
+// nothing is decided before its next noop comes, or it ends.
+func dueBy(at ledger.Instant, c *ledger.Config) func(*ledger.Record) uint64 {
+	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.Late
+	return func(r *ledger.Record) uint64 {
+		silent := at - r.LastAt - late
+		if !clocked || r.State != ledger.Open || silent < interval {
+			return 0
+		}
+		return uint64(silent / interval)
+	}
+}

@@ -1,0 +1,85 @@
+package soak
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+func TestNewsAreToldOnce(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	var n news
+	require.Empty(t, n.since(r).Found)
+	b := newObserver(t, r, "d-0")
+	b.Connecting(r.start)
+	b.Opened(r.start)
+	b.Event(r.start.Add(15*time.Second), event("1", "0", ""))
+	b.Event(r.start.Add(30*time.Second), event("2", "0", ""))
+	b.Event(r.start.Add(75*time.Second), event("5", "0", ""))
+	p := n.since(r)
+	require.Len(t, p.Found, 1)
+	require.Equal(t, []string{"d-0", "2 missed"}, []string{p.Found[0].ID, p.Found[0].What})
+	require.Empty(t, n.since(r).Found, "it was told")
+	b.Closed(r.start.Add(76*time.Second), sse.Close{Reason: sse.ReasonReset, Retry: -1})
+	p = n.since(r)
+	require.Len(t, p.Found, 1)
+	require.Contains(t, p.Found[0].What, "dropped: reset")
+}
+
+// A service that restarts drops all streams in one second.
+func TestFindingsOfOneSecondAreBounded(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	for i := range mostFound + 5 {
+		b := newObserver(t, r, string(rune('a'+i)))
+		b.Connecting(r.start)
+		b.Opened(r.start)
+		b.Closed(r.start.Add(time.Second), sse.Close{Reason: sse.ReasonReset, Retry: -1})
+	}
+	var n news
+	p := n.since(r)
+	require.Len(t, p.Found, mostFound)
+	require.Equal(t, 5, p.Unlisted)
+}
+
+func TestTheSeriesIsToldOnceAndThePresentBucketAgain(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	b := newObserver(t, r, "d-0")
+	b.Connecting(r.start)
+	b.Opened(r.start)
+	var n news
+	first := n.since(r).Buckets
+	require.Len(t, first, 1, "the present one")
+	require.Equal(t, 1, first[0].Open)
+	b.Event(r.start.Add(15*time.Second), event("1", "0", ""))
+	again := n.since(r).Buckets
+	require.Len(t, again, 1)
+	require.Equal(t, 1, again[0].Noops)
+	require.NotNil(t, again[0].Lateness)
+	r.roll(r.start.Add(16*time.Second), shard.Process{RSS: 7})
+	rolled := n.since(r).Buckets
+	require.Len(t, rolled, 2)
+	require.Equal(t, []uint64{7, 0}, []uint64{rolled[0].RSS, rolled[1].RSS})
+	require.Len(t, n.since(r).Buckets, 1)
+}
+
+// Of a stream that is silent nothing counts as missed before its next noop: without this a service that hangs would show
+// nothing at all.
+func TestWhatASilentStreamIsOwedIsUndecided(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	b := newObserver(t, r, "d-0")
+	b.Connecting(r.start)
+	b.Opened(r.start)
+	b.Event(r.start.Add(15*time.Second), event("1", "0", ""))
+	l := r.ledgers[0].Sums()
+	for after, want := range map[time.Duration]uint64{15 * time.Second: 0, 30 * time.Second: 0, 31500 * time.Millisecond: 1, 62 * time.Second: 3} {
+		require.Equal(t, want, dueBy(r.instant(r.start.Add(after)), &r.config)(&l), after)
+	}
+}
