@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/shirou/gopsutil/v4/mem"
-	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 )
@@ -40,11 +39,7 @@ type Machine struct {
 
 // Look reads this machine's limits.
 func Look() Machine {
-	var m Machine
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err == nil {
-		m.Files = limit.Max
-	}
+	m := Machine{Files: openFiles()}
 	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
 		var low, high int
 		if _, err := fmt.Sscan(string(text), &low, &high); err == nil {

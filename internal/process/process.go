@@ -78,12 +78,12 @@ func (p *Process) ExitCode() int {
 func (p *Process) Signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
 
 // LeftBehind says that what the process started still runs, though it has ended itself.
-func (p *Process) LeftBehind() bool { return syscall.Kill(-p.PID(), 0) == nil }
+func (p *Process) LeftBehind() bool { return p.signalGroup(0) == nil }
 
 // StopGroup is Stop for the process and all that it started: each is asked. It may be asked of a process that has
 // ended only where that left something behind: another group may have its number else.
 func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Duration) {
-	_ = syscall.Kill(-p.PID(), s)
+	_ = p.signalGroup(s)
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	for p.LeftBehind() {
@@ -93,7 +93,7 @@ func (p *Process) StopGroup(ctx context.Context, s syscall.Signal, grace time.Du
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
+		_ = p.signalGroup(syscall.SIGKILL)
 		break
 	}
 	<-p.done
@@ -110,6 +110,6 @@ func (p *Process) Stop(ctx context.Context, s syscall.Signal, grace time.Duratio
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	_ = syscall.Kill(-p.PID(), syscall.SIGKILL) // the group: what it started too
+	_ = p.signalGroup(syscall.SIGKILL) // the group: what it started too
 	<-p.done
 }

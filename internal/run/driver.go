@@ -2,6 +2,8 @@ package run
 
 import (
 	"context"
+	"errors"
+	"runtime"
 
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/runners"
@@ -58,6 +60,8 @@ func newDriver(s *session) (driver, error) {
 	switch {
 	case s.On == "k8s":
 		return newKubernetes(s)
+	case runtime.GOOS == "windows": // no signals, and no pipe that a child inherits
+		return nil, UsageError{errors.New("soak runs k6 on Linux and macOS only: on Windows `k6 run --out soak=FOLDER` leaves a shard, of which `soak merge FOLDER` makes a verdict; or run soak in WSL")}
 	case s.part > 0:
 		return &part{local{session: s}}, nil
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 )
 
 // A folder holds what a local target leaves on the disk while it runs: sockets, nginx's configuration
@@ -40,7 +39,7 @@ func (f *folder) own() (err error) {
 	if f.lock, err = os.OpenFile(unnamed, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return err
 	}
-	if err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX); err != nil {
+	if err := lock(f.lock); err != nil {
 		return errors.Join(err, f.lock.Close())
 	}
 	return os.Rename(unnamed, filepath.Join(f.path, lockName))
@@ -56,13 +55,13 @@ func (f *folder) remove() {
 func removeOrphans(parent string) {
 	locks, _ := filepath.Glob(filepath.Join(parent, folderPattern, lockName)) // the pattern is right
 	for _, path := range locks {
-		lock, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW, 0)
+		orphan, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
 		if err != nil {
 			continue // another user's
 		}
-		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		if tryLock(orphan) == nil {
 			_ = os.RemoveAll(filepath.Dir(path))
 		}
-		_ = lock.Close()
+		_ = orphan.Close()
 	}
 }

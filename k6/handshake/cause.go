@@ -43,9 +43,9 @@ func dialCause(ctx context.Context, err error) Cause {
 	switch {
 	case interrupted(ctx):
 		return CauseInterrupted
-	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EADDRINUSE):
+	case network.IsOneOf(err, syscall.EADDRNOTAVAIL, syscall.EADDRINUSE):
 		return CausePorts
-	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+	case network.IsOneOf(err, syscall.EMFILE, syscall.ENFILE):
 		return CauseFiles
 	case network.TimedOut(ctx, err):
 		return CauseTCPTimeout

@@ -55,15 +55,16 @@ func TimedOut(ctx context.Context, err error) bool {
 
 // Reset says that the peer, or a machine on the way, has reset the connection.
 func Reset(err error) bool {
-	return isOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED)
+	return IsOneOf(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED)
 }
 
 // Unreachable says that there is no way to the peer.
-func Unreachable(err error) bool { return isOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
+func Unreachable(err error) bool { return IsOneOf(err, syscall.EHOSTUNREACH, syscall.ENETUNREACH) }
 
-func isOneOf(err error, numbers ...syscall.Errno) bool {
-	for _, number := range numbers {
-		if errors.Is(err, number) {
+// IsOneOf says that an error of the system is one of these, whatever their numbers are on this system.
+func IsOneOf(err error, numbers ...syscall.Errno) bool {
+	for _, e := range numbers {
+		if errors.Is(err, number(e)) {
 			return true
 		}
 	}

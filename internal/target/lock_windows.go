@@ -1,0 +1,12 @@
+package target
+
+import (
+	"errors"
+	"os"
+)
+
+// No target is started on Windows (run.newDriver).
+const noFollow = 0
+
+func lock(*os.File) error    { return errors.ErrUnsupported }
+func tryLock(*os.File) error { return errors.ErrUnsupported }
