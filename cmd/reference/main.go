@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -59,6 +60,8 @@ func checkHealth(ctx context.Context, address string) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("the reference holds no stream: %s", resp.Status)
 	}
-	_, err = resp.Body.Read(make([]byte, 1))
-	return err
+	if _, err = io.ReadFull(resp.Body, make([]byte, 1)); err != nil {
+		return fmt.Errorf("the reference sends nothing: %w", err)
+	}
+	return nil
 }

@@ -112,9 +112,7 @@ var stormKinds = []kind{
 		strikeHub(r, sc, hubLose)
 		sc.HubFault.Devices = []string{sc.Plan.id(10 * r.IntN(sc.Plan.Connections/10))}
 	}},
-	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), func(_ *rand.Rand, sc *scenario) {
-		sc.Fails, sc.Reason = true, "reconnects spread: [0-9]+ of [0-9]+ streams were not back within"
-	})},
+	{"storm", "takes not all back", then(stormed(""), turned(0, "503", "reset"), failing("reconnects spread: [0-9]+ of [0-9]+ streams were not back within"))},
 }
 
 // A storm that some come through later than others is none that fails.
@@ -152,16 +150,30 @@ func says(text string) prepare {
 	return func(_ *rand.Rand, sc *scenario) { sc.Reason = text }
 }
 
+// failing is a run that fails, whatever became of messages, and says why.
+func failing(reason string) prepare {
+	return func(_ *rand.Rand, sc *scenario) { sc.Fails, sc.Reason = true, reason }
+}
+
+// forSome is a fault of some streams, which says nothing of messages.
+func forSome(f hubFault) prepare {
+	return func(r *rand.Rand, sc *scenario) {
+		f := f // a scenario may change its own
+		f.Devices = sc.Plan.some(r)
+		sc.HubFault = f
+	}
+}
+
+// What verdicts say of such faults.
+const (
+	tooEarly     = "before the lifetime that the service gives a stream"
+	refusedToken = "status 401: the service refused the token at a reconnect"
+)
+
 // lifetimeKinds are faults of services that end streams on purpose.
 var lifetimeKinds = []kind{
-	{"lifetime", "stream ends early", then(rotated(""), func(r *rand.Rand, sc *scenario) {
-		sc.HubFault = hubFault{Early: true, Devices: sc.Plan.some(r)}
-		sc.Fails, sc.Reason = true, "before the lifetime that the service gives a stream"
-	})},
-	{"lifetime", "stream ends late", then(rotated(""), func(r *rand.Rand, sc *scenario) {
-		sc.HubFault = hubFault{Overdue: true, Devices: sc.Plan.some(r)}
-		sc.Fails, sc.Reason = true, "lifetime"
-	})},
+	{"lifetime", "stream ends early", then(rotated(""), forSome(hubFault{Early: true}), failing(tooEarly))},
+	{"lifetime", "stream ends late", then(rotated(""), forSome(hubFault{Overdue: true}), failing("lifetime"))},
 	{"lifetime", "message lost at the rotation", rotated(seamFirst)},
 	{"lifetime", "silent gap at the rotation", rotated(seamNothing)},
 	{"lifetime", "announced gap at the rotation", then(rotated(seamTold), announces)},
@@ -182,11 +194,8 @@ func rotated(seam string) prepare {
 
 // tokenKinds are faults around tokens that are soon over, with which the service ends a stream.
 var tokenKinds = []kind{
-	{"token", "good token refused at a reconnect", then(tokened("anew", ""), func(r *rand.Rand, sc *scenario) {
-		sc.HubFault = hubFault{Stale: true, Devices: sc.Plan.some(r)}
-		sc.Fails, sc.Reason = true, "status 401: the service refused the token at a reconnect"
-	})},
-	{"token", "first token kept", then(tokened("once", ""), failing("status 401: the service refused the token at a reconnect: .*gave the same one again"))},
+	{"token", "good token refused at a reconnect", then(tokened("anew", ""), forSome(hubFault{Stale: true}), failing(refusedToken))},
+	{"token", "first token kept", then(tokened("once", ""), failing(refusedToken+": .*gave the same one again"))},
 	{"token", "no token at a reconnect", then(tokened("fails", ""), failing(`renew: token\(\) of the service campaign: Error: no login`))},
 	{"token", "message lost at the next token", tokened("anew", seamFirst)},
 	{"token", "silent gap at the next token", tokened("anew", seamNothing)},
@@ -204,18 +213,13 @@ func tokened(token, seam string) prepare {
 	}
 }
 
-// failing is a run that fails, whatever became of messages.
-func failing(reason string) prepare {
-	return func(_ *rand.Rand, sc *scenario) { sc.Fails, sc.Reason = true, reason }
-}
-
 // actionKinds are faults around an action that restarts the service.
 var actionKinds = []kind{
 	{"action", "messages lost by the restart", acted(seamNothing, "")},
 	{"action", "message lost at the seam", acted(seamFirst, "")},
 	{"action", "message doubled at the seam", acted(seamTwice, "")},
-	{"action", "not back in time", then(acted("", ""), func(_ *rand.Rand, sc *scenario) {
-		sc.disturb, sc.Fails, sc.Reason = restarted(3*time.Second), true, `99\.9 % have to be back within 1 ?s \(BACK_WITHIN\)`
+	{"action", "not back in time", then(acted("", ""), failing(`99\.9 % have to be back within 1 ?s \(BACK_WITHIN\)`), func(_ *rand.Rand, sc *scenario) {
+		sc.disturb = restarted(3 * time.Second)
 		sc.Hub.Retry, sc.Plan.Seconds = 300, 20 // all are back in the end
 		sc.Args = append(sc.Args, "--back-within", "1")
 	})},

@@ -120,12 +120,12 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "stream refused", func(r *rand.Rand, sc *scenario) {
 		steady(sc)
-		sc.HubFault = hubFault{Answer: oneOf(r, 503, 500, 404, 401, 204, 200), Devices: sc.Plan.some(r)}
+		forSome(hubFault{Answer: oneOf(r, 503, 500, 404, 401, 204, 200)})(r, sc)
 	}},
 	{publishedGroup, "second request refused", func(r *rand.Rand, sc *scenario) {
 		steady(sc)
 		sc.Hub.Then = true
-		sc.HubFault = hubFault{Join: oneOf(r, 403, 500, 400), Devices: sc.Plan.some(r)}
+		forSome(hubFault{Join: oneOf(r, 403, 500, 400)})(r, sc)
 	}},
 	{publishedGroup, "no heartbeats", func(_ *rand.Rand, sc *scenario) {
 		sc.Hub.Topics, sc.Hub.Rate, sc.Plan.Interval, sc.Hub.Strangers = 1, .3, 1/.3, nil
@@ -136,11 +136,11 @@ var publishedKinds = []kind{
 	}},
 	{publishedGroup, "stream ends before its lifetime", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Hub.Lifetime, sc.Hub.Retry, sc.Plan.Reconnect = "server", 3, 50, true
-		sc.HubFault, sc.Fails, sc.Reason = hubFault{Early: true, Devices: sc.Plan.some(r)}, true, "before the lifetime that the service gives a stream"
+		then(forSome(hubFault{Early: true}), failing(tooEarly))(r, sc)
 	}},
 	{publishedGroup, "stream never ends", func(r *rand.Rand, sc *scenario) {
 		sc.Hub.End, sc.Plan.Reconnect = "request", false
-		sc.HubFault = hubFault{Never: true, Devices: sc.Plan.some(r)}
+		forSome(hubFault{Never: true})(r, sc)
 	}},
 	{publishedGroup, "publisher killed", func(r *rand.Rand, sc *scenario) {
 		publisherFault(syscall.SIGKILL)(r, sc)

@@ -68,9 +68,11 @@ func (f *feed) tells(last string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	d := f.listener
-	known := last != "" && d.n >= 0 && f.Gap != ""
-	f.told = known && (f.fault.seam(d.id, d.present != nil) == seamTold || f.Gap == "header" && f.fault.Act == hubGap && f.fault.meant(d.id))
-	return f.told && f.Gap == "header"
+	byHeader := f.Gap == "header"
+	falsely := byHeader && f.fault.Act == hubGap && f.fault.meant(d.id) // where nothing is missing
+	resumes := last != "" && d.n >= 0 && f.Gap != ""
+	f.told = resumes && (falsely || f.fault.seam(d.id, d.present != nil) == seamTold)
+	return f.told && byHeader
 }
 
 // tell says that messages are missing. With the lock.
@@ -108,8 +110,8 @@ func (t *hubTopic) last(f *feed, last string) int {
 	return 0
 }
 
-// readUpTo takes down what the client had read of a span, when it came back: the message of that number, and none behind it.
-// Where messages come again it may also have been an earlier copy of that.
+// readUpTo records what the client had read of a span when it came back: up to the message of that number, and none behind it.
+// Where messages come more than once, that may also have been an earlier copy.
 func (d *listener) readUpTo(span, number int, again bool) {
 	if span < 0 || number == 0 || d.spans[span].how == endInOrder {
 		return
