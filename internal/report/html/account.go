@@ -62,7 +62,7 @@ func (s *subject) account() Section {
 		}
 		byTime := slices.SortedStableFunc(slices.Values(s.v.Findings), func(a, b verdict.Finding) int { return cmp.Compare(a.Unix, b.Unix) })
 		for _, f := range byTime[:min(n, most)] {
-			findings.Rows = append(findings.Rows, cells(clock(f.Unix), f.Kind, f.Text))
+			findings.Rows = append(findings.Rows, Row{{Text: clock(f.Unix), At: f.Unix}, {Text: f.Kind}, {Text: f.Text}})
 		}
 		out.Tables = append(out.Tables, findings)
 	}
@@ -78,7 +78,7 @@ func (s *subject) arithmetic() Section {
 	per := p.NoopsPerConnection()
 	product := uint64(max(per*p.Connections, 0))
 	held := p.Hold().Seconds()
-	t := Table{Columns: columns("", "how", "#this run")}
+	t := Table{Columns: columns("what", "how", "#this run")}
 	add := func(name, how, value string) { t.Rows = append(t.Rows, cells(name, how, value)) }
 	add("held", fmt.Sprintf("%d s − %d s before the end", p.Seconds, p.Seconds-int(held)), duration(1000*held))
 	add("noops of a connection, at least", fmt.Sprintf("floor(%.0f / %v)", held, p.NoopInterval), format.Thousands(per))

@@ -41,9 +41,11 @@ func TestBrowser(t *testing.T) {
 	for i, name := range []string{"deploy", "at-the-end"} { // the name of the one is right of its line, of the other left
 		hour.Verdict.Actions = append(hour.Verdict.Actions, verdict.Action{Acted: verdict.Acted{Action: plan.Action{Name: name}, StartedUnix: madeUpStart + 1200 + 2390*float64(i)}})
 	}
+	passed := madeUp(1200, 3600)
+	passed.Verdict.Verdict = verdict.Pass
 	nothing := shard.Merge(plan.Default(), nil)
 	for name, run := range map[string]*Run{
-		"hour.html": hour, "evil.html": evil, "eight.html": madeUp(1200, 8*3600),
+		"hour.html": hour, "passed.html": passed, "evil.html": evil, "eight.html": madeUp(1200, 8*3600),
 		"nothing.html": {Merged: nothing, Verdict: judged(t, nothing)},
 	} {
 		f, err := os.Create(filepath.Join(dir, name))

@@ -29,7 +29,7 @@ func (s *subject) comparison() Section {
 	name := filepath.Base(b.Against.Dir)
 	out.Lead = []string{fmt.Sprintf("Against %s (%s, %s), a run of the same plan.", name, b.Against.Verdict.Verdict, format.Moment(b.Against.Verdict.StartedUnix))}
 	changes := s.changes(&out)
-	t := Table{Columns: columns("", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
+	t := Table{Columns: columns("figure", "#"+name, "#this run", "#difference", "noise of this plan", "reads as")}
 	before := suite.Metrics(b.Against.Verdict)
 	for _, m := range suite.Metrics(s.v) {
 		i := slices.IndexFunc(before, func(was verdict.Metric) bool { return was.Name == m.Name })

@@ -17,7 +17,7 @@ func (s *subject) headroom() Section {
 	if from >= to || streams == 0 {
 		return out
 	}
-	t := Table{Columns: columns("", "#CPU in the hold", "#at most", "#memory in the hold", "#CPU for 1,000 more", "#memory for 1,000 more", "#streams that fill one core")}
+	t := Table{Columns: columns("process", "#CPU in the hold", "#at most", "#memory in the hold", "#CPU for 1,000 more", "#memory for 1,000 more", "#streams that fill one core")}
 	for _, p := range []struct {
 		name        string
 		cpu, memory []float64

@@ -43,7 +43,7 @@ func (s *subject) lateness() Section {
 func (s *subject) distributions(out *Section, all []distribution, heated string) {
 	all = append(all, distribution{"connect (dial to headers)", s.Merged.Connect}, distribution{"first " + s.v.Plan.Noun() + " (after headers)", s.Merged.FirstNoop})
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "By percentile", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
-	t := Table{Columns: columns("", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
+	t := Table{Columns: columns("what", "#count", "#p50", "#p90", "#p99", "#p99.9", "#max")}
 	for _, d := range all {
 		if d.h.Count() == 0 {
 			continue

@@ -31,7 +31,7 @@ func (s *subject) leaks() Section {
 		}
 		return out
 	}
-	t := Table{Columns: columns("", "#first quarter", "#last quarter", "#change", "#per hour", "95 % interval, per hour", "#per stream and hour", "reads as")}
+	t := Table{Columns: columns("what", "#first quarter", "#last quarter", "#change", "#per hour", "95 % interval, per hour", "#per stream and hour", "reads as")}
 	for _, p := range []struct {
 		name   string
 		values []float64

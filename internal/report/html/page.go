@@ -81,6 +81,7 @@ type Cell struct {
 	Text string
 	Tone Tone
 	Mark string
+	At   float64 // a moment in Unix seconds that the text is of, and the charts show; 0: none
 }
 
 // cells are a row without colours.

@@ -144,21 +144,21 @@ func (s *subject) checkpoint(i int) bool {
 	return false
 }
 
-// coincided says what was at work in a spike. As chance alone finds what is common, each cause
-// comes with the share of the whole run in which it was at work; what almost always was explains
+// coincided says what was at work between two points, except what is the same as a signal. As chance alone finds what is
+// common, each cause comes with the share of the whole run in which it was at work; what almost always was explains
 // nothing.
-func (s *subject) coincided(p spike, causes []cause) string {
+func (s *subject) coincided(from, to int, causes []cause, except string) string {
 	var out []string
-	from := max(p.from-1, 0) // what began in the step before may still be at work
+	from = max(from-1, 0) // what began in the step before may still be at work
 	for _, c := range causes {
-		if c.signal == p.signal.name {
+		if c.signal != "" && c.signal == except {
 			continue
 		}
 		here, all := false, 0
 		for i := range s.series.n {
 			if c.at(i) {
 				all++
-				here = here || from <= i && i <= p.to
+				here = here || from <= i && i <= to
 			}
 		}
 		if often := float64(all) / float64(s.series.n); here && often < .9 {
@@ -181,7 +181,7 @@ func (s *subject) spikeTable() Section {
 		return out
 	}
 	t := Table{Columns: columns("#", "when (UTC)", "signal", "#peak", "#usual", "what coincided")}
-	t.Columns[0] = Column{Name: "", Number: true}
+	t.Columns[0] = Column{Name: "no.", Number: true}
 	causes := s.causes()
 	for _, p := range s.spikes {
 		when := clock(s.series.at(p.from) - float64(step))
@@ -189,7 +189,9 @@ func (s *subject) spikeTable() Section {
 			when += " to " + clock(s.series.at(p.to))
 		}
 		g := p.signal
-		t.Rows = append(t.Rows, cells(fmt.Sprint(p.number), when, g.name, g.text(g.values[p.peak]), g.text(g.usual), s.coincided(p, causes)))
+		row := cells(fmt.Sprint(p.number), when, g.name, g.text(g.values[p.peak]), g.text(g.usual), s.coincided(p.from, p.to, causes, g.name))
+		row[1].At = s.series.at(p.peak)
+		t.Rows = append(t.Rows, row)
 	}
 	out.Tables = []Table{t}
 	out.Notes = []string{fmt.Sprintf("A spike is more than %d robust deviations (median, MAD) above the usual; the %d highest of each signal are listed and numbered in the charts. To coincide is not to cause: what is at work in much of the run coincides by chance.", outlier, listed)}

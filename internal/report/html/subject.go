@@ -45,12 +45,33 @@ func (s *subject) page() *Page {
 		Time:   Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()},
 		Files:  s.Files,
 	}
-	for _, name := range s.v.Layout.Page {
-		if made := sections[name](s); len(made.Lead)+len(made.Tables)+len(made.Charts)+len(made.Downloads) > 0 {
-			p.Sections = append(p.Sections, made)
+	made := []Section{s.story()}
+	for _, name := range s.order() {
+		made = append(made, sections[name](s))
+	}
+	for _, one := range made {
+		if len(one.Lead)+len(one.Tables)+len(one.Charts)+len(one.Downloads) > 0 {
+			p.Sections = append(p.Sections, one)
 		}
 	}
 	return p
+}
+
+// order is that of the sections. Of a run that passed people want to see the course, of another one what broke it.
+func (s *subject) order() []string {
+	if s.v.Verdict != verdict.Pass {
+		return s.v.Layout.Page
+	}
+	drawn := func(name string) bool { return name == "timelines" || name == "processes" || name == "curves" }
+	var first, rest []string
+	for _, name := range s.v.Layout.Page {
+		if drawn(name) {
+			first = append(first, name)
+		} else {
+			rest = append(rest, name)
+		}
+	}
+	return append(first, rest...)
 }
 
 // data is what the page was made from, to take away.

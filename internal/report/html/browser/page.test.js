@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 
+import axe from 'axe-core';
 import { chromium } from 'playwright-core';
 
 /** @import { Browser, Page } from 'playwright-core' */
@@ -138,6 +139,25 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   }
 }
 
+for (const [name, colorScheme, viewport] of /** @type {const} */ ([['hour.html', 'light', WIDE], ['hour.html', 'dark', NARROW], ['passed.html', 'dark', WIDE]])) {
+  test(`a screen reader finds its way: ${name}, ${colorScheme}, ${viewport.width} px`, () =>
+    open(name, { colorScheme, viewport }, async (page) => {
+      await page.waitForSelector('[data-drawn]');
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run());
+      assert.deepEqual(
+        violations.map((/** @type {import('axe-core').Result} */ v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html).join(' ')}`),
+        [],
+      );
+    }));
+}
+
+test('a run that failed tells first what happened, one that passed shows its course', async () => {
+  const sections = (/** @type {Page} */ page) => page.locator('section').evaluateAll((all) => all.map((one) => one.id));
+  await open('hour.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['story', 'criteria']));
+  await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'criteria']));
+});
+
 describe('the charts over time', () => {
   test('share one cursor', () =>
     open('hour.html', {}, async (page) => {
@@ -163,6 +183,19 @@ describe('the charts over time', () => {
       await page.locator('#chart-noops .u-over').dblclick();
       const [back] = await point(page, 'connections', 0.1);
       assert(Math.abs(back - whole) <= 10);
+    }));
+
+  test('show the moment of a finding, by the keyboard too', () =>
+    open('hour.html', {}, async (page) => {
+      const link = page.locator('#account a.moment').last();
+      const at = Number(await link.getAttribute('data-at'));
+      await link.focus();
+      await page.keyboard.press('Enter');
+      assert.equal(new URL(page.url()).hash, '#timelines');
+      const seconds = at % 86400;
+      for (const time of await point(page, 'lateness', 0.5)) {
+        assert(Math.abs(time - seconds) <= 30, `the middle of the chart is at ${time} s of the day, the finding at ${seconds}`);
+      }
     }));
 
   test('are painted anew in the other theme', () =>

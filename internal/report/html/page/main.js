@@ -6,6 +6,7 @@ import 'uplot/dist/uPlot.min.css';
 import { drawHeatmap } from './heatmap.js';
 import { drawQuantiles } from './quantiles.js';
 import { download } from './download.js';
+import { linkMoments } from './moment.js';
 import { drawTimeline } from './timeline.js';
 
 /** @import { Data } from './page.types.js' */
@@ -16,14 +17,21 @@ const draw = { timeline: drawTimeline, quantiles: drawQuantiles, heatmap: drawHe
 
 /** @type {import('uplot')[]} */
 const plots = [];
+/** @type {import('uplot')[]} */
+const overTime = [];
 
 for (const figure of document.querySelectorAll('figure[data-chart]')) {
   const chart = data.charts[/** @type {HTMLElement} */ (figure).dataset.chart ?? ''];
   const container = /** @type {HTMLElement} */ (figure.querySelector('.plot'));
   const plot = draw[chart.kind](chart, data.time, container);
   plots.push(plot);
+  if (chart.kind !== 'quantiles') {
+    overTime.push(plot);
+  }
   new ResizeObserver(() => fit(plot, container)).observe(container);
 }
+
+linkMoments(overTime, data.time);
 
 for (const button of document.querySelectorAll('button[data-file]')) {
   const name = /** @type {HTMLElement} */ (button).dataset.file ?? '';

@@ -8,6 +8,7 @@
  * @property {number} n points, the last one at the end of the run
  * @property {{ name: string, from: number, to: number }[]} bands phases of the run
  * @property {{ name: string, at: number }[]} [lines] when each action began
+ * @property {number} [moment] that the reader asked for
  *
  * @typedef {object} Series
  * @property {string} name

@@ -134,6 +134,7 @@ export function bands(u, time) {
   ctx.rect(left, 0, width, top + height);
   ctx.clip();
   ctx.font = `${10 * ratio}px system-ui, "DejaVu Sans", sans-serif`;
+  ctx.textAlign = 'left'; // an axis may have left another
   ctx.textBaseline = 'bottom'; // names are above the plot, where no line hides them
   time.bands.forEach((band, i) => {
     const from = u.valToPos(band.from, 'x', true);
@@ -151,7 +152,7 @@ export function bands(u, time) {
 }
 
 /**
- * Draws a line with its name where each action began.
+ * Draws a line with its name where each action began, and one at the moment that the reader asked for.
  *
  * @param {import('uplot')} u
  * @param {Time} time
@@ -165,12 +166,13 @@ export function lines(u, time) {
   ctx.textBaseline = 'top';
   ctx.lineWidth = ratio;
   ctx.setLineDash([]); // the last series may have been dashed
-  for (const action of time.lines ?? []) {
+  const moment = time.moment === undefined ? [] : [{ name: '', at: time.moment }];
+  for (const action of [...(time.lines ?? []), ...moment]) {
     const x = u.valToPos(action.at, 'x', true);
     if (x < left || x > left + width) {
       continue; // it is not in the part that is zoomed
     }
-    ctx.strokeStyle = colour('doubt');
+    ctx.strokeStyle = colour(action.name === '' ? 'bad' : 'doubt');
     ctx.fillStyle = colour('doubt');
     ctx.beginPath();
     ctx.moveTo(x, top);
