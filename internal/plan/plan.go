@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/sse-soak/sse-soak/k6/sse/coding"
 )
 
 // DisconnectLead is how many seconds before the end of the run each connection asks the
@@ -45,12 +47,13 @@ type Plan struct {
 	LateMS           int     `json:"late_ms"`
 	MaxLate          int     `json:"max_late"` // negative: any
 	Reconnect        bool    `json:"reconnect"`
-	EndTimeoutS      float64 `json:"end_timeout_s"`           // 0: see EndTimeout
-	MaxHidden        int     `json:"max_hidden"`              // -1: 0, or any by the clock alone
-	MaxOutageS       float64 `json:"max_outage_s"`            // -1: any
-	Control          int     `json:"control,omitempty"`       // streams of each runner to ControlURL
-	ControlURL       string  `json:"control_url,omitempty"`   // "": no control group
-	BackWithinS      float64 `json:"back_within_s,omitempty"` // -1: any
+	EndTimeoutS      float64 `json:"end_timeout_s"`             // 0: see EndTimeout
+	MaxHidden        int     `json:"max_hidden"`                // -1: 0, or any by the clock alone
+	MaxOutageS       float64 `json:"max_outage_s"`              // -1: any
+	Control          int     `json:"control,omitempty"`         // streams of each runner to ControlURL
+	ControlURL       string  `json:"control_url,omitempty"`     // "": no control group
+	BackWithinS      float64 `json:"back_within_s,omitempty"`   // -1: any
+	AcceptEncoding   string  `json:"accept_encoding,omitempty"` // gzip or browser; "": none
 
 	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
 	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
@@ -92,6 +95,9 @@ func (p *Plan) check(settings []Setting) error {
 	}
 	if !idPart.MatchString(p.TestID) || p.TestID == "." || p.TestID == ".." {
 		return fmt.Errorf("TESTID is %q: it names a folder and may hold only letters, digits, '.', '_' and '-'", p.TestID)
+	}
+	if _, err := coding.Setting(cmp.Or(p.AcceptEncoding, noEncoding)); err != nil {
+		return fmt.Errorf("ACCEPT_ENCODING is %w", err)
 	}
 	return cmp.Or(p.CheckControl(), p.checkURL())
 }
@@ -195,6 +201,15 @@ func (p *Plan) Density() int {
 // Iterations is how many virtual users hold the connections.
 func (p *Plan) Iterations() int {
 	return (p.Connections-1)/max(p.ConnectionsPerVU, 1) + 1
+}
+
+// noEncoding is how a stream asks for no compression.
+const noEncoding = "none"
+
+// Accept is what each stream says in Accept-Encoding, "" for nothing, if the plan passes Check.
+func (p *Plan) Accept() string {
+	accept, _ := coding.Setting(p.AcceptEncoding)
+	return accept
 }
 
 // Interval is the promised distance between two noops.

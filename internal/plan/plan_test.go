@@ -66,6 +66,8 @@ func TestCheck(t *testing.T) {
 		{"an interval below what a clock tells", func(p *Plan) { p.NoopInterval = 1e-12 }, "NOOP_INTERVAL is 1e-12"},
 		{"too short for two noops", func(p *Plan) { p.Seconds = 30 }, "less than two noops"},
 		{"longer than a duration can be", func(p *Plan) { p.Seconds = math.MaxInt }, "SECONDS is"},
+		{"compression as browsers ask for it", func(p *Plan) { p.AcceptEncoding = "browser" }, ""},
+		{"another compression", func(p *Plan) { p.AcceptEncoding = "br" }, `ACCEPT_ENCODING is "br", which is neither none, gzip nor browser`},
 		{"no runners", func(p *Plan) { p.Runners = 0 }, "RUNNERS is 0"},
 		{"no connections for a virtual user", func(p *Plan) { p.ConnectionsPerVU = 0 }, "CONNECTIONS_PER_VU is 0"},
 		{"as many as an int holds for a virtual user", func(p *Plan) { p.ConnectionsPerVU = math.MaxInt }, "RUNNERS is 2, but there are only 1"},

@@ -100,10 +100,15 @@ func (s Setting) Set(text string) (err error) {
 	if err != nil {
 		return errors.New("it must be " + Kind(s.Type()))
 	}
-	if s.Unset != "" && s.String() == s.Unset { // as "5.0" of 5
+	s.Normalize()
+	return nil
+}
+
+// Normalize leaves a value at zero that stands for it, as "5.0" of 5.
+func (s Setting) Normalize() {
+	if s.Unset != "" && s.String() == s.Unset {
 		s.Clear()
 	}
-	return nil
 }
 
 // Kind says in words what a flag of that type takes.

@@ -87,7 +87,7 @@ func (f *findings) connectNotes() (out []string) {
 	out = append(out, note+".")
 	for _, t := range f.of(plain) {
 		if packed := t.open.Packed(); packed != "" {
-			f.s.notes = append(f.s.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Have the service or its proxy send them as they are.", stringShort(packed)))
+			f.s.notes = append(f.s.notes, fmt.Sprintf("The streams came compressed (%s), though nothing asked for it: a soak refuses them. Set ACCEPT_ENCODING, or have the service or its proxy send them as they are.", stringShort(packed)))
 			break
 		}
 	}

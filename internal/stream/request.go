@@ -41,6 +41,13 @@ func Fill(r *service.Request, v *service.Values) Request {
 	return out
 }
 
+// Accept has it ask for compression, unless it says by itself for which; "" asks for none.
+func (r *Request) Accept(encoding string) {
+	if _, own := r.Header["Accept-Encoding"]; encoding != "" && !own {
+		r.Header.Set("Accept-Encoding", encoding)
+	}
+}
+
 // String is the request as a sentence names it: its method and its URL, without the query, which may hold a token.
 func (r Request) String() string {
 	method := r.Method

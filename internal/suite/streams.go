@@ -13,6 +13,7 @@ import (
 var streamSettings = []Setting{
 	{"NOOP_INTERVAL", "seconds between two noops of one stream"},
 	{"LATE_MS", "milliseconds above which a noop counts as late"},
+	{"ACCEPT_ENCODING", "compression that streams ask for: none, gzip, or browser (gzip, deflate, br, zstd)"},
 	{"END_TIMEOUT", "seconds that a stream may take to end after the server answered the DELETE"},
 }
 

@@ -16,7 +16,7 @@ func (t *trial) replay(ctx context.Context) error {
 	}
 	other := t.values
 	other.ID += "-again" // a service may refuse a second stream of one id, or end the first for it
-	again, err := openWithin(ctx, t.Patience, stream.Fill(&t.s.Connect, &other))
+	again, err := openWithin(ctx, t.Patience, t.subscribe(&other))
 	if err != nil {
 		return fmt.Errorf("connect.url: %w", err)
 	}

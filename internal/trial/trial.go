@@ -14,6 +14,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/stream"
+	"github.com/sse-soak/sse-soak/k6/sse/coding"
 )
 
 // Patience is how long a trial waits for a stream, an event or a message.
@@ -37,6 +38,7 @@ type Config struct {
 	SubscribeToken string // what token() returns, where the description has it
 	OwnToken       bool   // it returns another one, which only a script can tell
 	PublishToken   string
+	AcceptEncoding string // what streams say in it, where the description does not; "": nothing
 
 	Patience time.Duration // 0: Patience
 	Note     func(string)  // is told what could not be tried; may be nil
@@ -120,16 +122,23 @@ func (t *trial) field(name string) string {
 	return name + " is left out"
 }
 
+// subscribe is the request for a stream, as those of the run are.
+func (t *trial) subscribe(v *service.Values) stream.Request {
+	r := stream.Fill(&t.s.Connect, v)
+	r.Accept(t.AcceptEncoding)
+	return r
+}
+
 // connect opens the stream.
 func (t *trial) connect(ctx context.Context) error {
-	r := stream.Fill(&t.s.Connect, &t.values)
+	r := t.subscribe(&t.values)
 	answer, err := openWithin(ctx, t.Patience, r)
 	if err != nil {
 		return fmt.Errorf("connect.url: %w", err)
 	}
-	if packed := answer.Packed(); answer.IsEventStream() && packed != "" {
+	if packed := answer.Packed(); answer.IsEventStream() && packed != "" && !coding.Asked(r.Header.Get("Accept-Encoding"), packed) {
 		answer.Close()
-		return fmt.Errorf("connect.url: %s answered with the Content-Encoding %q unasked: a soak reads only streams that are not compressed, so have the service or its proxy send them as they are", r, packed)
+		return fmt.Errorf("connect.url: %s answered with the Content-Encoding %q unasked: a soak reads only what it asked for, so set ACCEPT_ENCODING, or have the service or its proxy send the streams as they are", r, packed)
 	}
 	if answer.IsEventStream() {
 		t.open = follow(answer, t.quote)

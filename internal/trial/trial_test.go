@@ -382,3 +382,23 @@ func TestARedirectOfThePublisherDoesNotFit(t *testing.T) {
 	require.EqualError(t, try(t, server.URL, Config{}), "publish.url: POST "+server.URL+"/pub/soak-topic-0 answered 307 Temporary Redirect, to "+h.URL+
 		"/pub/soak-topic-0, which a run does not follow: write the URL that it leads to")
 }
+
+// The trial's stream is compressed as those of the run are, unless the description says otherwise.
+func TestATrialAsksForCompressionAsTheRunDoes(t *testing.T) {
+	h := &hub.Hub{Gzip: 10 * time.Millisecond}
+	behind := h.Start(t)
+	var asked string
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			asked = r.Header.Get("Accept-Encoding")
+		}
+		behind.Config.Handler.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	require.NoError(t, try(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}))
+	require.Equal(t, "gzip", asked)
+	require.NoError(t, try(t, front.URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}, `"headers":{`, `"headers":{"Accept-Encoding":"br",`))
+	require.Equal(t, "br", asked)
+	require.NoError(t, try(t, front.URL, Config{SubscribeToken: "t"}))
+	require.Empty(t, asked)
+}

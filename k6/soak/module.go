@@ -76,6 +76,7 @@ func (m *module) plan(v sobek.Value) {
 		if err := rt.ExportTo(value, s.Value); err != nil {
 			common.Throw(rt, fmt.Errorf("soak.plan: %s: %w", property, err))
 		}
+		s.Normalize()
 	}
 	if err := m.recorder.setPlan(p); err != nil {
 		common.Throw(rt, err)

@@ -2,6 +2,7 @@ package soak
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +47,10 @@ func TestPlanFromAScript(t *testing.T) {
 	js(t, rt, planJS)
 	want := thePlan()
 	require.Equal(t, want, r.plan)
-	_, err := rt.VU.Runtime().RunString(`plan({connections: 1})`)
+	js(t, rt, strings.Replace(planJS, "{", "{acceptEncoding: 'none', ", 1)) // the same plan: none is what is not said
+	_, err := rt.VU.Runtime().RunString(strings.Replace(planJS, "{", "{acceptEncoding: 'gzip', ", 1))
+	require.ErrorContains(t, err, "AcceptEncoding:gzip")
+	_, err = rt.VU.Runtime().RunString(`plan({connections: 1})`)
 	require.ErrorContains(t, err, "SECONDS is 0")
 	_, err = rt.VU.Runtime().RunString(`new Ledger("d-0")`)
 	require.ErrorContains(t, err, "make it in the default function")

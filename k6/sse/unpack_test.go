@@ -224,9 +224,9 @@ func TestOpenReadsWhatIsPacked(t *testing.T) {
 	require.Equal(t, "error:content_type true", v.log(`sse.open(url, `+logging+`)`))
 	require.Equal(t, "open", v.log(`sse.open(url, { acceptEncoding: 'gzip', method: 'HEAD' }, `+logging+`)`))
 	_, err := v.run(`sse.open(url, { acceptEncoding: 'brotli' }, () => {})`)
-	require.ErrorContains(t, err, `invalid sse.open() acceptEncoding: "brotli" is neither none, gzip nor browser`)
+	require.ErrorContains(t, err, `invalid sse.open() acceptEncoding: "brotli", which is neither none, gzip nor browser`)
 	_, err = newVU(t).run(`new EventSource("http://127.0.0.1:1", { acceptEncoding: true })`)
-	require.ErrorContains(t, err, `option acceptEncoding: "true" is neither none, gzip nor browser`)
+	require.ErrorContains(t, err, `option acceptEncoding: "true", which is neither none, gzip nor browser`)
 }
 
 // FuzzUnpacking: whatever comes in whatever pieces, a stream ends, and its coroutine with it.

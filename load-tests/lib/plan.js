@@ -38,6 +38,7 @@ export const SETTINGS = Object.freeze({
   topics: { name: 'TOPICS', type: 'int', otherwise: 0, min: 0, max: 10000000, must: "it must be a whole number, 0 where nothing is published" },
   publishRate: { name: 'PUBLISH_RATE', type: 'float64', otherwise: 0, min: 0.01, max: 10000, must: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published" },
   tokenTtl: { name: 'TOKEN_TTL', type: 'int', otherwise: 0, min: 0, max: 31622400, must: "it must be a whole number of seconds, up to a year, or 0 where nothing is said" },
+  acceptEncoding: { name: 'ACCEPT_ENCODING', type: 'string', otherwise: "none" },
 });
 
 /** The modules of load-tests/services, by name. */

@@ -52,6 +52,7 @@ export class Stream {
     this.source = new EventSource(url, {
       ...request,
       ledger: this.ledger,
+      acceptEncoding: /** @type {import('k6/x/sse').AcceptEncoding} */ (config.acceptEncoding),
       idleTimeout: config.idleTimeout,
       reconnect: config.reconnect,
       tags: { name: config.service ? `stream of ${config.service.name}` : 'GET /event/connect' },

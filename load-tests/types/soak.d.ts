@@ -87,6 +87,8 @@ declare module 'k6/x/soak' {
     publishRate?: number;
     /** `TOKEN_TTL`: seconds for which a token is to be good, 0 where nothing is said. */
     tokenTtl?: number;
+    /** `ACCEPT_ENCODING`: compression that streams ask for: `none`, `gzip` or `browser`. */
+    acceptEncoding?: string;
   }
 
   /**

@@ -34,7 +34,7 @@ func Setting(value string) (accept string, err error) {
 	case "browser":
 		return Browser, nil
 	}
-	return "", fmt.Errorf("%q is neither none, gzip nor browser", value)
+	return "", fmt.Errorf("%q, which is neither none, gzip nor browser", value)
 }
 
 // Of is the coding that a Content-Encoding names, in lower case; "" for none.

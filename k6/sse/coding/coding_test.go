@@ -227,7 +227,7 @@ func TestWhatWasAskedFor(t *testing.T) {
 		require.Equal(t, want, accept)
 	}
 	_, err := Setting("brotli")
-	require.EqualError(t, err, `"brotli" is neither none, gzip nor browser`)
+	require.EqualError(t, err, `"brotli", which is neither none, gzip nor browser`)
 	for name := range strings.SplitSeq(Browser, ", ") {
 		require.True(t, Known(name))
 	}
