@@ -144,7 +144,7 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 // openTarget returns the services at urls or, if there are none, starts count of them here.
 func (d *local) openTarget(ctx context.Context, config target.LocalConfig, urls []string, count int) (all target.Several, err error) {
 	if len(urls) == 0 {
-		if config.Backend, err = Beside("backend"); err != nil {
+		if config.Backend, err = Program("backend"); err != nil {
 			return nil, err
 		}
 		return target.StartLocals(ctx, config, count)

@@ -4,7 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+
+	scripts "github.com/sse-soak/sse-soak/load-tests"
 )
 
 // Beside finds a program or a file of this repository: beside the binary (bin/), in the
@@ -24,5 +27,26 @@ func Beside(elements ...string) (string, error) {
 			return filepath.Abs(path)
 		}
 	}
-	return "", fmt.Errorf("%s was not found beside %s: `make build` makes it", name, strconv.Quote(os.Args[0]))
+	return "", fmt.Errorf("%s was not found beside %s: `make build` makes it, and the archive of a release has it", name, strconv.Quote(os.Args[0]))
+}
+
+// Program finds a program of this repository.
+func Program(name string) (string, error) {
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	return Beside(name)
+}
+
+// Script finds a script of load-tests. One beside the binary may have been changed by whoever runs it; where there is none,
+// the one that soak carries is written into this user's cache.
+func Script(elements ...string) (string, error) {
+	if path, err := Beside(elements...); err == nil {
+		return path, nil
+	}
+	folder, err := scripts.Cached()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(append([]string{filepath.Dir(folder)}, elements...)...), nil
 }

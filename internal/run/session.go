@@ -149,10 +149,10 @@ func (s *session) savePlan() error {
 // findScript finds the suite's script, and k6.
 func (s *session) findScript() (err error) {
 	if s.k6 == "" {
-		s.k6, err = Beside("k6")
+		s.k6, err = Program("k6")
 	}
 	if s.script = cmp.Or(s.script, s.Script); s.script == "" && err == nil {
-		s.script, err = Beside(s.Suite.Script...)
+		s.script, err = Script(s.Suite.Script...)
 	}
 	return err
 }

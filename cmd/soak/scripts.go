@@ -1,0 +1,32 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	scripts "github.com/sse-soak/sse-soak/load-tests"
+)
+
+func scriptsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "scripts FOLDER",
+		Short: "Write the k6 scripts that soak carries, to run them with k6 alone or to change them",
+		Long: "scripts writes load-tests of this version into a folder that is not there yet. `soak run` needs it only where a script was\n" +
+			"changed: --script names that.\n\n" +
+			"    soak scripts load-tests\n    k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m --env BACKEND_URL=http://HOST",
+		Args: oneArg("folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if _, err := os.Stat(args[0]); !errors.Is(err, os.ErrNotExist) {
+				return usageError{Err: fmt.Errorf("%s is there already: name a folder that is not, so that nothing in it is replaced", args[0])}
+			}
+			if err := scripts.Write(args[0]); err != nil {
+				return err //nolint:wrapcheck // a sentence for the user
+			}
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "wrote the scripts into %s\n", args[0])
+			return err //nolint:wrapcheck // of standard output
+		},
+	}
+}

@@ -1,0 +1,76 @@
+// Package scripts carries the k6 scripts of this folder, so that soak needs no file beside it and k6.
+package scripts
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
+)
+
+//go:embed http lib services sse types
+var files embed.FS
+
+// Folder is the name under which all else knows the folder of scripts.
+const Folder = "load-tests"
+
+// Write writes all scripts into a folder, which need not be there. A file that is there already stays if it is the
+// same, and is replaced if not.
+func Write(folder string) error {
+	return each(func(name string, content []byte) error {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
+			return nil
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write the scripts: %w", err)
+		}
+		return atomicfile.Write(path, func(w io.Writer) error {
+			_, err := w.Write(content)
+			return err
+		})
+	})
+}
+
+// Cached is a folder of this user's with all scripts as they were compiled in: other versions have other folders, and what
+// somebody changed there is mended.
+func Cached() (string, error) {
+	caches, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find a folder for the k6 scripts: %w: set XDG_CACHE_HOME to one that can be written to", err)
+	}
+	hash := sha256.New()
+	err = each(func(name string, content []byte) error {
+		fmt.Fprintf(hash, "%s %d\n%s", name, len(content), content)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(caches, "sse-soak", hex.EncodeToString(hash.Sum(nil))[:16], Folder)
+	if err := Write(folder); err != nil {
+		return "", fmt.Errorf("%w: set XDG_CACHE_HOME to a folder that can be written to", err)
+	}
+	return folder, nil
+}
+
+// each goes through the scripts in the order of their names.
+func each(do func(name string, content []byte) error) error {
+	return fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := files.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		return do(name, content)
+	})
+}

@@ -1,0 +1,52 @@
+package scripts
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/suite"
+)
+
+// What another version or somebody's editor left in the cache must not be what is run.
+func TestCachedScriptsAreThoseOfThisFolder(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	folder, err := Cached()
+	require.NoError(t, err)
+	changed := filepath.Join(folder, "lib", "config.js")
+	require.NoError(t, os.WriteFile(changed, []byte("throw 1"), 0o644))
+	require.NoError(t, os.Remove(filepath.Join(folder, "services", "nchan.js")))
+
+	again, err := Cached()
+	require.NoError(t, err)
+	require.Equal(t, folder, again)
+	names := []string{"lib/config.js", "services/nchan.js", "types/index.d.ts"}
+	for _, s := range append(suite.All(), suite.Default()) {
+		name, err := filepath.Rel(Folder, filepath.Join(s.Script...))
+		require.NoError(t, err)
+		names = append(names, name)
+	}
+	for _, name := range names {
+		want, err := os.ReadFile(filepath.FromSlash(name))
+		require.NoError(t, err)
+		got, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), name)
+	}
+}
+
+// A machine without a home is one of a container; the sentence says what it needs.
+func TestNoCacheIsSaidWithTheRemedy(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	_, err := Cached()
+	require.ErrorContains(t, err, "set XDG_CACHE_HOME")
+
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o644))
+	t.Setenv("XDG_CACHE_HOME", file)
+	_, err = Cached()
+	require.ErrorContains(t, err, "set XDG_CACHE_HOME")
+}
