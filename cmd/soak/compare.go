@@ -37,7 +37,7 @@ func compareCommand(outcome *verdict.Outcome) *cobra.Command {
 			return c.Text(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().Float64Var(&tolerance, "tolerance", 0.1, "share of the old median by which a figure may get worse")
+	cmd.Flags().Float64Var(&tolerance, "tolerance", baseline.Tolerance, "share of the old median by which a figure may get worse")
 	return cmd
 }
 

@@ -57,6 +57,9 @@ const (
 	leastAll = 3
 )
 
+// Tolerance is the share of the old median by which a metric may get worse, where nobody says another.
+const Tolerance = .1
+
 // Compare compares new runs with old ones of the same plan.
 func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 	all := append(slices.Clone(old), now...)

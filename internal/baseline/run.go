@@ -24,11 +24,21 @@ type Run struct {
 	Verdict *verdict.Verdict
 
 	plan map[string]any // what has to be the same
+	rest map[string]any // settings that change no metric
 }
 
 // Read reads the verdict.json of a run. A run that is invalid is refused: it proves nothing,
 // so it is no part of what is normal either.
 func Read(dir string) (Run, error) {
+	r, err := Open(dir)
+	if err == nil && r.Verdict.Verdict == verdict.Invalid {
+		err = fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
+	}
+	return r, err
+}
+
+// Open reads the verdict.json of a run, whatever the verdict is.
+func Open(dir string) (Run, error) {
 	r := Run{Dir: dir}
 	path := filepath.Join(dir, "verdict.json")
 	b, err := os.ReadFile(path)
@@ -41,18 +51,28 @@ func Read(dir string) (Run, error) {
 	var whole struct {
 		Plan map[string]any `json:"plan"`
 	}
-	if err := errors.Join(json.Unmarshal(b, &r.Verdict), json.Unmarshal(b, &whole)); err != nil {
+	if err = json.Unmarshal(b, &whole); err == nil {
+		err = json.Unmarshal(b, &r.Verdict)
+	}
+	if err != nil {
 		return r, fmt.Errorf("read %s: %w", path, err)
 	}
 	if r.Verdict == nil || len(whole.Plan) == 0 {
 		return r, fmt.Errorf("%s is no verdict: it holds no plan", path)
 	}
-	if r.Verdict.Verdict == verdict.Invalid {
-		return r, fmt.Errorf("%s is invalid (%s): it proves nothing, so it cannot be compared", dir, append(r.Verdict.Reasons, "it does not say why")[0])
+	r.plan, r.rest = whole.Plan, map[string]any{}
+	if parameters, ok := r.plan["parameters"].(map[string]any); ok { // of a script: settings like the others
+		delete(r.plan, "parameters")
+		maps.Copy(r.plan, parameters)
 	}
-	r.plan = whole.Plan
-	for _, changes := range []string{"testid", "run_id", "prefix", "end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "marker", "control", "control_url"} { // with every run, or without changing a metric
-		delete(r.plan, changes)
+	for _, drawn := range []string{"testid", "run_id", "prefix", "marker", "control_url"} { // anew for every run
+		delete(r.plan, drawn)
+	}
+	for _, name := range []string{"end_timeout_s", "max_outage_s", "back_within_s", "max_hidden", "control"} {
+		if value, ok := r.plan[name]; ok {
+			r.rest[name] = value
+			delete(r.plan, name)
+		}
 	}
 	if v := r.Verdict; v.Plan.Described() { // wherever its description lies
 		r.plan["service"] = v.Plan.ServiceName()
@@ -90,42 +110,78 @@ func ownTarget(dir string) bool {
 	return json.Unmarshal(b, &run) == nil && run.OneClock
 }
 
+// MostEarlier is how many earlier runs say what is normal: the latest ones.
+const MostEarlier = 10
+
 // Earlier are the runs in the folder out that passed, had the plan of run and started before it,
-// the latest first. What cannot be read is no run.
+// the latest first, at most MostEarlier. What cannot be read is no run.
 func Earlier(out string, run Run) ([]Run, error) {
 	entries, err := os.ReadDir(out)
 	if err != nil {
 		return nil, err
 	}
-	var found []Run
+	var all []Run
 	for _, e := range entries {
 		if !e.IsDir() { // `latest` is a link to one of them
 			continue
 		}
-		r, err := Read(filepath.Join(out, e.Name()))
-		if err != nil || r.Verdict.Verdict != verdict.Pass || r.Verdict.StartedUnix >= run.Verdict.StartedUnix || SamePlan(r, run) != nil {
-			continue
+		if r, err := Read(filepath.Join(out, e.Name())); err == nil && SamePlan(r, run) == nil {
+			all = append(all, r)
 		}
-		found = append(found, r)
+	}
+	return Before(all, run), nil
+}
+
+// Before is Earlier of runs that are read already, all of them of the plan of run.
+func Before(all []Run, run Run) []Run {
+	var found []Run
+	for _, r := range all {
+		if r.Verdict.Verdict == verdict.Pass && r.Verdict.StartedUnix < run.Verdict.StartedUnix {
+			found = append(found, r)
+		}
 	}
 	slices.SortFunc(found, func(a, b Run) int { return cmp.Compare(b.Verdict.StartedUnix, a.Verdict.StartedUnix) })
-	return found, nil
+	return found[:min(len(found), MostEarlier)]
 }
 
 // SamePlan says in what two runs differ that has to be the same to compare them.
 func SamePlan(a, b Run) error {
-	all := maps.Clone(a.plan)
-	maps.Copy(all, b.plan)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		if in, other := a.setting(key), b.setting(key); in != other {
-			return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", a.Dir, b.Dir, key, in, other)
-		}
+	for _, d := range differences(a.plan, b.plan) {
+		return fmt.Errorf("%s and %s are not of one plan: %s is %s in the one and %s in the other", a.Dir, b.Dir, d.Name, d.In, d.Other)
 	}
 	return nil
 }
 
-func (r Run) setting(key string) string {
-	value, ok := r.plan[key]
+// Plan is what has to be the same to compare runs, as text: two runs with the same are of one plan.
+func (r Run) Plan() string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(r.plan)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, setting(r.plan, key))
+	}
+	return b.String()
+}
+
+// A Setting that is not the same in two runs.
+type Setting struct{ Name, In, Other string }
+
+// Settings are those in which two runs differ, whether that keeps them from being compared or not.
+func Settings(a, b Run) []Setting {
+	return append(differences(a.plan, b.plan), differences(a.rest, b.rest)...)
+}
+
+func differences(a, b map[string]any) (out []Setting) {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if in, other := setting(a, key), setting(b, key); in != other {
+			out = append(out, Setting{key, in, other})
+		}
+	}
+	return out
+}
+
+func setting(plan map[string]any, key string) string {
+	value, ok := plan[key]
 	if !ok {
 		return "not there"
 	}

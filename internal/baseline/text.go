@@ -17,7 +17,7 @@ func (c *Comparison) Text(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s  %s against %s\n", word, runs(len(c.New), "new"), runs(len(c.Old), "old"))
 	for _, change := range worse {
-		fmt.Fprintf(w, "  - %s\n", change.sentence())
+		fmt.Fprintf(w, "  - %s\n", change.Sentence())
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -53,7 +53,8 @@ func (c *Comparison) rule() string {
 	return fmt.Sprintf("%s p of at most %.2g in a two-sided\nrank-sum test (Mann-Whitney). The first fault where there was none is always worse.", worse, Alpha)
 }
 
-func (c Change) sentence() string {
+// Sentence says what became of the metric.
+func (c Change) Sentence() string {
 	if c.Fault && c.Old.Max == 0 {
 		return fmt.Sprintf("%s: up to %.0f, where no old run had any", c.Name, c.New.Max)
 	}

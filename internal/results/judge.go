@@ -208,5 +208,8 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 	if err != nil {
 		return err
 	}
+	if err := d.nameBaseline(against); err != nil {
+		return err
+	}
 	return d.Write(PageFile, func(w io.Writer) error { return html.Write(w, page) })
 }

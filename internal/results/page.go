@@ -13,9 +13,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// mostEarlier is how many earlier runs the noise band is computed from.
-const mostEarlier = 10
-
 // mostInPage is the largest file, in bytes, that a page carries: with the table of 100,000
 // connections in it no browser would open it fast. The file is beside the page.
 const mostInPage = 8 << 20
@@ -23,14 +20,11 @@ const mostInPage = 8 << 20
 // page gathers what report.html shows. verdict.json and the tables beside it must be there
 // already.
 func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sample, against Dir) (*html.Run, error) {
-	var run Run
-	there, err := d.readJSON(RunFile, &run)
-	if err == nil && !there && len(m.Runners) > 0 { // a run in parts: the first one's host stands for all
-		_, err = d.readJSON(RunName(m.Runners[0].Index), &run)
+	first := 0
+	if len(m.Runners) > 0 {
+		first = m.Runners[0].Index
 	}
-	if err != nil {
-		run = Run{} // already a problem of the verdict
-	}
+	run := d.Seen(first) // what cannot be read is already a problem of the verdict
 	out := &html.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: html.Circumstances{
 		Command: run.Command, Version: run.Version, Backend: run.Backend, Nginx: run.Nginx, Machine: run.Machine,
 		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
@@ -50,6 +44,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		}
 		out.Files = append(out.Files, html.File{Name: name, Content: content})
 	}
+	var err error
 	out.Baseline, err = d.baseline(v, against)
 	return out, err
 }
@@ -74,7 +69,6 @@ func (d Dir) baseline(v *verdict.Verdict, against Dir) (b html.Baseline, err err
 	if err != nil {
 		return b, fmt.Errorf("look for earlier runs: %w", err)
 	}
-	b.Old = b.Old[:min(len(b.Old), mostEarlier)]
 	if against != "" {
 		chosen, err := baseline.Read(string(against))
 		if err == nil {

@@ -146,3 +146,27 @@ func TestThePageOfADescribedService(t *testing.T) {
 		require.Contains(t, doc.Find("#chart-"+chart+" figcaption").Text(), about)
 	}
 }
+
+// What somebody named as a baseline is known until a report is made without one.
+func TestANamedBaselineIsKept(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	reported(t, out, 1, 10*time.Millisecond, 20)
+	two := reported(t, out, 2, 10*time.Millisecond, 20)
+	name, err := two.Baseline()
+	require.NoError(t, err)
+	require.Empty(t, name, "the last run before is a choice of the report")
+	require.NoError(t, os.Symlink("run-1", filepath.Join(out, "old")))
+	judged(t, two, Dir(filepath.Join(out, "run-1")))
+	name, err = two.Baseline()
+	require.NoError(t, err)
+	require.Equal(t, "run-1", name)
+	judged(t, two, Dir(filepath.Join(out, "old")))
+	name, err = two.Baseline()
+	require.NoError(t, err)
+	require.Equal(t, "run-1", name, "a link is the folder that it leads to")
+	judged(t, two, "")
+	name, err = two.Baseline()
+	require.NoError(t, err)
+	require.Empty(t, name)
+}

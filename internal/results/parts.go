@@ -61,6 +61,20 @@ func (d Dir) Actions() []verdict.Acted {
 	return run.Actions
 }
 
+// Seen is run.json. Of a run in parts it is that of the runner with this index: its host stands for all. It is empty
+// where there is none that can be read.
+func (d Dir) Seen(first int) Run {
+	var run Run
+	there, err := d.readJSON(RunFile, &run)
+	if err == nil && !there {
+		_, err = d.readJSON(RunName(first), &run)
+	}
+	if err != nil {
+		return Run{}
+	}
+	return run
+}
+
 // readRun is run.json, and what the parts of the run saw, each in the name of its runner.
 func (d Dir) readRun(runners []shard.Runner) (run Run, err error) {
 	if _, err := d.readJSON(RunFile, &run); err != nil {

@@ -12,10 +12,6 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// comparisonTolerance is the share of the old median by which a metric may get worse, as in
-// `soak compare`.
-const comparisonTolerance = 0.1
-
 // comparison compares the run with an earlier one of its plan, and with what is normal for the plan.
 func (s *subject) comparison() Section {
 	out := Section{ID: "comparison", Title: "Against earlier runs", Short: "Comparison"}
@@ -37,7 +33,7 @@ func (s *subject) comparison() Section {
 			continue
 		}
 		was, delta := before[i].Value, m.Value-before[i].Value
-		row := cells(m.Name, metric(m, was), metric(m, m.Value), plus(metric(m, delta), delta), "–", "")
+		row := cells(m.Name, Metric(m, was), Metric(m, m.Value), plus(Metric(m, delta), delta), "–", "")
 		if change, ok := changes[m.Name]; ok {
 			row[4].Text = noise(change)
 			row[5] = outcomes[change.Outcome]
@@ -56,13 +52,13 @@ var outcomes = map[baseline.Outcome]Cell{
 // The notes of the section say what they rest on.
 func (s *subject) changes(out *Section) map[string]baseline.Change {
 	b := s.Baseline
-	c, err := baseline.Compare(b.Old, []baseline.Run{*b.This}, comparisonTolerance)
+	c, err := baseline.Compare(b.Old, []baseline.Run{*b.This}, baseline.Tolerance)
 	if err != nil {
 		out.Notes = []string{fmt.Sprintf("What is noise is not known: %v.", err)}
 		return nil
 	}
 	out.Notes = []string{fmt.Sprintf("The noise is where a further run falls with 95 %% probability, by %d earlier runs of this plan. Marked is what is outside of it, got worse by over %.0f %%, and matters.",
-		len(b.Old), 100*comparisonTolerance)}
+		len(b.Old), 100*baseline.Tolerance)}
 	for _, what := range c.Blind {
 		out.Notes = append(out.Notes, "Not seen: "+what+".")
 	}
@@ -80,22 +76,22 @@ func (s *subject) changes(out *Section) map[string]baseline.Change {
 func noise(c baseline.Change) string {
 	switch {
 	case c.Band != nil:
-		return metric(c.Metric, max(c.Band.Low, 0)) + " to " + metric(c.Metric, c.Band.High)
+		return Metric(c.Metric, max(c.Band.Low, 0)) + " to " + Metric(c.Metric, c.Band.High)
 	case c.Fault:
-		return metric(c.Metric, c.Old.Min) + " to " + metric(c.Metric, c.Old.Max)
+		return Metric(c.Metric, c.Old.Min) + " to " + Metric(c.Metric, c.Old.Max)
 	}
 	return "–"
 }
 
-// metric is a value of a metric with its unit.
-func metric(m verdict.Metric, v float64) string {
+// Metric is a value of a metric with its unit.
+func Metric(m verdict.Metric, v float64) string {
 	switch {
 	case m.Unit == "MiB":
 		return memory(v)
 	case m.Unit == "%":
 		return percent(v)
 	case v < 0:
-		return "−" + metric(m, -v)
+		return "−" + Metric(m, -v)
 	case m.Unit == "ms":
 		return duration(v)
 	}
