@@ -189,8 +189,8 @@ campaign-sample: build ## the same thirty scenarios every time
 	@$(GO) run ./tools/campaign -runs 30 -jobs 10 -seed 1 -out '$(OUT)/campaign-sample'
 
 .PHONY: report-test
-report-test: build ## report.html in a real browser (chromium), from disk, without a network
-	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html
+report-test: build ## report.html and the page of all runs in a real browser (chromium), from disk, without a network
+	$(GO) test -count=1 -tags browser -run Browser -v ./internal/report/html ./internal/past
 
 .PHONY: report-pictures
 report-pictures: build ## take the pictures of docs/report.md from the latest run

@@ -19,13 +19,13 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // What --help says is documentation: it changes when somebody means it to.
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "merge --help"} {
+	for _, line := range []string{"run --help", "run capacity --help", "run rampup --help", "run storm --help", "merge --help", "history --help"} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
 			var outcome verdict.Outcome
 			var out bytes.Buffer
 			soak := &cobra.Command{Use: "soak"}
-			soak.AddCommand(runCommand(&outcome), mergeCommand(&outcome))
+			soak.AddCommand(runCommand(&outcome), mergeCommand(&outcome), historyCommand())
 			soak.SetArgs(strings.Fields(line))
 			soak.SetOut(&out)
 			require.NoError(t, soak.Execute())

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/pkg/browser"
 	"github.com/spf13/cobra"
@@ -25,18 +26,24 @@ func reportCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			run.List(d)
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", d.Path(results.PageFile), v.Verdict)
 			if !open {
 				return nil
 			}
-			browser.Stdout = cmd.ErrOrStderr()
-			if err := browser.OpenFile(d.Path(results.PageFile)); err != nil {
-				return fmt.Errorf("no browser could be started (%w): open %s yourself", err, d.Path(results.PageFile))
-			}
-			return nil
+			return openPage(d.Path(results.PageFile), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&baseline, "baseline", "", "folder of a run of the same plan to compare with (default: the last one beside DIR that passed)")
 	cmd.Flags().BoolVar(&open, "open", false, "open report.html in the browser")
 	return cmd
+}
+
+// openPage opens a file in the browser, which says what it says to out.
+func openPage(path string, out io.Writer) error {
+	browser.Stdout = out
+	if err := browser.OpenFile(path); err != nil {
+		return fmt.Errorf("no browser could be started (%w): open %s yourself", err, path)
+	}
+	return nil
 }

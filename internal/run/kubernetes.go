@@ -200,7 +200,7 @@ func (d *kubernetes) targetState(ctx context.Context) (failures, gone []string) 
 }
 
 func (d *kubernetes) judge(context.Context, context.Context) (verdict.Outcome, error) {
-	return conclude(d.dir, d.Stdout)
+	return d.conclude()
 }
 
 // close removes the run from the cluster, also when everything else was cut short.

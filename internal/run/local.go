@@ -181,7 +181,7 @@ func (d *local) targetState(ctx context.Context) (failures, gone []string) {
 }
 
 func (d *local) judge(graceful, force context.Context) (verdict.Outcome, error) {
-	outcome, err := conclude(d.dir, d.Stdout)
+	outcome, err := d.conclude()
 	if err != nil || !d.collected {
 		return outcome, err
 	}

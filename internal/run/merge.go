@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/store"
@@ -37,6 +39,7 @@ func Merge(location, out string, stdout io.Writer) (verdict.Outcome, error) {
 	if err != nil {
 		return "", err
 	}
+	list(d, out)
 	return v.Verdict, report.Text(stdout, v)
 }
 
@@ -75,16 +78,43 @@ func Judge(d, against results.Dir, problems ...string) (*verdict.Verdict, error)
 	return v, d.Report(v, m, against)
 }
 
-// conclude judges the run in d, and tells its verdict and where the report is.
-func conclude(d results.Dir, stdout io.Writer) (verdict.Outcome, error) {
-	v, err := Judge(d, "")
+// List keeps the page of all runs up to date, where the folder beside the one of the run has such a page.
+func List(d results.Dir) { list(d, "") }
+
+// list writes the page of all runs, if the run lies in out or its folder has such a page already: a run that was brought
+// elsewhere is no reason to write beside it. Whatever goes wrong is a warning, for the verdict is there.
+func list(d results.Dir, out string) {
+	folder := filepath.Dir(unlinked(string(d)))
+	if (out == "" || unlinked(out) != folder) && !past.Kept(folder) {
+		return
+	}
+	if err := past.Write(folder); err != nil {
+		tell(fmt.Sprintf("warning: the list of all runs was not renewed: %v", err))
+	}
+}
+
+// unlinked is a path without links, such as results/latest.
+func unlinked(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole
+	}
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to
+	}
+	return path
+}
+
+// conclude judges the run, tells its verdict and where the report is, and lists it with the others.
+func (s *session) conclude() (verdict.Outcome, error) {
+	v, err := Judge(s.dir, "")
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintln(stdout)
-	if err := report.Text(stdout, v); err != nil {
+	list(s.dir, s.Out)
+	fmt.Fprintln(s.Stdout)
+	if err := report.Text(s.Stdout, v); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(stdout, "\nreport  %s\n", results.Dir(d.Path(results.PageFile)).Relative())
+	fmt.Fprintf(s.Stdout, "\nreport  %s\n", results.Dir(s.dir.Path(results.PageFile)).Relative())
 	return v.Verdict, nil
 }

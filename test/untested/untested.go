@@ -5,6 +5,7 @@ package untested
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -48,4 +49,16 @@ func Note(t testing.TB, what string) {
 	if _, err := fmt.Fprintf(f, "%s\t%s\n", what, t.Name()); err != nil {
 		t.Errorf("the list of what is not tested: %v", err)
 	}
+}
+
+// Browser finds a browser that playwright can drive.
+func Browser(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	Missing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
+	return ""
 }

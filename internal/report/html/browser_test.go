@@ -16,22 +16,10 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// chromium finds a browser that playwright can drive.
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	untested.Missing(t, "there is no browser: apt-get install chromium, or set CHROMIUM to the path of one")
-	return ""
-}
-
 // TestBrowser writes pages and runs browser/page.test.js on them.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
-	browser := chromium(t)
+	browser := untested.Browser(t)
 	script, err := bundle("page.js")
 	require.NoError(t, err)
 	require.NotEmpty(t, script, "`make build` bundles the page's script first")

@@ -55,5 +55,5 @@ type File struct {
 
 // Write writes the page of a run.
 func Write(w io.Writer, r *Run) error {
-	return newSubject(r).page().write(w)
+	return newSubject(r).page().Write(w)
 }

@@ -14,9 +14,10 @@ import (
 	"strings"
 )
 
-// A Page is what the template lays out.
+// A Page is what the template lays out. The zero value is a page that is empty.
 type Page struct {
 	Title    string
+	Made     string // by what: the page's generator
 	Banner   Banner
 	Sections []Section
 	Time     Axis
@@ -61,6 +62,7 @@ type Section struct {
 
 // A Table is of text; whatever comes from outside is escaped by the template.
 type Table struct {
+	ID      string // for links to it; "": none
 	Caption string
 	Note    string   // how to read it
 	Columns []Column // none: the first cell of a row names it
@@ -78,10 +80,13 @@ type Row []Cell
 
 // A Cell is text and its colour; with a mark before the text, only that has the colour.
 type Cell struct {
-	Text string
-	Tone Tone
-	Mark string
-	At   float64 // a moment in Unix seconds that the text is of, and the charts show; 0: none
+	Text  string
+	Tone  Tone
+	Mark  string
+	At    float64 // a moment in Unix seconds that the text is of, and the charts show; 0: none
+	Link  string  // where the text leads; "": nowhere
+	Note  string  // below the text, smaller and without its colour
+	Spark *Spark  // below the text; nil: none
 }
 
 // cells are a row without colours.
@@ -127,17 +132,11 @@ var bundled embed.FS
 
 var page = template.Must(template.New("page").Parse(layout))
 
-func (p *Page) write(w io.Writer) error {
-	script, err := bundle("page.js")
-	if err != nil {
-		return err
-	}
-	uplot, err := bundle("page.css")
-	if err != nil {
-		return err
-	}
+// Write writes the page. Where there is nothing to draw and nothing to download, it has no script.
+func (p *Page) Write(w io.Writer) error {
 	files := map[string]string{}
 	for _, f := range p.Files {
+		var err error
 		if files[f.Name], err = packed(f.Content); err != nil {
 			return fmt.Errorf("pack %s: %w", f.Name, err)
 		}
@@ -148,16 +147,26 @@ func (p *Page) write(w io.Writer) error {
 			charts[c.ID] = c
 		}
 	}
+	var script, uplot string
+	var data any
+	if len(charts)+len(files) > 0 {
+		data = map[string]any{"time": p.Time, "charts": charts, "files": files}
+		var errs [2]error
+		script, errs[0] = bundle("page.js")
+		uplot, errs[1] = bundle("page.css")
+		if err := errors.Join(errs[:]...); err != nil {
+			return err
+		}
+	}
 	css := uplot + style
 	return page.Execute(w, struct {
 		*Page
 		Style  template.CSS
 		Script template.JS
 		Policy string
-		Data   any
+		Data   any // nil: nothing for a script to do
 	}{
-		p, template.CSS(css), template.JS(script), policy(css, script), //nolint:gosec // our own files
-		map[string]any{"time": p.Time, "charts": charts, "files": files},
+		p, template.CSS(css), template.JS(script), policy(css, script), data, //nolint:gosec // our own files
 	})
 }
 

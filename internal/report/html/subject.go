@@ -41,6 +41,7 @@ var sections = map[string]func(*subject) Section{
 func (s *subject) page() *Page {
 	p := &Page{
 		Title:  fmt.Sprintf("%s %s", s.v.TestID, s.v.Verdict),
+		Made:   "soak report",
 		Banner: s.banner(),
 		Time:   Axis{From: s.series.from, Step: step, N: s.series.n, Bands: s.bands, Lines: s.lines()},
 		Files:  s.Files,

@@ -1,57 +1,13 @@
 // @ts-check
-// Opens pages from disk, with the network off, in a real browser. browser_test.go writes the
-// pages and runs this with PAGES, their folder, and CHROMIUM.
+// Tests of report.html: browser_test.go writes the pages.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
-import { pathToFileURL } from 'node:url';
+import { describe, test } from 'node:test';
 
-import axe from 'axe-core';
-import { chromium } from 'playwright-core';
+import { hindrances, NARROW, open, PAGES, WIDE, wider } from './open.js';
 
-/** @import { Browser, Page } from 'playwright-core' */
-
-const { PAGES = '', CHROMIUM = '' } = process.env;
-
-const WIDE = { width: 1280, height: 900 };
-const NARROW = { width: 400, height: 800 };
-
-/** @type {Browser} */
-let browser;
-before(async () => {
-  browser = await chromium.launch({ executablePath: CHROMIUM });
-});
-after(() => browser.close());
-
-/**
- * Opens a page, hands it to use, and holds that it said nothing and asked for nothing meanwhile.
- *
- * @param {string} name
- * @param {{ colorScheme?: 'light' | 'dark', viewport?: { width: number, height: number } }} look
- * @param {(page: Page) => Promise<void>} use
- */
-async function open(name, look, use) {
-  const context = await browser.newContext({ viewport: WIDE, ...look, offline: true });
-  const page = await context.newPage();
-  /** @type {string[]} */
-  const said = [];
-  page.on('console', (message) => said.push(message.text()));
-  page.on('pageerror', (error) => said.push(error.message));
-  page.on('dialog', (dialog) => said.push(dialog.message()));
-  page.on('request', (request) => {
-    if (!request.isNavigationRequest() && !request.url().startsWith('blob:')) {
-      said.push(request.url());
-    }
-  });
-  try {
-    await page.goto(pathToFileURL(join(PAGES, name)).href);
-    await use(page);
-    assert.deepEqual(said, [], 'the console is silent, and nothing is loaded');
-  } finally {
-    await context.close();
-  }
-}
+/** @import { Page } from 'playwright-core' */
 
 /**
  * How many pixels of each chart have the colour of one of its lines, by chart.
@@ -128,13 +84,7 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
         for (const [chart, pixels] of Object.entries(await painted(page))) {
           assert(pixels > 30, `${chart} has ${pixels} pixels of a line's colour`);
         }
-        const wide = await page.evaluate(() => ({
-          page: document.documentElement.scrollWidth,
-          elements: [...document.querySelectorAll('main *')]
-            .filter((e) => e.getBoundingClientRect().right > innerWidth + 1)
-            .map((e) => `${e.tagName}.${e.className}`),
-        }));
-        assert.deepEqual(wide, { page: viewport.width, elements: [] });
+        assert.deepEqual(await wider(page), { page: viewport.width, elements: [] });
       }));
   }
 }
@@ -143,12 +93,7 @@ for (const [name, colorScheme, viewport] of /** @type {const} */ ([['hour.html',
   test(`a screen reader finds its way: ${name}, ${colorScheme}, ${viewport.width} px`, () =>
     open(name, { colorScheme, viewport }, async (page) => {
       await page.waitForSelector('[data-drawn]');
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate(() => /** @type {any} */ (window).axe.run());
-      assert.deepEqual(
-        violations.map((/** @type {import('axe-core').Result} */ v) => `${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html).join(' ')}`),
-        [],
-      );
+      assert.deepEqual(await hindrances(page), []);
     }));
 }
 

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/internal/past"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+)
+
+func historyCommand() *cobra.Command {
+	out := plan.DefaultLocal().Out
+	var open, prune, dry bool
+	var keep, limit int
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "List all runs: verdicts, metrics over time, what changed, regressions",
+		Long: "history lists the runs in results/, the newest first: verdict, plan, figures, whether it got worse by the rule of\n" +
+			"`soak compare`, and what changed since the run before. It writes the same to results/" + past.PageFile + ", as each run does.\n\n" +
+			"    soak history --open\n" +
+			"    soak history --prune --keep 20 --dry-run\n\n" +
+			"With --prune it removes runs that are not among the newest, at once and without a question. It never removes one that\n" +
+			"failed or found faults, one that another run is compared with by name (`soak report --baseline`), or one without a verdict.\n\n" +
+			"The exit code says only whether it could.",
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
+				return usageError{Err: err}
+			}
+			switch {
+			case limit < 1:
+				return usageError{Err: fmt.Errorf("--limit is %d: it must be 1 or more", limit)}
+			case prune && keep < 1:
+				return usageError{Err: fmt.Errorf("--keep is %d: name how many of the newest runs stay, 1 or more", keep)}
+			case !prune && (dry || cmd.Flags().Changed("keep")):
+				return usageError{Err: errors.New("--keep and --dry-run are for --prune")}
+			case prune:
+				return pruneRuns(out, keep, dry, cmd.OutOrStdout())
+			}
+			return listRuns(out, limit, open, cmd)
+		},
+	}
+	f := cmd.Flags()
+	plan.AddFlags(f, []plan.Setting{{Name: "OUT", Value: &out, Default: out, Help: "folder of all runs"}})
+	f.IntVar(&limit, "limit", 20, "how many runs to list here; the page has all")
+	f.BoolVar(&open, "open", false, "open "+past.PageFile+" in the browser")
+	f.BoolVar(&prune, "prune", false, "remove old runs; needs --keep")
+	f.IntVar(&keep, "keep", 0, "with --prune: how many of the newest runs stay, whatever they are")
+	f.BoolVar(&dry, "dry-run", false, "with --prune: only say what would be removed")
+	return cmd
+}
+
+func listRuns(folder string, limit int, open bool, cmd *cobra.Command) error {
+	h, err := past.Read(folder)
+	if err != nil {
+		return err
+	}
+	if err := h.Text(cmd.OutOrStdout(), limit); err != nil {
+		return err
+	}
+	page := filepath.Join(folder, past.PageFile)
+	if err := h.Write(); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "\npage        %s\n", results.Dir(page).Relative())
+	if !open {
+		return nil
+	}
+	return openPage(page, cmd.ErrOrStderr())
+}
+
+// pruneRuns removes old runs, and says of each what became of it.
+func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
+	h, err := past.Read(folder)
+	if err != nil {
+		return err
+	}
+	all, err := h.Prune(keep)
+	if err != nil {
+		return err
+	}
+	removed := "removed"
+	if dry {
+		removed = "would remove"
+	}
+	n := 0
+	for _, d := range all {
+		word := "kept"
+		if d.Remove {
+			word = removed
+			n++
+		}
+		fmt.Fprintf(out, "%-12s  %s: %s\n", word, d.Name, d.Why)
+	}
+	fmt.Fprintf(out, "%s %d of %d runs in %s\n", removed, n, len(all), folder)
+	if dry {
+		return nil
+	}
+	if err := h.Remove(all); err != nil {
+		return err
+	}
+	return past.Write(folder)
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/past"
+)
+
+// history runs `soak history` with flags, and returns what it says.
+func history(t *testing.T, line string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	soak := &cobra.Command{Use: "soak", SilenceErrors: true, SilenceUsage: true}
+	soak.AddCommand(historyCommand())
+	soak.SetArgs(append([]string{"history"}, strings.Fields(line)...))
+	soak.SetOut(&out)
+	err := soak.Execute()
+	return out.String(), err
+}
+
+// threeRuns are three that passed, one after the other.
+func threeRuns(t *testing.T) (out string) {
+	t.Helper()
+	out = t.TempDir()
+	for name, started := range map[string]string{"first": "1", "second": "2", "third": "3"} {
+		require.NoError(t, os.Mkdir(filepath.Join(out, name), 0o700))
+		content := `{"testid": "` + name + `", "verdict": "pass", "plan": {"connections": 100, "seconds": 60, "noop_interval_s": 1, "runners": 2}, "started_unix_s": ` + started + `}`
+		require.NoError(t, os.WriteFile(filepath.Join(out, name, "verdict.json"), []byte(content), 0o600))
+	}
+	return out
+}
+
+func TestHistoryListsAndWritesThePage(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	said, err := history(t, "--limit 2 --out "+out)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(said), " "), "3 runs, 3 pass")
+	require.Contains(t, said, "PASS        third, ")
+	require.Contains(t, said, "plan        soak: 100 connections, 60 s, a noop every 1 s, 2 runners")
+	require.NotContains(t, said, "first, ")
+	require.Contains(t, said, "… and 1 more")
+	require.True(t, past.Kept(out))
+}
+
+func TestPruneSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	said, err := history(t, "--prune --keep 1 --dry-run --out "+out)
+	require.NoError(t, err)
+	require.Equal(t, "kept          third: one of the newest 1\nwould remove  second: pass, and not one of the newest 1\n"+
+		"would remove  first: pass, and not one of the newest 1\nwould remove 2 of 3 runs in "+out+"\n", said)
+	require.DirExists(t, filepath.Join(out, "first"))
+	require.False(t, past.Kept(out))
+
+	said, err = history(t, "--prune --keep 1 --out "+out)
+	require.NoError(t, err)
+	require.Contains(t, said, "removed       first: pass, and not one of the newest 1\n")
+	require.NoDirExists(t, filepath.Join(out, "first"))
+	require.DirExists(t, filepath.Join(out, "third"))
+	page, err := os.ReadFile(filepath.Join(out, past.PageFile))
+	require.NoError(t, err)
+	require.NotContains(t, string(page), "</b> first")
+	require.Contains(t, string(page), "</b> third")
+}
+
+func TestHistoryRefusesFlagsThatMakeNoSense(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	for line, says := range map[string]string{
+		"--prune": "--keep is 0", "--prune --keep -1": "--keep is -1", "--keep 3": "for --prune", "--dry-run": "for --prune", "--limit 0": "--limit is 0", "what": "unexpected argument",
+	} {
+		_, err := history(t, line+" --out "+out)
+		require.ErrorAs(t, err, &usageError{}, line)
+		require.ErrorContains(t, err, says)
+	}
+	require.DirExists(t, filepath.Join(out, "first"))
+}

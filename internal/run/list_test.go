@@ -1,0 +1,80 @@
+package run
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/past"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+func TestARunIsListedWithTheOthers(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.letGo()
+			_, _, err := drivers[name](t, r)
+			require.NoError(t, err)
+			page, err := os.ReadFile(filepath.Join(r.config.Out, past.PageFile))
+			require.NoError(t, err)
+			assert.Contains(t, string(page), `href="./t/report.html"`)
+		})
+	}
+}
+
+// The verdict of a run stands, whatever lies where the list of all runs would be.
+func TestAListThatCannotBeWrittenFailsNoRun(t *testing.T) {
+	t.Parallel()
+	for name, lies := range map[string]func(path string) error{
+		"a page of somebody else": func(path string) error { return os.WriteFile(path, []byte("<h1>mine</h1>"), 0o600) },
+		"a folder":                func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.letGo()
+			path := filepath.Join(r.config.Out, past.PageFile)
+			require.NoError(t, lies(path))
+			outcome, _, err := drivers["local"](t, r)
+			require.NoError(t, err)
+			assert.Equal(t, verdict.Pass, outcome)
+			assert.False(t, past.Kept(r.config.Out))
+		})
+	}
+}
+
+// A merge lists its run in OUT, and where there is a list already; beside any other folder it writes nothing.
+func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.letGo()
+	_, _, err := drivers["local"](t, r)
+	require.NoError(t, err)
+	page := filepath.Join(r.config.Out, past.PageFile)
+	require.NoError(t, os.Remove(page))
+	merge := func(out string) {
+		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, &bytes.Buffer{})
+		require.NoError(t, err)
+	}
+	merge("elsewhere")
+	require.NoFileExists(t, page)
+	merge(r.config.Out)
+	require.FileExists(t, page)
+
+	before, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(r.config.Out, "t", results.PageFile)))
+	require.NoError(t, past.Write(r.config.Out))
+	merge("elsewhere")
+	after, err := os.ReadFile(page)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after), "the list that was there is renewed")
+}
