@@ -196,6 +196,10 @@ report-test: build ## report.html and the page of all runs in a real browser (ch
 report-pictures: build ## take the pictures of docs/report.md from the latest run
 	@bin/soak report '$(OUT)/latest' && node internal/report/html/browser/screenshots.js '$(OUT)/latest/report.html' docs/report
 
+.PHONY: recording
+recording: build ## record a run in a terminal as docs/recording.svg (needs script of util-linux)
+	@node tools/recording/record.js docs/recording.svg bin/soak run --connections 1000 --seconds 40 --noop-interval 1 --progress full
+
 .PHONY: dashboards-test
 dashboards-test: build ## every query of the dashboards on a real Prometheus that watches a soak
 	$(GO) test -count=1 -tags dashboards -timeout 15m -v ./test/dashboards
