@@ -152,11 +152,11 @@ func TestNoSecretGoesIn(t *testing.T) {
 	t.Parallel()
 	dotenv := filepath.Join(t.TempDir(), ".env")
 	require.NoError(t, os.WriteFile(dotenv, []byte("# the stack\nGRAFANA_PASSWORD=g-secret\nHTTP_PORT=8080\n"), 0o600))
-	secrets := NewSecrets([]string{"BACKEND_TOKEN=b/secret", "AWS_SECRET_ACCESS_KEY=aws-secret-key", "OTHER_TOKEN=yes", "PROMETHEUS_URL=https://me:p%26secret@host/"}, dotenv)
+	secrets := NewSecrets([]string{"BACKEND_TOKEN=b/secret", "AWS_SECRET_ACCESS_KEY=aws-secret-key", "OTHER_TOKEN=yes", "PROMETHEUS_URL=https://me:p%26secret@host/", "https_proxy=me:x-secret@cache:3128"}, dotenv)
 	run := folder(t, map[string]string{
 		"run.json":         `{"command": ["soak", "--backend-url", "http://u:hunter2@host", "--env", "BACKEND_TOKEN=other-secret"], "port": 8080, "ok": "yes"}`,
 		"k6.log":           "Authorization: Bearer b/secret\nX-Token b/secret b/secret\nGET /x?access_token=q-secret&id=5\n\"authorization\": \"Basic YTpiLXNlY3JldA==\"\n",
-		"backend.log":      "g-secret, p&secret, p%26secret, b%2Fsecret, aws-secret-key and AKIAABCDEFGHIJKLMNOP",
+		"backend.log":      "g-secret, x-secret, p&secret, p%26secret, b%2Fsecret, aws-secret-key and AKIAABCDEFGHIJKLMNOP",
 		"shards/a.json.gz": zipped(t, `{"url": "http://u:hunter2@host"}`), "shards/b.json.gz": zipped(t, `{}`), "shards/c.json.gz": "no gzip",
 		".env": "BACKEND_TOKEN=b/secret", "certs/server-key.pem": "KEY",
 	})
@@ -164,7 +164,7 @@ func TestNoSecretGoesIn(t *testing.T) {
 	file, c := made(t, Source{Results: run, Secrets: secrets})
 	files, _ := opened(t, file)
 	for name, text := range files {
-		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
+		for _, secret := range []string{"hunter2", "b/secret", "b%2Fsecret", "g-secret", "x-secret", "aws-secret-key", "p&secret", "p%26secret", "q-secret", "other-secret", "YTpiLXNlY3JldA", "AKIAABCDEFGH"} {
 			assert.NotContains(t, text, secret, name)
 		}
 	}

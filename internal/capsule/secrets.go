@@ -61,8 +61,11 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 		case told:
 			s.add(value)
 		}
-		if strings.Contains(value, "://") {
+		switch {
+		case strings.Contains(value, "://"):
 			addresses = append(addresses, value)
+		case strings.HasSuffix(strings.ToUpper(name), "_PROXY"): // whose scheme may be left out
+			addresses = append(addresses, "http://"+value)
 		}
 	}
 	for _, address := range addresses {

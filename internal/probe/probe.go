@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/proxy"
 	"github.com/sse-soak/sse-soak/internal/service"
 )
 
@@ -76,7 +77,15 @@ func (c *Config) prepare() (*asked, error) {
 	if c.Topic == "" {
 		c.Topic = usualTopic
 	}
+	c.sayProxy()
 	return a, nil
+}
+
+// sayProxy tells of a proxy on the way: what is seen of the service may be its doing.
+func (c *Config) sayProxy() {
+	if p, err := proxy.FromEnvironmentTo(c.URL); err == nil && p != nil {
+		c.Progress(fmt.Sprintf("through the proxy %s (%s)", p, p.Variable()))
+	}
 }
 
 // describe writes down what was seen.

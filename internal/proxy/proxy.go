@@ -53,13 +53,13 @@ func (c Chooser) For(target *url.URL) (*Proxy, error) {
 
 func (p *Proxy) check() error {
 	if p.url.Hostname() == "" || !slices.Contains(schemes, p.url.Scheme) {
-		return p.fault(fmt.Errorf("is of no kind that is known: %s, which names it, has to begin with http://, https:// or socks5:// and a host", p.variable()))
+		return p.fault(fmt.Errorf("is of no kind that is known: %s, which names it, has to begin with http://, https:// or socks5:// and a host", p.Variable()))
 	}
 	return nil
 }
 
-// variable is the one that names the proxy.
-func (p *Proxy) variable() string { return strings.ToUpper(p.target.Scheme) + "_PROXY" }
+// Variable is the one that names the proxy.
+func (p *Proxy) Variable() string { return strings.ToUpper(p.target.Scheme) + "_PROXY" }
 
 // String is the proxy without credentials.
 func (p *Proxy) String() string { return p.url.Scheme + "://" + p.url.Host }
@@ -145,7 +145,7 @@ func (p *Proxy) Refused(asked, status string, body io.Reader) error {
 	}
 	err := errors.New("refused " + asked + " with " + status + said)
 	if strings.HasPrefix(status, "407 ") { // Proxy Authentication Required
-		err = fmt.Errorf("%w; it wants a user and a password: put those that it takes into %s, as http://user:password@host:port", err, p.variable())
+		err = fmt.Errorf("%w; it wants a user and a password: put those that it takes into %s, as http://user:password@host:port", err, p.Variable())
 	}
 	return p.fault(err)
 }

@@ -60,6 +60,22 @@ func TestWhichWay(t *testing.T) {
 	}
 }
 
+// net/http goes directly where a variable is no URL, or to a host that is a part of it.
+func TestAVariableThatIsNoURL(t *testing.T) {
+	t.Parallel()
+	for _, wrong := range []string{"http://joe:pass/word@cache.test:3128", "http://cache.test:31x", "http://", "joe:p%@cache.test"} {
+		err := check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, to(t, "http://a.test"))
+		require.ErrorContains(t, err, "HTTP_PROXY is no URL of a proxy", wrong)
+		require.NotContains(t, err.Error(), "joe")
+		for _, target := range []string{"https://a.test", "http://inside.test", "http://localhost:8080"} {
+			require.NoError(t, check(&httpproxy.Config{HTTPProxy: wrong, NoProxy: "inside.test"}, to(t, target)), target)
+		}
+	}
+	for _, right := range []string{"", "cache.test:3128", "http://joe:pass%2Fword@cache.test", "socks5://cache.test"} {
+		require.NoError(t, check(&httpproxy.Config{HTTPSProxy: right}, to(t, "https://a.test")), right)
+	}
+}
+
 // socks is a proxy of SOCKS 5 (RFC 1928, 1929) for one connection. It says on its channel where it was asked to connect to.
 func socks(t *testing.T, password string) (address string, asked <-chan string) {
 	t.Helper()

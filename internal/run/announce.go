@@ -2,6 +2,7 @@ package run
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -20,6 +21,9 @@ func (s *session) announce() {
 		what += fmt.Sprintf(", here only number %d", s.part)
 	}
 	where := p.BackendURL + s.through()
+	if len(s.seen.Proxies) > 0 {
+		where += " through the proxy " + strings.Join(s.seen.Proxies, ", ")
+	}
 	if p.Described() {
 		where = p.ServiceName() + " at " + where
 	}

@@ -52,6 +52,7 @@ func (d *local) check(ctx context.Context) error {
 		some, err := preflight.CheckUsers((d.needs.VUs*runners+d.Plan.Runners-1)/d.Plan.Runners, runners, d.seen.Limits)
 		errs, warnings = append(errs, err), some
 	}
+	errs = append(errs, d.findProxies())
 	if ignored := runners.Ignored(); ignored != "" {
 		warnings = append(warnings, ignored)
 	}

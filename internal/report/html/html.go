@@ -33,6 +33,7 @@ type Circumstances struct {
 	Version       string // of soak
 	Backend       string // version
 	Nginx         string
+	Proxies       []string          // that the runners went through
 	Machine       resources.Machine // of `soak run`
 	Limits        preflight.Machine
 	ResourcesFrom string // the Prometheus that Samples come from, "" when soak sampled itself

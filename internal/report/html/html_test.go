@@ -132,7 +132,7 @@ func spoil(r *Run, text string) {
 	r.Merged.Runners[0].Script, r.Merged.Runners[0].ScriptHash = text, text
 	r.Merged.Connections.Edit(0).Reason, r.Merged.Connections.Edit(0).State = text, ledger.State(text)
 	r.Merged.Connections.Edit(1).Findings = []ledger.Finding{{Kind: ledger.Kind(text), Note: text}}
-	r.Command, r.Version, r.Backend, r.Nginx, r.ResourcesFrom = []string{text}, text, text, text, text
+	r.Command, r.Proxies, r.Version, r.Backend, r.Nginx, r.ResourcesFrom = []string{text}, []string{text}, text, text, text, text
 	r.Machine.Name, r.Machine.System, r.Machine.Kernel, r.Machine.CPU = text, text, text, text
 	r.Baseline.Why = text
 	for i := range r.Files {

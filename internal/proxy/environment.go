@@ -1,0 +1,40 @@
+package proxy
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/http/httpproxy"
+)
+
+// FromEnvironmentTo is the proxy that the environment names for a URL, nil for none. Where a variable is no URL, which
+// net/http takes for none or for another one, it is an error: somebody wants a proxy.
+func FromEnvironmentTo(target string) (*Proxy, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, nil //nolint:nilerr // no request can be sent to it, which is another's to say
+	}
+	if err := check(httpproxy.FromEnvironment(), u); err != nil {
+		return nil, err
+	}
+	return Chooser(FromEnvironment).For(u)
+}
+
+func check(from *httpproxy.Config, target *url.URL) error {
+	variable, value := "HTTP_PROXY", from.HTTPProxy
+	if target.Scheme == "https" {
+		variable, value = "HTTPS_PROXY", from.HTTPSProxy
+	}
+	some := httpproxy.Config{HTTPProxy: "http://any", HTTPSProxy: "http://any", NoProxy: from.NoProxy}
+	if p, err := some.ProxyFunc()(target); value == "" || p == nil || err != nil {
+		return nil //nolint:nilerr // of CGI
+	}
+	if !strings.Contains(value, "://") {
+		value = "http://" + value
+	}
+	if u, err := url.Parse(value); err != nil || u.Hostname() == "" {
+		return fmt.Errorf("%s is no URL of a proxy: write http://HOST:PORT, or http://USER:PASSWORD@HOST:PORT with a password escaped as in URLs (%%2F for /), or unset it", variable)
+	}
+	return nil
+}

@@ -1,0 +1,38 @@
+package run
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
+)
+
+// findProxies finds the proxies that runners here go through, which become a part of what is measured.
+func (s *session) findProxies() error {
+	if s.Suite.MutualTLS { // it measures handshakes with the server: they go directly
+		return nil
+	}
+	for _, target := range append(s.Plan.BackendURLs(), s.ClusterURL) {
+		p, err := proxy.FromEnvironmentTo(target)
+		if err != nil {
+			return UsageError{err}
+		}
+		if p == nil || slices.Contains(s.seen.Proxies, p.String()) {
+			continue
+		}
+		s.seen.Proxies = append(s.seen.Proxies, p.String())
+		s.warn(fmt.Sprintf("the runners reach %s through the proxy %s (%s): what that delays, cuts or refuses counts as the service's doing. To go directly name the host in NO_PROXY",
+			hostOf(target), p, p.Variable()))
+	}
+	return nil
+}
+
+// hostOf is the host of a URL, without what may be secret in it.
+func hostOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return "the service"
+	}
+	return u.Host
+}

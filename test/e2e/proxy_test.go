@@ -1,0 +1,192 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/forward"
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+// proxied is a service of which each stream needs a second request, and ends by a third.
+type proxied struct {
+	*httptest.Server
+	hub hub.Hub
+
+	mu      sync.Mutex
+	asked   []string // as forward.Proxy says it
+	conns   int
+	streams map[string]context.CancelFunc
+}
+
+func (p *proxied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, end := context.WithCancel(r.Context())
+	defer end()
+	p.mu.Lock()
+	p.asked = append(p.asked, r.Method+" http://"+r.Host+r.URL.Path)
+	if id := r.URL.Query().Get("id"); r.Method == http.MethodDelete {
+		defer p.streams[id]()
+	} else if id != "" {
+		p.streams[id] = end
+	}
+	p.mu.Unlock()
+	if r.Method != http.MethodDelete {
+		p.hub.ServeHTTP(w, r.WithContext(ctx))
+	}
+}
+
+// startProxied starts the service, and a proxy that finds it under any name. It returns what a run needs to know.
+func startProxied(t *testing.T, secure bool, o forward.Options) (service *proxied, proxy *forward.Proxy, env, args []string) {
+	t.Helper()
+	service = &proxied{hub: hub.Hub{Then: true}, streams: map[string]context.CancelFunc{}}
+	service.hub.Start(t) // it is asked here, not there
+	service.Server = httptest.NewUnstartedServer(service)
+	service.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			service.mu.Lock()
+			defer service.mu.Unlock()
+			service.conns++
+		}
+	}
+	base, start := "http://service.test", service.Start
+	if secure {
+		base, start = "https://service.test", service.StartTLS
+	}
+	start()
+	t.Cleanup(service.CloseClientConnections)
+	t.Cleanup(service.Close)
+	o.User = url.UserPassword("joe", "open-sesame/7")
+	o.Resolve = func(string) string { return service.Listener.Addr().String() }
+	proxy, err := forward.Start(o)
+	require.NoError(t, err)
+	t.Cleanup(proxy.Stop)
+	description := filepath.Join(t.TempDir(), "mine.js")
+	require.NoError(t, os.WriteFile(description, []byte(`export default {
+		name: 'mine',
+		connect: { url: '{base}/sub/{topic}?id={id}',
+			then: { event: 'HELLO', client: 'json:$.client', url: '{base}/join', body: '{"client":"{client}","topic":"{topic}"}', ok: [204] } },
+		message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t', sum: 'json:$.sum' },
+		publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt},"sum":"{sum}"}' },
+		end: { by: 'request', method: 'DELETE', url: '{base}/end?id={id}' },
+	};`), 0o600))
+	env = []string{"http_proxy=" + proxy.URL, "HTTPS_PROXY=" + proxy.URL, "NO_PROXY=", "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
+	args = append(published(description, base), "--prefix", "px-", "--connections", "16", "--connections-per-vu", "8", "--seconds", "10", "--runners", "1")
+	return service, proxy, env, args
+}
+
+// Whatever a run sends to a service goes through the proxy: trial, streams, second requests, messages, DELETE, and what soak
+// asks itself. The control group, whose reference is on this machine, does not. Nothing that is left shows the password.
+func TestARunGoesThroughAProxy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		secure bool
+		o      forward.Options
+		scheme string
+	}{
+		"http":             {false, forward.Options{}, "http"},
+		"https by CONNECT": {true, forward.Options{}, "http"},
+		"https by https":   {true, forward.Options{TLS: &tls.Config{Certificates: ownCertificates()}}, "https"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service, proxy, env, args := startProxied(t, c.secure, c.o)
+			r := begin(t, env, args...)
+			v := r.judged()
+			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Equal(t, 16, v.Connections.Completed)
+			require.NotNil(t, v.Control)
+			shown := strings.Replace(proxy.URL, "joe:open-sesame%2F7@", "", 1)
+			require.Contains(t, strings.Join(v.Warnings, "\n"), "the runners reach service.test through the proxy "+shown)
+
+			service.mu.Lock()
+			defer service.mu.Unlock()
+			if c.secure {
+				require.Equal(t, []string{"CONNECT service.test:443"}, slices.Compact(proxy.Went()))
+				require.Len(t, proxy.Went(), service.conns)
+			} else {
+				require.ElementsMatch(t, service.asked, proxy.Went())
+			}
+			for _, kind := range []string{"GET http://service.test/sub/", "POST http://service.test/join", "POST http://service.test/pub/", "DELETE http://service.test/end"} {
+				require.True(t, slices.ContainsFunc(service.asked, func(one string) bool { return strings.HasPrefix(one, kind) }), kind)
+			}
+			require.NotContains(t, r.out.String(), "sesame")
+			require.NoError(t, filepath.WalkDir(string(r.dir), func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				require.NotContains(t, string(text), "sesame", path)
+				return err
+			}))
+		})
+	}
+}
+
+// ownCertificates are some that no client trusts.
+func ownCertificates() []tls.Certificate {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	return s.TLS.Certificates
+}
+
+// A proxy that dies takes all streams with it; one that cuts what is silent takes those.
+func TestAProxyThatCutsStreams(t *testing.T) {
+	t.Parallel()
+	t.Run("it dies", func(t *testing.T) {
+		t.Parallel()
+		_, proxy, env, args := startProxied(t, true, forward.Options{})
+		r := begin(t, env, args...)
+		await(t, "the streams are open", func() bool { return proxy.Tunnels() >= 16 })
+		time.Sleep(2 * time.Second)
+		proxy.Stop()
+		v := r.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Equal(t, 16, v.Connections.Dropped, r.out.String())
+		require.Contains(t, reasons(v), "does not answer any more: Get \"https://service.test/healthz\": the proxy http://")
+	})
+	t.Run("it has an idle timeout", func(t *testing.T) {
+		t.Parallel()
+		_, _, env, args := startProxied(t, false, forward.Options{Idle: time.Second})
+		v := begin(t, env, append(args, "--topics", "4", "--publish-rate", "2")...).judged() // one in 2 s on each topic
+		require.Equal(t, verdict.Fail, v.Verdict)
+		require.Equal(t, 16, v.Connections.Dropped)
+		require.Regexp(t, `px-\d+ was dropped at .* \(truncated\)`, reasons(v))
+	})
+}
+
+// A service on this machine is reached directly, and what is no URL of a proxy is refused where one would be used.
+func TestProxiesThatAreNotUsed(t *testing.T) {
+	t.Parallel()
+	dead := "http_proxy=http://joe:open-sesame@127.0.0.1:1"
+	v := begin(t, []string{dead}, "--connections", "4", "--noop-interval", "0.5", "--seconds", "7", "--runners", "1").judged()
+	require.Equal(t, verdict.Pass, v.Verdict)
+	require.NotContains(t, strings.Join(v.Warnings, "\n"), "proxy")
+
+	r := begin(t, []string{"HTTP_PROXY=http://joe:open/sesame@127.0.0.1:1", "NO_PROXY="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")
+	require.Equal(t, 64, r.end())
+	require.Contains(t, r.out.String(), "HTTP_PROXY is no URL of a proxy: write http://HOST:PORT")
+	require.NotContains(t, r.out.String(), "sesame")
+
+	r = begin(t, []string{dead, "NO_PROXY=", "no_proxy="}, "--backend-url", "http://service.test", "--noop-interval", "0.5", "--connections", "4", "--seconds", "7")
+	require.NotZero(t, r.end())
+	require.Contains(t, r.out.String(), "the proxy http://127.0.0.1:1 cannot be reached: dial tcp 127.0.0.1:1: connect: connection refused")
+	require.NotContains(t, r.out.String(), "sesame")
+}
