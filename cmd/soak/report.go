@@ -17,7 +17,7 @@ func reportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Render the reports of a run again",
-		Long: "report renders report.html, report.txt, report.md, connections.csv and series.csv of the run in DIR again,\n" +
+		Long: "report renders report.html, report.txt, report.md and the tables (.csv) of the run in DIR again,\n" +
 			"next to each other in DIR. Its exit code says only whether it could.",
 		Args: oneArg("folder of a run, such as results/latest"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -180,8 +180,10 @@ func TestNoSecretGoesIn(t *testing.T) {
 	require.Contains(t, files, "results/report.html")
 
 	// The page has a copy of what was redacted, in a form that no search finds.
-	_, c = made(t, Source{Results: folder(t, map[string]string{"connections.csv": "id,b/secret\n"}), Secrets: secrets})
-	require.Contains(t, fmt.Sprint(c.LeftOut), "report.html has copies of files in which secrets were replaced")
+	for _, name := range []string{"connections.csv", "cuts.csv", "stages.csv"} {
+		_, c = made(t, Source{Results: folder(t, map[string]string{name: "id,b/secret\n"}), Secrets: secrets})
+		require.Contains(t, fmt.Sprint(c.LeftOut), "report.html has copies of files in which secrets were replaced", name)
+	}
 }
 
 // A value has other forms where a program writes it down, and one may be what stands in the place of secrets.

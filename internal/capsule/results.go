@@ -18,8 +18,8 @@ import (
 // kinds are the files of a run. Whatever else lies in its folder, such as keys and certificates, is nobody's evidence.
 var kinds = []string{".json", ".ndjson", ".csv", ".html", ".md", ".txt", ".log", ".gz"}
 
-// inPage are the files that report.html carries a copy of, which no search finds.
-var inPage = []string{"verdict.json", "connections.csv", "series.csv"}
+// inPage says that report.html carries a copy of a file, which no search finds.
+func inPage(name string) bool { return name == "verdict.json" || filepath.Ext(name) == ".csv" }
 
 const page = "report.html"
 
@@ -50,7 +50,7 @@ func (m *making) addResults(folder string) error {
 			return nil
 		}
 		found, err := m.addFile(path, filepath.Join(ResultsDir, name))
-		stale = stale || found && slices.Contains(inPage, name)
+		stale = stale || found && inPage(name)
 		return err
 	})
 	if err != nil {

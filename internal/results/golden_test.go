@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -31,7 +32,16 @@ func TestTheFilesOfARunGiveTheSameVerdict(t *testing.T) {
 			v, m, err := d.Judge()
 			require.NoError(t, err)
 			require.NoError(t, d.Report(v, m, ""))
-			for _, name := range []string{VerdictFile, "report.md", "report.txt", "connections.csv", "series.csv"} {
+			names := []string{VerdictFile, "report.md", "report.txt", "series.csv"}
+			if m.Connections.Len() > 0 {
+				names = append(names, ConnectionsFile)
+			} else {
+				require.NoFileExists(t, d.Path(ConnectionsFile), "it would be empty")
+			}
+			for i := range v.Tables {
+				names = append(names, report.TableFile(&v.Tables[i]))
+			}
+			for _, name := range names {
 				got, err := os.ReadFile(d.Path(name))
 				require.NoError(t, err)
 				golden := filepath.Join(run, "want", name)

@@ -195,9 +195,14 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 		d.WriteJSON(VerdictFile, v),
 		d.Write("report.txt", func(w io.Writer) error { return report.Text(w, v) }),
 		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
-		d.Write("connections.csv", func(w io.Writer) error { return report.Connections(w, m, v) }),
 		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
 	)
+	if m.Connections.Len() > 0 {
+		err = errors.Join(err, d.Write(ConnectionsFile, func(w io.Writer) error { return report.Connections(w, m, v) }))
+	}
+	for i := range v.Tables {
+		err = errors.Join(err, d.Write(report.TableFile(&v.Tables[i]), func(w io.Writer) error { return report.Table(w, &v.Tables[i]) }))
+	}
 	if err == nil && len(v.Cuts) > 0 {
 		err = d.Write(CutsFile, func(w io.Writer) error { return report.Cuts(w, m, v) })
 	}

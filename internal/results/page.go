@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/sse-soak/sse-soak/internal/baseline"
+	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/report/html"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -29,7 +30,13 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		Command: run.Command, Version: run.Version, Backend: run.Backend, Nginx: run.Nginx, Proxies: run.Proxies, Machine: run.Machine,
 		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
 	}}
-	names := []string{VerdictFile, "connections.csv", "series.csv"}
+	names := []string{VerdictFile, "series.csv"}
+	if m.Connections.Len() > 0 {
+		names = append(names, ConnectionsFile)
+	}
+	for i := range v.Tables {
+		names = append(names, report.TableFile(&v.Tables[i]))
+	}
 	if len(v.Cuts) > 0 {
 		names = append(names, CutsFile)
 	}

@@ -18,15 +18,16 @@ import (
 
 // The files of a run.
 const (
-	PlanFile      = "plan.json"
-	RunFile       = "run.json"
-	LedgerFile    = "backend-ledger.ndjson"
-	ResourcesFile = "resources.ndjson"
-	MachinesFile  = "machines.json" // that a Prometheus watched
-	VerdictFile   = "verdict.json"
-	PageFile      = "report.html"
-	CutsFile      = "cuts.csv" // of a run that cut its own streams
-	ShardsDir     = "shards"
+	PlanFile        = "plan.json"
+	RunFile         = "run.json"
+	LedgerFile      = "backend-ledger.ndjson"
+	ResourcesFile   = "resources.ndjson"
+	MachinesFile    = "machines.json" // that a Prometheus watched
+	VerdictFile     = "verdict.json"
+	PageFile        = "report.html"
+	ConnectionsFile = "connections.csv" // of a run that held streams
+	CutsFile        = "cuts.csv"        // of a run that cut its own streams
+	ShardsDir       = "shards"
 )
 
 // A Dir is the folder of a run.
