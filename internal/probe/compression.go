@@ -3,6 +3,7 @@ package probe
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -53,6 +54,7 @@ func (f *findings) held(t *track, reference []*track) string {
 	const slow = 300 * time.Millisecond
 	var latest time.Duration
 	compared, due := 0, 0
+	var together bursts
 	for _, r := range reference {
 		came := map[string]time.Time{}
 		for i := range f.units[t] {
@@ -74,6 +76,7 @@ func (f *findings) held(t *track, reference []*track) string {
 			if at, there := came[f.key(u)]; there {
 				compared++
 				latest = max(latest, at.Sub(u.at))
+				together.add(u.at, at)
 			}
 		}
 	}
@@ -85,7 +88,34 @@ func (f *findings) held(t *track, reference []*track) string {
 	case compared == 0:
 		return "whether it holds events back is not known: no event was the same as on another stream"
 	case latest > slow:
-		return fmt.Sprintf("it holds events back: they came up to %s later", inSeconds(latest))
+		return fmt.Sprintf("it holds events back: they came up to %s later%s", inSeconds(latest), together.words())
 	}
 	return "it holds nothing back"
+}
+
+// bursts are events that came together on a compressed stream, and one by one on another.
+type bursts struct {
+	sent, came       time.Time // the last one
+	within           bool      // it came together with the one before
+	number, together int
+}
+
+func (b *bursts) add(sent, came time.Time) {
+	const apart, close = 100 * time.Millisecond, 20 * time.Millisecond
+	within := !b.sent.IsZero() && sent.Sub(b.sent) > apart && came.Sub(b.came).Abs() < close
+	if within {
+		if !b.within {
+			b.number++
+			b.together++
+		}
+		b.together++
+	}
+	b.sent, b.came, b.within = sent, came, within
+}
+
+func (b *bursts) words() string {
+	if b.number == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", in bursts of %.0f: what compresses them, the service or a proxy before it, buffers compressed data", math.Round(float64(b.together)/float64(b.number)))
 }

@@ -31,6 +31,9 @@ func facts(v *verdict.Verdict) list {
 		out.processes(v)
 		out.outages(v)
 	}
+	if packed := v.Compressed(); packed != "" {
+		out.add("compressed", "%s", packed)
+	}
 	if v.Control != nil {
 		out.add("control", "%s", v.Control.Line())
 	}

@@ -17,6 +17,7 @@ type Merged struct {
 	Service     *Service // what was soaked; nil: noop
 	Reach       *Reach   // of what was published; nil where nothing was
 	Control     *Control // of all runners that had one; URL is "" where they differ
+	Codings     []Coding // by name, of streams that came compressed
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -84,6 +85,7 @@ func (g *Merger) Add(s *Shard) {
 	m.Runners[len(m.Runners)-1].Machine = s.Machine
 	m.addPublished(s)
 	m.addControl(s)
+	m.addCodings(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)

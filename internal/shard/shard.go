@@ -38,6 +38,7 @@ type Shard struct {
 	Published   *Published      `json:"published,omitempty"` // of the runner that published; nil of others
 	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on; nil in shards of older versions
 	Control     *Control        `json:"control,omitempty"`   // nil where there was none
+	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
 }
 
 // Runner identifies a k6 process.

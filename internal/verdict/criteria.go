@@ -28,7 +28,7 @@ func (s *Streams) Faults() (out []Criterion) {
 	if c.Unfinished == 0 {
 		held = s.orControl(held, ledger.KindDropped)
 	}
-	add(held, append(held.Reasons, s.unheld()...))
+	add(held, s.compressedFirst(append(held.Reasons, s.unheld()...)))
 	if !s.counted() {
 		return append(out, s.Silent()...)
 	}
@@ -50,13 +50,17 @@ func (s *Streams) Faults() (out []Criterion) {
 		if slices.Contains(f.kinds, ledger.KindLost) {
 			c = s.orControl(c, f.kinds...)
 		}
-		add(c, append(c.Reasons, s.Sentences(f.kinds...)...))
+		reasons := append(c.Reasons, s.Sentences(f.kinds...)...)
+		if c.Name == noops+"missed" {
+			reasons = s.compressedFirst(reasons)
+		}
+		add(c, reasons)
 	}
 	if s.byInterval() {
 		out = append(out, s.floor(), s.keptInterval())
 	}
 	out = append(out, slices.Concat(s.Published(), s.Owed(), s.Kept(), s.Silent())...)
-	return append(out, s.late())
+	return append(append(out, s.late()), s.unpacked()...)
 }
 
 // late limits how many messages came late, where anybody knows.
@@ -67,7 +71,7 @@ func (s *Streams) late() Criterion {
 		late = fmt.Sprint(p.MaxLate)
 	}
 	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
-	reasons := s.Sentences(ledger.KindLate)
+	reasons := s.compressedFirst(s.Sentences(ledger.KindLate))
 	if text := s.Control.besides(p.Noun()); text != "" {
 		reasons = append([]string{text}, reasons...)
 	}

@@ -20,6 +20,9 @@ type Counts struct {
 	// Service is what was soaked, where it is described.
 	Service *shard.Service `json:"service,omitempty"`
 
+	// Codings are those of streams that came compressed.
+	Codings []shard.Coding `json:"codings,omitempty"`
+
 	Interval   Interval    `json:"interval_s"`
 	LatenessMS Quantiles   `json:"lateness_ms"`
 	ConnectMS  Quantiles   `json:"connect_ms"`
@@ -80,7 +83,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
-	s.Connections.Planned, s.Service = m.Plan.Connections, m.Service
+	s.Connections.Planned, s.Service, s.Codings = m.Plan.Connections, m.Service, m.Codings
 	s.Server.Known = server != nil
 	s.listTopics()
 	for i, c := range m.Connections.All() {

@@ -19,7 +19,8 @@ type observer struct {
 	aside    bool        // the script does something to the stream, so that it tells nothing of those that are held
 	open     bool
 	openedAt time.Time // until the first noop, then zero
-	other    string    // name of the last event that was no noop
+	coded    *coded
+	other    string // name of the last event that was no noop
 }
 
 var _ sse.Observer = (*observer)(nil)
@@ -58,13 +59,17 @@ func (o *observer) Event(at time.Time, e *eventstream.Event) {
 	o.recorder.noop(arrival, o.aside, !arrival.Counted || !n.Intact, o.firstAfter(at), latency, ok)
 }
 
-// firstAfter is how long after the headers of its stream the first message came, -1 for each other one.
+// firstAfter is how long after the headers of its stream the first message came, -1 for each other one. It is called once for
+// each message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
-	if o.openedAt.IsZero() {
-		return -1
+	after := time.Duration(-1)
+	if !o.openedAt.IsZero() {
+		after = at.Sub(o.openedAt)
+		o.openedAt = time.Time{}
 	}
-	after := at.Sub(o.openedAt)
-	o.openedAt = time.Time{}
+	if o.coded != nil {
+		o.coded.message(o.recorder, at, after)
+	}
 	return after
 }
 

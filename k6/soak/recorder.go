@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type recorder struct {
 	connect          *shard.Histogram
 	firstNoop        *shard.Histogram
 	latency          *shard.Latency
+	codings          []shard.Coding     // of streams that came compressed
 	reach            *shard.Reach       // nil where nothing is published
 	publishing       *publish.Publisher // nil where another runner publishes, or nobody
 	publishingAsked  bool
@@ -339,6 +341,7 @@ func (r *recorder) fill(s *shard.Shard) {
 	defer r.mu.Unlock()
 	s.Plan, s.Suite = r.plan, r.suite
 	s.Service, s.Reach, s.Published, s.Control = r.serviceInShard(), r.reach.Copy(), r.published(), r.control.seen()
+	s.Codings = slices.Clone(r.codings)
 	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {

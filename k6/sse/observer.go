@@ -60,6 +60,13 @@ type HeadObserver interface {
 	Head(header http.Header)
 }
 
+// CodingObserver is an Observer that is told which streams come compressed.
+type CodingObserver interface {
+	Observer
+	// Coded comes right before Opened, of the same goroutine, of a stream with a content coding: gzip, deflate, br or zstd.
+	Coded(coding string)
+}
+
 // ResumeObserver is an Observer that knows better than the id fields where a stream is to
 // go on, as where a service has the id in its data.
 type ResumeObserver interface {

@@ -125,6 +125,7 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 	if head := s.facets().head; head != nil {
 		head.Head(a.header)
 	}
+	tellCoded(s.observer, a.coding())
 	s.observer.Opened(a.at)
 	if s.opts.rarely().then == nil {
 		s.failures = 0

@@ -261,6 +261,9 @@ type (
 	}
 )
 
+// Coded is one with that of the observer, if it is a CodingObserver.
+func (o lockedObserver) Coded(coding string) { tellCoded(o.Observer, coding) }
+
 func (o lockedObserver) Event(at time.Time, e *eventstream.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

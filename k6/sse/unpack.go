@@ -82,6 +82,13 @@ func (u *unpacking) Read(p []byte) (int, error) {
 // coding is the content coding of the answer, "" for none.
 func (a *answer) coding() string { return coding.Of(a.header.Get("Content-Encoding")) }
 
+// tellCoded tells an observer that wants to know. It is asked only of streams that are compressed.
+func tellCoded(o Observer, coding string) {
+	if o, ok := o.(CodingObserver); ok && coding != "" {
+		o.Coded(coding)
+	}
+}
+
 // asks says whether the request asked for a content coding: by its own header, or by the setting.
 func (r *request) asks(name string) bool {
 	accept := r.accept

@@ -268,3 +268,44 @@ func FuzzUnpacking(f *testing.F) {
 		}
 	})
 }
+
+// codings is an Observer that is told which streams are packed.
+type codings struct{ recorder }
+
+func (c *codings) Coded(coding string) { c.note(c.at, "coded:%s", coding) }
+
+// An observer is told of a coding right before Opened, with a second request, too.
+func TestAnObserverIsToldOfTheCoding(t *testing.T) {
+	t.Parallel()
+	for then, want := range map[string]string{
+		"":                         "connecting coded:gzip opened event:0 closed:server",
+		`, then: { url: "/then" }`: "connecting coded:gzip opened event:0 event:1 closed:server",
+	} {
+		v, rec := newVU(t), &codings{}
+		v.set("ledger", rec)
+		subscribed := make(chan struct{})
+		v.set("url", serve(t, func(p *peer) {
+			if p.req.URL.Path == "/then" {
+				p.say("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+				close(subscribed)
+				return
+			}
+			p.say(packedHead("gzip"))
+			z := gzip.NewWriter(p)
+			_, _ = io.WriteString(z, "data: 0\n\n")
+			_ = z.Flush()
+			if then != "" {
+				<-subscribed
+				_, _ = io.WriteString(z, "data: 1\n\n")
+			}
+			_ = z.Close()
+		}))
+		v.mustRun(`new EventSource(url, { reconnect: false, acceptEncoding: "gzip", ledger` + then + ` })`)
+		require.Equal(t, want, rec.String())
+	}
+	v, rec := newVU(t), &codings{}
+	v.set("ledger", rec)
+	v.set("url", serveText(t, streamHead))
+	v.mustRun(`new EventSource(url, { reconnect: false, acceptEncoding: "gzip", ledger })`)
+	require.Equal(t, "connecting opened closed:server", rec.String())
+}

@@ -42,6 +42,9 @@ func (s *subject) card() Section {
 		"ended", format.Moment(s.v.EndedUnix),
 		"command", report.Shell(s.Command...),
 	)
+	if packed := s.v.Compressed(); packed != "" {
+		plan.Rows = append(plan.Rows, facts("compressed", packed).Rows...)
+	}
 	if c := s.v.Control; c != nil {
 		plan.Rows = append(plan.Rows, facts("control group", c.Line()).Rows...)
 	}

@@ -1,0 +1,67 @@
+package verdict
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Compressed says which streams came compressed, "" where none did.
+func (c *Counts) Compressed() string {
+	var out []string
+	for _, coding := range c.Codings {
+		out = append(out, fmt.Sprintf("%s on %s", coding.Name, format.Count(coding.Streams, "stream")))
+	}
+	return strings.Join(out, ", ")
+}
+
+// unpacked is advisory, and there only where streams came compressed: messages that were due one by one came so. A stall of the
+// load generator makes one burst of many messages, so most of them have to be in bursts.
+func (s *Streams) unpacked() (out []Criterion) {
+	for _, c := range s.Codings {
+		held := s.heldUp(&c)
+		criterion := Criterion{
+			Name: fmt.Sprintf("%ss in %s come one by one", s.m.Plan.Noun(), c.Name), Limit: "most of them", Actual: "they do",
+			Pass: held == "", Advisory: true, Why: "what compresses a stream has to be flushed after each message, or holds messages back",
+		}
+		if held != "" {
+			criterion.Actual, criterion.Reasons = inBursts(&c), []string{held}
+		}
+		out = append(out, criterion)
+	}
+	return out
+}
+
+func inBursts(c *shard.Coding) string {
+	if c.Bursts == 0 {
+		return "nothing came"
+	}
+	return fmt.Sprintf("in bursts of %.0f", math.Round(float64(c.Together)/float64(c.Bursts)))
+}
+
+// heldUp says that what compresses the streams held messages up, "" where it did not, or where nobody knows when they were due.
+func (s *Streams) heldUp(c *shard.Coding) string {
+	const remedy = "have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
+	noun := s.m.Plan.Noun()
+	switch {
+	case !s.byInterval() && !s.m.Plan.Published():
+	case c.Messages == 0 && s.Noops.Expected > 0:
+		return fmt.Sprintf("not one %s came on the streams in %s: what compresses them, the service or a proxy before it, buffers compressed data; %s", noun, c.Name, remedy)
+	case c.Bursts > 0 && 2*c.Together >= c.Messages:
+		return fmt.Sprintf("%ss come %s: what compresses the streams (%s), the service or a proxy before it, buffers compressed data; %s", noun, inBursts(c), c.Name, remedy)
+	}
+	return ""
+}
+
+// compressedFirst puts before the reasons of a criterion that messages came late, or not, because of compression.
+func (s *Streams) compressedFirst(reasons []string) []string {
+	for _, c := range s.Codings {
+		if held := s.heldUp(&c); held != "" {
+			return append([]string{held}, reasons...)
+		}
+	}
+	return reasons
+}

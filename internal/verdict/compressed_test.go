@@ -1,0 +1,72 @@
+package verdict
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+const (
+	inBurstsOf40 = "noops come in bursts of 40: what compresses the streams (gzip), the service or a proxy before it, buffers compressed data; have it flush after each message (nginx: proxy_buffering off), or leave event streams as they are"
+	oneByOne     = "noops in gzip come one by one"
+)
+
+// Messages that most come in bursts are told as held up by what compresses them. One burst, as after a stall, is not.
+func TestCompressionThatHoldsMessagesUp(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		coding  shard.Coding
+		failed  []string
+		warning []string
+	}{
+		"one by one": {shard.Coding{Messages: 717}, nil, nil},
+		"a stall":    {shard.Coding{Messages: 717, Bursts: 3, Together: 30}, nil, nil},
+		"bursts":     {shard.Coding{Messages: 717, Bursts: 17, Together: 680}, []string{oneByOne}, []string{inBurstsOf40}},
+	} {
+		m, server := clean()
+		tt.coding.Name, tt.coding.Streams = "gzip", 3
+		m.Codings = []shard.Coding{tt.coding}
+		v := judgeSoak(m, server, Evidence{})
+		require.Equal(t, Pass, v.Verdict, name)
+		require.Equal(t, tt.failed, failedCriteria(v), name)
+		require.Equal(t, tt.warning, v.Warnings, name)
+		require.Equal(t, "gzip on 3 streams", v.Compressed())
+	}
+}
+
+// Where that made noops late, or none came, it is the first reason of what failed.
+func TestCompressionIsTheFirstReason(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	m.Plan.MaxLate = 0
+	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
+	r := &m.Connections.Edit(0).Record
+	r.Late = 7
+	find(r, ledger.KindLate, 7)
+	v := judgeSoak(m, server, Evidence{})
+	require.Equal(t, Fail, v.Verdict)
+	require.Equal(t, inBurstsOf40, v.Reasons[0])
+
+	m, _ = clean()
+	m.Codings = []shard.Coding{{Name: "br", Streams: 3}}
+	for i := range connections {
+		r := &m.Connections.Edit(i).Record
+		r.State, r.Counts = ledger.Dropped, ledger.Counts{Tail: noopsEach}
+		find(r, ledger.KindDropped, 1)
+	}
+	v = judgeSoak(m, nil, Evidence{})
+	require.Equal(t, Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "not one noop came on the streams in br: what compresses them, the service or a proxy before it, buffers compressed data")
+}
+
+// Whoever publishes when they like may publish several at once.
+func TestBurstsOfOthersAreTheirs(t *testing.T) {
+	t.Parallel()
+	m, _ := clean()
+	m.Plan.Service, m.Service = "x", &shard.Service{Name: "x", Counts: shard.CountsNumbers}
+	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
+	require.NotContains(t, failedCriteria(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
+}

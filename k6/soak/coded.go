@@ -1,0 +1,62 @@
+package soak
+
+import (
+	"slices"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+var _ sse.CodingObserver = (*observer)(nil)
+
+// coded finds out of a compressed stream which of its messages came together, though one is due per interval: what compresses
+// them held them up until it had enough. It is nil for a stream that is not compressed.
+type coded struct {
+	coding string
+	last   time.Time // when the last message came
+	burst  int       // how many came together with it
+	again  bool      // the stream goes on behind another
+	owed   bool      // the messages of the present burst were not kept for a client that was away
+}
+
+// Coded begins a compressed stream.
+func (o *observer) Coded(coding string) {
+	if !o.aside { // what the script does to a stream may make messages come together
+		o.coded = &coded{coding: coding, again: o.coded != nil}
+	}
+	o.recorder.coded(coding, func(sum *shard.Coding) { sum.Streams++ })
+}
+
+// message notes a message; first is how long after the headers it came where it is the first, else negative.
+func (c *coded) message(r *recorder, at time.Time, first time.Duration) {
+	r.coded(c.coding, func(sum *shard.Coding) {
+		interval := r.config.Interval
+		sum.Messages++
+		switch {
+		case first >= 0:
+			c.burst, c.owed = 1, !c.again && first > interval*3/2
+		case at.Sub(c.last) >= interval/50: // as ledger.inBurst
+			c.burst, c.owed = 1, true
+		case c.owed:
+			if c.burst++; c.burst == 2 {
+				sum.Bursts++
+				sum.Together++
+			}
+			sum.Together++
+		}
+		c.last = at
+	})
+}
+
+// coded changes the sum of a coding.
+func (r *recorder) coded(coding string, change func(sum *shard.Coding)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.codings, func(c shard.Coding) bool { return c.Name == coding })
+	if i < 0 {
+		i = len(r.codings)
+		r.codings = append(r.codings, shard.Coding{Name: coding})
+	}
+	change(&r.codings[i])
+}

@@ -1,0 +1,52 @@
+package soak
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// arrives is a stream in gzip whose noops come so many seconds after its headers.
+func arrives(b *observer, opened time.Time, after ...float64) {
+	b.Connecting(opened)
+	b.Coded("gzip")
+	b.Opened(opened)
+	for n, s := range after {
+		b.Event(opened.Add(time.Duration(s*float64(time.Second))), event(strconv.Itoa(n+1), "0", ""))
+	}
+}
+
+// Messages that were due one by one and come together are told apart from others, and from what was kept for a client that was away.
+func TestBurstsOfCompressedMessages(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after []float64
+		want  shard.Coding
+	}{
+		"one by one":          {[]float64{15, 30, 45.5, 60}, shard.Coding{Messages: 4}},
+		"two bursts":          {[]float64{15, 60, 60, 60.001, 75, 105, 105.2}, shard.Coding{Messages: 7, Bursts: 2, Together: 5}},
+		"the first ones late": {[]float64{46, 46, 46}, shard.Coding{Messages: 3, Bursts: 1, Together: 3}},
+		"a history at first":  {[]float64{0.1, 0.1, 0.1, 15}, shard.Coding{Messages: 4}},
+	} {
+		r := planned(t)
+		arrives(newObserver(t, r, "d-0"), r.start, tt.after...)
+		tt.want.Name, tt.want.Streams = "gzip", 1
+		require.Equal(t, []shard.Coding{tt.want}, filled(r).Codings, name)
+	}
+
+	r := planned(t)
+	b := newObserver(t, r, "d-0")
+	arrives(b, r.start, 15, 30)
+	b.Closed(r.start.Add(40*time.Second), sse.Close{Reason: sse.ReasonReset, Retry: 0})
+	arrives(b, r.start.Add(100*time.Second), 40, 40, 40) // what the service kept meanwhile
+	aside := newObserver(t, r, "d-1")
+	aside.aside = true
+	arrives(aside, r.start, 60, 60, 60)
+	require.Equal(t, []shard.Coding{{Name: "gzip", Streams: 3, Messages: 5}}, filled(r).Codings)
+	require.Empty(t, filled(planned(t)).Codings)
+}
