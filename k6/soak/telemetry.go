@@ -79,7 +79,7 @@ func (p *telemetry) begun(o *sampleSink) {
 	}
 	if p.sampler == nil {
 		p.sampler = newSampler()
-		p.publish() // so that counters begin at 0
+		p.publish(p.look()) // so that counters begin at 0
 	}
 	p.stop = make(chan struct{})
 	go p.run(p.stop)
@@ -92,7 +92,7 @@ func (p *telemetry) ended(o *sampleSink) {
 	defer p.mu.Unlock()
 	p.live[o]--
 	if len(p.live) == 1 && p.live[o] == 0 {
-		p.publish()
+		p.publish(p.look())
 		close(p.stop)
 		p.stop = nil
 	}
@@ -110,24 +110,39 @@ func (p *telemetry) run(stop chan struct{}) {
 			return
 		case <-tick.C:
 		}
+		seen := p.look() // before the lock: the reader of all streams waits for that when one begins or ends
 		p.mu.Lock()
 		if p.stop == stop { // a sink is open, and stays so while the lock is held
-			p.publish()
+			p.publish(seen)
 		}
 		p.mu.Unlock()
 	}
 }
 
+// A look is what the recorder says at one moment.
+type look struct {
+	sums      shard.Progress
+	lateness  *shard.Histogram
+	planned   int
+	described bool
+}
+
+func (p *telemetry) look() (l look) {
+	l.sums, l.lateness = p.recorder.progress()
+	l.planned, l.described = p.recorder.connections(), p.recorder.described()
+	return l
+}
+
 // publish sends all metrics to any open sink. The caller holds the lock.
-func (p *telemetry) publish() {
-	sums, all := p.recorder.progress()
+func (p *telemetry) publish(seen look) {
 	p.reports++
-	s := snapshot{Progress: sums, planned: p.recorder.connections(), reports: p.reports, self: p.sampler.take()}
+	all := seen.lateness
+	s := snapshot{Progress: seen.sums, planned: seen.planned, reports: p.reports, self: p.sampler.take()}
 	for _, streams := range p.live {
 		s.open += streams
 	}
 	list := published
-	if p.recorder.described() {
+	if seen.described {
 		list = publishedOfService
 	}
 	if n := all.Count(); p.before == nil && n > 0 || p.before != nil && n > p.before.Count() {

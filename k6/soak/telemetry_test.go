@@ -232,10 +232,27 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	first.CancelContext()
 	told(t, samples)
 	r.telemetry.mu.Lock()
-	r.telemetry.publish()
+	r.telemetry.publish(r.telemetry.look())
 	r.telemetry.mu.Unlock()
 	require.Contains(t, told(t, samples), "soak_noops")
 	b.Closed(r.start, gone)
+}
+
+// A hundred thousand ledgers take a while to add up. The reader of all streams stood still meanwhile, if one began or ended.
+func TestAStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
+	t.Parallel()
+	r := newRecorder()
+	rt, _ := watchedVU(t, r, 1000)
+	r.telemetry.every = time.Millisecond
+	a := newStream(t, rt, "d-0")
+	a.Connecting(r.start)
+	r.mu.Lock() // as if it took long
+	for range 50 {
+		require.Eventually(t, r.telemetry.mu.TryLock, 5*time.Second, time.Millisecond)
+		r.telemetry.mu.Unlock()
+	}
+	r.mu.Unlock()
+	a.Closed(r.start, gone)
 }
 
 func TestPlannedStreamsOfARunWithoutConnections(t *testing.T) {
