@@ -94,6 +94,9 @@ func (p *Proxy) Forwards() bool {
 	return p != nil && p.target.Scheme == "http" && !p.socks()
 }
 
+// Secure says that TLS is spoken to the proxy.
+func (p *Proxy) Secure() bool { return p != nil && p.url.Scheme == "https" }
+
 func (p *Proxy) socks() bool { return strings.HasPrefix(p.url.Scheme, "socks5") }
 
 // Authorization is the value of Proxy-Authorization, "" where the proxy's URL names no user. It is a secret.

@@ -30,7 +30,7 @@ func (p *Proxy) Reach(ctx context.Context, conn net.Conn, secure func(conn net.C
 		return conn, nil
 	case p.socks():
 		return conn, p.throughSOCKS(ctx, conn)
-	case p.url.Scheme == "https":
+	case p.Secure():
 		outer := secure(conn, p.url.Hostname())
 		if err := outer.HandshakeContext(ctx); err != nil {
 			return nil, p.fault(fmt.Errorf("ended the TLS handshake: %w", err))

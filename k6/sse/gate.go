@@ -2,9 +2,10 @@ package sse
 
 import (
 	"context"
-	"strings"
 
 	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
 )
 
 // dialGate bounds how many sources dial at a time: ten thousand at once would overflow the
@@ -33,13 +34,23 @@ func (g dialGate) enter(ctx context.Context) bool {
 
 func (g dialGate) leave() { <-g }
 
+// handshakes says that a request to a URL begins with a TLS handshake: with its server, or with a proxy.
+func handshakes(url string, proxies proxy.Chooser) bool {
+	u, err := parseURL(url)
+	if err != nil {
+		return false
+	}
+	p, err := proxies.For(u)
+	return u.Scheme == "https" || err == nil && p.Secure()
+}
+
 // A turn is leave to dial. nil is that of who needs none.
 type turn struct{ dials, handshakes dialGate }
 
-// takeTurn waits for one until ctx ends.
-func takeTurn(ctx context.Context, url string) (t *turn, ok bool) {
+// takeTurn waits for one until ctx ends. secure says that there is a TLS handshake to make.
+func takeTurn(ctx context.Context, secure bool) (t *turn, ok bool) {
 	t = new(turn)
-	if len(url) > 6 && strings.EqualFold(url[:6], "https:") {
+	if secure {
 		if !processHandshakes.enter(ctx) {
 			return nil, false
 		}

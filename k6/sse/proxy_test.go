@@ -218,6 +218,23 @@ func TestHTTPDebugShowsNoCredentialsOfAProxy(t *testing.T) {
 	require.NotContains(t, said.String(), "Authorization")
 }
 
+// A handshake with a proxy takes as much memory as one with a server: as many are made at a time.
+func TestHandshakesWithProxiesAreBounded(t *testing.T) {
+	t.Parallel()
+	for proxyURL, want := range map[string]string{"http://p.test": "https", "https://p.test": "http https"} {
+		v := newVU(t)
+		v.through(proxyURL)
+		var found []string
+		for _, scheme := range []string{"http", "https"} {
+			if handshakes(scheme+"://service.test", v.m.proxies) {
+				found = append(found, scheme)
+			}
+		}
+		require.Equal(t, want, strings.Join(found, " "))
+		require.False(t, handshakes("http://x.direct.test", v.m.proxies))
+	}
+}
+
 // The control group goes the same way.
 func TestABareStreamGoesThroughAProxy(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,7 @@ func (s *source) await() (at attempt, ok bool) {
 	at.request = s.client.request()
 	ok = awaitRate(at.ctx, s.state) // to wait is no part of the time to connect
 	if ok && s.takesTurn() {
-		at.turn, ok = takeTurn(at.ctx, at.request.URL)
+		at.turn, ok = takeTurn(at.ctx, handshakes(at.request.URL, s.hub.m.proxies))
 	}
 	if !ok {
 		at.end()

@@ -1,0 +1,123 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/forward"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// ownAddress is one of this machine that is not loopback's, which no proxy is used for.
+func ownAddress(t *testing.T) string {
+	t.Helper()
+	all, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, one := range all {
+		if n, ok := one.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String()
+		}
+	}
+	untested.Skip(t, "a service behind a proxy that others wrote: this machine has no address but loopback")
+	return ""
+}
+
+// tinyproxy starts one, where it is installed, and returns its address and its log.
+func tinyproxy(t *testing.T, user, password string) (at string, log func() string) {
+	t.Helper()
+	path, err := exec.LookPath("tinyproxy")
+	if err != nil {
+		untested.Skip(t, "a run through tinyproxy, which is not installed (apt-get install tinyproxy-bin)")
+	}
+	at, err = address.Free()
+	require.NoError(t, err)
+	host, port, err := net.SplitHostPort(at)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	conf, logFile := filepath.Join(dir, "conf"), filepath.Join(dir, "log")
+	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil, "Port %s\nListen %s\nTimeout 60\nMaxClients 100\nLogFile %q\nLogLevel Connect\nBasicAuth %s %s\n", port, host, logFile, user, password), 0o600))
+	cmd := exec.Command(path, "-d", "-c", conf)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	await(t, "tinyproxy listens", func() bool {
+		c, err := net.Dial("tcp", at)
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return at, func() string {
+		text, err := os.ReadFile(logFile)
+		require.NoError(t, err)
+		return string(text)
+	}
+}
+
+// Through a proxy that others wrote a run is what it is through ours, and its refusals are told in its own words.
+func TestARunGoesThroughTinyproxy(t *testing.T) {
+	t.Parallel()
+	at, log := tinyproxy(t, "joe", "open-sesame")
+	for _, scheme := range []string{"http", "https"} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			service, _, _, args := startProxied(t, scheme == "https", forward.Options{})
+			l, err := net.Listen("tcp", net.JoinHostPort(ownAddress(t), "0"))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = l.Close() })
+			go pass(l, service.Listener.Addr().String())
+			base := scheme + "://" + l.Addr().String()
+			for i := range args {
+				args[i] = strings.Replace(args[i], scheme+"://service.test", base, 1)
+			}
+			env := func(user string) []string {
+				return []string{"http_proxy=" + user + at, "https_proxy=http://" + user + at, "no_proxy=", "K6_INSECURE_SKIP_TLS_VERIFY=true"}
+			}
+			r := begin(t, env("joe:open-sesame@"), args...)
+			v := r.judged()
+			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Equal(t, 16, v.Connections.Completed)
+			method := map[string]string{"http": "DELETE", "https": "CONNECT"}[scheme]
+			require.Contains(t, log(), "(file descriptor ") // of each request it says so
+			require.Contains(t, log(), method+" ")
+
+			r = begin(t, env(""), args...)
+			require.NotZero(t, r.end())
+			require.Contains(t, r.out.String(), "the proxy http://"+at+" refused ")
+			require.Contains(t, r.out.String(), "with 407 Proxy Authentication Required")
+		})
+	}
+}
+
+// pass brings connections to another address of this machine.
+func pass(l net.Listener, to string) {
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer c.Close()
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				return
+			}
+			defer s.Close()
+			go func() { _, _ = s.(*net.TCPConn).ReadFrom(c); _ = s.(*net.TCPConn).CloseWrite() }()
+			_, _ = c.(*net.TCPConn).ReadFrom(s)
+		}()
+	}
+}
