@@ -99,7 +99,7 @@ func (p *Plan) Settings() []Setting {
 type Local struct {
 	Out, Shards, StartAt, On, Overlay string
 	Machines, Prices, ControlListen   string
-	Progress                          string
+	Progress, Pin                     string
 	At                                []string
 }
 
@@ -109,12 +109,19 @@ const (
 	ProgressFull = "full"
 )
 
+// What PIN may be.
+const (
+	PinOff  = "off"
+	PinAuto = "auto"
+)
+
 // Settings is the table of these settings.
 func (l *Local) Settings() []Setting {
 	const (
 		out      = "folder of all runs; this one gets a folder in it"
 		machines = "hosts of AWS that the run is on, for what it costs: REGION,TYPE=COUNT,…,gp3=GIB (make aws-soak says it)"
 		progress = "what a terminal shows meanwhile: line, or full for a line for each runner, and findings as they come"
+		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; off: they share all"
 		prices   = "table of prices in place of the built-in one (internal/price/prices.json)"
 	)
 	return []Setting{
@@ -128,6 +135,7 @@ func (l *Local) Settings() []Setting {
 			Help: "run a command during the run, here: 'TIME [NAME]: COMMAND', such as '60s deploy: systemctl restart hub'; may be given again"},
 		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: Here, Doc: "docs/live.md",
 			Help: progress, SuiteHelp: progress},
+		{Name: "PIN", Value: &l.Pin, Default: PinOff, Holds: Here, Help: pin, SuiteHelp: pin},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
 		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", SuiteHelp: machines, Help: machines},

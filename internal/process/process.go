@@ -21,6 +21,7 @@ type Spec struct {
 	Env    []string // whole, not added to ours
 	Log    string   // file that takes stdout and stderr, appended to
 	Extra  []*os.File
+	Cores  Cores          // that it may run on
 	Orphan syscall.Signal // what the kernel sends it when soak dies
 }
 
@@ -42,7 +43,7 @@ func Start(s Spec) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = s.Env, log, log, s.Extra
 	cmd.SysProcAttr = attributes(s.Orphan)
-	if err := cmd.Start(); err != nil {
+	if err := startOn(cmd, s.Cores); err != nil {
 		return nil, fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	p := &Process{Name: s.Name, cmd: cmd, done: make(chan struct{})}

@@ -20,6 +20,7 @@ type Run struct {
 	Version  string            `json:"version"`
 	OneClock bool              `json:"one_clock"` // target and runners are on this host
 	Nginx    string            `json:"nginx,omitempty"`
+	Cores    string            `json:"cores,omitempty"`   // which the target and the runners had of their own
 	Proxies  []string          `json:"proxies,omitempty"` // that runners here went through, without credentials
 	Backend  string            `json:"backend,omitempty"` // version, where it is one of ours
 	Machine  resources.Machine `json:"machine"`           // of `soak run`

@@ -24,6 +24,9 @@ func (s *session) announce() {
 	if len(s.seen.Proxies) > 0 {
 		where += " through the proxy " + strings.Join(s.seen.Proxies, ", ")
 	}
+	if s.seen.Cores != "" {
+		where += "; " + s.seen.Cores
+	}
 	if p.Described() {
 		where = p.ServiceName() + " at " + where
 	}

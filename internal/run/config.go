@@ -60,6 +60,9 @@ func (s *session) complete(now time.Time) (err error) {
 	if s.On != "local" && s.On != "k8s" {
 		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)
 	}
+	if s.Pin != "" && s.Pin != plan.PinOff && s.Pin != plan.PinAuto {
+		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinOff, plan.PinAuto)
+	}
 	if s.Progress != "" && s.Progress != plan.ProgressLine && s.Progress != plan.ProgressFull {
 		return fmt.Errorf("--progress is %q: it is %s or %s", s.Progress, plan.ProgressLine, plan.ProgressFull)
 	}

@@ -49,7 +49,7 @@ func (d *local) startControl() (url string, err error) {
 	defer socket.Close()
 	d.control, err = process.Start(process.Spec{
 		Name: "reference", Path: d.Self, Args: []string{ControlCommand}, Env: os.Environ(),
-		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, Orphan: syscall.SIGKILL,
+		Log: filepath.Join(string(d.dir), "reference.log"), Extra: []*os.File{socket}, Orphan: syscall.SIGKILL, Cores: d.runnerCores,
 	})
 	if err != nil {
 		return "", err

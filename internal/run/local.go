@@ -21,7 +21,8 @@ import (
 // A local driver runs the runners as processes of this machine, and the target too, unless it is somewhere else.
 type local struct {
 	*session
-	control *process.Process // serves the control group's reference target; nil: nobody does here
+	targetCores, runnerCores process.Cores
+	control                  *process.Process // serves the control group's reference target; nil: nobody does here
 }
 
 // A suite's target starts before its script says how many streams it opens. Until then these are assumed.
@@ -72,6 +73,7 @@ func (d *local) services() preflight.Services {
 
 func (d *local) prepare(ctx context.Context) error {
 	d.own = d.Plan.BackendURL == ""
+	d.pin()
 	if err := d.makeRoom(ctx); err != nil {
 		return err
 	}
@@ -113,7 +115,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
-		LogDir: string(d.dir), NoNginx: d.NoNginx, Certificates: d.certificates,
+		LogDir: string(d.dir), NoNginx: d.NoNginx, Certificates: d.certificates, Cores: d.targetCores,
 	}
 	if d.Suite.Planned {
 		config.Connections = d.Plan.PerBackend(d.Backends)
@@ -162,7 +164,7 @@ func (d *local) start(_ context.Context, r round) (running, error) {
 	}
 	return runners.Start(runners.Config{
 		K6: d.k6, Script: d.script, Plan: d.Plan, Only: d.part, Token: d.targets[0].Token,
-		Dir: string(r.dir), Shards: r.shards, Env: r.env, Say: tell, Hear: d.watch.Hear,
+		Dir: string(r.dir), Shards: r.shards, Env: r.env, Say: tell, Hear: d.watch.Hear, Cores: d.runnerCores,
 	})
 }
 

@@ -27,9 +27,10 @@ type Config struct {
 	Script string
 	Plan   plan.Plan
 	Token  string
-	Only   int    // the one runner to start, by its index; 0: all of the plan
-	Dir    string // results/TESTID: logs go there
-	Shards string // location of the shards, see package store; "": Dir/shards
+	Only   int           // the one runner to start, by its index; 0: all of the plan
+	Dir    string        // results/TESTID: logs go there
+	Shards string        // location of the shards, see package store; "": Dir/shards
+	Cores  process.Cores // that they may run on
 	// Env is what the script finds beside the plan, by name.
 	Env map[string]string
 	// Say, if not nil, gets what a runner is retrying, once for each cause.
@@ -102,7 +103,7 @@ func startRunner(c Config, index int) (*runner, error) {
 	r := &runner{index: index, say: c.Say, hear: c.Hear, log: filepath.Join(c.Dir, fmt.Sprintf("k6-runner-%d.log", index))}
 	r.Process, err = process.Start(process.Spec{
 		Name: fmt.Sprintf("runner %d", index), Path: c.K6, Log: r.log, Extra: []*os.File{speak},
-		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL,
+		Args: arguments(c, index), Env: environment(c, index), Orphan: syscall.SIGKILL, Cores: c.Cores,
 	})
 	if err != nil {
 		_ = listen.Close()

@@ -63,7 +63,7 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 		log = b.name
 	}
 	c, err := process.Start(process.Spec{
-		Name: b.service.name, Path: l.config.Backend, Log: l.log(log), Env: env, Orphan: syscall.SIGTERM,
+		Name: b.service.name, Path: l.config.Backend, Log: l.log(log), Env: env, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%w; `make build` makes it", err)

@@ -29,11 +29,12 @@ type LocalConfig struct {
 	Connections  int
 	NoopInterval time.Duration
 	LogDir       string
-	NoNginx      bool         // leave nginx out even where it is installed
-	Backends     int          // behind one nginx, which then is needed; 0 is 1
-	Token        string       // that the backend wants; "": a new one
-	Suffix       string       // of the names of its processes and logs, where there are several
-	Certificates Certificates // with them the backend itself speaks mutual TLS, without nginx
+	NoNginx      bool          // leave nginx out even where it is installed
+	Backends     int           // behind one nginx, which then is needed; 0 is 1
+	Token        string        // that the backend wants; "": a new one
+	Suffix       string        // of the names of its processes and logs, where there are several
+	Cores        process.Cores // that its processes may run on
+	Certificates Certificates  // with them the backend itself speaks mutual TLS, without nginx
 }
 
 // Local is the backend on a unix socket, with nginx in front of it where it is installed.
@@ -158,7 +159,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	}
 	l.nginx = newService("nginx"+l.config.Suffix, func(bool) (*process.Process, error) {
 		return process.Start(process.Spec{
-			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM,
+			Name: "nginx", Path: binary, Args: []string{"-e", log, "-c", conf}, Env: os.Environ(), Log: log, Orphan: syscall.SIGTERM, Cores: l.config.Cores,
 		})
 	})
 	if err := l.nginx.start(false); err != nil {

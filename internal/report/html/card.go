@@ -34,7 +34,7 @@ func (s *subject) card() Section {
 		"plan", fmt.Sprintf("%s for %s, %s", format.Count(p.Connections, "connection"), duration(1000*float64(p.Seconds)), verdict.Rhythm(&p, s.v.Counting())),
 		"service", s.service(),
 		"runners", fmt.Sprintf("%s, up to %s per virtual user", format.Count(p.Runners, "k6 process"), format.Count(p.ConnectionsPerVU, "stream")),
-		"target", target, "through the proxy", strings.Join(s.Proxies, ", "),
+		"target", target, "through the proxy", strings.Join(s.Proxies, ", "), "cores", s.Cores,
 		ids, fmt.Sprintf("%s … %s", p.DeviceID(0), p.DeviceID(p.Connections-1)),
 		"clients reconnect", reconnect,
 		"late means", fmt.Sprintf("over %d ms", p.LateMS),

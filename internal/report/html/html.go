@@ -33,6 +33,7 @@ type Circumstances struct {
 	Version       string // of soak
 	Backend       string // version
 	Nginx         string
+	Cores         string            // which the target and the runners had of their own
 	Proxies       []string          // that the runners went through
 	Machine       resources.Machine // of `soak run`
 	Limits        preflight.Machine

@@ -1,0 +1,53 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAProcessStaysOnItsCores(t *testing.T) {
+	t.Parallel()
+	all := Allowed()
+	require.NotEmpty(t, all)
+	for _, cores := range []Cores{nil, all[len(all)-1:]} {
+		log := filepath.Join(t.TempDir(), "log")
+		p, err := Start(Spec{Name: "status", Path: "/bin/cat", Args: []string{"/proc/self/status"}, Log: log, Cores: cores, Orphan: syscall.SIGKILL})
+		require.NoError(t, err)
+		<-p.Done()
+		text, err := os.ReadFile(log)
+		require.NoError(t, err)
+		_, list, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
+		list, _, _ = strings.Cut(list, "\n")
+		if cores == nil {
+			require.Equal(t, len(all) > 1, strings.ContainsAny(list, "-,"), "all of them: %s", list)
+		} else {
+			require.Equal(t, cores.String(), list)
+		}
+		require.Equal(t, all, Allowed(), "this process keeps its own")
+	}
+}
+
+func TestCoresAreSharedOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ all, first, second Cores }{
+		{Cores{0, 1}, Cores{0}, Cores{1}},
+		{Cores{2, 3, 5}, Cores{2}, Cores{3, 5}},
+		{Cores{4}, nil, nil},
+		{nil, nil, nil},
+	} {
+		first, second := c.all.Halves()
+		require.Equal(t, []Cores{c.first, c.second}, []Cores{first, second})
+	}
+	require.Equal(t, "0,2,3", Cores{0, 2, 3}.String())
+}
+
+func TestCoresThatAreNotThereAreSaid(t *testing.T) {
+	t.Parallel()
+	_, err := Start(Spec{Name: "nobody", Path: "/bin/true", Log: filepath.Join(t.TempDir(), "log"), Cores: Cores{1000}, Orphan: syscall.SIGKILL})
+	require.ErrorContains(t, err, "start nobody: keep it on the cores 1000")
+}
