@@ -21,8 +21,9 @@ import (
 var usualSizes = []int{1200, 12_000, 120_000, 1_000_000, 5_000_000}
 
 func planCommand() *cobra.Command {
-	var connections, topics, seconds int
-	var interval, rate, maxUSD float64
+	var connections, seconds int
+	var interval, maxUSD float64
+	var load sizing.Load
 	var region, pricesFile string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -41,6 +42,7 @@ func planCommand() *cobra.Command {
 			if published && cmd.Flags().Changed("noop-interval") {
 				return usageError{Err: errors.New("--noop-interval is for a service that sends noops by itself: leave it out, or --topics and --publish-rate")}
 			}
+			load.Interval = time.Duration(interval * float64(time.Second))
 			if err := price.Within(0, maxUSD, ""); err != nil {
 				return usageError{Err: err}
 			}
@@ -53,12 +55,7 @@ func planCommand() *cobra.Command {
 			}
 			needs := make([]sizing.Need, len(sizes))
 			for i, n := range sizes {
-				if published {
-					needs[i], err = sizing.Published(n, topics, rate)
-				} else {
-					needs[i], err = sizing.For(n, time.Duration(interval*float64(time.Second)))
-				}
-				if err == nil {
+				if needs[i], err = load.Need(n); err == nil {
 					err = needs[i].Price(prices, region)
 				}
 				if err != nil {
@@ -84,8 +81,9 @@ func planCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.IntVar(&connections, "connections", 0, "streams to hold (default: a table of usual sizes)")
 	f.Float64Var(&interval, "noop-interval", 15, "seconds between two noops of one stream")
-	f.IntVar(&topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
-	f.Float64Var(&rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
+	f.IntVar(&load.Topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
+	f.Float64Var(&load.Rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
+	f.BoolVar(&load.TLS, "tls", false, "the runners reach the service over TLS")
 	f.IntVar(&seconds, "seconds", 3600, "length of the run in seconds, for its price")
 	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")
@@ -110,6 +108,7 @@ func printNeeds(w io.Writer, needs []sizing.Need, length time.Duration) error {
 		{"runners", func(n sizing.Need) string { return strconv.Itoa(n.Runners) }},
 		{"  memory of each, MiB", func(n sizing.Need) string { return strconv.FormatUint(n.RunnerMemory>>20, 10) }},
 		{"  open files of each", func(n sizing.Need) string { return strconv.Itoa(n.RunnerFiles) }},
+		{"  cores for what all receive", func(n sizing.Need) string { return fmt.Sprintf("%.2f", n.RunnerCores) }},
 		{"hosts for runners", func(n sizing.Need) string { return strconv.Itoa(n.RunnerHosts) }},
 		{"  ephemeral ports of each", func(n sizing.Need) string { return strconv.Itoa(n.Ports) }},
 		{"  source addresses of each", func(n sizing.Need) string { return strconv.Itoa(n.SourceAddresses) }},

@@ -15,13 +15,27 @@ import (
 
 // What a connection takes at most, in bytes, rounded up from what was measured (docs/results).
 const (
-	perVU         = 400 << 10 // a virtual user when it sends its DELETE
-	perConnection = 18 << 10  // an event stream in a runner: 6 while it is held, this while thousands begin or end
-	perNginx      = 12 << 10  // both sides of a proxied stream
-	perBackend    = 3 << 10
-	perRunner     = 64 << 20 // k6 itself
-	spareFiles    = 512      // beside connections, for any process
+	perVU      = 400 << 10 // a virtual user when it sends its DELETE
+	perNginx   = 12 << 10  // both sides of a proxied stream
+	perBackend = 3 << 10
+	perRunner  = 64 << 20 // k6 itself
+	spareFiles = 512      // beside connections, for any process
 )
+
+// A Wire is what a stream costs a runner by the way it comes: an event stream of the soak script, in one process with
+// thousands of others.
+type Wire struct {
+	Stream int     // bytes at most: a third to a half while it is held, this while thousands begin or end
+	Noop   float64 // CPU-seconds of a message
+}
+
+// WireOf is that of a plan.
+func WireOf(p *plan.Plan) Wire {
+	if strings.HasPrefix(p.BackendURL, "https:") {
+		return Wire{24 << 10, 11e-6}
+	}
+	return Wire{18 << 10, 10e-6}
+}
 
 // PerTargetStream is what nginx and the backend take for a stream, in bytes.
 const PerTargetStream = perNginx + perBackend
@@ -116,7 +130,7 @@ func UsersMemory(vus, runners int) uint64 { return uint64(runners*perRunner + vu
 
 // Memory is what a plan may take on one host, in bytes.
 func Memory(p plan.Plan, s Services) uint64 {
-	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*perConnection
+	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*WireOf(&p).Stream
 	if s.Here {
 		bytes += p.Connections * perBackend
 	}

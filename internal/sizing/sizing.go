@@ -5,6 +5,7 @@ package sizing
 
 import (
 	"errors"
+	"math"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -16,6 +17,7 @@ import (
 const (
 	StreamsPerRunner = 19_000 // of 20,000 descriptors; the rest is for requests and k6 itself
 	RunnersPerHost   = 2      // one for each core
+	RunnerCPU        = .5     // of a core, for what its streams bring: a busier reader delays it
 	PortsPerAddress  = 28_232 // Linux's default range, for one source and one target address
 	HostMemory       = 4 << 30
 	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
@@ -32,6 +34,7 @@ type Need struct {
 	PublishRate     float64 `json:"published_per_second,omitempty"` // each reaches the streams of its topic
 	Runners         int     `json:"runners"`
 	RunnerMemory    uint64  `json:"runner_memory_bytes"` // of each
+	RunnerCores     float64 `json:"runner_cores"`        // for what reaches the streams, all runners together
 	RunnerFiles     int     `json:"runner_open_files"`   // of each
 	RunnerHosts     int     `json:"runner_hosts"`
 	Ports           int     `json:"ports_per_host"`            // ephemeral, of a runner's host
@@ -43,19 +46,27 @@ type Need struct {
 	DollarsPerHour  float64 `json:"dollars_per_hour"`
 }
 
-// For is the need of so many connections with a noop every interval.
-func For(connections int, interval time.Duration) (Need, error) {
-	p := plan.Default()
-	p.NoopInterval = interval.Seconds()
-	return of(connections, p)
+// A Load is what a service does with each of its streams.
+type Load struct {
+	Interval time.Duration // between two noops; not where messages are published
+	Topics   int           // that messages are published to, dealt round to the streams; 0: the service sends noops
+	Rate     float64       // messages per second, all topics together
+	TLS      bool
 }
 
-// Published is the need of so many connections, dealt round to topics that messages are published to at a rate.
-func Published(connections, topics int, rate float64) (Need, error) {
+// Need is what so many streams of it take.
+func (l Load) Need(connections int) (Need, error) {
 	p := plan.Default()
-	p.Service, p.Topics, p.PublishRate = "published", topics, rate // any that is described
-	if p.Published() {
-		p.NoopInterval = p.PublishInterval()
+	if l.Topics == 0 && l.Rate == 0 {
+		p.NoopInterval = l.Interval.Seconds()
+	} else {
+		p.Service, p.Topics, p.PublishRate = "published", l.Topics, l.Rate // any that is described
+		if p.Published() {
+			p.NoopInterval = p.PublishInterval()
+		}
+	}
+	if l.TLS {
+		p.BackendURL = "https://service" // any
 	}
 	return of(connections, p)
 }
@@ -63,7 +74,9 @@ func Published(connections, topics int, rate float64) (Need, error) {
 // of is the need of a plan with so many connections.
 func of(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
-	p.Runners = max(ceil(connections, StreamsPerRunner), min(p.Runners, connections))
+	noops := float64(connections) / p.NoopInterval
+	cores := noops * preflight.WireOf(&p).Noop
+	p.Runners = max(ceil(connections, StreamsPerRunner), min(max(p.Runners, int(math.Ceil(cores/RunnerCPU))), connections))
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {
@@ -73,7 +86,7 @@ func of(connections int, p plan.Plan) (Need, error) {
 	one.Connections, one.Runners = p.PerRunner(), 1
 	perHost := min(p.Runners, RunnersPerHost) * p.PerRunner()
 	n := Need{
-		Connections: connections, NoopsPerSecond: float64(connections) / p.NoopInterval, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
+		Connections: connections, NoopsPerSecond: noops, RunnerCores: cores, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
 		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(p.PerRunner()),
 		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
 		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections,

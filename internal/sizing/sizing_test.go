@@ -16,7 +16,7 @@ import (
 
 func TestNeedGrowsWithTheStreams(t *testing.T) {
 	t.Parallel()
-	small, err := For(1200, 15*time.Second)
+	small, err := Load{Interval: 15 * time.Second}.Need(1200)
 	require.NoError(t, err)
 	require.Equal(t, []int{2, 1, 1200, 1, 1}, []int{small.Runners, small.RunnerHosts, small.Ports, small.SourceAddresses, small.TargetHosts})
 	require.InDelta(t, 80, small.NoopsPerSecond, 1e-9)
@@ -27,7 +27,7 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 	require.ErrorContains(t, small.Price(prices, "eu-central-1"), "no price known for eu-central-1")
 	last := small
 	for _, connections := range []int{12_000, 120_000, 1_000_000, 5_000_000} {
-		n, err := For(connections, 15*time.Second)
+		n, err := Load{Interval: 15 * time.Second}.Need(connections)
 		require.NoError(t, err)
 		require.LessOrEqual(t, (connections-1)/n.Runners+1, StreamsPerRunner)
 		require.Less(t, n.RunnerFiles, 20_000, "of one process")
@@ -39,27 +39,43 @@ func TestNeedGrowsWithTheStreams(t *testing.T) {
 		require.GreaterOrEqual(t, n.DollarsPerHour, last.DollarsPerHour)
 		last = n
 	}
-	one, err := For(1, time.Second)
+	one, err := Load{Interval: time.Second}.Need(1)
 	require.NoError(t, err)
 	require.Equal(t, 1, one.Runners)
+}
+
+// A noop a second to a million streams is more than the cores of the hosts that hold them could take in.
+func TestWhatReachesTheStreamsTakesCores(t *testing.T) {
+	t.Parallel()
+	slow, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
+	require.NoError(t, err)
+	fast, err := Load{Interval: 100 * time.Millisecond}.Need(1_000_000)
+	require.NoError(t, err)
+	require.InDelta(t, 150*slow.RunnerCores, fast.RunnerCores, 1e-6)
+	require.LessOrEqual(t, fast.RunnerCores, RunnerCPU*float64(fast.Runners))
+	require.Greater(t, fast.Runners, slow.Runners)
+	secure, err := Load{Interval: 15 * time.Second, TLS: true}.Need(1_000_000)
+	require.NoError(t, err)
+	require.Greater(t, secure.RunnerMemory, slow.RunnerMemory)
+	require.Greater(t, secure.RunnerCores, slow.RunnerCores)
 }
 
 func TestNeedOfNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, connections := range []int{0, -1, 10_000_001, 1 << 62} {
-		_, err := For(connections, time.Second)
+		_, err := Load{Interval: time.Second}.Need(connections)
 		require.Error(t, err, connections)
 	}
-	_, err := For(10, 0)
+	_, err := Load{}.Need(10)
 	require.ErrorContains(t, err, "NOOP_INTERVAL is 0")
 }
 
 func TestAPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 	t.Parallel()
-	n, err := Published(1200, 12, 6)
+	n, err := Load{Topics: 12, Rate: 6}.Need(1200)
 	require.NoError(t, err)
 	require.InDelta(t, 600, n.NoopsPerSecond, 1e-9, "each of 6 reaches 100 streams")
-	same, err := For(1200, 2*time.Second)
+	same, err := Load{Interval: 2 * time.Second}.Need(1200)
 	require.NoError(t, err)
 	same.Topics, same.PublishRate = 12, 6
 	require.Equal(t, same, n)
@@ -67,7 +83,7 @@ func TestAPublishedMessageReachesTheStreamsOfItsTopic(t *testing.T) {
 		"TOPICS is 5, but PUBLISH_RATE is 0": {5, 0}, "PUBLISH_RATE is 2, but TOPICS is 0": {0, 2},
 		"TOPICS is 1201, but there are only 1200 streams": {1201, 100}, "PUBLISH_RATE is 20000": {100, 20000},
 	} {
-		_, err := Published(1200, int(settings[0]), settings[1])
+		_, err := Load{Topics: int(settings[0]), Rate: settings[1]}.Need(1200)
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -99,12 +115,17 @@ func TestSizesMatchTheBench(t *testing.T) {
 		p.Connections, p.ConnectionsPerVU = connections, max(connections/users, 1)
 		return float64(preflight.Memory(p, preflight.Services{Count: 1}))
 	}
+	over := func(url string) preflight.Wire { return preflight.WireOf(&plan.Plan{BackendURL: url}) }
+	plain, secure := over("http://h"), over("https://h")
 	type figures struct {
 		what              string
 		planned, measured float64
 	}
 	steady := []figures{
 		{"KB per stream of a runner", (memory(10_000, 1) - memory(5000, 1)) / 5000 / 1000, figure("runner, soak script, RSS per connection")},
+		{"KB per stream over TLS", float64(secure.Stream) / 1000, figure("tls, TLS 1.3, RSS per connection")},
+		{"CPU-s per 1000 noops", 1000 * plain.Noop, figure("runner, soak script, CPU-s per 1000 noops")},
+		{"CPU-s per 1000 noops over TLS", 1000 * secure.Noop, figure("tls, TLS 1.3, CPU-s per 1000 noops")},
 		{"MB of a runner with 5000 streams", memory(5000, 1) / 1e6, figure("runner, soak script, RSS at 5000")},
 	}
 	var scale struct {
