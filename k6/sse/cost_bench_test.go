@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -46,6 +48,12 @@ func BenchmarkConnections(b *testing.B) {
 			})
 		})
 	}
+	b.Run("EventSource-HTTP2", func(b *testing.B) { benchmarkConnections(b, connections, openFramed) })
+	b.Run("EventSource-HTTP2-TLS", func(b *testing.B) {
+		benchmarkConnections(b, connections, func(b *testing.B, url string, n int, opened, event func()) func() {
+			return openFramed(b, strings.Replace(url, "http:", "https:", 1), n, opened, event)
+		})
+	})
 	b.Run("EventSource-onmessage", func(b *testing.B) { benchmarkConnections(b, connections, openListening) })
 }
 
@@ -90,6 +98,7 @@ func benchmarkConnections(b *testing.B, n int, open opener) {
 	b.ReportMetric(perConn(asIs-before), "rss-B/conn")
 	b.ReportMetric(perConn(settled-before), "rss-given-back-B/conn")
 	b.ReportMetric(perConn(int64(ms.HeapInuse)), "heap-B/conn")
+	b.ReportMetric(perConn(int64(ms.HeapAlloc)), "live-B/conn")
 	b.ReportMetric(perConn(int64(ms.StackInuse)), "stack-B/conn")
 	b.ReportMetric(float64(cpu.Nanoseconds())/float64(b.N*n), "cpu-ns/event")
 	b.ReportMetric(float64(ms2.Mallocs-ms.Mallocs)/float64(b.N*n), "allocs/event")
@@ -115,7 +124,12 @@ func openWith(b *testing.B, url string, n int, opened, event func(), option stri
 
 // openEncrypted opens the same over TLS: the server takes a connection for that by its first byte.
 func openEncrypted(b *testing.B, url string, n int, opened, event func()) func() {
-	return openSources(b, strings.Replace(url, "http:", "https:", 1), n, opened, event)
+	return openWith(b, strings.Replace(url, "http:", "https:", 1), n, opened, event, "http: '1.1'")
+}
+
+// openFramed opens the same over HTTP/2, 100 streams on each connection.
+func openFramed(b *testing.B, url string, n int, opened, event func()) func() {
+	return openWith(b, url, n, opened, event, "http: '2', streamsPerConnection: 100")
 }
 
 // openListening opens EventSources with an onmessage handler.
@@ -245,8 +259,10 @@ func runBenchServer() {
 		os.Exit(1)
 	}
 	fmt.Println("http://" + l.Addr().String())
-	certified := serverTLS()
+	certified := serverTLS().Clone()
+	certified.NextProtos = []string{alpn2, alpn1}
 	var mu sync.Mutex
+	var framed []*benchFramed
 	conns := map[string][]net.Conn{} // by their coding
 	go func() {
 		for {
@@ -256,7 +272,16 @@ func runBenchServer() {
 			}
 			go func() {
 				conn, _ := accept(conn, certified)
-				if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+				r := bufio.NewReader(conn)
+				if start, err := r.Peek(3); err == nil && string(start) == "PRI" {
+					f := &benchFramed{conn: conn}
+					mu.Lock()
+					framed = append(framed, f)
+					mu.Unlock()
+					f.serve(r, &mu)
+					return
+				}
+				if r, err := http.ReadRequest(r); err == nil {
 					coding := r.Header.Get("Accept-Encoding")
 					mu.Lock() // a broadcast that the client asks for when it is open goes to it, too
 					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: "+coding+"\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -275,6 +300,9 @@ func runBenchServer() {
 	for seq := 1; lines.Scan(); seq++ {
 		event := fmt.Sprintf(": sent=%d\nid: %d\ndata: 0\n\n", time.Now().UnixMicro(), seq)
 		mu.Lock()
+		for _, f := range framed {
+			f.broadcast(event)
+		}
 		for coding, all := range conns {
 			body := event
 			if e := encoders[coding]; e != nil {
@@ -290,4 +318,48 @@ func runBenchServer() {
 		}
 		mu.Unlock()
 	}
+}
+
+// benchFramed is a connection of HTTP/2 as that server has it.
+type benchFramed struct {
+	conn net.Conn
+	out  bytes.Buffer
+	ids  []uint32
+}
+
+// serve answers each request with the head of an event stream.
+func (f *benchFramed) serve(r io.Reader, mu *sync.Mutex) {
+	_, _ = io.CopyN(io.Discard, r, int64(len(http2.ClientPreface)))
+	in, out := http2.NewFramer(nil, r), http2.NewFramer(&f.out, nil)
+	for _ = out.WriteSettings(); ; {
+		mu.Lock()
+		_, _ = f.conn.Write(f.out.Bytes())
+		f.out.Reset()
+		mu.Unlock()
+		frame, err := in.ReadFrame()
+		if err != nil {
+			return
+		}
+		mu.Lock()
+		if id := frame.Header().StreamID; frame.Header().Type == http2.FrameHeaders {
+			f.ids = append(f.ids, id)
+			var block bytes.Buffer
+			fields := hpack.NewEncoder(&block)
+			fields.SetMaxDynamicTableSize(0)
+			_ = fields.WriteField(hpack.HeaderField{Name: ":status", Value: "200"})
+			_ = fields.WriteField(hpack.HeaderField{Name: "content-type", Value: "text/event-stream"})
+			_ = out.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block.Bytes(), EndHeaders: true})
+		}
+		mu.Unlock()
+	}
+}
+
+// broadcast sends an event on each stream, as a service does that writes to one after the other.
+func (f *benchFramed) broadcast(event string) {
+	out := http2.NewFramer(&f.out, nil)
+	for _, id := range f.ids {
+		_ = out.WriteData(id, false, []byte(event))
+	}
+	_, _ = f.conn.Write(f.out.Bytes())
+	f.out.Reset()
 }

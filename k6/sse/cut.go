@@ -67,6 +67,9 @@ func (s *source) Cut(how Cut, pause time.Duration) bool {
 		return false
 	}
 	c := &cutting{how: how, pause: pause, over: make(chan struct{})}
+	if st, ok := s.raw.(*h2Stream); ok {
+		return s.cutShared(st, c)
+	}
 	if polled, ok := s.raw.(*polled); ok {
 		s.cutting = c
 		_ = polled.Close() // gives it a turn
@@ -85,6 +88,12 @@ func (s *source) Cut(how Cut, pause time.Duration) bool {
 
 // tcpOf is the connection below that k6 has wrapped, nil where it is none.
 func tcpOf(raw io.Closer) *net.TCPConn {
+	if conn, ok := raw.(net.Conn); ok {
+		for under := below(conn); under != nil; under = below(conn) {
+			conn = under.Conn
+		}
+		raw = conn
+	}
 	if counted, ok := raw.(*netext.Conn); ok {
 		raw = counted.Conn
 	}

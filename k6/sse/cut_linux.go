@@ -36,22 +36,23 @@ var canVanish = sync.OnceValue(func() error {
 // turnCut makes the cut that was asked for in a turn of the stream, and says whether that was its turn. Before a FIN
 // what has come is read first, as a client does that closes: a close with unread bytes sends a reset.
 func (s *source) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over bool) {
-	wire, ok := s.body.wire.(*polled)
+	wire := polledBy(s.body.wire)
 	switch {
-	case !ok:
+	case wire == nil:
 		return false
 	case c.how == CutPause:
 		return s.turnPause(c, wire)
 	case c.how == cutSlow:
 		return s.turnSlow(c, wire, buf, b)
 	case c.how == CutFIN:
-		if !s.readOn(buf, b) { // it ended by itself
+		if !s.bring(buf, b) { // it ended by itself
 			return true
 		}
 	case c.how == CutRST:
 		_ = unix.SetsockoptLinger(int(wire.fd), unix.SOL_SOCKET, unix.SO_LINGER, &unix.Linger{Onoff: 1})
+		s.abandon(wire.hangUp)
 	case c.how == CutHalf, c.how == CutGone:
-		wire.vanish(c.how)
+		s.abandon(func() { wire.vanish(c.how) })
 	}
 	c.done = true
 	s.finishStream(errCut)
@@ -70,7 +71,7 @@ func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
 		c.done, c.until = true, now.Add(c.pause)
 		s.body.idle.heard(c.until) // the silence is ours
 		s.facets().cuts.Cut(now, CutPause)
-		time.AfterFunc(c.pause, func() { _ = wire.Close() }) // gives it a turn
+		time.AfterFunc(c.pause, s.body.wire.interrupt) // gives it a turn
 		return true
 	case now.Before(c.until):
 		return true

@@ -34,18 +34,22 @@ func (d *dialer) debug() *httpDebug {
 
 // send sends a request. What only its proxy is told is not logged: a user with a password.
 func (h *httpDebug) send(r *request, to *answer) error {
+	h.tell(r)
+	return r.send(to.conn, to.proxy)
+}
+
+// tell logs a request.
+func (h *httpDebug) tell(r *request) {
 	if h == nil {
-		return r.send(to.conn, to.proxy)
+		return
 	}
 	var said bytes.Buffer
-	_ = r.send(&said, nil) // to a buffer: what is wrong with the request is said below
-	err := r.send(to.conn, to.proxy)
+	_ = r.send(&said, nil) // to a buffer: what is wrong with the request is said when it is sent
 	head, body, _ := bytes.Cut(said.Bytes(), []byte("\r\n\r\n"))
 	if !h.full {
 		body = nil
 	}
 	h.log.Infof("Request:\n%s\n\n%s\n", bytes.ReplaceAll(head, []byte("\r\n"), []byte("\n")), body)
-	return err
 }
 
 func (h *httpDebug) answered(a *answer) {

@@ -94,6 +94,9 @@ func isRedirect(status int) bool {
 
 // roundTrip does one dial, handshake, request and response head.
 func (d *dialer) roundTrip(ctx context.Context, req *request) (*answer, *failure) {
+	if req.mayShare() {
+		return d.share(ctx, req)
+	}
 	a, fail := d.connect(ctx, req)
 	if fail != nil {
 		return nil, fail
@@ -127,7 +130,7 @@ func (d *dialer) connect(ctx context.Context, req *request) (*answer, *failure) 
 	}
 	a := &answer{conn: conn, url: req.url, remote: raw.RemoteAddr(), proxy: through}
 	if req.url.Scheme == "https" {
-		conn := d.secure(conn, req.url.Hostname())
+		conn := d.secureFor(conn, req.url.Hostname(), req.protocol)
 		if err := conn.HandshakeContext(ctx); err != nil {
 			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake"+through.Through(), err))
 		}
@@ -155,9 +158,14 @@ func (d *dialer) ask(ctx context.Context, req *request, a *answer) (*answer, *fa
 	return a, nil
 }
 
-// secure is the client of a TLS connection to a server of that name.
+// secure is the client of a TLS connection to a proxy of that name.
 func (d *dialer) secure(conn net.Conn, name string) *tls.Conn {
-	return tls.Client(&underTLS{Conn: conn}, d.m.tlsConfig(d.state, name))
+	return d.secureFor(conn, name, protocol1)
+}
+
+// secureFor is the client of a TLS connection to a server of that name.
+func (d *dialer) secureFor(conn net.Conn, name string, speak protocol) *tls.Conn {
+	return tls.Client(&underTLS{Conn: conn}, d.m.tlsConfig(d.state, name, speak))
 }
 
 // hold makes an open stream of the connection: it has all the time, and keeps its keys.

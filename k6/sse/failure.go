@@ -66,7 +66,7 @@ func phaseFailure(ctx context.Context, otherwise Reason, doing string, err error
 }
 
 func isReset(err error) bool {
-	return network.Reset(err) || network.Unreachable(err) || network.IsOneOf(err, syscall.ETIMEDOUT)
+	return errors.Is(err, errResetByPeer) || errors.Is(err, errUnprocessed) || network.Reset(err) || network.Unreachable(err) || network.IsOneOf(err, syscall.ETIMEDOUT)
 }
 
 // readFailure names the error that ended a stream.

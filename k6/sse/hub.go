@@ -146,6 +146,7 @@ func (h *hub) finish() {
 	if last := h.collect(); len(last) > 0 {
 		h.samples <- last
 	}
+	h.m.h2.closeIdle()
 	if wake != nil {
 		wake(func() error { return nil })
 	}

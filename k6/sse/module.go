@@ -38,7 +38,9 @@ type (
 
 		tlsMu   sync.Mutex
 		tlsOf   *lib.State
-		tlsConf map[string]*tls.Config // by server name
+		tlsConf map[tlsKey]*tls.Config
+
+		h2 h2Pool
 	}
 )
 
@@ -67,18 +69,26 @@ func (m *module) Exports() modules.Exports {
 	return m.exports
 }
 
-// tlsConfig returns the VU's TLS configuration for one server name.
+// tlsKey is what two configurations of a VU differ in.
+type tlsKey struct {
+	serverName string
+	protocol   protocol
+}
+
+// tlsConfig returns the VU's TLS configuration for one server name and what is spoken to it.
 // It is shared by all connections of the VU to that server.
-func (m *module) tlsConfig(state *lib.State, serverName string) *tls.Config {
+func (m *module) tlsConfig(state *lib.State, serverName string, speak protocol) *tls.Config {
 	m.tlsMu.Lock()
 	defer m.tlsMu.Unlock()
 	if m.tlsOf != state || m.tlsConf == nil {
-		m.tlsOf, m.tlsConf = state, make(map[string]*tls.Config)
+		m.tlsOf, m.tlsConf = state, make(map[tlsKey]*tls.Config)
 	}
-	conf := m.tlsConf[serverName]
+	key := tlsKey{serverName, speak}
+	conf := m.tlsConf[key]
 	if conf == nil {
 		conf = network.TLSConfig(state, serverName)
-		m.tlsConf[serverName] = conf
+		conf.NextProtos = speak.alpn()
+		m.tlsConf[key] = conf
 	}
 	return conf
 }

@@ -160,14 +160,17 @@ func TestTLS(t *testing.T) {
 	v := newVU(t)
 	v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
 	v.set("url", named)
-	require.Equal(t, "HTTP/1.1 localhost server", v.log(`
-		const s = new EventSource(url, { reconnect: false });
-		s.onmessage = (e) => log.push(e.data);
-		s.onerror = (e) => log.push(e.reason);
-	`))
+	for http, want := range map[string]string{"auto": "HTTP/2.0", "1.1": "HTTP/1.1"} {
+		v.set("http", http)
+		require.Equal(t, want+" localhost server", v.log(`{
+			const s = new EventSource(url, { http, reconnect: false });
+			s.onmessage = (e) => log.push(e.data);
+			s.onerror = (e) => log.push(e.reason);
+		}`))
+	}
 	require.Equal(t, []string{"h2"}, v.state.TLSConfig.NextProtos, "the VU's own configuration is not touched")
 	n, _ := v.sum(v.drainSamples(), "sse_event", "tls_version", "tls1.3")
-	require.Equal(t, 1.0, n)
+	require.Equal(t, 2.0, n)
 
 	strict := newVU(t)
 	strict.state.TLSConfig = &tls.Config{}

@@ -32,6 +32,7 @@ type openParams struct {
 	timeout time.Duration // of the whole request, as upstream
 
 	accept       string // what is said in Accept-Encoding; "": nothing
+	sharing      sharing
 	maxEventSize int32
 	anyType      bool // its answer may be of another type than text/event-stream
 	everyBlock   bool // blocks without data are events, too, as upstream
@@ -85,6 +86,8 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 		p.timeout, err = parseDuration(v)
 	case acceptOption:
 		p.accept, err = coding.Setting(v.String())
+	case "http", "streamsPerConnection":
+		err = p.sharing.set(name, v)
 	case "maxEventSize":
 		p.maxEventSize, err = parseInt(v, 1)
 	case "anyContentType":
@@ -102,5 +105,6 @@ func (p *openParams) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 func (p *openParams) request(state *lib.State) *request {
 	r := p.streamOptions.request(state, p.to)
 	r.method, r.body, r.jar, r.anyType, r.accept = p.method, p.body, p.jar, p.anyType, p.accept
+	r.share(p.sharing, state)
 	return r
 }

@@ -60,6 +60,7 @@ type sourceOptions struct {
 	reconnect      reconnectMode
 	maxRedirects   int32
 	maxEventSize   int32
+	sharing        sharing
 	rare           *rareOptions // nil for none of them
 }
 
@@ -169,6 +170,8 @@ func (o *sourceOptions) complete(rt *sobek.Runtime, then sobek.Value) (err error
 func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error {
 	known, err := o.streamOptions.set(rt, name, v)
 	switch name {
+	case "http", "streamsPerConnection":
+		err = o.sharing.set(name, v)
 	case "reconnectDelay":
 		o.reconnectDelay, err = parseDuration(v)
 	case "reconnect":
@@ -200,7 +203,7 @@ func (o *sourceOptions) set(rt *sobek.Runtime, name string, v sobek.Value) error
 		if known {
 			break
 		}
-		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, "+
+		return fmt.Errorf("unknown option %q: the options are headers, tags, connectTimeout, idleTimeout, http, streamsPerConnection, "+
 			"reconnect, reconnectDelay, maxRedirects, maxEventSize, ledger, method, body, acceptEncoding, resume, renew, withCredentials and then", name)
 	}
 	if err != nil {

@@ -31,17 +31,6 @@ type poller struct {
 
 var processPoller poller
 
-// A turner is a stream that the poller reads: its turn is to take what has come, into a buffer and a block that are the
-// poller's.
-type turner interface {
-	turn(buf []byte, b *eventstream.Block)
-}
-
-var (
-	_ turner = (*source)(nil)
-	_ turner = (*Bare)(nil)
-)
-
 // polled is a connection that the poller reads. Its descriptor is the poller's alone,
 // so none is closed while it is read, and no number is mixed up with a later one.
 type polled struct {
@@ -73,7 +62,7 @@ const (
 
 // poll takes a connection over from Go's own poller, which closes it. It returns nil
 // for what is to be read by a goroutine: connections of a kind unknown here.
-func poll(conn net.Conn, s *source) *polled {
+func poll(conn net.Conn, s turner) *polled {
 	secure, under := (*tls.Conn)(nil), below(conn)
 	if under != nil {
 		secure, conn = conn.(*tls.Conn), under.Conn

@@ -7,7 +7,7 @@ import "net"
 // polled is a connection that needs no goroutine: on Linux only.
 type polled struct{ parked }
 
-func poll(net.Conn, *source) *polled { return nil }
+func poll(net.Conn, turner) *polled { return nil }
 
 func pollTCP(net.Conn, *Bare, *int64) *polled { return nil }
 

@@ -28,6 +28,8 @@ type request struct {
 	accept       string // what is said in Accept-Encoding; "": nothing
 	plain        bool   // its answer is no stream: any type will do, and the connection is not used on
 	anyType      bool   // its answer is a stream of any type
+
+	sharing
 }
 
 // redirectLimit is k6's maxRedirects option, 10 where it is not set.

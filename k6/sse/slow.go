@@ -25,12 +25,14 @@ func (s *eventSource) slow(rate float64) bool {
 	if s.stopped != "" || s.raw == nil || s.cancel != nil || s.cutting != nil && s.cutting.how != cutSlow {
 		return false
 	}
-	wire, ok := s.raw.(*polled)
-	if !ok {
+	if st, ok := s.raw.(*h2Stream); ok && !st.conn.alone {
+		common.Throw(s.hub.vu.Runtime(), errSharedWire)
+	}
+	if polledBy(s.raw) == nil {
 		common.Throw(s.hub.vu.Runtime(), errNotSlow)
 	}
 	s.cutting = &cutting{how: cutSlow, rate: int(min(rate, math.MaxInt32)), over: make(chan struct{})}
-	_ = wire.Close() // gives it a turn
+	_ = s.raw.Close() // gives it a turn
 	return true
 }
 

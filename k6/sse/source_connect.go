@@ -53,6 +53,15 @@ func (s *source) attempt(at attempt) {
 		s.closed(a, fail)
 		return
 	}
+	if shared, ok := a.conn.(*h2Pipe); ok {
+		st := shared.st
+		s.mu.Lock()
+		s.raw = st
+		s.mu.Unlock()
+		s.accept(begun, a, st)
+		st.start(s)
+		return
+	}
 	a.hold()
 	p := poll(a.conn, s)
 	var w wire = parked{a.conn}
@@ -85,6 +94,9 @@ func (s *source) dial(ctx context.Context, t *turn, what *Request) (*answer, *fa
 	r.header = what.Header
 	r.maxRedirects = int(s.opts.maxRedirects)
 	r.method, r.body, r.accept = cmp.Or(what.Method, r.method), what.Body, s.opts.rarely().accept
+	if r.share(s.opts.sharing, s.state); s.facets().cuts != nil {
+		r.perConnection = 1 // what is done to its connection is done to no other stream
+	}
 	id := eventstream.Text(s.parser.LastEventID())
 	if last := s.facets().last; last != nil {
 		id = last.LastEventID()

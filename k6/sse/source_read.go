@@ -66,7 +66,7 @@ func (s *source) turn(buf []byte, b *eventstream.Block) {
 		s.finishStream(net.ErrClosed)
 		return
 	}
-	if c != nil && s.turnCut(c, buf, b) {
+	if c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b)) {
 		return
 	}
 	s.readOn(buf, b)

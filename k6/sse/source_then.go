@@ -117,6 +117,7 @@ func (s *source) startFollow(f *followUp, then *secondRequest, first *firstEvent
 		s.failFollow(f, thenFailure(err, 0))
 		return
 	}
+	r.share(s.opts.sharing, s.state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follow != f || f.failed != nil {

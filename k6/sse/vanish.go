@@ -8,5 +8,11 @@ func (s *eventSource) vanish() bool {
 	if err := canVanish(); err != nil {
 		common.Throw(s.hub.vu.Runtime(), err)
 	}
+	s.mu.Lock()
+	st, ok := s.raw.(*h2Stream)
+	s.mu.Unlock()
+	if ok && !st.conn.alone {
+		common.Throw(s.hub.vu.Runtime(), errSharedWire)
+	}
 	return s.ready == stateOpen && s.Cut(CutGone, 0)
 }

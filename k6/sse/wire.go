@@ -3,6 +3,8 @@ package sse
 import (
 	"net"
 	"time"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 // wire is the connection of an open stream as its body reads it: one of two kinds.
@@ -43,3 +45,14 @@ func (c parked) interrupt() { _ = c.SetReadDeadline(processStart) } // an error 
 func (c parked) resume(until time.Time) { _ = c.SetReadDeadline(until) } // an error comes again at the read
 
 func (c parked) hangUp() { hangUp(c.Conn) }
+
+// A turner is a stream that the poller reads: its turn is to take what has come, into a buffer and a block that are the
+// poller's.
+type turner interface {
+	turn(buf []byte, b *eventstream.Block)
+}
+
+var (
+	_ turner = (*source)(nil)
+	_ turner = (*Bare)(nil)
+)

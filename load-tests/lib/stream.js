@@ -31,7 +31,7 @@ export class Stream {
    * Begins to connect.
    *
    * @param {import('./config.js').SoakConfig & {held?: boolean}} config `held: false` is of a stream to which the script
-   *   does something that makes its messages late
+   *   does something that makes its messages late. It is done to a connection, which the stream then shares with no other
    * @param {string} id
    * @param {number} [n] which stream of the run it is, from 0
    */
@@ -53,6 +53,7 @@ export class Stream {
       ...request,
       ledger: this.ledger,
       acceptEncoding: /** @type {import('k6/x/sse').AcceptEncoding} */ (config.acceptEncoding),
+      streamsPerConnection: config.held === false ? 1 : 0,
       idleTimeout: config.idleTimeout,
       reconnect: config.reconnect,
       tags: { name: config.service ? `stream of ${config.service.name}` : 'GET /event/connect' },

@@ -18,6 +18,10 @@ declare module "k6/x/sse" {
     idleTimeout?: Duration;
     /** As in {@link EventSourceOptions.acceptEncoding}. */
     acceptEncoding?: AcceptEncoding;
+    /** As in {@link EventSourceOptions.http}. */
+    http?: HttpVersion;
+    /** As in {@link EventSourceOptions.streamsPerConnection}. */
+    streamsPerConnection?: number;
     /** As in {@link EventSourceOptions.maxEventSize}. */
     maxEventSize?: number;
     /**

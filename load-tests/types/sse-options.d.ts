@@ -77,6 +77,9 @@ declare module "k6/x/sse" {
   /** Which compressions a request asks for: none, gzip alone, or what browsers do. */
   export type AcceptEncoding = "none" | "gzip" | "browser";
 
+  /** Which versions of HTTP a stream may speak. */
+  export type HttpVersion = "auto" | "1.1" | "2";
+
   /** Options of {@link EventSource}. An unknown name throws a TypeError that names it. */
   export interface EventSourceOptions {
     /**
@@ -105,6 +108,20 @@ declare module "k6/x/sse" {
      * @example "browser"
      */
     acceptEncoding?: AcceptEncoding;
+    /**
+     * Default `"auto"`: over TLS HTTP/2 where the server wants it (ALPN), otherwise HTTP/1.1. `"2"` is HTTP/2 alone, over
+     * `http://` by prior knowledge (h2c). Over HTTP/2 streams of a virtual user share connections. When one dies, so do all its
+     * streams; a stream that the server says it has not looked at (GOAWAY, REFUSED_STREAM) is asked for again at once.
+     * Not in the standard.
+     * @example "1.1"
+     */
+    http?: HttpVersion;
+    /**
+     * How many streams may share a connection over HTTP/2. Default 0: as many as the server allows. With 1 each stream has its
+     * own, as one that a ledger has cut always does: what `vanish()` and `slow()` do is done to a connection. Not in the standard.
+     * @example 100
+     */
+    streamsPerConnection?: number;
     /**
      * How a reconnect tells the last event ID, where there is one. Default `"header"`, as in the
      * standard: `Last-Event-ID`. `{ query }` sets that parameter of the URL in its place and leaves

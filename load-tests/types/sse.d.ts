@@ -10,8 +10,8 @@
  * Connections go through k6's own dialer: `--local-ips`, `hosts`, DNS options, blocked
  * hosts, `tls*` options, cookies of the VU and `data_received` work as for `k6/http`.
  * `--rps` holds for attempts to connect, one that is redirected counting once, and `--http-debug` logs requests and
- * response heads, not the streams themselves. HTTP/1.1 only; no compressed responses. Streams go
- * through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, as the requests of k6/http do.
+ * response heads, not the streams themselves. Streams speak HTTP/1.1 or HTTP/2
+ * ({@link EventSourceOptions.http}), and go through the proxies of HTTP_PROXY, HTTPS_PROXY and NO_PROXY, as the requests of k6/http do.
  *
  * **Metrics**
  *

@@ -1,0 +1,306 @@
+package sse
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+)
+
+// A connection that dies drops all its streams, each says so, and they come back on one.
+func TestAConnectionThatDiesDropsAll(t *testing.T) {
+	var conns atomic.Int32
+	over2(t, func(p *framed) {
+		if p.n > 0 {
+			conns.Add(1)
+			for range 10 {
+				p.data(p.accepted(), "data: back\n\n")
+			}
+			p.ended()
+			return
+		}
+		for range 10 {
+			p.data(p.accepted(), "data: a\n\n")
+		}
+		p.settle()
+		_ = p.tcp.SetLinger(0)
+		_ = p.tcp.Close()
+	}, func(t *testing.T, v *vu) {
+		var ledgers []*recorder
+		v.set("ledger", func() *recorder {
+			ledgers = append(ledgers, new(recorder))
+			return ledgers[len(ledgers)-1]
+		})
+		require.Equal(t, "10", v.log(`
+			let back = 0;
+			for (let i = 0; i < 10; i++) {
+				const s = new EventSource(url, { http: "2", ledger: ledger(), reconnectDelay: 1 });
+				s.addEventListener("message", (e) => {
+					if (e.data !== "back") return;
+					s.close();
+					if (++back === 10) log.push(back);
+				});
+			}
+		`))
+		for _, r := range ledgers {
+			require.Equal(t, "connecting opened event:a closed:reset+retry connecting opened event:back closed:client", r.String())
+		}
+	})
+}
+
+// Streams above the last one of a GOAWAY were not looked at: they are asked for again at once, elsewhere. The others go on.
+func TestGoAway(t *testing.T) {
+	over2(t, func(p *framed) {
+		if p.n > 0 {
+			for range 2 {
+				p.data(p.accepted(), "data: elsewhere\n\n")
+			}
+			p.ended()
+			return
+		}
+		var last uint32
+		for range 3 {
+			last = p.accepted()
+			p.data(last, "data: here\n\n")
+		}
+		p.request()
+		p.request()
+		_ = p.WriteGoAway(last, http2.ErrCodeNo, nil)
+		time.Sleep(20 * time.Millisecond)
+		for id := uint32(1); id <= last; id += 2 {
+			p.data(id, "data: still here\n\n")
+		}
+		p.ended()
+	}, func(t *testing.T, v *vu) {
+		var failed atomic.Int32
+		v.set("ledger", func() *recorder { return new(recorder) })
+		v.set("failed", func() { failed.Add(1) })
+		require.Equal(t, "here here here elsewhere elsewhere still here still here still here", v.log(`
+			const all = [];
+			for (let i = 0; i < 5; i++) {
+				const s = new EventSource(url, { http: "2" });
+				all.push(s);
+				s.onmessage = (e) => {
+					log.push(e.data);
+					if (log.length === 8) {
+						all.forEach((s) => s.close());
+						log.sort((a, b) => ["here", "elsewhere", "still here"].indexOf(a) - ["here", "elsewhere", "still here"].indexOf(b));
+					}
+				};
+				s.onerror = () => failed();
+			}
+		`))
+		require.Zero(t, failed.Load())
+	})
+}
+
+// A stream that the server refused without a look at it is asked for again, but not for ever.
+func TestRefusedStreams(t *testing.T) {
+	var asked atomic.Int32
+	over2(t, func(p *framed) {
+		for n := 0; ; n++ {
+			id := p.request()
+			if id == 0 {
+				return
+			}
+			asked.Add(1)
+			if n == 3 && p.n == 0 {
+				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
+				_ = p.WriteData(id, true, []byte("data: a\n\n"))
+				continue
+			}
+			_ = p.WriteRSTStream(id, http2.ErrCodeRefusedStream)
+		}
+	}, func(t *testing.T, v *vu) {
+		require.Equal(t, "open a server: the server ended the stream", v.log(strings.Replace(oneStream, `"2"`, `"2", maxRedirects: 0`, 1)))
+		require.Equal(t, "reset: read the response header: RST_STREAM REFUSED_STREAM: the server has not processed the request", v.log(`{ `+oneStream+` }`))
+	})
+}
+
+// A stream that is closed here is told to the server, and what was on its way disturbs nobody.
+func TestAClosedStreamIsCancelled(t *testing.T) {
+	over2(t, func(p *framed) {
+		first, second := p.accepted(), p.accepted()
+		p.data(first, "data: a\n\n")
+		f, err := p.next(http2.FrameRSTStream)
+		if err != nil || f.Header().StreamID != first || f.(*http2.RSTStreamFrame).ErrCode != http2.ErrCodeCancel {
+			return
+		}
+		p.data(first, "data: nobody\n\n")
+		p.headers(first, true, "a", "b")
+		_ = p.WriteWindowUpdate(first, 1)
+		_ = p.WriteRSTStream(first, http2.ErrCodeNo)
+		_ = p.WriteData(second, true, []byte("data: b\n\n"))
+		p.ended()
+	}, func(t *testing.T, v *vu) {
+		require.Equal(t, "a b server", v.log(`
+			const first = new EventSource(url, { http: "2", reconnect: false });
+			first.onopen = () => {
+				const second = new EventSource(url, { http: "2", reconnect: false });
+				second.onmessage = (e) => log.push(e.data);
+				second.onerror = (e) => log.push(e.reason);
+			};
+			first.onmessage = (e) => { log.push(e.data); first.close(); };
+		`))
+	})
+}
+
+// SETTINGS may change at any time: how many streams there may be, and how much of a body may be sent.
+func TestSettingsChange(t *testing.T) {
+	over2(t, func(p *framed) {
+		if p.n > 0 { // the connection for which the first one had no room
+			p.data(p.accepted(), "data: second\n\n")
+			p.ended()
+			return
+		}
+		id := p.request()
+		_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 20}, http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1 << 20},
+			http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1}, http2.Setting{ID: http2.SettingHeaderTableSize, Val: 0})
+		_ = p.WriteWindowUpdate(0, 1<<20)
+		got := 0
+		for got < 500_000 {
+			f, err := p.next(http2.FrameData)
+			if err != nil {
+				return
+			}
+			got += int(f.Header().Length)
+		}
+		p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
+		p.data(id, fmt.Sprintf("data: %d\n\n", got))
+		p.ended()
+	}, func(t *testing.T, v *vu) {
+		v.set("big", strings.Repeat("b", 500_000))
+		require.Equal(t, "500000 second", v.log(`
+			const first = new EventSource(url, { http: "2", reconnect: false, method: "POST", body: big });
+			first.onmessage = (e) => {
+				log.push(e.data);
+				const second = new EventSource(url, { http: "2", reconnect: false });
+				second.onmessage = (e) => { log.push(e.data); first.close(); second.close(); };
+			};
+		`))
+	})
+}
+
+// A body that is larger than the windows goes on as these widen.
+func TestABodyWaitsForTheWindow(t *testing.T) {
+	over2(t, func(p *framed) {
+		_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 10})
+		id := p.request()
+		got := 0
+		for got < 1000 {
+			f, err := p.next(http2.FrameData)
+			if err != nil {
+				return
+			}
+			got += int(f.Header().Length)
+			if got < 1000 {
+				_ = p.WriteWindowUpdate(id, 10)
+			}
+		}
+		p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
+		_ = p.WriteData(id, true, []byte("data: a\n\n"))
+		p.ended()
+	}, func(t *testing.T, v *vu) {
+		v.set("big", strings.Repeat("b", 1000))
+		require.Equal(t, "a", v.log(`
+			const s = new EventSource(url, { http: "2", reconnect: false, method: "POST", body: big });
+			s.onmessage = (e) => log.push(e.data);
+		`))
+	})
+}
+
+// A reader that does not read holds up its own stream only.
+func TestNoStreamHoldsUpAnother(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v, other := w.vu(t), new(recorder)
+		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", "text/event-stream")
+			for range 200 { // of both streams more than the window of the connection
+				_, _ = fmt.Fprintf(rw, "data: %s\n\n", strings.Repeat("x", 10_000))
+			}
+		})
+		v.set("ledger", other)
+		v.set("other", func() int {
+			for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+				if n := strings.Count(other.String(), "event:"); n == 200 || time.Since(begun) > patience/2 {
+					return n
+				}
+			}
+		})
+		require.Equal(t, "200 200", v.log(`
+			const s = new EventSource(url, { http, ledger, reconnect: false });
+			let n = 0;
+			sse.open(url, { http }, (client) => client.on("event", () => { if (n++ === 0) log.push(other()); }));
+			log.push(n);
+		`))
+		require.EqualValues(t, 1, conns.Load())
+	})
+}
+
+// A server that sends more than the window of a stream, to a reader that does not read, breaks the protocol.
+func TestTheWindowOfAStream(t *testing.T) {
+	refused := make(chan string, len(ways))
+	over2(t, func(p *framed) {
+		id := p.accepted()
+		p.data(id, "data: a\n\n")
+		for range 10 { // the reader has room for two or three
+			p.data(id, "data: "+strings.Repeat("x", 15_000)+"\n\n")
+		}
+		p.settle()
+		refused <- strings.Join(p.saw, " ")
+		p.ended()
+	}, func(t *testing.T, v *vu) {
+		v.set("refused", func() string { return <-refused })
+		require.Equal(t, "RST_STREAM 1 FLOW_CONTROL_ERROR read the stream: the server broke HTTP/2 (FLOW_CONTROL_ERROR): more DATA than the window of the stream holds", v.log(`
+			const res = sse.open(url, { http: "2" }, (client) => client.on("event", (e) => { if (e.data === "a") log.push(refused()); }));
+			log.push(res.error);
+		`))
+	})
+}
+
+// Servers that begin with anything else.
+func TestH2BeginsWithSettings(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, want string
+		say        func(p *framed)
+	}{
+		{"PING", "error: begin HTTP/2: the server broke HTTP/2 (PROTOCOL_ERROR): it did not begin with SETTINGS, but with PING", func(p *framed) { _ = p.WritePing(false, [8]byte{}) }},
+		{"an acknowledgement", "error: begin HTTP/2: the server broke HTTP/2 (PROTOCOL_ERROR): it did not begin with SETTINGS, but with SETTINGS", func(p *framed) { _ = p.WriteSettingsAck() }},
+		{"nothing", "truncated: begin HTTP/2: the server ended the connection without a word of HTTP/2: unexpected EOF", func(*framed) {}},
+		{"silence", "connect_timeout: no complete response header within connectTimeout (begin HTTP/2): context deadline exceeded", func(p *framed) { p.ended() }},
+		{"HTTP/1.1", "error: begin HTTP/2: the server answered in HTTP/1.1: it does not speak HTTP/2 here", func(p *framed) { _, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }},
+		{"no place", "error: begin HTTP/2: the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)", func(p *framed) {
+			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 0})
+			p.ended()
+		}},
+		{"GOAWAY", "reset: begin HTTP/2: GOAWAY INADEQUATE_SECURITY: reset by the server", func(p *framed) {
+			p.inPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeInadequateSecurity, nil) })
+			p.ended()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			over(t, ways, func(t *testing.T, w way) {
+				v := w.vu(t)
+				v.set("url", w.url(serveSilent(t, tt.say)))
+				require.Equal(t, tt.want, v.log(strings.Replace(oneStream, "reconnect: false", "reconnect: false, connectTimeout: 300", 1)))
+			})
+		})
+	}
+}
+
+// With k6's option noConnectionReuse each stream has a connection of its own, as each request has.
+func TestNoConnectionReuse(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		v.state.Options.NoConnectionReuse.Valid, v.state.Options.NoConnectionReuse.Bool = true, true
+		conns := v.serveH2(func(rw http.ResponseWriter, _ *http.Request) { stream(rw, "data: a\n\n") })
+		v.mustRun(`for (let i = 0; i < 3; i++) new EventSource(url, { http, reconnect: false })`)
+		require.EqualValues(t, 3, conns.Load())
+	})
+}

@@ -1,0 +1,140 @@
+package sse
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+)
+
+// A stream that somebody cuts has a connection of its own: the server sees of each cut what it sees over HTTP/1.1.
+func TestACutOverH2(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[Cut]string{CutFIN: "FIN", CutRST: "RST", CutHalf: "nothing"} {
+		t.Run(want, func(t *testing.T) {
+			over(t, ways, func(t *testing.T, w way) {
+				v, c := w.vu(t), &cutter{}
+				saw := make(chan string, 1)
+				v.set("ledger", c)
+				c.script(v, how)
+				v.set("url", w.url(serveFrames(t, func(p *framed) {
+					id := p.accepted()
+					if p.n > 0 {
+						p.data(id, "id: 2\ndata: behind\n\n")
+						p.ended()
+						return
+					}
+					p.data(id, "id: 1\ndata: a\n\n")
+					saw <- whatEnds(p.line, 500*time.Millisecond)
+				})))
+				require.Equal(t, "a behind", v.log(`
+					const other = new EventSource(url.replace("127.0.0.1", "127.0.0.2"), { http: "2", reconnect: false });
+					const s = new EventSource(url, { http: "2", ledger, reconnectDelay: 1 });
+					s.onmessage = (e) => { log.push(e.data); if (e.data === "a") cut(0); else s.close(); };
+				`))
+				require.Equal(t, want, <-saw)
+				require.Equal(t, "connecting opened event:a cut:"+cutNames[how]+" closed:cut+retry connecting opened event:behind closed:client", c.String())
+			})
+		})
+	}
+}
+
+// A pause stops the reading of the connection; what came meanwhile is read after it.
+func TestAPauseOverH2(t *testing.T) {
+	over(t, polledWays, func(t *testing.T, w way) {
+		v, c := w.vu(t), &cutter{}
+		paused := make(chan struct{})
+		v.set("ledger", c)
+		v.set("cut", func() { c.cut(CutPause, 400); close(paused) })
+		v.set("url", w.url(serveFrames(t, func(p *framed) {
+			id := p.accepted()
+			p.data(id, "data: a\n\n")
+			<-paused
+			begun := time.Now()
+			p.settle()
+			if time.Since(begun) > 200*time.Millisecond {
+				p.data(id, "data: paused\n\n")
+			}
+			p.finish(id)
+			p.ended()
+		})))
+		v.mustRun(`
+			const s = new EventSource(url, { http: "2", ledger, reconnect: false });
+			s.onmessage = (e) => { if (e.data === "a") cut(); };
+		`)
+		require.Equal(t, "connecting opened event:a cut:pause pause-over event:paused closed:server", c.String())
+	})
+}
+
+// A stream that has a connection of its own can be read slowly: nothing of that connection is read meanwhile.
+func TestSlowOverH2(t *testing.T) {
+	over(t, polledWays, func(t *testing.T, w way) {
+		v := w.vu(t)
+		slowed, looked := make(chan struct{}), make(chan struct{})
+		v.set("url", w.url(serveFrames(t, func(p *framed) {
+			id := p.accepted()
+			p.data(id, "data: a\n\n")
+			<-slowed
+			_ = p.WritePing(false, [8]byte{})
+			_ = p.tcp.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+			if _, err := p.next(http2.FramePing); err == nil {
+				p.data(id, "data: it was read\n\n")
+			}
+			_ = p.tcp.SetReadDeadline(time.Time{})
+			close(looked)
+			if _, err := p.next(http2.FramePing); err != nil {
+				return
+			}
+			_ = p.WriteData(id, true, []byte("data: b\n\n"))
+			p.ended()
+		})))
+		v.set("slowed", func() { time.Sleep(20 * time.Millisecond); close(slowed); <-looked })
+		require.Equal(t, "a true true b", v.log(`
+			const s = new EventSource(url, { http: "2", streamsPerConnection: 1, reconnect: false });
+			s.onmessage = (e) => {
+				log.push(e.data);
+				if (e.data !== "a") return;
+				log.push(s.slow(0));
+				slowed();
+				log.push(s.slow(Infinity));
+			};
+		`))
+	})
+}
+
+// What is done to a connection is not done to one that others share; a stream can be dropped, and the others go on.
+func TestASharedStreamIsDroppedOnly(t *testing.T) {
+	over2(t, func(p *framed) {
+		for range 2 {
+			p.data(p.accepted(), "data: a\n\n")
+		}
+		f, err := p.next(http2.FrameRSTStream)
+		if err != nil {
+			return
+		}
+		p.data(p.accepted(), "data: again\n\n")
+		_ = p.WriteData(4-f.Header().StreamID, true, []byte("data: still here\n\n"))
+		p.ended()
+	}, func(t *testing.T, v *vu) {
+		got := v.log(`
+			let open = 0;
+			const all = [0, 1].map(() => new EventSource(url, { http: "2" }));
+			for (const s of all) {
+				s.onmessage = (e) => {
+					log.push(e.data);
+					if (e.data === "a" && ++open === 2) {
+						for (const refused of ["vanish", "slow"]) try { all[0][refused](0); } catch (e) { log.push(e.message || e); }
+						log.push(all[0].drop(true));
+					}
+					if (log.includes("again") && log.includes("still here")) all.forEach((s) => s.close());
+				};
+			}
+		`)
+		require.Contains(t, got, "a a")
+		require.Equal(t, 2, strings.Count(got, "streamsPerConnection: 1"), got)
+		require.Contains(t, got, "true")
+		require.Contains(t, got, "again")
+	})
+}

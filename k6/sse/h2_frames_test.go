@@ -1,0 +1,257 @@
+package sse
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+)
+
+// socketNames are those in an error of net's.
+var socketNames = regexp.MustCompile(` read tcp .*:\d+->.*:\d+:`)
+
+const oneStream = `
+	const s = new EventSource(url, { http: "2", reconnect: false, idleTimeout: 4000 });
+	s.onopen = () => log.push("open");
+	s.onmessage = (e) => log.push(e.data.length > 100 ? e.data.length : e.data);
+	s.onerror = (e) => log.push(e.reason + ":", e.message);
+`
+
+// What a server may send, and what it may not, on a connection with one stream: what a script is told of that, and what the
+// server is.
+func TestH2Frames(t *testing.T) {
+	t.Parallel()
+	const ended = "server: the server ended the stream"
+	broken := func(code, what string) string {
+		return "error: read the stream: the server broke HTTP/2 (" + code + "): " + what
+	}
+	long := strings.Repeat("x", 15_000)
+	for _, tt := range []struct {
+		name   string
+		server func(p *framed)
+		want   string
+		sees   string // by the server, behind the request; "-" where it does not look
+	}{
+		{"END_STREAM", func(p *framed) { id := p.accepted(); p.data(id, twoEvents); p.finish(id) }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"END_STREAM with the last event", func(p *framed) { _ = p.WriteData(p.accepted(), true, []byte(twoEvents)) }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"END_STREAM inside an event", func(p *framed) { _ = p.WriteData(p.accepted(), true, []byte(twoEvents+"data: c\n")) },
+			"open a b truncated: the stream ended inside an event: unexpected EOF", "GOAWAY NO_ERROR"},
+		{"END_STREAM in the header", func(p *framed) {
+			p.headers(p.request(), true, ":status", "200", "content-type", "text/event-stream")
+		}, "open " + ended, "GOAWAY NO_ERROR"},
+		{"a trailer", func(p *framed) { id := p.accepted(); p.data(id, twoEvents); p.headers(id, true, "a", "b") }, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"a byte at a time", func(p *framed) {
+			id := p.request()
+			p.inPieces(1, func() {
+				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
+				p.data(id, "data: a\n")
+				p.data(id, "\ndata: b\n\n")
+				p.finish(id)
+			})
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"all at once", func(p *framed) {
+			id := p.request()
+			p.inPieces(0, func() {
+				p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
+				p.data(id, twoEvents)
+				p.finish(id)
+			})
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"padding", func(p *framed) {
+			id := p.request()
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, EndHeaders: true, PadLength: 200,
+				BlockFragment: p.encoded(":status", "200", "content-type", "text/event-stream")})
+			_ = p.WriteDataPadded(id, false, []byte("data: a\n\n"), make([]byte, 255))
+			p.inPieces(7, func() { _ = p.WriteDataPadded(id, true, []byte("data: b\n\n"), make([]byte, 30)) })
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"padding and no data", func(p *framed) {
+			id := p.accepted()
+			_ = p.WriteDataPadded(id, false, nil, make([]byte, 10))
+			_ = p.WriteDataPadded(id, false, nil, nil)
+			_ = p.WriteDataPadded(id, true, []byte("data: a\n\n"), nil)
+		}, "open a " + ended, "GOAWAY NO_ERROR"},
+		{"more padding than the frame", func(p *framed) {
+			_ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.accepted(), []byte{5, 'a', 'b', 'c', 'd'})
+		}, "open " + broken("PROTOCOL_ERROR", "DATA with more padding than the frame is long"), "GOAWAY PROTOCOL_ERROR"},
+		{"no length of the padding", func(p *framed) { _ = p.WriteRawFrame(http2.FrameData, http2.FlagDataPadded, p.accepted(), nil) },
+			"open " + broken("FRAME_SIZE_ERROR", "DATA with padding whose length is missing"), "GOAWAY FRAME_SIZE_ERROR"},
+		{"CONTINUATION", func(p *framed) {
+			id, block := p.request(), p.encoded(":status", "200", "content-type", "text/event-stream", "x", long)
+			p.inPieces(100, func() {
+				_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:1]})
+				_ = p.WriteContinuation(id, false, block[1:5])
+				_ = p.WriteContinuation(id, false, nil)
+				_ = p.WriteContinuation(id, true, block[5:])
+			})
+			_ = p.WriteData(id, true, []byte(twoEvents))
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"CONTINUATION that is missing", func(p *framed) {
+			id := p.request()
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encoded(":status", "200")})
+			p.data(id, twoEvents)
+		}, "error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): DATA of stream 1 where CONTINUATION of stream 1 had to follow", "GOAWAY PROTOCOL_ERROR"},
+		{"CONTINUATION on its own", func(p *framed) { _ = p.WriteContinuation(p.accepted(), true, nil) },
+			"open " + broken("PROTOCOL_ERROR", "CONTINUATION: unexpected CONTINUATION for stream 1"), "GOAWAY PROTOCOL_ERROR"},
+		{"CONTINUATION without end", func(p *framed) {
+			id := p.request()
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: p.encoded(":status", "200")})
+			for range 10 {
+				_ = p.WriteContinuation(id, false, p.encoded("x", long))
+			}
+		}, "too_long: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "GOAWAY ENHANCE_YOUR_CALM"},
+		{"a header list over the limit", func(p *framed) {
+			id, block := p.request(), p.encoded(":status", "200", "content-type", "text/event-stream", "a", strings.Repeat("y", 40_000), "b", strings.Repeat("y", 40_000))
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: block[:16000]})
+			for block = block[16000:]; len(block) > 16000; block = block[16000:] {
+				_ = p.WriteContinuation(id, false, block[:16000])
+			}
+			_ = p.WriteContinuation(id, true, block)
+		}, "too_long: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): the response header exceeds 65536 bytes", "RST_STREAM 1 ENHANCE_YOUR_CALM, GOAWAY NO_ERROR"},
+		{"fields that are none", func(p *framed) { p.headers(p.request(), false, ":status", "200", "UPPER", "x") },
+			"error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): HEADERS: invalid header field name \"UPPER\"", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+		{"no status", func(p *framed) { p.headers(p.request(), false, "a", "b") },
+			`error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): a response header with the status ""`, "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+		{"fields that cannot be decoded", func(p *framed) {
+			_ = p.WriteHeaders(http2.HeadersFrameParam{StreamID: p.request(), EndHeaders: true, BlockFragment: []byte{0xff, 0xff, 0xff, 0xff, 0x0f}})
+		}, "error: read the response header: the server broke HTTP/2 (COMPRESSION_ERROR): HEADERS: connection error: COMPRESSION_ERROR", "GOAWAY COMPRESSION_ERROR"},
+		{"interim responses", func(p *framed) {
+			id := p.request()
+			for range 3 {
+				p.headers(id, false, ":status", "103", "link", "x")
+			}
+			p.headers(id, false, ":status", "200", "content-type", "text/event-stream")
+			_ = p.WriteData(id, true, []byte(twoEvents))
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"interim responses without end", func(p *framed) {
+			for id := p.request(); ; {
+				if p.headers(id, false, ":status", "103"); p.WritePing(false, [8]byte{}) != nil {
+					return
+				}
+				if f, err := p.ReadFrame(); err != nil || f.Header().Type == http2.FrameRSTStream {
+					p.note(f)
+					return
+				}
+			}
+		}, "error: read the response header: the server broke HTTP/2 (ENHANCE_YOUR_CALM): more than 10 interim (1xx) responses", "-"},
+		{"DATA before HEADERS", func(p *framed) { p.data(p.request(), twoEvents) },
+			"error: read the response header: the server broke HTTP/2 (PROTOCOL_ERROR): DATA before HEADERS", "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+		{"a second header", func(p *framed) { id := p.accepted(); p.headers(id, false, ":status", "200") },
+			"open " + broken("PROTOCOL_ERROR", "a second response header, which is no trailer"), "RST_STREAM 1 PROTOCOL_ERROR, GOAWAY NO_ERROR"},
+		{"DATA of no stream", func(p *framed) { p.accepted(); p.data(0, "x") },
+			"open " + broken("PROTOCOL_ERROR", "DATA of stream 0, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+		{"DATA of a stream to come", func(p *framed) { p.accepted(); p.data(7, "x") },
+			"open " + broken("PROTOCOL_ERROR", "DATA of stream 7, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+		{"HEADERS of a stream of the server's", func(p *framed) { p.accepted(); p.headers(2, false, ":status", "200") },
+			"open " + broken("PROTOCOL_ERROR", "HEADERS of stream 2, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+		{"RST_STREAM of a stream to come", func(p *framed) { p.accepted(); _ = p.WriteRSTStream(3, http2.ErrCodeNo) },
+			"open " + broken("PROTOCOL_ERROR", "RST_STREAM of stream 3, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+		{"WINDOW_UPDATE of a stream to come", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(3, 1) },
+			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE of stream 3, which this client has not begun"), "GOAWAY PROTOCOL_ERROR"},
+		{"WINDOW_UPDATE by nothing", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(0, 0) },
+			"open " + broken("PROTOCOL_ERROR", "WINDOW_UPDATE: connection error: PROTOCOL_ERROR"), "GOAWAY PROTOCOL_ERROR"},
+		{"WINDOW_UPDATE by too much", func(p *framed) { p.accepted(); _ = p.WriteWindowUpdate(0, 1<<31-1) },
+			"open " + broken("FLOW_CONTROL_ERROR", "WINDOW_UPDATE makes the connection's window larger than there may be"), "GOAWAY FLOW_CONTROL_ERROR"},
+		{"WINDOW_UPDATE of a stream by too much", func(p *framed) { id := p.request(); _ = p.WriteWindowUpdate(id, 1<<31-1) },
+			"error: read the response header: the server broke HTTP/2 (FLOW_CONTROL_ERROR): WINDOW_UPDATE makes the stream's window larger than there may be", "RST_STREAM 1 FLOW_CONTROL_ERROR, GOAWAY NO_ERROR"},
+		{"PUSH_PROMISE", func(p *framed) {
+			id := p.accepted()
+			_ = p.WritePushPromise(http2.PushPromiseParam{StreamID: id, PromiseID: 2, BlockFragment: p.encoded(":method", "GET"), EndHeaders: true})
+		}, "open " + broken("PROTOCOL_ERROR", "PUSH_PROMISE, which this client does not take"), "GOAWAY PROTOCOL_ERROR"},
+		{"a frame over the limit", func(p *framed) { _ = p.WriteData(p.accepted(), false, make([]byte, 16385)) },
+			"open " + broken("FRAME_SIZE_ERROR", "a DATA frame of 16385 bytes, over the 16384 that are allowed"), "GOAWAY FRAME_SIZE_ERROR"},
+		{"SETTINGS of a wrong length", func(p *framed) { p.accepted(); _ = p.WriteRawFrame(http2.FrameSettings, 0, 0, []byte{1}) },
+			"open " + broken("FRAME_SIZE_ERROR", "SETTINGS: connection error: FRAME_SIZE_ERROR"), "GOAWAY FRAME_SIZE_ERROR"},
+		{"SETTINGS that there are not", func(p *framed) {
+			p.accepted()
+			_ = p.WriteSettings(http2.Setting{ID: http2.SettingMaxFrameSize, Val: 1})
+		}, "open " + broken("PROTOCOL_ERROR", "SETTINGS: [MAX_FRAME_SIZE = 1]"), "GOAWAY PROTOCOL_ERROR"},
+		{"SETTINGS with a window that is too large", func(p *framed) {
+			p.request()
+			_ = p.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 31})
+		}, "error: read the response header: the server broke HTTP/2 (FLOW_CONTROL_ERROR): SETTINGS: connection error: FLOW_CONTROL_ERROR", "GOAWAY FLOW_CONTROL_ERROR"},
+		{"frames that nobody knows", func(p *framed) {
+			id := p.accepted()
+			_ = p.WriteRawFrame(0x77, 0xff, id, []byte("x"))
+			_ = p.WritePriority(id, http2.PriorityParam{StreamDep: 0})
+			_ = p.WriteRawFrame(0x78, 0, 0, nil)
+			_ = p.WriteData(id, true, []byte(twoEvents))
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"PING", func(p *framed) {
+			id := p.accepted()
+			_ = p.WritePing(false, [8]byte([]byte("12345678")))
+			_ = p.WritePing(true, [8]byte([]byte("abcdefgh"))) // an answer to none
+			_ = p.WriteData(id, true, []byte(twoEvents))
+		}, "open a b " + ended, "PING true 12345678, GOAWAY NO_ERROR"},
+		{"RST_STREAM", func(p *framed) {
+			id := p.accepted()
+			p.data(id, twoEvents)
+			_ = p.WriteRSTStream(id, http2.ErrCodeInternal)
+		}, "open a b reset: read the stream: RST_STREAM INTERNAL_ERROR: reset by the server", "GOAWAY NO_ERROR"},
+		{"RST_STREAM in place of a header", func(p *framed) { _ = p.WriteRSTStream(p.request(), http2.ErrCodeEnhanceYourCalm) },
+			"reset: read the response header: RST_STREAM ENHANCE_YOUR_CALM: reset by the server", "GOAWAY NO_ERROR"},
+		{"GOAWAY and no end", func(p *framed) {
+			id := p.accepted()
+			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
+			_ = p.WriteData(id, true, []byte(twoEvents))
+		}, "open a b " + ended, "GOAWAY NO_ERROR"},
+		{"GOAWAY and the end", func(p *framed) {
+			id := p.accepted()
+			p.data(id, twoEvents)
+			_ = p.WriteGoAway(id, http2.ErrCodeNo, nil)
+			_ = p.tcp.CloseWrite()
+		}, "open a b truncated: read the stream: GOAWAY NO_ERROR: the connection ended before the stream did: unexpected EOF", "-"},
+		{"GOAWAY with a reason", func(p *framed) {
+			id := p.accepted()
+			p.data(id, twoEvents)
+			_ = p.WriteGoAway(id, http2.ErrCodeEnhanceYourCalm, []byte("too much"))
+			_ = p.tcp.CloseWrite()
+		}, `open a b reset: read the stream: GOAWAY ENHANCE_YOUR_CALM "too much": reset by the server`, "-"},
+		{"the end of the connection", func(p *framed) { p.data(p.accepted(), twoEvents); _ = p.tcp.CloseWrite() },
+			"open a b truncated: read the stream: the connection ended before the stream did: unexpected EOF", "-"},
+		{"the end of the connection inside a frame", func(p *framed) {
+			id := p.accepted()
+			_, _ = p.conn.Write(append([]byte{0, 0, 20, 0, 0, 0, 0, 0, byte(id)}, "data: a\n\ndat"...))
+			_ = p.tcp.CloseWrite()
+		}, "open a truncated: read the stream: the connection ended before the stream did: unexpected EOF", "-"},
+		{"a reset of the connection", func(p *framed) {
+			p.data(p.accepted(), twoEvents)
+			p.settle()
+			_ = p.tcp.SetLinger(0)
+			_ = p.tcp.Close()
+		},
+			"open a b reset: read the stream: read: connection reset by peer", "-"},
+		{"a content-length", func(p *framed) {
+			id := p.request()
+			p.headers(id, false, ":status", "200", "content-type", "text/event-stream", "content-length", "100")
+			_ = p.WriteData(id, true, []byte(twoEvents))
+		}, "open a b truncated: read the stream: the connection ended before the response's content-length: unexpected EOF", "GOAWAY NO_ERROR"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			for _, w := range ways {
+				t.Run(w.name, func(t *testing.T) {
+					t.Parallel()
+					saw := make(chan string, 1)
+					v := w.vu(t)
+					v.set("url", w.url(serveFrames(t, func(p *framed) {
+						tt.server(p)
+						saw <- p.ended()
+					})))
+					got := v.log(oneStream)
+					require.Equal(t, tt.want, socketNames.ReplaceAllString(got, ""))
+					if tt.sees != "-" {
+						require.Equal(t, tt.sees, <-saw)
+					}
+				})
+			}
+		})
+	}
+}
+
+// settle waits until the client has read what was said.
+func (p *framed) settle() {
+	_ = p.WritePing(false, [8]byte{})
+	_, _ = p.next(http2.FramePing)
+}

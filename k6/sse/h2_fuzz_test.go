@@ -1,0 +1,127 @@
+package sse
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// nowhere is a connection on which anything can be said.
+type nowhere struct{ net.Conn }
+
+func (nowhere) Write(p []byte) (int, error)      { return len(p), nil }
+func (nowhere) Close() error                     { return nil }
+func (nowhere) SetReadDeadline(time.Time) error  { return nil }
+func (nowhere) SetWriteDeadline(time.Time) error { return nil }
+
+// collector is a reader that keeps what it reads, and hangs up at the end.
+type collector struct {
+	st  *h2Stream
+	got strings.Builder
+	end error
+}
+
+func (r *collector) turn(buf []byte, _ *eventstream.Block) {
+	for {
+		n, err := r.st.Read(buf)
+		r.got.Write(buf[:n])
+		if err == errNotReady {
+			return
+		}
+		if err != nil {
+			r.end = err
+			r.st.hangUp()
+			return
+		}
+	}
+}
+
+// heard has a connection with two streams take what a server said, in pieces, and then its end: what each stream read, and
+// how it ended.
+func heard(t *testing.T, said, pieces []byte) (all []string) {
+	c := newH2Conn(&answer{conn: nowhere{}}, new(h2Pool), 0)
+	var readers []*collector
+	for range 2 {
+		st := &h2Stream{conn: c, id: c.next}
+		st.pipe = newH2Pipe(st)
+		c.streams[c.next] = st
+		c.next += 2
+		readers = append(readers, &collector{st: st})
+		st.reader = readers[len(readers)-1]
+	}
+	buf := make([]byte, pollBufferForTests)
+	var b eventstream.Block
+	var err error
+	for i := 0; len(said) > 0 && err == nil; i++ {
+		n := len(said)
+		if len(pieces) > 0 {
+			n = min(n, 1+int(pieces[i%len(pieces)]))
+		}
+		part := bytes.Clone(said[:n])
+		err, said = c.cursor.take(c, part, buf, &b), said[n:]
+		clear(part) // it was lent
+		c.turnNudged(buf, &b)
+		require.LessOrEqual(t, c.cursor.whole.Len(), h2MaxBlock+h2MaxFrame)
+		for _, r := range readers {
+			if r.st.pipe != nil {
+				require.LessOrEqual(t, len(r.st.pipe.data), h2Window)
+			}
+		}
+	}
+	if err == nil {
+		err = errHalfStream
+	}
+	if !c.over() {
+		c.fail(err, buf, &b)
+	}
+	for _, r := range readers {
+		require.Error(t, r.end)
+		all = append(all, r.got.String(), r.end.Error())
+	}
+	require.Empty(t, c.streams)
+	return all
+}
+
+const pollBufferForTests = 32 << 10
+
+// FuzzH2Frames: whatever a server says, each stream ends, what it kept is bounded, and how it came in pieces makes no
+// difference.
+func FuzzH2Frames(f *testing.F) {
+	var said bytes.Buffer
+	server := http2.NewFramer(&said, nil)
+	server.AllowIllegalWrites = true
+	var block bytes.Buffer
+	fields := hpack.NewEncoder(&block)
+	for _, field := range [][2]string{{":status", "200"}, {"content-type", "text/event-stream"}} {
+		_ = fields.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]})
+	}
+	head := bytes.Clone(block.Bytes())
+	seed := func(say ...func() error) {
+		said.Reset()
+		_ = server.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 100})
+		_ = server.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head[:1]})
+		_ = server.WriteContinuation(1, true, head[1:])
+		for _, s := range say {
+			_ = s()
+		}
+		f.Add(bytes.Clone(said.Bytes()), []byte{0})
+		f.Add(bytes.Clone(said.Bytes()), []byte{8, 0, 20})
+	}
+	seed(func() error { return server.WriteDataPadded(1, true, []byte(twoEvents), make([]byte, 5)) })
+	seed(func() error { return server.WriteRSTStream(1, http2.ErrCodeInternal) }, func() error { return server.WriteRSTStream(3, http2.ErrCodeRefusedStream) })
+	seed(func() error { return server.WriteGoAway(1, http2.ErrCodeNo, []byte("bye")) }, func() error { return server.WriteData(1, true, []byte(twoEvents)) })
+	seed(func() error { return server.WritePing(false, [8]byte{}) }, func() error { return server.WriteWindowUpdate(1, 5) },
+		func() error { return server.WriteData(3, false, nil) }, func() error { return server.WriteRawFrame(99, 0, 3, head) })
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), []byte{})
+	f.Fuzz(func(t *testing.T, said, pieces []byte) {
+		require.Equal(t, heard(t, said, nil), heard(t, said, pieces))
+	})
+}

@@ -1,0 +1,229 @@
+package sse
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/guregu/null.v3"
+)
+
+// serveH2 is net/http's own server, which speaks HTTP/2 and nothing else: over TLS by ALPN, or by prior knowledge.
+func (v *vu) serveH2(handle http.HandlerFunc, settings ...func(*http.HTTP2Config)) (conns *atomic.Int32) {
+	v.t.Helper()
+	conns = new(atomic.Int32)
+	s := httptest.NewUnstartedServer(handle)
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.HTTP2 = new(http.HTTP2Config)
+	for _, set := range settings {
+		set(s.Config.HTTP2)
+	}
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			conns.Add(1)
+		}
+	}
+	if v.way.tls {
+		s.Config.Protocols.SetHTTP2(true)
+		s.EnableHTTP2 = true
+		s.StartTLS()
+	} else {
+		s.Config.Protocols.SetUnencryptedHTTP2(true)
+		s.Start()
+	}
+	v.t.Cleanup(s.Close)
+	v.set("url", s.URL)
+	v.set("http", map[bool]string{true: "auto", false: "2"}[v.way.tls]) // over TLS nobody has to name it
+	return conns
+}
+
+// A ramp against a server that speaks nothing but HTTP/2: as many connections as it takes, and each event comes.
+func TestARampSharesConnections(t *testing.T) {
+	for _, tt := range []struct{ allowed, per, conns int }{{250, 0, 1}, {10, 0, 10}, {250, 20, 5}, {10, 20, 10}, {250, 1, 100}} {
+		t.Run(fmt.Sprint(tt), func(t *testing.T) {
+			over(t, ways, func(t *testing.T, w way) {
+				v := w.vu(t)
+				release := make(chan struct{})
+				conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+					rw.Header().Set("Content-Type", "text/event-stream")
+					for n := range 3 {
+						_, _ = fmt.Fprintf(rw, "data: %s %s %d\n\n", r.Proto, r.URL.Query().Get("id"), n)
+					}
+					rw.(http.Flusher).Flush()
+					<-release
+				}, func(c *http.HTTP2Config) { c.MaxConcurrentStreams = tt.allowed })
+				v.set("per", tt.per)
+				v.set("release", func() { close(release) })
+				require.Equal(t, "300", v.log(`
+					const seen = new Set();
+					for (let i = 0; i < 100; i++) {
+						const s = new EventSource(url + "/?id=" + i, { http, streamsPerConnection: per, reconnect: false });
+						s.onmessage = (e) => {
+							seen.add(e.data);
+							if (seen.size === 300) release();
+						};
+						s.onerror = (e) => { if (e.reason !== "server") log.push(e.reason, e.message); };
+					}
+				`)+v.str("seen.size"))
+				require.EqualValues(t, tt.conns, conns.Load())
+				opened, _ := v.sum(v.drainSamples(), "sse_connection_opened", "proto", "HTTP/2.0", "status", "200")
+				require.Equal(t, 100.0, opened)
+			})
+		})
+	}
+}
+
+// What a request says, and what may come in place of a stream, is over HTTP/2 what it is over HTTP/1.1.
+func TestH2Requests(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		var said bytes.Buffer
+		second := make(chan string, 1)
+		logger := logrus.New()
+		logger.SetOutput(&said)
+		v.state.Logger, v.state.Options.HTTPDebug = logger, null.StringFrom("full")
+		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			switch r.URL.Path {
+			case "/redirect":
+				http.SetCookie(rw, &http.Cookie{Name: "biscuit", Value: "1", Path: "/"})
+				http.Redirect(rw, r, "/there?x=1", http.StatusTemporaryRedirect)
+			case "/there":
+				cookie, _ := r.Cookie("biscuit")
+				rw.Header().Set("Content-Type", "text/event-stream")
+				_, _ = fmt.Fprintf(rw, "id: 1\ndata: %s %s %s %s %s %s %d\n\n", r.Method, r.RequestURI, cookie, r.Header.Get("X-Own"), r.UserAgent(), r.Header.Get("Authorization"), len(body))
+			case "/none":
+				rw.WriteHeader(http.StatusNoContent)
+			case "/full":
+				rw.Header().Set("Retry-After", "7")
+				rw.WriteHeader(http.StatusServiceUnavailable)
+				_, _ = io.WriteString(rw, `{"detail":"we are full"}`)
+			case "/first":
+				rw.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(rw, "data: token\n\n")
+				rw.(http.Flusher).Flush()
+				<-r.Context().Done()
+			case "/second":
+				second <- string(body)
+			}
+		})
+		v.set("big", strings.Repeat("b", 200_000))
+		require.Equal(t, "200000", v.str("String(big.length)"))
+		got := v.log(`
+			const s = new EventSource(url.replace("://", "://me:secret@") + "/redirect",
+				{ http, reconnect: false, method: "POST", body: big, headers: { "X-Own": "a", Connection: "close", Host: "example.org" } });
+			s.onmessage = (e) => log.push(e.data);
+			s.onerror = () => {
+				const none = new EventSource(url + "/none", { http });
+				none.onerror = (e) => {
+					log.push(e.reason);
+					const full = new EventSource(url + "/full", { http, reconnect: true });
+					full.onerror = (e) => {
+						log.push(e.message, e.retryMs >= 7000);
+						full.close();
+						const first = new EventSource(url + "/first", { http, then: { url: url + "/second", body: "<{first.data}>" } });
+						first.addEventListener("then", (e) => { log.push(e.status); first.close(); });
+					};
+				};
+			};
+		`)
+		require.Equal(t, "POST /there?x=1 biscuit=1 a test-agent Basic bWU6c2VjcmV0 200000 no_content unexpected status 503 Service Unavailable: we are full true 200", got)
+		require.Equal(t, "<token>", <-second)
+		for _, want := range []string{"POST /redirect HTTP/1.1", "HTTP/2.0 307 Temporary Redirect", "HTTP/2.0 503"} {
+			require.Contains(t, said.String(), want)
+		}
+	})
+}
+
+// The protocol is the one that was named, or there is no stream.
+func TestProtocols(t *testing.T) {
+	t.Parallel()
+	const try = `
+		const s = new EventSource(url, { http, reconnect: false });
+		s.onmessage = (e) => log.push(e.data);
+		s.onerror = (e) => log.push(e.reason, e.message);
+	`
+	proto := func(rw http.ResponseWriter, r *http.Request) { stream(rw, "data: "+r.Proto+"\n\n") }
+	const ended = " server the server ended the stream"
+	for _, tt := range []struct {
+		name, http, want string
+		tls, only1       bool
+	}{
+		{"auto over TLS", "auto", "HTTP/2.0" + ended, true, false},
+		{"auto over TLS, of HTTP/1.1", "auto", "HTTP/1.1" + ended, true, true},
+		{"auto over plain HTTP", "auto", "HTTP/1.1" + ended, false, true},
+		{"2 over TLS", "2", "HTTP/2.0" + ended, true, false},
+		{"2 by prior knowledge", "2", "HTTP/2.0" + ended, false, false},
+		{"2 over TLS, of HTTP/1.1", "2", "tls TLS handshake: remote error: tls: no application protocol", true, true},
+		{"2 by prior knowledge, of HTTP/1.1", "2", "error begin HTTP/2: the server answered in HTTP/1.1: it does not speak HTTP/2 here", false, true},
+		{"1.1 over TLS, of HTTP/2", "1.1", "truncated read the response header: EOF", true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			v := way{tls: tt.tls}.vu(t)
+			if tt.only1 {
+				s := httptest.NewUnstartedServer(http.HandlerFunc(proto))
+				s.Config.ErrorLog = log.New(io.Discard, "", 0)
+				if tt.tls {
+					s.StartTLS()
+				} else {
+					s.Start()
+				}
+				t.Cleanup(s.Close)
+				v.set("url", s.URL)
+			} else {
+				v.serveH2(proto)
+			}
+			v.set("http", tt.http)
+			require.Equal(t, tt.want, v.log(try))
+		})
+	}
+	v := newVU(t)
+	for option, want := range map[string]string{
+		`http: "3"`: `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`, `streamsPerConnection: -1`: "option streamsPerConnection: -1 is not a whole number of at least 0",
+		`streamsPerConnection: 70000`: "option streamsPerConnection: 70000 is over 65535",
+	} {
+		_, err := v.run(`new EventSource("http://127.0.0.1:1", { ` + option + ` })`)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// open reads over HTTP/2 as an EventSource does, and leaves no stream behind.
+func TestOpenOverH2(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		gone := make(chan struct{})
+		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", "text/event-stream")
+			for n := range 30 {
+				_, _ = fmt.Fprintf(rw, "data: %d %s\n\n", n, strings.Repeat("x", 10_000))
+			}
+			rw.(http.Flusher).Flush()
+			<-r.Context().Done()
+			close(gone)
+		})
+		require.Equal(t, "30 200 true", v.log(`
+			let n = 0;
+			const res = sse.open(url, { http }, (client) => {
+				client.on("event", (e) => {
+					if (e.data.length < 10000) log.push(e.data);
+					if (++n === 2) wait(50); // the window of the stream is used up meanwhile
+					if (n === 30) client.close();
+				});
+			});
+			log.push(n, res.status, res.error === "");
+		`))
+		<-gone
+		require.EqualValues(t, 1, conns.Load())
+	})
+}
