@@ -79,6 +79,11 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		return seen
 	}
 	seen.StartedUnix = began
+	if release, err := p.Guard(); err != nil {
+		s.warn(fmt.Sprintf("should soak be killed, what the action %s has started goes on: %v", a.Name, err))
+	} else {
+		defer release()
+	}
 	select {
 	case <-p.Done():
 	case <-ctx.Done():

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -105,4 +107,26 @@ func TestAnActionOnADescribedServiceSaysWhatWasResumed(t *testing.T) {
 	require.Equal(t, [2]int{12, 0}, [2]int{e.Lost, e.Never}, r.out.String())
 	require.Zero(t, e.Missed+e.Doubled)
 	require.Greater(t, *e.Resumed, uint64(12), "10 messages a second on each topic, and clients wait for 1 s at least")
+}
+
+// The kernel tells the shell of an action that soak was killed; what the shell had started it tells nothing.
+func TestAKilledSoakLeavesNothingOfItsActions(t *testing.T) {
+	t.Parallel()
+	m := mark(t)
+	r := begin(t, []string{m}, "--connections", "4", "--seconds", "60", "--noop-interval", "1",
+		"--at", "0s both: sleep 300 & sleep 300; true", "--at", "0s left: sleep 300 &")
+	sleeping := func() (n int) {
+		for _, pid := range processes(m) {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			if strings.HasPrefix(string(line), "sleep\x00300") {
+				n++
+			}
+		}
+		return n
+	}
+	await(t, "the actions run", func() bool { return sleeping() == 3 })
+	require.NoError(t, r.cmd.Process.Kill())
+	_ = r.cmd.Wait()
+	await(t, "nothing is left of the actions", func() bool { return sleeping() == 0 })
+	nothingRuns(t, m)
 }
