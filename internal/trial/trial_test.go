@@ -401,4 +401,6 @@ func TestATrialAsksForCompressionAsTheRunDoes(t *testing.T) {
 	require.Equal(t, "br", asked)
 	require.NoError(t, try(t, front.URL, Config{SubscribeToken: "t"}))
 	require.Empty(t, asked)
+	h = &hub.Hub{Gzip: time.Minute}
+	require.ErrorContains(t, try(t, h.Start(t).URL, Config{AcceptEncoding: "gzip", SubscribeToken: "t"}), "the two may not be of one topic (soak-topic-0), or what compresses the stream (gzip), the service or a proxy before it, buffers compressed data")
 }

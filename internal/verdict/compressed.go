@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
@@ -64,4 +65,18 @@ func (s *Streams) compressedFirst(reasons []string) []string {
 		}
 	}
 	return reasons
+}
+
+// headersHeldUp says that streams which asked for compression got no answer at all, where that is why they were refused.
+func (s *Streams) headersHeldUp() []string {
+	asked := s.m.Plan.AcceptEncoding
+	if asked == "" || s.Connections.Refused == 0 {
+		return nil
+	}
+	for reason := range s.RefusedAttempts {
+		if reason != timedOut && reason != ledger.ReasonNoAnswer {
+			return nil
+		}
+	}
+	return []string{fmt.Sprintf("streams that asked for compression (ACCEPT_ENCODING=%s) got no answer: a proxy that buffers compressed data may hold back the headers, too; see whether they get one with ACCEPT_ENCODING=none", asked)}
 }

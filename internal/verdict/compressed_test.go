@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,4 +70,23 @@ func TestBurstsOfOthersAreTheirs(t *testing.T) {
 	m.Plan.Service, m.Service = "x", &shard.Service{Name: "x", Counts: shard.CountsNumbers}
 	m.Codings = []shard.Coding{{Name: "gzip", Streams: 3, Messages: 717, Bursts: 17, Together: 680}}
 	require.NotContains(t, failedCriteria(judgeSoak(m, nil, Evidence{})), "messages in gzip come one by one")
+}
+
+// A proxy may hold back the headers with the rest: then nothing says that there is compression, but that it was asked for.
+func TestHeadersThatAreHeldBack(t *testing.T) {
+	t.Parallel()
+	for reason, want := range map[string]bool{"connect_timeout": true, ledger.ReasonNoAnswer: true, "status 503": false} {
+		for _, asked := range []string{"gzip", ""} {
+			m, _ := clean()
+			m.Plan.AcceptEncoding = asked
+			r := &m.Connections.Edit(0).Record
+			r.State, r.Streams, r.Counts, r.Reason = ledger.Refused, 0, ledger.Counts{}, reason
+			r.Refusals = []ledger.Refusal{{Reason: reason, Count: 1}}
+			find(r, ledger.KindRefused, 1)
+			v := judgeSoak(m, nil, Evidence{})
+			require.Equal(t, Fail, v.Verdict)
+			held := strings.Contains(v.Reasons[0], "streams that asked for compression (ACCEPT_ENCODING=gzip) got no answer")
+			require.Equal(t, want && asked != "", held, "%s %v", reason, v.Reasons)
+		}
+	}
 }

@@ -19,7 +19,7 @@ func (s *Streams) Faults() (out []Criterion) {
 	add(Criterion{
 		Name: "connections opened", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Opened), Pass: c.Opened == c.Planned,
 		Why: "every client gets in", loaded: true, faults: faults{unopened, uint64(max(c.Planned-c.Opened, 0))},
-	}, s.Sentences(ledger.KindRefused))
+	}, append(s.headersHeldUp(), s.Sentences(ledger.KindRefused)...))
 	held := Criterion{
 		Name: "connections held to the end", Limit: fmt.Sprint(c.Planned), Actual: fmt.Sprint(c.Completed), Pass: c.Completed == c.Planned,
 		Why: "no client is cut off, and each stream ends when asked to", weight: restsOn(s.proofs.unheld), loaded: true,
@@ -71,13 +71,13 @@ func (s *Streams) late() Criterion {
 		late = fmt.Sprint(p.MaxLate)
 	}
 	pass := p.MaxLate < 0 || n.Late <= uint64(p.MaxLate)
-	reasons := s.compressedFirst(s.Sentences(ledger.KindLate))
+	reasons := s.Sentences(ledger.KindLate)
 	if text := s.Control.besides(p.Noun()); text != "" {
 		reasons = append([]string{text}, reasons...)
 	}
 	c := Criterion{
 		Name: fmt.Sprintf("%sover %d ms late", noops, p.LateMS), Limit: late, Actual: fmt.Sprint(n.Late),
-		Pass: pass, Why: "a message that came, but not in time", weight: byClock, loaded: true, Reasons: reasons,
+		Pass: pass, Why: "a message that came, but not in time", weight: byClock, loaded: true, Reasons: s.compressedFirst(reasons),
 		faults: faults{delayed, n.Late - min(n.Late, uint64(max(p.MaxLate, 0)))},
 	}
 	if !s.byInterval() && s.LatencyMS == nil && n.Received > 0 {

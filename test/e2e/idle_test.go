@@ -49,6 +49,11 @@ func TestTheIdleProbeFindsAProxysTimeout(t *testing.T) {
 
 // proxyThatCuts is the address of an nginx that cuts what is silent for so long.
 func proxyThatCuts(t *testing.T, to string, after time.Duration) string {
+	return proxy(t, to, fmt.Sprintf("proxy_buffering off; proxy_read_timeout %ds;", int(after.Seconds())))
+}
+
+// proxy is the address of an nginx that passes all on, with these directives of a location.
+func proxy(t *testing.T, to, directives string) string {
 	t.Helper()
 	u, err := url.Parse(to)
 	require.NoError(t, err)
@@ -56,12 +61,12 @@ func proxyThatCuts(t *testing.T, to string, after time.Duration) string {
 	listen := address.For(t)
 	conf := filepath.Join(dir, "nginx.conf")
 	require.NoError(t, os.WriteFile(conf, fmt.Appendf(nil, `daemon off; pid %[1]s/pid; error_log stderr warn; worker_processes 1;
-events { worker_connections 64; }
+events { worker_connections 512; }
 http {
   access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-  server { listen %[2]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; proxy_buffering off; proxy_read_timeout %[4]ds; } }
+  server { listen %[2]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; %[4]s } }
 }
-`, dir, listen, u.Host, int(after.Seconds())), 0o600))
+`, dir, listen, u.Host, directives), 0o600))
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		program = "/usr/sbin/nginx"

@@ -1,0 +1,74 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/hub"
+)
+
+// A real nginx compresses the streams of our backend. With proxy_buffering off it flushes after each noop. Without, it holds them
+// back, and its headers too, unless what it has got so far goes out.
+func TestAProxyThatCompresses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		directives, accept string
+		judge              func(t *testing.T, v *verdict.Verdict, out string)
+	}{
+		"flushes": {"proxy_buffering off;", "browser", func(t *testing.T, v *verdict.Verdict, out string) {
+			require.Equal(t, verdict.Pass, v.Verdict, out)
+			require.Equal(t, "gzip on 20 streams", v.Compressed())
+			require.Regexp(t, `compressed +gzip on 20 streams`, out)
+			require.Equal(t, v.Noops.Received, v.Codings[0].Messages)
+			require.Contains(t, v.Criteria, verdict.Criterion{
+				Name: "noops in gzip come one by one", Limit: "most of them", Actual: "they do", Pass: true, Advisory: true, Why: "what compresses a stream has to be flushed after each message, or holds messages back",
+			})
+		}},
+		"is not asked to": {"proxy_buffering off;", "none", func(t *testing.T, v *verdict.Verdict, out string) {
+			require.Equal(t, verdict.Pass, v.Verdict, out)
+			require.Empty(t, v.Codings)
+		}},
+		"holds back": {"proxy_ignore_headers X-Accel-Buffering; postpone_output 0;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {
+			require.Equal(t, verdict.Fail, v.Verdict, out)
+			require.Contains(t, v.Reasons[0], "not one noop came on the streams in gzip: what compresses them, the service or a proxy before it, buffers compressed data; have it flush after each message")
+		}},
+		"holds the headers back": {"proxy_ignore_headers X-Accel-Buffering;", "gzip", func(t *testing.T, v *verdict.Verdict, out string) {
+			require.Equal(t, verdict.Fail, v.Verdict, out)
+			require.Contains(t, v.Reasons[0], "streams that asked for compression (ACCEPT_ENCODING=gzip) got no answer: a proxy that buffers compressed data may hold back the headers, too")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			front := "http://" + proxy(t, backend(t, "NOOP_INTERVAL=0.2"), "gzip on; gzip_types text/event-stream; gzip_min_length 0; "+tt.directives)
+			r := begin(t, []string{"ACCEPT_ENCODING=" + tt.accept}, "--connections", "20", "--seconds", "9", "--noop-interval", "0.2", "--backend-url", front, "--prefix", "soak-")
+			tt.judge(t, r.judged(), r.out.String())
+		})
+	}
+}
+
+const aHub = `export default {
+  name: 'hub', connect: { url: '{base}/sub/{topic}' },
+  message: { seq: 'json:$.seq', run: 'json:$.run', sentAt: 'json:$.t' }, end: { by: 'client' },
+  publish: { url: '{base}/pub/{topic}', body: '{"run":"{run}","seq":{seq},"t":{sentAt}}' },
+};`
+
+// A service flushes its compression every two seconds. Its streams are silent for no longer, so they are held, and most messages
+// are late.
+func TestAServiceWhoseMessagesComeInBursts(t *testing.T) {
+	t.Parallel()
+	h := &hub.Hub{Gzip: 2 * time.Second}
+	service := filepath.Join(t.TempDir(), "hub.js")
+	require.NoError(t, os.WriteFile(service, []byte(aHub), 0o600))
+	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
+	v := r.judged()
+	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+	require.Zero(t, v.Messages.Missed)
+	require.Regexp(t, `^messages come in bursts of (39|4\d): what compresses the streams \(gzip\), the service or a proxy before it, buffers compressed data; `, v.Reasons[0])
+}
