@@ -20,6 +20,7 @@ GO ?= go
 LAST = nice -n 19
 STATICCHECK = $(LAST) $(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 GOLANGCI = $(LAST) $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+ACTIONLINT = $(LAST) $(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 8s
 
 .PHONY: help
@@ -126,11 +127,12 @@ test: ## everything that CI runs; ends with a list of what could not be tested o
 
 # At the lowest priority: the tests beside it must not wait for a core.
 .PHONY: lint
-lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, what macOS and Windows compile, tsc, eslint, shellcheck
+lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, actionlint, what macOS and Windows compile, tsc, eslint, shellcheck
 	@unformatted="$$(gofmt -l $$(git ls-files '*.go'))"; test -z "$$unformatted" || { echo "gofmt -w these: $$unformatted" >&2; exit 1; }
 	@$(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(GOLANGCI) run
+	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml
 	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LAST) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak || exit; done
 	@$(LAST) npx tsc --project tsconfig.json
 	@$(LAST) npx tsc --project internal/report/html/tsconfig.json

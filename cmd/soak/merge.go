@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -10,6 +11,7 @@ import (
 
 func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 	out := plan.DefaultLocal().Out
+	var to ci.To
 	cmd := &cobra.Command{
 		Use:   "merge DIR | s3://BUCKET/PREFIX",
 		Short: "Merge the shards of a run into one verdict",
@@ -22,10 +24,11 @@ func mergeCommand(outcome *verdict.Outcome) *cobra.Command {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
-			*outcome, err = run.Merge(args[0], out, cmd.OutOrStdout())
+			*outcome, err = run.Merge(args[0], out, cmd.OutOrStdout(), to)
 			return err
 		},
 	}
 	plan.AddFlags(cmd.Flags(), []plan.Setting{{Name: "OUT", Value: &out, Help: "folder of all runs, for one that comes from a bucket"}})
+	ciFlags(cmd.Flags(), &to)
 	return cmd
 }

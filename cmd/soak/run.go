@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -46,6 +47,13 @@ func soakFlags(f *pflag.FlagSet, c *run.Config) {
 	f.IntVar(&c.Backends, "backends", 1, "how many backends to start here, for more streams than one process holds; each runner uses one")
 	f.BoolVar(&c.NoNginx, "no-nginx", c.Suite.Direct, "connect to the local backend directly, even where nginx is installed")
 	elsewhereFlags(f, c)
+	ciFlags(f, &c.CI)
+}
+
+// ciFlags are those of every command that ends with a verdict.
+func ciFlags(f *pflag.FlagSet, to *ci.To) {
+	f.BoolVar(&to.GitHub, "github", false, "on GitHub Actions: annotations, summary and outputs of the step (docs/ci.md)")
+	f.StringVar(&to.JUnit, "junit", "", "file to write the criteria to in JUnit's format (docs/ci.md)")
 }
 
 // profileHelp is of the flag that every suite has.
@@ -150,6 +158,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	plan.AddFlags(f, plan.OfSuites(append(c.Plan.Settings(), c.Local.Settings()...)))
 	f.BoolVar(&c.NoNginx, "no-nginx", kind.Direct, "connect to the local backend directly, even where nginx is installed")
 	addHidden(f, &c)
+	ciFlags(f, &c.CI)
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/cluster"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/suite"
@@ -15,12 +16,14 @@ func Attach(ctx context.Context, c Config) (verdict.Outcome, error) {
 	if err := cluster.CheckTestID(c.Plan.TestID); err != nil {
 		return "", UsageError{err}
 	}
-	graceful, force, stop := interrupts(ctx)
-	defer stop()
-	c.On = "k8s"
-	s := newSession(c)
-	s.driver = &attached{kubernetes{session: s}}
-	return s.run(graceful, force)
+	return tellCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
+		graceful, force, stop := interrupts(ctx)
+		defer stop()
+		c.On = "k8s"
+		s := newSession(c)
+		s.ci, s.driver = t, &attached{kubernetes{session: s}}
+		return s.run(graceful, force)
+	})
 }
 
 // An attached driver finds the run in the cluster.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -34,6 +35,7 @@ type Config struct {
 	ClusterURL string // of a suite that compares with a cluster; "": start one here
 
 	Kubernetes Kubernetes
+	CI         ci.To // who is to be told the verdict, beside people
 
 	Self    string    // path of soak, which serves the control group's reference target; "": there is none
 	Version string    // of soak
@@ -56,6 +58,9 @@ func (s *session) complete(now time.Time) (err error) {
 	}
 	if s.actions, err = plan.ParseActions(s.At); err != nil {
 		return err
+	}
+	if s.part > 0 && s.CI.Anybody() {
+		return errors.New("--github and --junit tell a verdict, and --runner makes only a part of a run: give them to `soak merge`")
 	}
 	if s.On != "local" && s.On != "k8s" {
 		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)

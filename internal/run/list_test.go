@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/results"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -61,7 +62,7 @@ func TestAMergeWritesBesideNoFolderOfOthers(t *testing.T) {
 	page := filepath.Join(r.config.Out, past.PageFile)
 	require.NoError(t, os.Remove(page))
 	merge := func(out string) {
-		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, &bytes.Buffer{})
+		_, err := Merge(filepath.Join(r.config.Out, "latest"), out, &bytes.Buffer{}, ci.To{})
 		require.NoError(t, err)
 	}
 	merge("elsewhere")

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/past"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -25,13 +26,18 @@ const mergeMemory = 400 << 20
 
 // Merge makes the verdict of the shards in a folder, or in a bucket, from which they come to out first. It writes the
 // reports beside them, and the verdict in words to stdout.
-func Merge(location, out string, stdout io.Writer) (verdict.Outcome, error) {
+func Merge(location, out string, stdout io.Writer, to ci.To) (verdict.Outcome, error) {
+	return tellCI(to, stdout, func(t *ci.Teller) (verdict.Outcome, error) { return merge(location, out, stdout, t) })
+}
+
+func merge(location, out string, stdout io.Writer, t *ci.Teller) (verdict.Outcome, error) {
 	d, problems, err := bring(location, out)
 	var usage UsageError
 	switch {
 	case errors.As(err, &usage):
 		return "", err
 	case err != nil: // there is no folder to put the verdict into
+		t.Judged(&verdict.Verdict{TestID: location, Verdict: verdict.Invalid, Reasons: []string{err.Error()}}, "")
 		fmt.Fprintf(stdout, "INVALID  %s\n  - %v\n", location, err)
 		return verdict.Invalid, nil
 	}
@@ -40,6 +46,7 @@ func Merge(location, out string, stdout io.Writer) (verdict.Outcome, error) {
 		return "", err
 	}
 	list(d, out)
+	t.Judged(v, d.Path(results.PageFile))
 	return v.Verdict, report.Text(stdout, v)
 }
 
@@ -111,6 +118,7 @@ func (s *session) conclude() (verdict.Outcome, error) {
 		return "", err
 	}
 	list(s.dir, s.Out)
+	s.ci.Judged(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
 	if err := report.Text(s.Stdout, v); err != nil {
 		return "", err

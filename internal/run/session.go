@@ -7,12 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/ci"
 	"github.com/sse-soak/sse-soak/internal/live"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/price"
@@ -48,19 +50,33 @@ type session struct {
 	own        bool           // the target is our backend, started for this run
 	collected  bool           // the shards of the run are in its folder
 	seen       results.Run    // what this session saw; it becomes run.json
+	ci         *ci.Teller     // is told the verdict; nil: nobody is
 	watch      *live.Watch    // what the runners say meanwhile, for people
 }
 
 // Run runs what c asks for. An error means that there is no verdict, and that nothing runs any more unless it says so.
 // The first Ctrl-C stops the runners in order, a second one ends everything at once.
 func Run(ctx context.Context, c Config) (verdict.Outcome, error) {
-	s := newSession(c)
-	if err := s.complete(time.Now()); err != nil {
+	return tellCI(c.CI, c.Stdout, func(t *ci.Teller) (verdict.Outcome, error) {
+		s := newSession(c)
+		s.ci = t
+		if err := s.complete(time.Now()); err != nil {
+			return "", UsageError{err}
+		}
+		graceful, force, stop := interrupts(ctx)
+		defer stop()
+		return s.run(graceful, force)
+	})
+}
+
+// tellCI has the verdict that judge comes to told to CI, or why there is none. Neither changes by that.
+func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome, error)) (verdict.Outcome, error) {
+	if err := to.Check(); err != nil {
 		return "", UsageError{err}
 	}
-	graceful, force, stop := interrupts(ctx)
-	defer stop()
-	return s.run(graceful, force)
+	t := ci.Begin(to, stdout)
+	outcome, err := judge(t)
+	return outcome, t.End(err, func(sentence string) { tell("warning: " + sentence) })
 }
 
 func newSession(c Config) *session {

@@ -73,16 +73,16 @@ func (v *Verdict) decide(all []Criterion) {
 		switch {
 		case c.Pass:
 		case c.Advisory:
-			v.Warnings = append(v.Warnings, c.sentences()...)
+			v.Warnings = append(v.Warnings, c.Sentences()...)
 		default:
-			v.Reasons = append(v.Reasons, c.sentences()...)
+			v.Reasons = append(v.Reasons, c.Sentences()...)
 		}
 		v.Criteria = append(v.Criteria, c)
 	}
 }
 
-// sentences say why a criterion is not met, the first of many.
-func (c *Criterion) sentences() []string {
+// Sentences say why a criterion is not met, the first of many.
+func (c *Criterion) Sentences() []string {
 	const most = 10
 	switch n := len(c.Reasons); {
 	case n == 0:

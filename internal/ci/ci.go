@@ -1,0 +1,150 @@
+// Package ci tells a verdict to somebody's CI: to GitHub Actions by annotations, a summary and outputs of the step, to
+// any other by a file in JUnit's format. What it tells changes no verdict and no exit code.
+package ci
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/atomicfile"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// To says who is to be told. The zero value tells nobody.
+type To struct {
+	GitHub bool
+	JUnit  string // path of a file; "": none
+}
+
+// Anybody says that somebody is to be told.
+func (t To) Anybody() bool { return t != To{} }
+
+// Check says in a sentence what would keep the file from being written.
+func (t To) Check() error {
+	if t.JUnit == "" {
+		return nil
+	}
+	folder := filepath.Dir(t.JUnit)
+	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
+		return fmt.Errorf("--junit is %q: there is no folder %s to write it to", t.JUnit, folder)
+	}
+	if info, err := os.Stat(t.JUnit); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("--junit is %q: that is there, and is not a file", t.JUnit)
+	}
+	return nil
+}
+
+// A Teller tells one verdict, or that there is none.
+type Teller struct {
+	to      To
+	out     io.Writer // standard output, where GitHub's runner reads commands
+	token   string    // ends a time without commands
+	verdict *verdict.Verdict
+	report  string
+}
+
+// Begin is called before anything else is said. From then on GitHub's runner obeys nothing in what soak prints, since that has
+// texts from services in it, until End.
+func Begin(to To, out io.Writer) *Teller {
+	t := &Teller{to: to, out: out, token: rand.Text()}
+	if to.GitHub {
+		fmt.Fprintf(out, "::stop-commands::%s\n", t.token)
+	}
+	return t
+}
+
+// Judged takes the verdict, and the path of the report. A nil Teller tells nobody.
+func (t *Teller) Judged(v *verdict.Verdict, report string) {
+	if t != nil {
+		t.verdict, t.report = v, report
+	}
+}
+
+// End tells the verdict, or the error in its place, and returns what is to be said of err behind it: the same in one
+// line, which GitHub's runner reads as text. warn gets what could not be told.
+func (t *Teller) End(err error, warn func(string)) error {
+	v := t.verdict
+	if v == nil {
+		v = &verdict.Verdict{Verdict: verdict.Invalid, Reasons: []string{"there is no verdict"}}
+		if err != nil {
+			v.Reasons = []string{err.Error()}
+		}
+	}
+	if t.to.JUnit != "" {
+		failed := atomicfile.Write(t.to.JUnit, func(w io.Writer) error { return junit(w, v) })
+		t.warn(failed, warn)
+	}
+	if !t.to.GitHub {
+		return err
+	}
+	text := noVerdict(v)
+	if len(v.Criteria) > 0 { // else nothing was judged
+		text = summary(v)
+	}
+	t.warn(appendTo("GITHUB_STEP_SUMMARY", text), warn)
+	if os.Getenv("GITHUB_OUTPUT") != "" { // a step's only
+		t.warn(appendTo("GITHUB_OUTPUT", outputs(v, t.report)), warn)
+	}
+	fmt.Fprintf(t.out, "::%s::\n", t.token)
+	for _, a := range annotations(v) {
+		fmt.Fprintln(t.out, a)
+	}
+	if err != nil {
+		return told{err}
+	}
+	return nil
+}
+
+func (t *Teller) warn(err error, warn func(string)) {
+	if err != nil {
+		warn("the verdict stands, but CI was not told all of it: " + harmless(err.Error()))
+	}
+}
+
+// A told error has been told to GitHub.
+type told struct{ error }
+
+func (e told) Error() string { return harmless(e.error.Error()) }
+func (e told) Unwrap() error { return e.error }
+
+// harmless is a text in one line in which GitHub's runner finds no command.
+func harmless(text string) string {
+	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return strings.ReplaceAll(text, "##[", "# #[")
+}
+
+// name is what the checks of a run go by: the kind of run.
+func name(v *verdict.Verdict) string { return cmp.Or(v.Layout.Title, "Soak") }
+
+// broken are the criteria that decided the verdict, if it is not a pass. Where none did, one stands for all reasons.
+func broken(v *verdict.Verdict) (out []verdict.Criterion) {
+	for _, c := range v.Criteria {
+		if !c.Pass && !c.Advisory {
+			out = append(out, c)
+		}
+	}
+	if len(out) == 0 && v.Verdict != verdict.Pass { // nothing was judged
+		out = append(out, verdict.Criterion{Name: "a verdict", Limit: string(verdict.Pass), Actual: string(v.Verdict), Invalid: v.Verdict == verdict.Invalid, Reasons: v.Reasons})
+	}
+	return out
+}
+
+// appendTo adds text to the file that GitHub names in a variable; without the variable nothing can be told that way.
+func appendTo(variable, text string) error {
+	path := os.Getenv(variable)
+	if path == "" {
+		return fmt.Errorf("%s is not set, as it is on GitHub Actions", variable)
+	}
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err //nolint:wrapcheck // names the file
+	}
+	_, err = io.WriteString(f, text)
+	return errors.Join(err, f.Close())
+}

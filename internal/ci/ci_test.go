@@ -1,0 +1,271 @@
+package ci
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// judged is a verdict with a criterion of each kind.
+func judged(outcome verdict.Outcome) *verdict.Verdict {
+	v := &verdict.Verdict{
+		TestID: "20260131-120000", Verdict: outcome, Plan: plan.Default(), StartedUnix: 1_700_000_000, EndedUnix: 1_700_003_600.5,
+		Reasons: []string{"1200 connections held to the end"}, Warnings: []string{"the load generator was saturated"},
+		Criteria: []verdict.Criterion{
+			{Name: "connections dropped", Limit: "0", Actual: "0", Pass: true, Why: "a client that was cut off"},
+			{Name: "the load generator kept up", Limit: "yes", Actual: "no", Advisory: true, Reasons: []string{"the load generator was saturated"}},
+		},
+	}
+	v.Layout.Title = "Soak"
+	if outcome == verdict.Fail {
+		v.Criteria = append(v.Criteria, verdict.Criterion{Name: "noops missed", Limit: "0", Actual: "2", Why: "a message that never came", Reasons: []string{
+			"soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC", "soak-17 missed noop 9",
+		}})
+	}
+	if outcome == verdict.Invalid {
+		v.Criteria = append(v.Criteria, verdict.Criterion{Name: "all runners finished", Limit: "2", Actual: "1", Invalid: true, Reasons: []string{"runner 2 left no shard"}})
+	}
+	if outcome != verdict.Pass {
+		v.Reasons = v.Criteria[2].Reasons
+	}
+	return v
+}
+
+// A step is what GitHub's runner made of what a command said: the commands that it obeyed, and the text between them.
+type step struct{ obeyed, text []string }
+
+var (
+	commandLine = regexp.MustCompile(`^\s*::([a-zA-Z-]+)[^:]*::(.*)$`)
+	oldCommand  = regexp.MustCompile(`##\[[a-z-]+`) // which the runner finds anywhere in a line
+)
+
+// reads does as the runner: it obeys commands, but none from stop-commands to its token.
+func reads(said string) (s step) {
+	stopped := ""
+	for _, line := range strings.FieldsFunc(said, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		command := commandLine.FindStringSubmatch(line)
+		switch {
+		case stopped != "":
+			if strings.TrimSpace(line) == "::"+stopped+"::" {
+				stopped = ""
+			} else {
+				s.text = append(s.text, line)
+			}
+		case command != nil && command[1] == "stop-commands":
+			stopped = command[2]
+		case command != nil || oldCommand.MatchString(line):
+			s.obeyed = append(s.obeyed, strings.TrimSpace(line))
+		default:
+			s.text = append(s.text, line)
+		}
+	}
+	return s
+}
+
+// onGitHub sets the files of a step, and returns what is in them.
+func onGitHub(t *testing.T) (summary, outputs func() string) {
+	t.Helper()
+	content := func(name string) func() string {
+		path := filepath.Join(t.TempDir(), "file")
+		t.Setenv(name, path)
+		return func() string {
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			return string(text)
+		}
+	}
+	return content("GITHUB_STEP_SUMMARY"), content("GITHUB_OUTPUT")
+}
+
+// quiet fails the test where something could not be told.
+func quiet(t *testing.T) func(string) {
+	t.Helper()
+	return func(text string) { t.Error(text) }
+}
+
+func TestAnnotationsHaveTheFindings(t *testing.T) { //nolint:paralleltest // GitHub's variables
+	for outcome, want := range map[verdict.Outcome][]string{
+		verdict.Pass: {"::notice title=Soak pass::1200 connections held to the end", "::warning title=Soak::the load generator was saturated"},
+		verdict.Fail: {
+			"::error title=Soak fail%3A noops missed::soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC%0Asoak-17 missed noop 9",
+			"::warning title=Soak::the load generator was saturated",
+		},
+		verdict.Invalid: {"::error title=Soak invalid%3A all runners finished::runner 2 left no shard", "::warning title=Soak::the load generator was saturated"},
+	} {
+		summary, outputs := onGitHub(t)
+		var out strings.Builder
+		teller := Begin(To{GitHub: true}, &out)
+		fmt.Fprintln(&out, "the report")
+		teller.Judged(judged(outcome), "results/x/report.html")
+		require.NoError(t, teller.End(nil, quiet(t)))
+		got := reads(out.String())
+		require.Equal(t, want, got.obeyed)
+		require.Equal(t, []string{"the report"}, got.text)
+		require.Contains(t, summary(), "Soak 20260131-120000: "+string(outcome))
+		require.Contains(t, summary(), "| connections dropped |")
+		require.Equal(t, "verdict="+string(outcome)+"\ntestid=20260131-120000\nreport=results/x/report.html\n", outputs())
+	}
+}
+
+// Whatever a service or a script put into a text, the runner obeys the commands of soak alone.
+func TestTextsFromOutsideAreNoCommands(t *testing.T) { //nolint:paralleltest // GitHub's variables
+	for _, evil := range []string{
+		"x\n::add-mask::a", "x\r::error::b", "x\r\n  ::stop-commands::c", "::set-env name=PATH::d", "##[add-matcher]e", "50% ::error::", "a,file=/etc/passwd:b", "x\nverdict=pass",
+	} {
+		summary, outputs := onGitHub(t)
+		v := judged(verdict.Fail)
+		v.TestID, v.Warnings = evil, []string{evil}
+		v.Criteria = []verdict.Criterion{{Name: evil, Limit: evil, Actual: evil, Why: evil, Reasons: []string{evil}}}
+		var out strings.Builder
+		teller := Begin(To{GitHub: true}, &out)
+		fmt.Fprintln(&out, evil)
+		teller.Judged(v, evil)
+		err := teller.End(errors.New(evil), quiet(t))
+		fmt.Fprintf(&out, "soak: %v\n", err)
+		got := reads(out.String())
+		require.Len(t, got.obeyed, 2, "%q", got.obeyed)
+		require.True(t, strings.HasPrefix(got.obeyed[0], "::error title=Soak fail%3A "), got.obeyed[0])
+		require.True(t, strings.HasPrefix(got.obeyed[1], "::warning title=Soak::"), got.obeyed[1])
+		for _, line := range got.obeyed {
+			properties, _, _ := strings.Cut(strings.TrimPrefix(line, "::"), "::")
+			require.NotContains(t, properties, ",", "one property, which nothing ends")
+		}
+		require.Equal(t, 3, strings.Count(outputs(), "\n"), "no output of its own")
+		require.NotContains(t, summary(), "\r")
+	}
+}
+
+func TestGitHubShowsTenOfAKind(t *testing.T) {
+	t.Parallel()
+	v := judged(verdict.Fail)
+	for i := range 15 {
+		v.Criteria = append(v.Criteria, verdict.Criterion{Name: fmt.Sprint("criterion ", i)})
+		v.Warnings = append(v.Warnings, fmt.Sprint("warning ", i))
+	}
+	all := annotations(v)
+	require.Len(t, all, 20)
+	require.Equal(t, "::error title=Soak fail::and 7 more, which are in the summary of the step", all[9])
+	require.Equal(t, "::warning title=Soak::and 7 more, which are in the summary of the step", all[19])
+}
+
+func TestASummaryThatIsTooLargeIsCut(t *testing.T) {
+	t.Parallel()
+	v := judged(verdict.Fail)
+	for range 10_000 {
+		v.Warnings = append(v.Warnings, strings.Repeat("é", 50))
+	}
+	text := summary(v)
+	require.Less(t, len(text), 210<<10)
+	require.True(t, utf8.ValidString(text))
+	require.Contains(t, text, "The rest is in report.md")
+}
+
+// Without a verdict CI is told why, and the error stays what it was.
+func TestAnErrorInPlaceOfAVerdict(t *testing.T) { //nolint:paralleltest // GitHub's variables
+	summary, outputs := onGitHub(t)
+	file := filepath.Join(t.TempDir(), "soak.xml")
+	was := fmt.Errorf("nothing answers at\nhttp://127.0.0.1:1: %w", io.ErrUnexpectedEOF)
+	var out strings.Builder
+	err := Begin(To{GitHub: true, JUnit: file}, &out).End(was, quiet(t))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.EqualError(t, err, "nothing answers at; http://127.0.0.1:1: unexpected EOF")
+	require.Equal(t, []string{"::error title=Soak invalid%3A a verdict::nothing answers at%0Ahttp://127.0.0.1:1: unexpected EOF"}, reads(out.String()).obeyed)
+	require.Contains(t, summary(), "no verdict")
+	require.Contains(t, summary(), "\n    nothing answers at; http://127.0.0.1:1")
+	require.Contains(t, outputs(), "verdict=invalid\n")
+	got := parse(t, file)
+	require.Equal(t, 1, got.Errors)
+	require.Contains(t, got.Cases[0].Error.Text, "nothing answers at")
+}
+
+// Elsewhere than on GitHub there is no such file: the verdict stands.
+func TestAFileThatCannotBeWrittenIsAWarning(t *testing.T) {
+	t.Setenv("GITHUB_STEP_SUMMARY", "")
+	t.Setenv("GITHUB_OUTPUT", "")
+	folder := t.TempDir()
+	var said []string
+	teller := Begin(To{GitHub: true, JUnit: filepath.Join(folder, "gone", "soak.xml")}, io.Discard)
+	teller.Judged(judged(verdict.Pass), "")
+	require.NoError(t, teller.End(nil, func(text string) { said = append(said, text) }))
+	require.Len(t, said, 2)
+	require.Contains(t, said[0], "soak.xml")
+	require.Contains(t, said[1], "GITHUB_STEP_SUMMARY is not set")
+
+	require.NoError(t, To{JUnit: filepath.Join(folder, "new.xml")}.Check())
+	require.ErrorContains(t, To{JUnit: filepath.Join(folder, "gone", "new.xml")}.Check(), "there is no folder")
+	require.ErrorContains(t, To{JUnit: folder}.Check(), "is not a file")
+}
+
+func TestNobodyIsToldWhereNobodyAsked(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	teller := Begin(To{}, &out)
+	teller.Judged(judged(verdict.Fail), "")
+	was := errors.New("one\ntwo")
+	require.Equal(t, was, teller.End(was, quiet(t)))
+	require.Empty(t, out.String())
+	var nobody *Teller
+	nobody.Judged(judged(verdict.Pass), "")
+}
+
+// parse reads a file as strictly as XML is.
+func parse(t *testing.T, path string) testSuite {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var all testSuites
+	require.NoError(t, xml.Unmarshal(content, &all), "%s", content)
+	require.Len(t, all.Suites, 1)
+	return all.Suites[0]
+}
+
+func TestJUnitHasACaseForEachCriterion(t *testing.T) {
+	t.Parallel()
+	for outcome, want := range map[verdict.Outcome][3]int{verdict.Pass: {2, 0, 0}, verdict.Fail: {3, 1, 0}, verdict.Invalid: {3, 0, 1}} {
+		file := filepath.Join(t.TempDir(), "soak.xml")
+		teller := Begin(To{JUnit: file}, io.Discard)
+		teller.Judged(judged(outcome), "")
+		require.NoError(t, teller.End(nil, quiet(t)))
+		s := parse(t, file)
+		require.Equal(t, want, [3]int{s.Tests, s.Failures, s.Errors}, outcome)
+		require.Equal(t, []string{"Soak", "3600.500", "2023-11-14T22:13:20"}, []string{s.Name, s.Time, s.Timestamp})
+		require.Equal(t, property{"verdict", string(outcome)}, s.Properties[0])
+		require.Equal(t, testCase{Class: "Soak", Name: "connections dropped", Out: "0; the limit is 0"}, s.Cases[0])
+		require.Equal(t, testCase{Class: "Soak", Name: "the load generator kept up", Out: "warning: the load generator was saturated"}, s.Cases[1], "a warning has passed")
+		switch outcome {
+		case verdict.Pass:
+		case verdict.Fail:
+			require.Equal(t, &problem{"2; the limit is 0", "fail", "soak-16 missed noop 3: the number was skipped, noticed at 01:52:25.404 UTC\nsoak-17 missed noop 9\na message that never came"}, s.Cases[2].Failure)
+		case verdict.Invalid:
+			require.Equal(t, &problem{"1; the limit is 2", "invalid", "runner 2 left no shard"}, s.Cases[2].Error)
+		}
+	}
+}
+
+func TestJUnitIsXMLWhateverIsInIt(t *testing.T) {
+	t.Parallel()
+	const evil = "]]></failure><script>&amp;\"'\x00\x1b[31m\xff\n\ufffe<!-- é"
+	v := judged(verdict.Fail)
+	v.TestID, v.Plan.BackendURL = evil, evil
+	v.Criteria = []verdict.Criterion{{Name: evil, Limit: evil, Actual: evil, Reasons: []string{evil}}, {Name: evil, Actual: evil, Pass: true}}
+	file := filepath.Join(t.TempDir(), "soak.xml")
+	teller := Begin(To{JUnit: file}, io.Discard)
+	teller.Judged(v, "")
+	require.NoError(t, teller.End(nil, quiet(t)))
+	s := parse(t, file)
+	require.Equal(t, 2, s.Tests)
+	require.Contains(t, s.Cases[0].Failure.Text, "]]></failure><script>&amp;\"'")
+	require.Contains(t, s.Cases[0].Failure.Text, "<!-- é")
+}

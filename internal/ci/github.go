@@ -1,0 +1,74 @@
+package ci
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// mostAnnotations is how many of each kind GitHub shows of a step.
+const mostAnnotations = 10
+
+// annotations are workflow commands: an error for each criterion that decided the verdict, with its findings, or a notice
+// of what passed, and the warnings.
+func annotations(v *verdict.Verdict) (out []string) {
+	word := name(v) + " " + string(v.Verdict)
+	var errs, warnings []string
+	for _, c := range broken(v) {
+		errs = append(errs, command("error", word+": "+c.Name, strings.Join(c.Sentences(), "\n")))
+	}
+	for _, w := range v.Warnings {
+		warnings = append(warnings, command("warning", name(v), w))
+	}
+	if len(errs) == 0 {
+		out = append(out, command("notice", word, strings.Join(v.Reasons, "\n")))
+	}
+	out = append(out, first(errs, "error", word)...)
+	return append(out, first(warnings, "warning", name(v))...)
+}
+
+// first are as many as GitHub shows; the last one says how many there are more.
+func first(all []string, kind, title string) []string {
+	if len(all) <= mostAnnotations {
+		return all
+	}
+	more := command(kind, title, fmt.Sprintf("and %d more, which are in the summary of the step", len(all)-mostAnnotations+1))
+	return append(all[:mostAnnotations-1:mostAnnotations-1], more)
+}
+
+// GitHub's own escapes: of a message, and of a property, which also ends at a colon or a comma.
+var (
+	escapeMessage  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	escapeProperty = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
+)
+
+// command is a workflow command. Nothing in title or message ends it, or begins another one.
+func command(kind, title, message string) string {
+	return fmt.Sprintf("::%s title=%s::%s", kind, escapeProperty.Replace(title), escapeMessage.Replace(message))
+}
+
+// mostSummary is the size of a summary in bytes: GitHub takes 1 MiB of all steps of a job.
+const mostSummary = 200 << 10
+
+// summary is report.md, as far as it fits.
+func summary(v *verdict.Verdict) string {
+	var b strings.Builder
+	_ = report.Markdown(&b, v) // to memory; what a template could not write is missing
+	text := b.String()
+	if len(text) > mostSummary {
+		text = text[:strings.LastIndexByte(text[:mostSummary], '\n')+1] + "\n> The rest is in report.md, in the folder of the run.\n"
+	}
+	return text + "\n"
+}
+
+// noVerdict is the summary where there is none: why, as text that is no Markdown.
+func noVerdict(v *verdict.Verdict) string {
+	return "# ⚠️ soak: no verdict\n\n    " + harmless(strings.Join(v.Reasons, "\n")) + "\n\n"
+}
+
+// outputs are those of the step.
+func outputs(v *verdict.Verdict, report string) string {
+	return fmt.Sprintf("verdict=%s\ntestid=%s\nreport=%s\n", v.Verdict, harmless(v.TestID), harmless(report))
+}

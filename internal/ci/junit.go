@@ -1,0 +1,101 @@
+package ci
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// The parts of JUnit's format that GitLab, Jenkins and GitHub's own readers have in common.
+type (
+	testSuites struct {
+		XMLName xml.Name    `xml:"testsuites"`
+		Suites  []testSuite `xml:"testsuite"`
+	}
+	testSuite struct {
+		Name       string     `xml:"name,attr"`
+		Tests      int        `xml:"tests,attr"`
+		Failures   int        `xml:"failures,attr"`
+		Errors     int        `xml:"errors,attr"`
+		Skipped    int        `xml:"skipped,attr"`
+		Time       string     `xml:"time,attr"`
+		Timestamp  string     `xml:"timestamp,attr,omitempty"`
+		Properties []property `xml:"properties>property"`
+		Cases      []testCase `xml:"testcase"`
+	}
+	property struct {
+		Name  string `xml:"name,attr"`
+		Value string `xml:"value,attr"`
+	}
+	testCase struct {
+		Class   string   `xml:"classname,attr"`
+		Name    string   `xml:"name,attr"`
+		Error   *problem `xml:"error,omitempty"`
+		Failure *problem `xml:"failure,omitempty"`
+		Out     string   `xml:"system-out,omitempty"`
+	}
+	problem struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// junit writes a test case for each criterion. One that fails the run is a failure, one that makes it invalid an error;
+// one that is only a warning has passed, and says so.
+func junit(w io.Writer, v *verdict.Verdict) error {
+	s := testSuite{
+		Name: name(v), Time: fmt.Sprintf("%.3f", max(v.EndedUnix-v.StartedUnix, 0)),
+		Properties: []property{{"verdict", string(v.Verdict)}, {"testid", v.TestID}, {"target", v.Plan.BackendURL}},
+	}
+	if v.StartedUnix > 0 {
+		s.Timestamp = time.UnixMicro(int64(1e6 * v.StartedUnix)).UTC().Format("2006-01-02T15:04:05")
+	}
+	for _, c := range v.Criteria {
+		s.add(c)
+	}
+	if s.Failures+s.Errors == 0 {
+		for _, c := range broken(v) { // no criterion says why
+			s.add(c)
+		}
+	}
+	if _, err := io.WriteString(w, xml.Header); err != nil {
+		return err //nolint:wrapcheck // names the file
+	}
+	e := xml.NewEncoder(w)
+	e.Indent("", "  ")
+	return errors.Join(e.Encode(testSuites{Suites: []testSuite{s}}), e.Close())
+}
+
+func (s *testSuite) add(c verdict.Criterion) {
+	one, says := testCase{Class: s.Name, Name: c.Name}, c.Actual+"; the limit is "+c.Limit
+	s.Tests++
+	switch {
+	case c.Pass:
+		one.Out = says
+	case c.Advisory:
+		one.Out = "warning: " + strings.Join(c.Sentences(), "\n")
+	case c.Invalid:
+		one.Error = &problem{Message: says, Type: string(verdict.Invalid), Text: why(c)}
+		s.Errors++
+	default:
+		one.Failure = &problem{Message: says, Type: string(verdict.Fail), Text: why(c)}
+		s.Failures++
+	}
+	s.Cases = append(s.Cases, one)
+}
+
+// why is what broke a criterion, and what that means.
+func why(c verdict.Criterion) string {
+	sentences := c.Sentences()
+	if c.Why != "" {
+		sentences = append(slices.Clip(sentences), c.Why)
+	}
+	return strings.Join(sentences, "\n")
+}

@@ -1,0 +1,81 @@
+package run
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ci"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// However the runners of a run were run, its verdict reaches CI, and a merge tells the same.
+func TestCIIsToldTheVerdict(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"local", "local with a bucket", "kubernetes"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "")
+			r.letGo()
+			_, _, err := drivers[name](t, r)
+			require.NoError(t, err)
+			file := filepath.Join(t.TempDir(), "soak.xml")
+			outcome, err := Merge(filepath.Join(r.config.Out, "t"), r.config.Out, &bytes.Buffer{}, ci.To{JUnit: file})
+			require.NoError(t, err)
+			require.Equal(t, verdict.Pass, outcome)
+			assertJUnit(t, file, `<property name="verdict" value="pass">`)
+
+			file = filepath.Join(t.TempDir(), "soak.xml")
+			outcome, err = tellCI(ci.To{JUnit: file}, &bytes.Buffer{}, func(teller *ci.Teller) (verdict.Outcome, error) {
+				s := newSession(r.config)
+				s.dir, s.ci = results.Dir(filepath.Join(r.config.Out, "t")), teller
+				return s.conclude()
+			})
+			require.NoError(t, err)
+			require.Equal(t, verdict.Pass, outcome)
+			assertJUnit(t, file, `name="noops missed"`)
+		})
+	}
+}
+
+func TestCIIsToldWhyThereIsNoVerdict(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "soak.xml")
+	_, err := Merge(t.TempDir(), "unused", &bytes.Buffer{}, ci.To{JUnit: file})
+	require.ErrorContains(t, err, "it is not a folder of a run")
+	assertJUnit(t, file, "it is not a folder of a run")
+
+	c := newRig(t, "").config
+	c.CI = ci.To{JUnit: file}
+	c.On = "moon"
+	_, err = Run(t.Context(), c)
+	require.ErrorAs(t, err, &UsageError{})
+	assertJUnit(t, file, "--on is &#34;moon&#34;")
+
+	c.CI.JUnit = filepath.Join(t.TempDir(), "gone", "soak.xml")
+	_, err = Run(t.Context(), c)
+	require.ErrorAs(t, err, &UsageError{})
+	require.ErrorContains(t, err, "there is no folder")
+}
+
+// A part of a run has no verdict that CI could be told.
+func TestAPartTellsNothingToCI(t *testing.T) {
+	t.Parallel()
+	c := newRig(t, "").config
+	c.Runner, c.CI = "1/2", ci.To{GitHub: true}
+	err := newSession(c).complete(time.Now())
+	require.ErrorContains(t, err, "give them to `soak merge`")
+}
+
+func assertJUnit(t *testing.T, file, holds string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	assert.Contains(t, string(content), holds)
+}

@@ -1,0 +1,226 @@
+package docs
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// A step of a workflow, or of an action.
+type ciStep struct {
+	ID    string            `yaml:"id"`
+	If    string            `yaml:"if"`
+	Uses  string            `yaml:"uses"`
+	Run   string            `yaml:"run"`
+	Shell string            `yaml:"shell"`
+	Env   map[string]string `yaml:"env"`
+	With  map[string]string `yaml:"with"`
+	Dir   string            `yaml:"working-directory"`
+}
+
+// ciAction is action.yml.
+type ciAction struct {
+	Name, Description string
+	Branding          map[string]string
+	Inputs            map[string]struct {
+		Description string
+		Default     *string
+	}
+	Outputs map[string]struct{ Description, Value string }
+	Runs    struct {
+		Using string
+		Steps []ciStep
+	}
+}
+
+// strictly reads a YAML file, and refuses keys that nobody would read.
+func strictly(t *testing.T, name string, into any) {
+	t.Helper()
+	d := yaml.NewDecoder(strings.NewReader(read(t, name)))
+	d.KnownFields(true)
+	require.NoError(t, d.Decode(into), name)
+}
+
+var (
+	expression  = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
+	inputOf     = regexp.MustCompile(`inputs\.([a-z]+)`)
+	outputOf    = regexp.MustCompile(`steps\.([a-z]+)\.outputs\.([a-z-]+)`)
+	pinned      = regexp.MustCompile(`^[a-z-]+/[a-z-]+@(v\d+\.\d+\.\d+|[0-9a-f]{40})$`)
+	ciFlag      = regexp.MustCompile(`(?m)(?:^| )--([a-z-]+)`)
+	ownAction   = "sse-soak/sse-soak@main"
+	helpOfRun   = "cmd/soak/testdata/help/run.txt"
+	outputsOfGo = []string{"verdict", "testid", "report"} // of `--github`: internal/ci
+)
+
+func TestTheActionIsWhole(t *testing.T) {
+	t.Parallel()
+	var a ciAction
+	strictly(t, "action.yml", &a)
+	require.Equal(t, "composite", a.Runs.Using)
+	steps, used := map[string]ciStep{}, map[string]bool{}
+	for _, s := range a.Runs.Steps {
+		steps[s.ID] = s
+		require.NotEqual(t, s.Uses == "", s.Run == "", "%+v", s)
+		if s.Uses != "" {
+			require.Regexp(t, pinned, s.Uses)
+		} else {
+			require.Equal(t, "bash", s.Shell, "an action has no default shell: %s", s.Run)
+		}
+		require.NotRegexp(t, expression, s.Run, "what an input says must not be a command")
+		text := strings.Join(slices.Concat([]string{s.If, s.Dir}, slices.Collect(maps.Values(s.Env)), slices.Collect(maps.Values(s.With))), "\n")
+		for _, in := range inputOf.FindAllStringSubmatch(text, -1) {
+			used[in[1]] = true
+		}
+		for _, out := range outputOf.FindAllStringSubmatch(text, -1) {
+			require.Contains(t, steps, out[1], "a step before it")
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(a.Inputs)), slices.Collect(maps.Keys(used)))
+	for name, in := range a.Inputs {
+		require.NotEmpty(t, in.Description, name)
+		require.NotNil(t, in.Default, name)
+	}
+	require.ElementsMatch(t, outputsOfGo, slices.Collect(maps.Keys(a.Outputs)))
+	for name, out := range a.Outputs {
+		require.Equal(t, "${{ steps.soak.outputs."+name+" }}", out.Value)
+	}
+	requireFlags(t, steps["soak"].Run)
+}
+
+// requireFlags holds that `soak run` has the flags of a script.
+func requireFlags(t *testing.T, script string) {
+	t.Helper()
+	help := read(t, helpOfRun)
+	flags := ciFlag.FindAllStringSubmatch(script, -1)
+	require.NotEmpty(t, flags)
+	for _, flag := range flags {
+		require.Contains(t, help, " --"+flag[1]+" ", "soak run has no --%s", flag[1])
+	}
+}
+
+// The action hands its inputs to soak as they are: a line is an argument, whatever is in it.
+func TestTheActionPassesItsArguments(t *testing.T) {
+	t.Parallel()
+	var a ciAction
+	strictly(t, "action.yml", &a)
+	script := a.Runs.Steps[slices.IndexFunc(a.Runs.Steps, func(s ciStep) bool { return s.ID == "soak" })].Run
+	fake := filepath.Join(t.TempDir(), "soak")
+	require.NoError(t, os.WriteFile(fake, []byte("#!/bin/sh\nprintf '[%s]' \"$@\"\nexit 2\n"), 0o700)) //nolint:gosec // it is run
+	for args, want := range map[string]string{
+		"": "[run][storm][--github][--junit][a b.xml]",
+		"--connections=200\n\n  --at=60s deploy: echo \"$HOME\"; rm -rf * \t\n--prefix=$(id)`id`\r\n": "[run][storm][--github][--junit][a b.xml][--connections=200][--at=60s deploy: echo \"$HOME\"; rm -rf *][--prefix=$(id)`id`]",
+	} {
+		cmd := exec.CommandContext(t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script)
+		cmd.Env = append(os.Environ(), "SOAK="+fake, "COMMAND=run storm", "ARGS="+args, "JUNIT=a b.xml")
+		said, err := cmd.CombinedOutput()
+		require.Equal(t, want, string(said))
+		require.ErrorContains(t, err, "exit status 2", "the exit code is that of soak")
+	}
+}
+
+func TestTheWorkflowUsesTheActionAsItIs(t *testing.T) {
+	t.Parallel()
+	var w struct {
+		Name        string
+		On          map[string]any
+		Permissions map[string]string
+		Jobs        map[string]struct {
+			RunsOn  string `yaml:"runs-on"`
+			Timeout int    `yaml:"timeout-minutes"`
+			Steps   []ciStep
+		}
+	}
+	strictly(t, "examples/ci/github.yml", &w)
+	var a ciAction
+	strictly(t, "action.yml", &a)
+	require.Equal(t, map[string]string{"contents": "read"}, w.Permissions)
+	found := false
+	for _, s := range w.Jobs["soak"].Steps {
+		for _, out := range outputOf.FindAllStringSubmatch(s.If+s.Run, -1) {
+			require.Contains(t, a.Outputs, out[2])
+		}
+		if s.Uses != ownAction {
+			if s.Uses != "" {
+				require.Regexp(t, pinned, s.Uses)
+			}
+			continue
+		}
+		found = true
+		for name := range s.With {
+			require.Contains(t, a.Inputs, name)
+		}
+		requireFlags(t, s.With["args"])
+		for line := range strings.Lines(s.With["args"]) {
+			require.Regexp(t, `^--[a-z-]+=.`, line, "one argument on each line")
+		}
+	}
+	require.True(t, found)
+}
+
+func TestTheJobForGitLabKeepsWhatItSays(t *testing.T) {
+	t.Parallel()
+	var jobs map[string]struct {
+		Stage, Image, Timeout string
+		Services              []struct{ Name, Alias string }
+		Variables             map[string]string
+		Cache                 struct {
+			Key   string
+			Paths []string
+		}
+		Before    []string `yaml:"before_script"`
+		Script    []string
+		Artifacts struct {
+			When           string
+			Expire         string `yaml:"expire_in"`
+			Paths, Exclude []string
+			Reports        map[string]string
+		}
+	}
+	strictly(t, "examples/ci/gitlab.yml", &jobs)
+	job := jobs["soak"]
+	require.Equal(t, "always", job.Artifacts.When, "a run that failed is the one to look at")
+	script := strings.Join(job.Script, "\n")
+	require.Contains(t, script, " --junit "+job.Artifacts.Reports["junit"]+" ")
+	requireFlags(t, script)
+	require.Regexp(t, `^golang:\d+\.\d+\.\d+-`, job.Image)
+	require.Contains(t, read(t, ".github/workflows/ci.yml"), "go-version: "+strings.Split(strings.TrimPrefix(job.Image, "golang:"), "-")[0])
+	require.Contains(t, job.Variables["BACKEND_URL"], "://"+job.Services[0].Alias+":")
+	checkScripts(t, append(job.Before, job.Script...))
+}
+
+func TestTheScriptsOfTheActionAreClean(t *testing.T) {
+	t.Parallel()
+	var a ciAction
+	strictly(t, "action.yml", &a)
+	var all []string
+	for _, s := range a.Runs.Steps {
+		if s.Run != "" {
+			all = append(all, s.Run)
+		}
+	}
+	checkScripts(t, all)
+}
+
+// checkScripts has shellcheck look at scripts that lie in YAML.
+func checkScripts(t *testing.T, all []string) {
+	t.Helper()
+	if _, err := exec.LookPath("shellcheck"); err != nil {
+		untested.Missing(t, "scripts in YAML, because shellcheck is not installed: apt-get install shellcheck")
+	}
+	for _, script := range all {
+		cmd := exec.CommandContext(t.Context(), "shellcheck", "--shell=bash", "--exclude=SC2153", "-") // it does not see the step's variables
+		cmd.Stdin = strings.NewReader(script)
+		said, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s\n%s", script, said)
+	}
+}
