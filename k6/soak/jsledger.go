@@ -49,23 +49,6 @@ func valuesOfLedger() map[string]func(*jsLedger, *ledger.Record) any {
 	return values
 }
 
-// faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks
-// whether it was held and brought anything.
-func (l *jsLedger) faultless(r *ledger.Record) bool {
-	switch l.ledger.Counting() {
-	case ledger.Nothing:
-		return r.Unbroken()
-	case ledger.Numbered: // only the publisher's account says what was owed
-		sound := *r
-		if l.recorder.thePlan().AllowGaps { // and which gaps the service announced
-			sound.Lost = 0
-		}
-		return sound.Sound()
-	case ledger.Noops:
-	}
-	return r.Faultless()
-}
-
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // silentMs is for how long nothing has come on an open stream. The ledger itself finds a noop missed only
@@ -76,8 +59,6 @@ func silentMs(r *ledger.Record, now ledger.Instant) float64 {
 	}
 	return max(milliseconds(now-r.LastAt), 0)
 }
-
-func (l *jsLedger) now() ledger.Instant { return l.recorder.instant(time.Now()) }
 
 // String is all counts in one line.
 func (l *jsLedger) String() string {

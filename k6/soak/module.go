@@ -12,9 +12,11 @@ import (
 	"go.k6.io/k6/v2/js/modules"
 	"go.k6.io/k6/v2/metrics"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/once"
+	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
 type rootModule struct{ recorder *recorder }
@@ -30,7 +32,9 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 		"suite":    rt.ToValue(mi.suite),
 		"Ledger":   rt.ToValue(mi.newLedger),
 		"sendOnce": rt.ToValue(mi.sendOnce),
+		"hold":     rt.ToValue(mi.hold),
 	}}
+	mi.opener, mi.compiled = sse.NewOpener(vu), map[sobek.Value]*jsService{}
 	mi.again = vu.InitEnv().Registry.MustNewMetric(shard.SentAgain, metrics.Counter)
 	return mi
 }
@@ -40,9 +44,11 @@ type module struct {
 	recorder    *recorder
 	sink        *sampleSink // of the running iteration; used on the event loop only
 	again       *metrics.Metric
-	secrets     []string        // see tokens
-	credentials *credentials    // see known
-	exports     modules.Exports // made once: k6 asks for them whenever a script uses an imported name
+	opener      *sse.Opener
+	compiled    map[sobek.Value]*jsService // what service returned
+	secrets     []string                   // see tokens
+	credentials *credentials               // see known
+	exports     modules.Exports            // made once: k6 asks for them whenever a script uses an imported name
 }
 
 // Exports are the names that a script imports from k6/x/soak; load-tests/types/soak.d.ts
@@ -121,15 +127,26 @@ func (m *module) newLedger(call sobek.ConstructorCall) *sobek.Object {
 	}
 	l, err := m.recorder.newLedger(id.String())
 	if err == nil {
-		err = m.recorder.begin(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
+		err = m.beginRun()
 	}
 	if err != nil {
 		common.Throw(rt, err)
 	}
+	return rt.NewDynamicObject(m.observe(l, !heldOf(rt, call.Argument(1))))
+}
+
+// beginRun starts what the first stream of the run begins, and finds out where k6 takes the samples of this iteration.
+func (m *module) beginRun() error {
 	if m.sink == nil || m.sink.ctx != m.vu.Context() {
 		m.sink = m.recorder.telemetry.sink(m.vu)
 	}
-	return rt.NewDynamicObject(m.recorder.observe(jsLedger{observer: observer{ledger: l, recorder: m.recorder, sink: m.sink, aside: !heldOf(rt, call.Argument(1))}, rt: rt}, m.known()))
+	return m.recorder.begin(m.vu, m.environment("PUBLISH_TOKEN"), m.environment("RUNNER"))
+}
+
+// observe makes the observer of a stream. aside is of one that is not held.
+func (m *module) observe(l *ledger.Ledger, aside bool) watcher {
+	o := observer{ledger: l, recorder: m.recorder, sink: m.sink, aside: aside}
+	return m.recorder.observe(jsLedger{observer: o, rt: m.vu.Runtime()}, m.known())
 }
 
 // heldOf reads the option held of a ledger, which is true where nothing is said.
@@ -157,8 +174,15 @@ func (m *module) tokens() []string {
 	return m.secrets
 }
 
+// A watcher passes what is seen of a stream to its ledger, as a script sees that.
+type watcher interface {
+	sobek.DynamicObject
+	sse.Observer
+	own() *observer
+}
+
 // observe is the observer that fits the service.
-func (r *recorder) observe(l jsLedger, c *credentials) sobek.DynamicObject {
+func (r *recorder) observe(l jsLedger, c *credentials) watcher {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.aside = r.aside || l.aside

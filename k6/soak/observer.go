@@ -15,15 +15,37 @@ import (
 type observer struct {
 	ledger   *ledger.Ledger
 	recorder *recorder
-	sink     *sampleSink // nil: no metrics are published
-	aside    bool        // the script does something to the stream, so that it tells nothing of those that are held
-	open     bool
-	openedAt time.Time // until the first noop, then zero
+	sink     *sampleSink    // nil: no metrics are published
+	openedAt ledger.Instant // until the first noop, then 0
+	other    *string        // name of the last event that was no noop; nil: none was
 	coded    *coded
-	other    string // name of the last event that was no noop
+	aside    bool // the script does something to the stream, so that it tells nothing of those that are held
+	open     bool
 }
 
 var _ sse.Observer = (*observer)(nil)
+
+// own is the observer, whatever is around it.
+func (o *observer) own() *observer { return o }
+
+func (o *observer) now() ledger.Instant { return o.recorder.instant(time.Now()) }
+
+// faultless is what the check of a script asks: all messages came. Of a stream of which nothing is counted it asks
+// whether it was held and brought anything.
+func (o *observer) faultless(r *ledger.Record) bool {
+	switch o.ledger.Counting() {
+	case ledger.Nothing:
+		return r.Unbroken()
+	case ledger.Numbered: // only the publisher's account says what was owed
+		sound := *r
+		if o.recorder.thePlan().AllowGaps { // and which gaps the service announced
+			sound.Lost = 0
+		}
+		return sound.Sound()
+	case ledger.Noops:
+	}
+	return r.Faultless()
+}
 
 func (o *observer) Connecting(at time.Time) {
 	o.ledger.Connecting(o.recorder.instant(at))
@@ -33,7 +55,7 @@ func (o *observer) Connecting(at time.Time) {
 }
 
 func (o *observer) Opened(at time.Time) {
-	o.open, o.openedAt = true, at
+	o.open, o.openedAt = true, max(o.recorder.instant(at), 1)
 	o.recorder.opened(o.ledger.Opened(o.recorder.instant(at)))
 }
 
@@ -63,9 +85,9 @@ func (o *observer) Event(at time.Time, e *eventstream.Event) {
 // each message.
 func (o *observer) firstAfter(at time.Time) time.Duration {
 	after := time.Duration(-1)
-	if !o.openedAt.IsZero() {
-		after = at.Sub(o.openedAt)
-		o.openedAt = time.Time{}
+	if o.openedAt > 0 {
+		after = o.recorder.instant(at) - o.openedAt
+		o.openedAt = 0
 	}
 	if o.coded != nil {
 		o.coded.message(o.recorder, at, after)
@@ -77,10 +99,11 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 //
 //go:noinline // rare, and not to grow the stack of a reading goroutine
 func (o *observer) named(name []byte) {
-	if string(name) != o.other {
-		o.other = o.recorder.eventName(name)
+	if o.other == nil || string(name) != *o.other {
+		known := o.recorder.eventName(name)
+		o.other = &known
 	}
-	o.ledger.Named(o.other)
+	o.ledger.Named(*o.other)
 }
 
 // excerpt is what a finding shows of a corrupted noop.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -41,6 +42,7 @@ func (m *module) service(description *sobek.Object) *sobek.Object {
 	s.token, _ = sobek.AssertFunction(description.Get("token"))
 	s.url, _ = sobek.AssertFunction(description.Get("url"))
 	out := rt.NewObject()
+	m.compiled[out] = s
 	for name, value := range map[string]any{
 		"name":     compiled.Name,
 		"numbered": compiled.Message.Numbered,
@@ -109,27 +111,26 @@ func (r *recorder) setService(s *service.Service) error {
 }
 
 // values fill the requests of a connection.
-func (s *jsService) values(n int, id string) *service.Values {
+func (s *jsService) values(n int, id string) (v *service.Values, err error) {
 	p := s.m.recorder.thePlan()
 	topic := p.Topic(n)
-	v := &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
+	v = &service.Values{Base: p.BackendURL, Topic: p.TopicName(topic), ID: id, Run: p.MarkerOf(topic), N: int64(n)}
 	if s.token != nil {
-		v.Token = s.askToken()
+		v.Token, err = s.askToken()
 	}
-	return v
+	return v, err
 }
 
 // call calls a function of the description.
-func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) string {
-	rt := s.m.vu.Runtime()
+func (s *jsService) call(f sobek.Callable, name string, args ...sobek.Value) (string, error) {
 	value, err := f(sobek.Undefined(), args...)
 	if err == nil {
 		err = mustBeText(value)
 	}
 	if err != nil {
-		common.Throw(rt, fmt.Errorf("%s() of the service %s: %w", name, s.Name, err))
+		return "", fmt.Errorf("%s() of the service %s: %w", name, s.Name, err)
 	}
-	return value.String()
+	return value.String(), nil
 }
 
 // mustBeText says what else a function has returned: "[object Promise]" is no token.
@@ -151,13 +152,14 @@ func mustBeText(value sobek.Value) error {
 // connect is the URL of the stream and the options of its EventSource. The ledger, which a script may leave out, hides
 // the stream's token in what it finds.
 func (s *jsService) connect(n int, id string, ledger sobek.Value) map[string]any {
-	v := s.values(n, id)
-	out := s.opening(n, v)
-	if s.token != nil || s.url != nil {
-		c := &credentials{secrets: s.m.tokens()}
-		c.learn(v.Token, time.Now())
-		c.of(ledger)
-		out["renew"] = s.renewal(n, v, c)
+	own, err := s.ownRequest(n, id)
+	if err != nil {
+		common.Throw(s.m.vu.Runtime(), err)
+	}
+	out := s.opening(own)
+	if s.hasFunctions() {
+		own.credentials.of(ledger)
+		out["renew"] = s.renewal(n, own)
 	}
 	switch r := s.Resume; {
 	case r.Query != "":
@@ -166,16 +168,48 @@ func (s *jsService) connect(n int, id string, ledger sobek.Value) map[string]any
 		out["resume"] = "none"
 	}
 	if s.Then != nil {
-		out["then"] = &secondRequest{service: s.Service, values: v}
+		out["then"] = &secondRequest{service: s.Service, values: own.values}
 	}
 	return out
 }
 
+// hasFunctions says that each attempt to connect calls JS.
+func (s *jsService) hasFunctions() bool { return s.token != nil || s.url != nil }
+
+// ownRequest is what stream n sends of its own: it calls the functions of the description.
+func (s *jsService) ownRequest(n int, id string) (*ownRequest, error) {
+	values, err := s.values(n, id)
+	if err != nil {
+		return nil, err
+	}
+	own := &ownRequest{values: values, credentials: &credentials{secrets: s.m.tokens()}}
+	own.credentials.learn(values.Token, time.Now())
+	own.url, err = s.ownURL(n)
+	return own, err
+}
+
+// ownURL is what url() of the description says, "" where it has none.
+func (s *jsService) ownURL(n int) (string, error) {
+	if s.url == nil {
+		return "", nil
+	}
+	return s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
+}
+
 // opening is the request that opens a stream.
-func (s *jsService) opening(n int, v *service.Values) map[string]any {
-	out := requestOf(&s.Connect, v)
+func (s *jsService) opening(own *ownRequest) map[string]any {
+	out := requestOf(&s.Connect, own.values)
 	if s.url != nil {
-		out["url"] = s.call(s.url, "url", s.m.vu.Runtime().ToValue(n))
+		out["url"] = own.url
+	}
+	return out
+}
+
+// requestBy is a request of a description.
+func requestBy(r *service.Request, v *service.Values) sse.Request {
+	out := sse.Request{URL: string(r.URL.Append(nil, v)), Method: r.Method, Header: http.Header{}, Body: string(r.Body.Append(nil, v))}
+	for name, value := range r.FilledHeaders(v) {
+		out.Header.Set(name, strings.TrimSpace(value))
 	}
 	return out
 }
@@ -185,7 +219,11 @@ func (s *jsService) end(n int, id string) map[string]any {
 	if s.End.Request == nil {
 		common.Throw(s.m.vu.Runtime(), fmt.Errorf("the service %s ends no stream by a request", s.Name))
 	}
-	return requestOf(s.End.Request, s.values(n, id))
+	v, err := s.values(n, id)
+	if err != nil {
+		common.Throw(s.m.vu.Runtime(), err)
+	}
+	return requestOf(s.End.Request, v)
 }
 
 // requestOf fills a request. It has no property for what it does not have.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
 
 	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/k6/sse"
@@ -77,7 +78,7 @@ func (c *credentials) of(l sobek.Value) {
 func (d *described) authorize(c *credentials) { d.credentials = c }
 
 // askToken asks the module for a token, of the lifetime that the run wants.
-func (s *jsService) askToken() string {
+func (s *jsService) askToken() (string, error) {
 	ttl := sobek.Undefined()
 	if seconds := s.m.recorder.thePlan().TokenTTL; seconds > 0 {
 		ttl = s.m.vu.Runtime().ToValue(seconds)
@@ -85,14 +86,25 @@ func (s *jsService) askToken() string {
 	return s.call(s.token, "token", ttl)
 }
 
-// renewal is what each attempt to connect after the first calls: it fills the request anew.
-func (s *jsService) renewal(n int, v *service.Values, c *credentials) func() map[string]any {
-	return func() map[string]any {
-		if s.token != nil {
-			v.Token = s.askToken() // of the second request, too, which has the same values
-			c.learn(v.Token, time.Now())
+// renew asks for what the next attempt of stream n sends of its own.
+func (s *jsService) renew(n int, own *ownRequest) (err error) {
+	if s.token != nil {
+		if own.values.Token, err = s.askToken(); err != nil { // of the second request, too, which has the same values
+			return err
 		}
-		out := s.opening(n, v)
+		own.credentials.learn(own.values.Token, time.Now())
+	}
+	own.url, err = s.ownURL(n)
+	return err
+}
+
+// renewal is what each attempt to connect after the first calls: it fills the request anew.
+func (s *jsService) renewal(n int, own *ownRequest) func() map[string]any {
+	return func() map[string]any {
+		if err := s.renew(n, own); err != nil {
+			common.Throw(s.m.vu.Runtime(), err)
+		}
+		out := s.opening(own)
 		delete(out, "method")
 		return out
 	}

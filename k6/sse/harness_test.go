@@ -39,6 +39,7 @@ type vu struct {
 	state   *lib.State
 	samples chan metrics.SampleContainer
 	way     way // of its streams
+	opener  *Opener
 }
 
 func newVU(t testing.TB) *vu {
@@ -52,7 +53,7 @@ func newVU(t testing.TB) *vu {
 	for name, value := range exports.Named {
 		require.NoError(t, rt.VU.Runtime().Set(name, value))
 	}
-	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000)}
+	v := &vu{Runtime: rt, t: t, m: m, samples: make(chan metrics.SampleContainer, 100_000), opener: NewOpener(rt.VU)}
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
 	logger := logrus.New()
@@ -82,22 +83,29 @@ func (v *vu) set(name string, value any) {
 // an error the context is cancelled before the loop is wound down.
 func (v *vu) run(script string) (sobek.Value, error) {
 	v.t.Helper()
-	guard := time.AfterFunc(patience, func() {
-		buf := make([]byte, 1<<20)
-		fmt.Printf("the iteration hangs:\n%s\n%s\n", script, buf[:runtime.Stack(buf, true)])
-		v.CancelContext()
-	})
-	defer guard.Stop()
 	var value sobek.Value
-	err := v.EventLoop.Start(func() (err error) {
+	err := v.iterate(script, func() (err error) {
 		value, err = v.VU.Runtime().RunString(script)
 		return err
 	})
+	return value, err
+}
+
+// iterate is run for a function.
+func (v *vu) iterate(what string, f func() error) error {
+	v.t.Helper()
+	guard := time.AfterFunc(patience, func() {
+		buf := make([]byte, 1<<20)
+		fmt.Printf("the iteration hangs:\n%s\n%s\n", what, buf[:runtime.Stack(buf, true)])
+		v.CancelContext()
+	})
+	defer guard.Stop()
+	err := v.EventLoop.Start(f)
 	if err != nil {
 		v.CancelContext()
 	}
 	v.EventLoop.WaitOnRegistered()
-	return value, err
+	return err
 }
 
 // block makes k6's dialer refuse a range of addresses, as --blacklist-ip does.

@@ -57,6 +57,7 @@ func (m *module) currentHub() *hub {
 		counts:  make(map[*metrics.TagSet][]*eventCounter),
 		wake:    m.vu.RegisterCallback(),
 	}
+	beginRamp()
 	h.unwatch = context.AfterFunc(h.ctx, h.interrupt)
 	m.hub = h
 	return h
@@ -65,6 +66,11 @@ func (m *module) currentHub() *hub {
 // add counts a source in. On the event loop.
 func (h *hub) add(s *source) {
 	h.open++
+	h.know(s)
+}
+
+// know has a source be interrupted with the others. From any goroutine, while a source is open.
+func (h *hub) know(s *source) {
 	h.mu.Lock()
 	h.sources[s] = struct{}{}
 	h.mu.Unlock()
@@ -73,12 +79,17 @@ func (h *hub) add(s *source) {
 	}
 }
 
-// remove counts a source out that has no goroutine or timer left. On the event loop.
-func (h *hub) remove(s *source) {
-	h.open--
+// forget ends that: it has no goroutine or timer left.
+func (h *hub) forget(s *source) {
 	h.mu.Lock()
 	delete(h.sources, s)
 	h.mu.Unlock()
+}
+
+// remove counts a source out that has no goroutine or timer left. On the event loop.
+func (h *hub) remove(s *source) {
+	h.open--
+	h.forget(s)
 }
 
 // interrupt closes every source at once. No JS runs after it.

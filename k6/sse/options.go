@@ -124,11 +124,7 @@ const acceptOption = "acceptEncoding"
 
 // parseOptions reads the second argument of EventSource. Its errors name the option.
 func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
-	o.connectTimeout = defaultConnectTimeout
-	o.reconnectDelay = defaultReconnectDelay
-	o.reconnect = reconnectStandard
-	o.maxEventSize = eventstream.DefaultLimit
-	o.ledger = nopObserver{}
+	o.setDefaults()
 	if common.IsNullish(v) {
 		return nil
 	}
@@ -151,6 +147,15 @@ func parseOptions(rt *sobek.Runtime, v sobek.Value, o *sourceOptions) error {
 		}
 	}
 	return o.complete(rt, then)
+}
+
+// setDefaults sets those that are not the zero value.
+func (o *sourceOptions) setDefaults() {
+	o.connectTimeout = defaultConnectTimeout
+	o.reconnectDelay = defaultReconnectDelay
+	o.reconnect = reconnectStandard
+	o.maxEventSize = eventstream.DefaultLimit
+	o.ledger = nopObserver{}
 }
 
 // complete does what takes more than one option.

@@ -23,10 +23,18 @@ type ramp struct {
 	usual  func() // ends the hurry; nil where there is none
 }
 
-var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: collectOften, free: debug.FreeOSMemory}
+var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: collectOften, free: giveBack}
 
 // rampGCPercent is GOGC during a ramp.
-const rampGCPercent = 40
+const rampGCPercent = 25
+
+// beginRamp makes room for the first ramp: what k6 took to begin is not needed any more.
+var beginRamp = sync.OnceFunc(giveBack)
+
+func giveBack() {
+	debug.FreeOSMemory()
+	leavePages()
+}
 
 // collectOften lowers GOGC until usual is called, where it is higher and not off.
 func collectOften() (usual func()) {

@@ -17,9 +17,20 @@ func (s *eventSource) again() {
 	s.post(s.renew)
 }
 
-// renew asks the script what the next attempt sends, as a token that is still good, and connects. Nobody else has the
-// source in hand, so what it changes needs no lock. An event loop that is busy delays the attempt. On the event loop.
+// renew asks the script what the next attempt sends, as a token that is still good, and connects. On the event loop.
 func (s *eventSource) renew() error {
+	return s.renewBy(func() error {
+		value, err := s.opts.rare.renew(s.obj)
+		if err == nil {
+			err = s.takeRenewal(value)
+		}
+		return thrown(err)
+	})
+}
+
+// renewBy connects when what the next attempt sends was asked for. Nobody else has the
+// source in hand, so what that changes needs no lock. An event loop that is busy delays the attempt. On the event loop.
+func (s *source) renewBy(ask func() error) error {
 	s.mu.Lock()
 	over := s.stopped != ""
 	s.mu.Unlock()
@@ -27,25 +38,23 @@ func (s *eventSource) renew() error {
 		s.end()
 		return nil
 	}
-	value, err := s.opts.rare.renew(s.obj)
+	err := ask()
 	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) {
 		s.end()
 		return err
 	}
-	if err == nil {
-		err = s.takeRenewal(value)
+	switch {
+	case err != nil:
+		go s.notRenewed(err)
+	default:
+		go s.connect()
 	}
-	if err != nil {
-		go s.notRenewed(thrown(err))
-		return nil
-	}
-	go s.connect()
 	return nil
 }
 
 // notRenewed tells of an attempt that never was one, and ends the source: to send what was refused, or is over, would
 // test another client than the script's.
-func (s *eventSource) notRenewed(err error) {
+func (s *source) notRenewed(err error) {
 	_, forget := s.begin()
 	forget()
 	s.opened = false
@@ -107,7 +116,7 @@ func parseRenew(v sobek.Value) (sobek.Callable, error) {
 // thrown is what a script threw, without where.
 func thrown(err error) error {
 	var e *sobek.Exception
-	if !errors.As(err, &e) {
+	if interrupted := (*sobek.InterruptedError)(nil); errors.As(err, &interrupted) || !errors.As(err, &e) {
 		return err
 	}
 	if inner := e.Unwrap(); inner != nil {

@@ -2,9 +2,11 @@ package sse
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,6 +81,22 @@ type Request struct {
 	Method string // "" for GET
 	Header http.Header
 	Body   string
+}
+
+// Check says why the request cannot be sent.
+func (r *Request) Check() error {
+	if _, err := parseURL(r.URL); err != nil {
+		return err
+	}
+	for name, values := range r.Header {
+		if err := checkHeader(name, strings.Join(values, ", ")); err != nil {
+			return err
+		}
+	}
+	if r.Body != "" && (r.Method == "" || r.Method == http.MethodGet) {
+		return fmt.Errorf("a body: %w", errBodyOfGet)
+	}
+	return nil
 }
 
 // start readies a source whose options are set: its observer may be one that has streams cut.

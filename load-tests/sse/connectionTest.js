@@ -1,17 +1,16 @@
 // @ts-check
 // The soak: every connection is opened, stays open for SECONDS − 5, is closed by the server on request,
-// and every noop on it is counted in Go (k6/x/soak), without JavaScript per noop. With SERVICE the streams, their
+// and every noop on it is counted, all of that in Go (k6/x/soak), without JavaScript per stream or noop. With SERVICE the streams, their
 // messages and their end are as a module of load-tests/services describes them.
 //
 //   bin/k6 run load-tests/sse/connectionTest.js --vus 600 --iterations 600 --duration 60m \
 //     --env BACKEND_URL=http://HOST --env NOOP_INTERVAL=15 --env SECONDS=3600 --env PREFIX=laptop-a-
 
 import exec from 'k6/execution';
-import { plan } from 'k6/x/soak';
+import { hold, plan } from 'k6/x/soak';
 
 import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
-import { checkStream, closeAll, Stream, untilOver } from '../lib/stream.js';
 
 const { service, description, ownToken } = loadService();
 const config = soakConfig(service);
@@ -45,27 +44,12 @@ export function setup() {
 }
 
 export default async function () {
-  const first = exec.scenario.iterationInTest * config.connectionsPerVU;
-  const end = Math.min(first + config.connectionsPerVU, config.connections || Infinity);
-  const streams = [];
-  for (let n = first; n < end; n++) {
-    streams.push(connect(n));
-  }
-  await untilOver(streams, OPEN_FOR);
-  await closeAll(streams, checkStream);
-}
-
-/**
- * Begins to connect a stream. What a script throws k6 only logs: a run without streams made no checks, so it passed.
- *
- * @param {number} n
- * @returns {Stream}
- */
-function connect(n) {
+  const from = exec.scenario.iterationInTest * config.connectionsPerVU;
+  const to = Math.min(from + config.connectionsPerVU, config.connections || Infinity);
   try {
-    return new Stream(config, `${config.prefix}${n}`, n);
+    await hold(service, { ...config, from, to, openFor: OPEN_FOR });
   } catch (e) {
+    // What a script throws k6 only logs: a run without streams made no checks, so it passed.
     exec.test.abort(e instanceof Error ? e.message : String(e));
-    throw e;
   }
 }

@@ -203,6 +203,55 @@ declare module 'k6/x/soak' {
    */
   export function sendOnce(): void;
 
+  /** What {@link hold} has to know. The configuration of load-tests/lib/config.js has most of it; what else is in there does not matter. */
+  export interface HoldOptions {
+    /** The first stream of the run that is held here, from 0. */
+    from: number;
+    /** The one behind the last. */
+    to: number;
+    /** Milliseconds from now on after which the ends of the streams are asked for; earlier where all have ended. */
+    openFor: number;
+    /** Milliseconds without one byte after which a stream is over; 0: none are too many. */
+    idleTimeout: number;
+    /** Seconds that a stream may take to end after the answer to the request for it; then it is closed here. */
+    endTimeout: number;
+    /** Streams that are lost come back, and go on where they were. */
+    reconnect: boolean;
+    /** What compression is asked for: `none`, `gzip` or `browser`, as the option of `EventSource`. */
+    acceptEncoding?: string;
+    /** Of the device ids: stream 7 has the id `PREFIX7`. */
+    prefix: string;
+    /** Of noops, where to connect to, and with what. */
+    backendUrl: string;
+    headers?: Record<string, string>;
+  }
+
+  /**
+   * Holds the streams of a virtual user, all in Go: connects to each, as many at a time as the server can take, counts what comes
+   * in a ledger, asks for its end when its time is over, 20 at a time and not while a noop is due, and makes its checks: `Get
+   * status was 200`, `Delete status was 200` (where the service takes such a request) and `Received all messages`. Its metrics
+   * are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams. A stream keeps no JS while it
+   * is open; what a description has as a function is called once for each attempt to connect.
+   *
+   * @example
+   * import exec from 'k6/execution';
+   * import { hold, plan } from 'k6/x/soak';
+   * import { soakConfig } from './lib/config.js';
+   *
+   * const config = soakConfig();
+   * plan(config);
+   *
+   * export default async function () {
+   *   const from = exec.scenario.iterationInTest * config.connectionsPerVU;
+   *   await hold(null, { ...config, from, to: from + config.connectionsPerVU, openFor: 60_000 });
+   * }
+   *
+   * @param service what {@link service} returned, null for noops
+   * @returns a promise that resolves when every stream has ended and was checked
+   * @throws where a stream cannot be asked for, as where `token` of the description throws
+   */
+  export function hold(service: Service | null, options: HoldOptions): Promise<void>;
+
   /** The state of a connection. `completed` is the only good end. */
   export type State =
     | 'planned'

@@ -1,0 +1,214 @@
+package soak
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext/httpext"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/service"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+const (
+	// So many requests that end a stream are under way at a time, of one virtual user and of a runner: thousands would dial at once.
+	endsOfVU     = 20
+	endsOfRunner = 500
+	// endAnswer is how long the answer to one may take.
+	endAnswer = 10 * time.Second
+	// recheck is how long a stream on which a noop is due is left alone before its ledger is asked again.
+	recheck = 100 * time.Millisecond
+)
+
+// An ender asks for the ends of the streams of a holding, as http.asyncRequest of k6 would.
+type ender struct {
+	h       *holding
+	tags    metrics.TagsAndMeta // of the requests
+	checks  metrics.TagsAndMeta
+	workers int
+}
+
+func newEnder(h *holding) ender {
+	e := ender{h: h, tags: h.state.Tags.GetCurrentValues(), checks: h.state.Tags.GetCurrentValues(), workers: endsOfVU}
+	name := "DELETE /event/forcedisconnect"
+	if h.service != nil {
+		name = "end of a stream of " + h.service.Name
+	}
+	e.tags.SetTag(metrics.TagName.String(), name)
+	if run := lib.GetExecutionState(h.ctx); run != nil {
+		e.workers = min(endsOfVU, max(endsOfRunner/max(int(run.GetInitializedVUsCount()), 1), 1))
+	}
+	return e
+}
+
+// run asks for the end of each stream, some at a time, and returns when all were asked. A stream is left alone while a noop is
+// due on it, so that what is lost at the end can be told from what is on its way.
+func (e *ender) run(streams []*held) {
+	queue := make(chan *held, len(streams)) // as many as it ever holds
+	for _, s := range streams {
+		queue <- s
+	}
+	left := len(streams)
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range min(e.workers, len(streams)) {
+		all.Go(func() {
+			for s := range queue {
+				if undecided := s.ledger().Undecided(s.observer.now()); undecided > 0 && e.h.ctx.Err() == nil {
+					sleep(e.h.ctx, min(undecided, recheck))
+					queue <- s
+					continue
+				}
+				e.end(s)
+				mu.Lock()
+				if left--; left == 0 {
+					close(queue)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// end asks for the end of a stream. One that never opened is given up: if its id has a stream, that is another client's. Where
+// the service takes no such request the client ends the stream.
+func (e *ender) end(s *held) {
+	if e.h.ctx.Err() != nil {
+		return // the streams are being interrupted
+	}
+	s.stream.EndsByServer() // from here on endTimeout decides
+	s.ledger().CloseRequested(s.observer.now())
+	if s.ledger().Sums().Streams == 0 || !e.byRequest() {
+		s.stream.Close()
+	} else {
+		s.status = e.send(s)
+	}
+	h := e.h
+	h.mu.Lock()
+	s.asked = true
+	over := s.over
+	if !over {
+		s.timer = time.AfterFunc(time.Duration(h.EndTimeout*float64(time.Second)), s.stream.Close)
+	}
+	h.mu.Unlock()
+	if over {
+		s.finish()
+	}
+}
+
+func (e *ender) byRequest() bool {
+	return e.h.service == nil || e.h.service.End.By == service.ByRequest
+}
+
+// send sends the request, and returns the status of its answer, 0 where there is none.
+func (e *ender) send(s *held) (status int) {
+	r, err := e.request(s)
+	var parsed *httpext.ParsedHTTPRequest
+	if err == nil {
+		parsed, err = e.parsed(&r)
+	}
+	if err == nil {
+		var answer *httpext.Response
+		if answer, err = httpext.MakeRequest(e.h.ctx, e.h.state, parsed); err == nil {
+			return answer.Status
+		}
+	}
+	if e.h.ctx.Err() == nil {
+		e.h.state.Logger.WithField("error", err).Warn("Request Failed")
+	}
+	return 0
+}
+
+// request makes it: on the event loop, where the description has functions.
+func (e *ender) request(s *held) (r sse.Request, err error) {
+	if service := e.h.service; service == nil || !service.hasFunctions() {
+		return s.endRequest()
+	}
+	made := make(chan sse.Request, 1)
+	e.h.group.OnLoop(func() error {
+		r, err := s.endRequest()
+		if err == nil {
+			made <- r
+		}
+		return err // and the iteration is interrupted
+	})
+	select {
+	case r = <-made:
+		return r, nil
+	case <-e.h.ctx.Done():
+		return r, e.h.ctx.Err()
+	}
+}
+
+// parsed is a request as k6/http has it, with the defaults of that.
+func (e *ender) parsed(r *sse.Request) (*httpext.ParsedHTTPRequest, error) {
+	u, err := httpext.ToURL(r.URL)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // says what is wrong with which URL
+	}
+	state := e.h.state
+	req := &http.Request{Method: r.Method, URL: u.GetURL(), Header: make(http.Header)}
+	req.Header.Set("User-Agent", state.Options.UserAgent.String)
+	for name, values := range r.Header {
+		if strings.EqualFold(name, "Host") {
+			req.Host = values[0]
+		}
+		req.Header.Set(name, values[0])
+	}
+	out := &httpext.ParsedHTTPRequest{
+		URL: &u, Req: req, Timeout: endAnswer, Throw: state.Options.Throw.Bool, ResponseType: httpext.ResponseTypeNone,
+		Redirects: state.Options.MaxRedirects, ActiveJar: state.CookieJar, Cookies: map[string]*httpext.HTTPRequestCookie{},
+		ResponseCallback: func(status int) bool { return status >= 200 && status <= 399 }, TagsAndMeta: e.tags.Clone(),
+	}
+	if r.Body != "" {
+		out.Body = bytes.NewBufferString(r.Body)
+	}
+	if out.ActiveJar != nil {
+		httpext.SetRequestCookies(req, out.ActiveJar, out.Cookies)
+	}
+	return out, nil
+}
+
+// finish makes the checks of a stream that has ended, and whose end was asked for.
+func (s *held) finish() {
+	h, e := s.of, &s.of.ender
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	sums := s.ledger().Sums()
+	now := time.Now()
+	check := func(name string, ok bool) {
+		tags := e.checks.Tags
+		if h.state.Options.SystemTags.Has(metrics.TagCheck) {
+			tags = tags.With(metrics.TagCheck.String(), name)
+		}
+		sample := metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: h.state.BuiltinMetrics.Checks, Tags: tags}, Time: now, Metadata: e.checks.Metadata}
+		if ok {
+			sample.Value = 1
+		}
+		metrics.PushIfNotDone(h.ctx, h.state.Samples, sample)
+	}
+	check("Get status was 200", sums.Streams > 0)
+	if e.byRequest() {
+		check("Delete status was 200", e.accepts(s.status))
+	}
+	check("Received all messages", s.observer.faultless(&sums))
+	h.mu.Lock()
+	h.unfinished-- // only now: k6 takes no sample of an iteration that is over
+	h.mu.Unlock()
+	h.settle()
+}
+
+// accepts says whether a status is what the request should have.
+func (e *ender) accepts(status int) bool {
+	if e.h.service == nil {
+		return status == http.StatusOK
+	}
+	return e.h.service.End.Request.Accepts(status)
+}

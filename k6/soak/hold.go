@@ -1,0 +1,193 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/grafana/sobek"
+	"go.k6.io/k6/v2/js/common"
+	"go.k6.io/k6/v2/lib"
+
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// holdOptions are the second argument of hold; soak.d.ts documents them.
+type holdOptions struct {
+	From        int               `js:"from"`
+	To          int               `js:"to"`
+	OpenFor     float64           `js:"openFor"`     // ms
+	IdleTimeout float64           `js:"idleTimeout"` // ms
+	EndTimeout  float64           `js:"endTimeout"`  // s
+	Reconnect   bool              `js:"reconnect"`
+	Prefix      string            `js:"prefix"`
+	BackendURL  string            `js:"backendUrl"`
+	Headers     map[string]string `js:"headers"`
+	Accept      string            `js:"acceptEncoding"`
+}
+
+// A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
+// goroutine, and nothing of JS.
+type holding struct {
+	holdOptions
+	m       *module
+	service *jsService // nil: noop
+	header  http.Header
+	ctx     context.Context // of the iteration
+	state   *lib.State
+	group   *sse.Streams
+	ender   ender
+	begun   time.Time
+	resolve func() error
+
+	mu         sync.Mutex
+	streams    []*held
+	timer      *time.Timer // until the ends are asked for
+	open       int         // streams that have not ended, or not begun
+	unfinished int         // streams whose checks are not made
+	ending     bool
+	asked      bool // the end of each stream was asked for
+	over       bool
+}
+
+// hold is soak.hold(service, options): it opens streams, holds them, asks for their end and makes their checks. The promise
+// resolves when that is done for all of them; of an iteration that is interrupted it never does, as no check is made.
+func (m *module) hold(described sobek.Value, options sobek.Value) *sobek.Promise {
+	rt := m.vu.Runtime()
+	h, err := m.newHolding(described, options)
+	if err == nil {
+		err = h.begin()
+	}
+	if err != nil {
+		common.Throw(rt, err)
+	}
+	promise, resolve, _ := rt.NewPromise()
+	h.resolve = func() error { return resolve(sobek.Undefined()) }
+	h.start()
+	return promise
+}
+
+func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
+	if m.vu.State() == nil {
+		return nil, common.NewInitContextError("soak.hold opens streams: call it in the default function")
+	}
+	h := &holding{m: m, ctx: m.vu.Context(), state: m.vu.State(), begun: time.Now(), header: http.Header{}}
+	if common.IsNullish(options) {
+		return nil, errors.New("soak.hold(service, options) needs options: from and to, which streams it holds, and openFor")
+	}
+	if err := m.vu.Runtime().ExportTo(options, &h.holdOptions); err != nil {
+		return nil, fmt.Errorf("soak.hold: %w", err)
+	}
+	if h.From < 0 || h.To < h.From || !(h.OpenFor >= 0) || !(h.IdleTimeout >= 0) || !(h.EndTimeout > 0) {
+		return nil, fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0, and endTimeout not 0", h.From, h.To, h.OpenFor, h.IdleTimeout, h.EndTimeout)
+	}
+	for name, value := range h.Headers {
+		h.header.Set(name, value)
+	}
+	if !common.IsNullish(described) {
+		if h.service = m.compiled[described]; h.service == nil {
+			return nil, errors.New("soak.hold: the service is none that soak.service returned; null is for noop")
+		}
+	}
+	return h, nil
+}
+
+// begin makes the streams, on the event loop: there a description may call JS for each of them.
+func (h *holding) begin() error {
+	if err := h.m.beginRun(); err != nil {
+		return err
+	}
+	var err error
+	if h.group, err = h.m.opener.Streams(h.streamsOptions()); err != nil {
+		return fmt.Errorf("soak.hold: %w", err)
+	}
+	for n := h.From; n < h.To; n++ {
+		if err := h.add(n); err != nil {
+			h.group.Over(func() error { return nil })
+			return err
+		}
+	}
+	h.open, h.unfinished = len(h.streams), len(h.streams)
+	h.ender = newEnder(h)
+	return nil
+}
+
+func (h *holding) streamsOptions() sse.StreamsOptions {
+	o := sse.StreamsOptions{Name: "GET /event/connect", IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept}
+	if s := h.service; s != nil {
+		o.Name, o.Method = "stream of "+s.Name, s.Connect.Method
+		o.NoResume, o.ResumeQuery = !s.Resume.Resumes(), s.Resume.Query
+		if s.hasFunctions() {
+			o.Renew = func(k sse.Keeper) error { return k.(*held).renew() } //nolint:forcetypeassert // there are no others
+		}
+	}
+	return o
+}
+
+func milli(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }
+
+// start opens the streams one after the other, and has their ends asked for when their time is over, or when all have ended.
+func (h *holding) start() {
+	h.mu.Lock()
+	h.timer = time.AfterFunc(time.Until(h.begun.Add(milli(h.OpenFor))), h.end)
+	h.mu.Unlock()
+	go func() {
+		for _, s := range h.streams {
+			s.stream.Open()
+		}
+	}()
+}
+
+// end asks for the end of all streams, once.
+func (h *holding) end() {
+	h.mu.Lock()
+	again := h.ending
+	h.ending = true
+	h.mu.Unlock()
+	if again {
+		return
+	}
+	h.ender.run(h.streams)
+	h.mu.Lock()
+	h.asked = true
+	h.mu.Unlock()
+	h.settle()
+}
+
+// settle lets the iteration end, once all is done.
+func (h *holding) settle() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	interrupted := h.ctx.Err() != nil
+	if h.over || !h.asked || h.open > 0 || h.unfinished > 0 && !interrupted {
+		return
+	}
+	h.over = true
+	h.group.Over(func() error {
+		if interrupted {
+			return nil
+		}
+		return h.resolve()
+	})
+}
+
+// ended counts a stream that is over, for whatever reason.
+func (h *holding) ended(s *held) {
+	h.mu.Lock()
+	h.open--
+	s.over = true
+	finished := s.asked
+	early := h.open == 0 && !h.ending && h.timer.Stop()
+	h.mu.Unlock()
+	if finished {
+		s.finish()
+	}
+	if early {
+		go h.end()
+		return
+	}
+	h.settle()
+}

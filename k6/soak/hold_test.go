@@ -1,0 +1,358 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/sirupsen/logrus"
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/k6/sse"
+)
+
+// There are thousands of these, beside a sse.Stream and a ledger.
+func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
+	t.Parallel()
+	if unsafe.Sizeof(uintptr(0)) == 8 {
+		require.LessOrEqual(t, unsafe.Sizeof(held{}), uintptr(64))
+		require.LessOrEqual(t, unsafe.Sizeof(jsLedger{}), uintptr(64))
+		require.LessOrEqual(t, unsafe.Sizeof(sse.Stream{}), uintptr(640))
+	}
+}
+
+// noopService is the service of the original protocol: a noop on each stream every so often, until a DELETE.
+type noopService struct {
+	every  time.Duration
+	refuse int           // the status of each DELETE, where it ends no stream; 0: it does
+	slow   time.Duration // that it takes to answer one
+
+	mu        sync.Mutex
+	streams   map[string]chan struct{}
+	connects  []string // the Authorization of each, and its Accept-Encoding
+	deletes   int
+	now, most int // DELETEs under way
+}
+
+func (s *noopService) serve(t *testing.T) string {
+	t.Helper()
+	s.streams = map[string]chan struct{}{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /event/connect", s.connect)
+	mux.HandleFunc("DELETE /event/forcedisconnect", s.disconnect)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
+	over := make(chan struct{})
+	s.mu.Lock()
+	s.streams[r.URL.Query().Get("id")] = over
+	s.connects = append(s.connects, r.Header.Get("Authorization")+r.Header.Get("Accept-Encoding"))
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-tick.C:
+			_, _ = fmt.Fprintf(w, "id: %d\ndata: 0\n\n", n)
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // the same
+		case <-over:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deletes++
+	s.now++
+	s.most = max(s.most, s.now)
+	s.mu.Unlock()
+	time.Sleep(s.slow)
+	s.mu.Lock()
+	s.now--
+	if s.refuse != 0 {
+		w.WriteHeader(s.refuse)
+		return
+	}
+	close(s.streams[r.URL.Query().Get("id")])
+}
+
+// holder is a virtual user that holds streams of a service.
+type holder struct {
+	*modulestest.Runtime
+	r       *recorder
+	samples chan metrics.SampleContainer
+}
+
+// holderOf loads the script's init context and moves to the virtual user's.
+func holderOf(t *testing.T, url, init string) holder {
+	t.Helper()
+	rt, r := newVU(t)
+	r.telemetry.every = time.Hour
+	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
+	js(t, rt, init)
+	js(t, rt, fmt.Sprintf(`plan({testid: "t", connections: 100, seconds: 3600, noopInterval: 0.1, runners: 1, connectionsPerVU: 100,
+		backendUrl: %q, prefix: "d-", lateMs: 1000, reconnect: false}); var url = %q`, url, url))
+	h := holder{rt, r, make(chan metrics.SampleContainer, 100_000)}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	dialer := netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4))
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	rt.MoveToVUContext(&lib.State{
+		Dialer: dialer, Transport: transport, Logger: log, CookieJar: jar, Samples: h.samples, BuiltinMetrics: rt.BuiltinMetrics,
+		BufferPool: lib.NewBufferPool(), Options: lib.Options{SystemTags: &metrics.DefaultSystemTagSet},
+		Tags: lib.NewVUStateTags(rt.VU.InitEnvField.Registry.RootTagSet()),
+	})
+	return h
+}
+
+const held10 = `hold(null, {from: 0, to: 10, openFor: 550, idleTimeout: 5000, endTimeout: 5, reconnect: false, prefix: "d-", backendUrl: url, headers: {Authorization: "Bearer x"}})`
+
+// run runs an iteration to its end, and returns whether the promise of hold was resolved.
+func (h *holder) run(t *testing.T, script string) (resolved bool) {
+	t.Helper()
+	guard := time.AfterFunc(30*time.Second, func() { panic("the iteration hangs: " + script) })
+	defer guard.Stop()
+	require.NoError(t, h.VU.Runtime().Set("done", func() { resolved = true }))
+	err := h.EventLoop.Start(func() error {
+		_, err := h.VU.Runtime().RunString("(" + script + ").then(done)")
+		return err
+	})
+	if err != nil {
+		h.CancelContext()
+	}
+	h.EventLoop.WaitOnRegistered()
+	require.NoError(t, err)
+	return resolved
+}
+
+// told are the sums of the samples of a metric, by the tag.
+func (h *holder) told(metric, tag string) map[string][2]float64 {
+	out := map[string][2]float64{}
+	for len(h.samples) > 0 {
+		container := <-h.samples
+		defer func() { h.samples <- container }()
+		for _, s := range container.GetSamples() {
+			if s.Metric.Name == metric {
+				name, _ := s.Tags.Get(tag)
+				sum := out[name]
+				out[name] = [2]float64{sum[0] + s.Value, sum[1] + 1}
+			}
+		}
+	}
+	return out
+}
+
+func (h *holder) states() map[ledger.State]int {
+	out := map[ledger.State]int{}
+	for _, c := range filled(h.r).Connections {
+		out[c.State]++
+	}
+	return out
+}
+
+func TestHoldOpensHoldsEndsAndChecks(t *testing.T) {
+	t.Parallel()
+	s := &noopService{every: 100 * time.Millisecond}
+	h := holderOf(t, s.serve(t), "")
+	begun := time.Now()
+	require.True(t, h.run(t, held10))
+	require.GreaterOrEqual(t, time.Since(begun), 550*time.Millisecond)
+	require.Equal(t, map[ledger.State]int{ledger.Completed: 10}, h.states())
+	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {10, 10}, "Received all messages": {10, 10}}, h.told("checks", "check"))
+	require.Equal(t, map[string][2]float64{"DELETE /event/forcedisconnect": {10, 10}}, h.told("http_reqs", "name"))
+	require.Equal(t, map[string][2]float64{"DELETE": {10, 10}}, h.told("http_reqs", "method"))
+	require.Equal(t, map[string][2]float64{"true": {0, 10}}, h.told("http_req_failed", "expected_response"))
+	require.Equal(t, map[string][2]float64{"GET /event/connect": {10, 10}}, h.told("sse_connection_opened", "name"))
+	require.Equal(t, map[string][2]float64{"server": {10, 10}}, h.told("sse_connection_closed", "reason"))
+	require.Equal(t, strings.Repeat("Bearer x ", 10), strings.Join(s.connects, " ")+" ")
+}
+
+// k6 takes no sample of an iteration that is over: however slow it is to take them, that waits for the last check.
+func TestHoldIsOverWithItsLastCheck(t *testing.T) {
+	t.Parallel()
+	s := &noopService{every: 100 * time.Millisecond}
+	h := holderOf(t, s.serve(t), "")
+	slow := make(chan metrics.SampleContainer)
+	t.Cleanup(func() { close(slow) })
+	var taken atomic.Int32
+	h.VU.StateField.Samples = slow
+	go func() {
+		for container := range slow {
+			if container.GetSamples()[0].Metric.Name == metrics.ChecksName {
+				time.Sleep(5 * time.Millisecond)
+				taken.Add(1)
+			}
+			h.samples <- container
+		}
+	}()
+	require.NoError(t, h.VU.Runtime().Set("taken", taken.Load))
+	require.True(t, h.run(t, held10+".then(() => { if (taken() < 29) throw taken(); })")) // the reader may have the last one in hand
+	h.CancelContext()
+}
+
+// One request that ends a stream is under way at a time for each of so many.
+func TestSoManyEndsAreAskedForAtATime(t *testing.T) {
+	t.Parallel()
+	s := &noopService{every: 100 * time.Millisecond, slow: 20 * time.Millisecond}
+	h := holderOf(t, s.serve(t), "")
+	require.True(t, h.run(t, strings.Replace(held10, "to: 10", `acceptEncoding: "gzip", to: 100`, 1)))
+	require.Equal(t, "Bearer xgzip", s.connects[0])
+	require.Equal(t, 100, s.deletes)
+	require.LessOrEqual(t, s.most, endsOfVU)
+	require.Equal(t, [2]float64{100, 100}, h.told("checks", "check")["Received all messages"])
+}
+
+// A stream that never opened is given up without a request: if its id has a stream, that is another client's.
+func TestHoldGivesUpWhatNeverOpened(t *testing.T) {
+	t.Parallel()
+	h := holderOf(t, "http://127.0.0.1:1", "")
+	begun := time.Now()
+	require.True(t, h.run(t, strings.Replace(held10, "550", "60000", 1)))
+	require.Less(t, time.Since(begun), 30*time.Second, "nobody waits for streams that are over")
+	require.Equal(t, map[ledger.State]int{ledger.Refused: 10}, h.states())
+	require.Equal(t, map[string][2]float64{"Get status was 200": {0, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.told("checks", "check"))
+	require.Empty(t, h.told("http_reqs", "name"))
+}
+
+// A request that the service refuses leaves the stream open: it is closed here after endTimeout.
+func TestHoldClosesWhatDoesNotEnd(t *testing.T) {
+	t.Parallel()
+	s := &noopService{every: 100 * time.Millisecond, refuse: http.StatusNotFound}
+	h := holderOf(t, s.serve(t), "")
+	require.True(t, h.run(t, strings.Replace(held10, "endTimeout: 5", "endTimeout: 0.2", 1)))
+	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
+	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.told("checks", "check"))
+	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.told("http_req_failed", "expected_response"))
+}
+
+const noopJS = `var tokens = 0, described = service({
+	name: "mine", token: () => "t" + tokens++, connect: { url: "{base}/event/connect?id={id}", headers: { Authorization: "Bearer {token}" } },
+	message: { every: 0.1, seq: "id" }, END
+});`
+
+const heldDescribed = `hold(described, {from: 0, to: 3, openFor: 550, idleTimeout: 5000, endTimeout: 5, reconnect: true, prefix: "d-", backendUrl: url})`
+
+// A described service is asked as its description says: token() for each attempt, and for the end.
+func TestHoldOfADescribedService(t *testing.T) {
+	t.Parallel()
+	s := &noopService{every: 100 * time.Millisecond}
+	h := holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "request", method: "DELETE", url: "{base}/event/forcedisconnect?id={id}", headers: { A: "{token}" }, ok: [200] }`, 1))
+	require.True(t, h.run(t, heldDescribed))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Delete status was 200": {3, 3}, "Received all messages": {3, 3}}, h.told("checks", "check"))
+	require.ElementsMatch(t, []string{"Bearer t0", "Bearer t1", "Bearer t2"}, s.connects)
+	require.Equal(t, "6", js(t, h.Runtime, "String(tokens)"))
+	require.Equal(t, map[string][2]float64{"end of a stream of mine": {3, 3}}, h.told("http_reqs", "name"))
+	require.Equal(t, map[string][2]float64{"stream of mine": {3, 3}}, h.told("sse_connection_opened", "name"))
+
+	s = &noopService{every: 100 * time.Millisecond}
+	h = holderOf(t, s.serve(t), strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
+	require.True(t, h.run(t, heldDescribed))
+	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Received all messages": {3, 3}}, h.told("checks", "check"))
+	require.Zero(t, s.deletes)
+}
+
+// Each attempt after the first asks for its token anew, on the event loop.
+func TestAHeldStreamComesBackWithANewToken(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.Header.Get("Authorization"))
+		first := len(asked) == 1
+		mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "retry: 50\nid: 1\ndata: 0\n\n")
+		w.(http.Flusher).Flush() //nolint:forcetypeassert // net/http's is one
+		if !first {
+			<-r.Context().Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	h := holderOf(t, server.URL, strings.Replace(noopJS, "END", `end: { by: "client" }`, 1))
+	require.True(t, h.run(t, strings.Replace(heldDescribed, "to: 3", "to: 1", 1)))
+	require.Equal(t, []string{"Bearer t0", "Bearer t1"}, asked)
+	require.Equal(t, 2, filled(h.r).Connections[0].Streams)
+}
+
+// What cannot be asked for is said before any stream opens.
+func TestHoldSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	throwing := strings.Replace(strings.Replace(noopJS, `"t" + tokens++`, `{ throw new Error("no login") }`, 1), "END", `end: { by: "client" }`, 1)
+	for _, c := range []struct{ init, script, want string }{
+		{"", `hold(null)`, "needs options"},
+		{"", `hold({}, {from: 0, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "none that soak.service returned"},
+		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "the streams from 2 to 1"},
+		{"", strings.Replace(held10, "backendUrl: url", `backendUrl: "ftp://x"`, 1), `stream d-0 cannot be asked for: invalid URL "ftp://x/event/connect?id=d-0"`},
+		{"", strings.Replace(held10, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: "zip", which is neither none, gzip nor browser`},
+		{"", strings.Replace(held10, "Bearer x", `a\r\nb: c`, 1), "line break"},
+		{throwing, heldDescribed, "token() of the service mine: Error: no login"},
+		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), heldDescribed, "token() of the service mine: it returned 3: it must return a text"},
+	} {
+		h := holderOf(t, "http://h", c.init)
+		err := h.EventLoop.Start(func() error {
+			_, err := h.VU.Runtime().RunString(c.script)
+			return err
+		})
+		require.ErrorContains(t, err, c.want)
+		h.CancelContext()
+		h.EventLoop.WaitOnRegistered()
+	}
+	rt, _ := newVU(t)
+	_, err := rt.VU.Runtime().RunString(`hold(null, {})`)
+	require.ErrorContains(t, err, "call it in the default function")
+}
+
+// An iteration that is interrupted ends with its streams, and makes no check of them: its verdict is none.
+func TestAnInterruptedHoldMakesNoCheck(t *testing.T) {
+	t.Parallel()
+	s := &noopService{every: 100 * time.Millisecond}
+	h := holderOf(t, s.serve(t), "")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for h.r.connectionsOpen() < 10 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		h.CancelContext()
+	}()
+	require.False(t, h.run(t, strings.Replace(held10, "550", "60000", 1)))
+	<-ctx.Done()
+	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
+	require.Empty(t, h.told("checks", "check"))
+	require.Zero(t, s.deletes)
+}
+
+func (r *recorder) connectionsOpen() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open
+}

@@ -1,0 +1,176 @@
+package sse
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// keeper is the owner of a Stream in a test.
+type keeper struct {
+	recorder
+	requests []Request // the last for all attempts that follow
+	asked    int
+	ended    chan struct{}
+	stream   *Stream
+	until    string // the data of the event after which the stream is closed
+}
+
+func newKeeper(until string, requests ...Request) *keeper {
+	return &keeper{requests: requests, ended: make(chan struct{}), until: until}
+}
+
+func (k *keeper) Request() Request {
+	k.asked++
+	return k.requests[min(k.asked, len(k.requests))-1]
+}
+
+func (k *keeper) Ended() { close(k.ended) }
+
+func (k *keeper) Event(at time.Time, e *eventstream.Event) {
+	k.recorder.Event(at, e)
+	if string(e.Data) == k.until {
+		k.stream.Close()
+	}
+}
+
+// streams runs an iteration that opens the streams of some keepers, and ends when they have.
+func (v *vu) streams(options StreamsOptions, keepers ...*keeper) error {
+	v.t.Helper()
+	return v.iterate("streams in Go", func() error {
+		g, err := v.opener.Streams(options)
+		require.NoError(v.t, err)
+		for _, k := range keepers {
+			k.stream = g.Add(k, k, nil)
+		}
+		go func() {
+			for _, k := range keepers {
+				k.stream.Open()
+			}
+			for _, k := range keepers {
+				<-k.ended
+			}
+			g.Over(func() error { return nil })
+		}()
+		return nil
+	})
+}
+
+// Many streams at once, each told to its own observer, and to k6 as those of EventSources are; the iteration ends with the last.
+func TestStreamsInGo(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		url := v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: %s %s\n\ndata: end\n\n", r.URL.Path, r.Header.Get("A"))
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		})
+		var keepers []*keeper
+		for n := range 20 {
+			keepers = append(keepers, newKeeper("end", Request{URL: fmt.Sprintf("%s/%d", url, n), Header: http.Header{"A": {"b"}}}))
+		}
+		require.NoError(t, v.streams(StreamsOptions{Name: "many", IdleTimeout: patience}, keepers...))
+		for n, k := range keepers {
+			require.Equal(t, fmt.Sprintf("connecting opened event:/%d b event:end closed:client", n), k.String())
+		}
+		samples := v.drainSamples()
+		for name, want := range map[string]float64{"sse_connection_opened": 20, "sse_event": 40, "sse_connection_closed": 20} {
+			sum, _ := v.sum(samples, name, "name", "many", "url", "many", "method", "GET", "status", "200")
+			require.Equal(t, want, sum, name)
+		}
+	})
+}
+
+// A stream in Go comes back as an EventSource does: with the last event ID, and with what Renew has it send.
+func TestAStreamInGoComesBack(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		options StreamsOptions
+		want    string
+	}{
+		"header": {StreamsOptions{Name: "x", Reconnect: true}, "GET / 0 |GET / 1 0"},
+		"query":  {StreamsOptions{Name: "x", Reconnect: true, ResumeQuery: "since"}, "GET / 0 |GET / 1 "},
+		"none":   {StreamsOptions{Name: "x", Reconnect: true, NoResume: true}, "GET / 0 |GET / 1 "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v, renewed := newVU(t), 0
+			url := tellRequests(t)
+			lines := strings.Split(tt.want, "|")
+			k := newKeeper(lines[1], Request{URL: url, Header: http.Header{"Authorization": {"0"}}}, Request{URL: url, Header: http.Header{"Authorization": {"1"}}})
+			tt.options.Renew = func(of Keeper) error {
+				require.Same(t, k, of)
+				renewed++
+				return nil
+			}
+			require.NoError(t, v.streams(tt.options, k))
+			require.Equal(t, 1, renewed)
+			require.Contains(t, k.String(), "event:"+lines[0]+" closed:server+retry connecting opened event:"+lines[1])
+		})
+	}
+}
+
+func TestARenewalInGoThatFailsEndsTheStream(t *testing.T) {
+	t.Parallel()
+	v, k := newVU(t), newKeeper("", Request{URL: tellRequests(t)})
+	require.NoError(t, v.streams(StreamsOptions{Name: "x", Reconnect: true, Renew: func(Keeper) error { return errors.New("no login") }}, k))
+	require.Contains(t, k.String(), "closed:server+retry connecting closed:renew")
+	require.EqualError(t, k.last.Err, "no login")
+}
+
+// A stream that is to be ended by its server is not cut when that is silent, and does not come back; one that waits to
+// come back is over at once.
+func TestAStreamInGoThatItsServerEnds(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int32
+	silence := make(chan struct{})
+	url := serve(t, func(p *peer) {
+		served.Add(1)
+		p.say(streamHead + "data: x\n\n")
+		if p.req.URL.Path == "/long" {
+			<-silence
+		}
+	})
+	v := newVU(t)
+	long := newKeeper("", Request{URL: url + "/long"})
+	lost := newKeeper("", Request{URL: url + "/lost"})
+	go func() {
+		require.Eventually(t, func() bool {
+			return strings.Contains(long.String(), "event:x") && strings.Contains(lost.String(), "+retry")
+		}, patience, time.Millisecond)
+		long.stream.EndsByServer()
+		lost.stream.EndsByServer()
+		time.AfterFunc(500*time.Millisecond, func() { close(silence) }) // longer than its idleTimeout
+	}()
+	require.NoError(t, v.streams(StreamsOptions{Name: "x", Reconnect: true, IdleTimeout: 250 * time.Millisecond}, long, lost))
+	require.Equal(t, "connecting opened event:x closed:server", long.String())
+	require.NotContains(t, lost.String(), "connecting opened event:x closed:server+retry connecting")
+	require.EqualValues(t, 2, served.Load())
+}
+
+// When the iteration is interrupted every stream ends, those that wait for their turn to dial too.
+func TestStreamsInGoAreInterrupted(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	url := serve(t, func(p *peer) {
+		p.say(streamHead + "data: x\n\n")
+		p.hold()
+	})
+	keepers := []*keeper{newKeeper("", Request{URL: url}), newKeeper("", Request{URL: "http://" + stuckServer(t)})}
+	go func() {
+		require.Eventually(t, func() bool { return strings.Contains(keepers[0].String(), "event:x") }, patience, time.Millisecond)
+		v.CancelContext()
+	}()
+	require.NoError(t, v.streams(StreamsOptions{Name: "x", Reconnect: true}, keepers...))
+	require.Equal(t, "connecting opened event:x closed:interrupted", keepers[0].String())
+	require.Contains(t, []string{"connecting closed:interrupted", ""}, keepers[1].String())
+}
