@@ -108,6 +108,11 @@ internal/report/html/bundle/page.js: $(wildcard internal/report/html/page/*) pac
 		--banner:js="/* uPlot: Copyright (c) 2022 Leon Sorokin, MIT License, https://opensource.org/license/mit */" \
 		--outfile=$@ --log-level=warning
 
+# The same commit and the same Go make the same bytes, wherever. PLATFORMS=linux/amd64,darwin/arm64 makes some only.
+.PHONY: release
+release: internal/report/html/bundle/page.js ## what a release consists of, in dist/: archives, bills of materials, image, checksums (docs/install.md)
+	@$(LAST) $(GO) run ./tools/release $(if $(PLATFORMS),-platforms '$(PLATFORMS)')
+
 .PHONY: k6-upstream
 k6-upstream: ## build bin/k6-upstream: k6 with the upstream xk6-sse, for portable.js
 	@mkdir -p bin
@@ -178,8 +183,8 @@ services-there-are:
 	@$(MAKE) --no-print-directory --keep-going services || echo 'some services could not be had, see above; tests that want them say so' >&2
 
 .PHONY: e2e
-e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend
-	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 10 ./test/e2e
+e2e: build services-there-are ## soaks from end to end: clean ones, every fault, a foreign backend, the archive of a release
+	$(GO) test -count=1 -tags e2e -timeout 30m -parallel 10 ./test/e2e ./test/release
 
 # Random services, random faults or none: docs/campaign.md. The same SEED draws the same scenarios.
 .PHONY: campaign
@@ -372,5 +377,5 @@ aws-test: ## test the Terraform code, and boot the stack's host in a container (
 	$(GO) test -count=1 -tags aws -timeout 45m -p 2 -v ./cmd/soak-aws ./infra/terraform/check
 
 .PHONY: clean
-clean: ## remove what build and lint made; results stay
-	rm -rf bin node_modules
+clean: ## remove what build, release and lint made; results stay
+	rm -rf bin dist node_modules

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	_ "golang.org/x/crypto/x509roots/fallback" // where the system has no certificates of authorities: an image without one
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/run"
@@ -38,7 +39,7 @@ func execute(args []string) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: inWords(err)} })
-	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), capsuleCommand(), openCommand(), scriptsCommand())
+	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), capsuleCommand(), openCommand(), scriptsCommand(), manCommand())
 	root.SetArgs(args)
 	surviveClosedPipes()
 	root.SetOut(departing{os.Stdout})
@@ -87,7 +88,13 @@ func isCobraUsage(err error) bool {
 	return len(err.Error()) > len(unknown) && err.Error()[:len(unknown)] == unknown
 }
 
+// linked is the version of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
+var linked string
+
 func version() string {
+	if linked != "" {
+		return linked
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"

@@ -28,7 +28,7 @@ type tree struct {
 const root = "../.."
 
 // made are folders that programs write: the docs name files in them that a clone does not have.
-var made = []string{".git", "node_modules", "bin", "results", "certs"}
+var made = []string{".git", "node_modules", "bin", "dist", "results", "certs"}
 
 // foreign are names that look like ours: k6's modules, the operator's, and what the reader writes.
 var foreign = regexp.MustCompile(`^(k6/x/.*|bundle\.yaml|soak\.yaml|TestRun|infra/terraform/terraform\.tfvars)$`)

@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// manCommand is for who packs soak. The date of the pages is that of SOURCE_DATE_EPOCH.
+func manCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "man FOLDER",
+		Short:  "Write a manual page for each command",
+		Hidden: true,
+		Args:   oneArg("folder"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("write the manual: %w", err)
+			}
+			header := doc.GenManHeader{Section: "1", Source: "sse-soak " + version(), Manual: "sse-soak"}
+			return doc.GenManTree(cmd.Root(), &header, args[0]) //nolint:wrapcheck // it names the file
+		},
+	}
+}

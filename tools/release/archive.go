@@ -1,0 +1,116 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"compress/flate"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A file goes into archives and images.
+type file struct {
+	name string      // in the archive, with slashes
+	from string      // on this disk; "": text
+	text []byte      // where from is ""
+	mode fs.FileMode // 0: 0644
+}
+
+func (f file) read() ([]byte, error) {
+	if f.from == "" {
+		return f.text, nil
+	}
+	return os.ReadFile(f.from)
+}
+
+func (f file) perm() int64 {
+	if f.mode == 0 {
+		return 0o644
+	}
+	return int64(f.mode.Perm())
+}
+
+// archive writes the archive of a platform, in a folder of its own inside, and its bill of materials.
+func (r *release) archive(p platform, programs, common []file) error {
+	base := fmt.Sprintf("%s_%s_%s_%s", name, r.plain(), p.os, p.arch)
+	write, suffix := writeTarGz, ".tar.gz"
+	if p.os == "windows" {
+		write, suffix = writeZip, ".zip"
+	}
+	files := slices.Concat(programs, common)
+	for i := range files {
+		files[i].name = path.Join(base, files[i].name)
+	}
+	out, err := os.Create(filepath.Join(r.out, base+suffix))
+	if err == nil {
+		err = errors.Join(write(out, files, r.time), out.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write the archive for %s: %w", p, err)
+	}
+	return r.bill(base+suffix+".cdx.json", programs)
+}
+
+// sorted are the files by their names: the order of a folder is that of a disk.
+func sorted(files []file) []file {
+	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.name, b.name) })
+}
+
+// writeTar writes files as they are the same everywhere: no owner, no time but this one.
+func writeTar(w io.Writer, files []file, at time.Time) error {
+	archive := tar.NewWriter(w)
+	for _, f := range sorted(files) {
+		content, err := f.read()
+		if err != nil {
+			return err
+		}
+		err = archive.WriteHeader(&tar.Header{
+			Typeflag: tar.TypeReg, Name: f.name, Size: int64(len(content)), Mode: f.perm(), ModTime: at, Format: tar.FormatUSTAR,
+		})
+		if err == nil {
+			_, err = archive.Write(content)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return archive.Close()
+}
+
+func writeTarGz(w io.Writer, files []file, at time.Time) error {
+	packed, err := gzip.NewWriterLevel(w, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeTar(packed, files, at), packed.Close())
+}
+
+func writeZip(w io.Writer, files []file, at time.Time) error {
+	archive := zip.NewWriter(w)
+	archive.RegisterCompressor(zip.Deflate, func(out io.Writer) (io.WriteCloser, error) { return flate.NewWriter(out, flate.BestCompression) })
+	for _, f := range sorted(files) {
+		content, err := f.read()
+		if err != nil {
+			return err
+		}
+		header := &zip.FileHeader{Name: f.name, Method: zip.Deflate, Modified: at}
+		header.SetMode(fs.FileMode(f.perm()))
+		entry, err := archive.CreateHeader(header)
+		if err == nil {
+			_, err = entry.Write(content)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return archive.Close()
+}

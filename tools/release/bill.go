@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"debug/buildinfo"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// modules are those that the linker put into the programs, as it says itself, by path.
+func modules(programs []file) (deps []*debug.Module, compiler string, err error) {
+	seen := map[string]bool{}
+	for _, program := range programs {
+		info, err := buildinfo.ReadFile(program.from)
+		if err != nil {
+			return nil, "", fmt.Errorf("what is in %s: %w", program.name, err)
+		}
+		compiler = info.GoVersion
+		for _, m := range info.Deps {
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			if !seen[m.Path+"@"+m.Version] {
+				seen[m.Path+"@"+m.Version] = true
+				deps = append(deps, m)
+			}
+		}
+	}
+	slices.SortFunc(deps, func(a, b *debug.Module) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Version, b.Version))
+	})
+	return deps, compiler, nil
+}
+
+// bill writes the bill of materials of the programs, in the form of CycloneDX. It has no serial number, so that the same
+// programs have the same bill.
+func (r *release) bill(file string, programs []file) error {
+	deps, compiler, err := modules(programs)
+	if err != nil {
+		return err
+	}
+	parts := []cdx.Component{component("std", strings.TrimPrefix(compiler, "go"), "pkg:golang/std@", "")}
+	for _, m := range deps {
+		parts = append(parts, component(m.Path, m.Version, "pkg:golang/"+m.Path+"@", m.Sum))
+	}
+	chart, err := r.chart()
+	if err != nil {
+		return err
+	}
+	bom := cdx.NewBOM()
+	bom.Metadata = &cdx.Metadata{Timestamp: r.time.Format(time.RFC3339), Component: &cdx.Component{
+		BOMRef: "pkg:golang/" + module + "@" + r.version, Type: cdx.ComponentTypeApplication, Name: name, Version: r.version,
+		PackageURL: "pkg:golang/" + module + "@" + r.version, Licenses: &cdx.Licenses{{License: &cdx.License{ID: licence}}},
+	}}
+	parts = append(parts, chart)
+	bom.Components = &parts
+	out, err := os.Create(filepath.Join(r.out, file))
+	if err == nil {
+		err = errors.Join(cdx.NewBOMEncoder(out, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bom, cdx.SpecVersion1_6), out.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
+// component is a part by its name, version and package URL. sum is Go's of the module's files.
+func component(name, version, url, sum string) cdx.Component {
+	c := cdx.Component{BOMRef: url + version, Type: cdx.ComponentTypeLibrary, Name: name, Version: version, PackageURL: url + version}
+	if raw, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(sum, "h1:")); err == nil && len(raw) > 0 {
+		c.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(raw)}}
+	}
+	return c
+}
+
+// chart is what the report's page has of others, which no linker knows.
+func (r *release) chart() (c cdx.Component, err error) {
+	text, err := os.ReadFile(filepath.Join(r.root, "package.json"))
+	if err != nil {
+		return c, fmt.Errorf("find the version of uPlot: %w", err)
+	}
+	var said struct {
+		DevDependencies map[string]string `json:"devDependencies"`
+	}
+	if err := json.Unmarshal(text, &said); err != nil || said.DevDependencies["uplot"] == "" {
+		return c, fmt.Errorf("package.json says no version of uplot, which the report's page has in it: %w", err)
+	}
+	return component("uplot", said.DevDependencies["uplot"], "pkg:npm/uplot@", ""), nil
+}

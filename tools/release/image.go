@@ -1,0 +1,131 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+)
+
+// home is the repository on the web, where documentation and source are.
+const home = "https://" + module
+
+// image writes the image of Linux, for each architecture that was built, as a layout of OCI: a folder that `crane push`,
+// skopeo and podman read. Nothing else is in it than the programs, which are static: no shell, and nothing to keep up to
+// date. soak has the certificates of public authorities compiled in, as k6 has.
+func (r *release) image(built map[platform][]file) error {
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	count := 0
+	for _, p := range platforms {
+		files, ok := built[p]
+		if !ok || p.os != "linux" {
+			continue
+		}
+		image, err := r.imageOf(p, files)
+		if err != nil {
+			return fmt.Errorf("make the image for %s: %w", p, err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
+		})
+		count++
+	}
+	if count == 0 {
+		return nil
+	}
+	labelled, ok := mutate.Annotations(index, r.labels()).(v1.ImageIndex)
+	if !ok {
+		return fmt.Errorf("label the image: %T is no index", labelled)
+	}
+	// Tools want one entry for what has one name.
+	named := mutate.AppendManifests(mutate.IndexMediaType(empty.Index, types.OCIImageIndex), mutate.IndexAddendum{
+		Add: labelled, Descriptor: v1.Descriptor{Annotations: map[string]string{"org.opencontainers.image.ref.name": r.plain()}},
+	})
+	if _, err := layout.Write(filepath.Join(r.out, fmt.Sprintf("%s_%s_image", name, r.plain())), named); err != nil {
+		return fmt.Errorf("write the image: %w", err)
+	}
+	return nil
+}
+
+// labels are those that OCI has names for.
+func (r *release) labels() map[string]string {
+	all := map[string]string{
+		"title": name, "description": "Holds Server-Sent-Event streams for hours and accounts for every message",
+		"version": r.version, "revision": r.commit, "created": r.time.Format(time.RFC3339), "licenses": licence,
+		"url": home, "source": home, "documentation": home + "/blob/main/docs/install.md",
+	}
+	out := map[string]string{}
+	for key, value := range all {
+		if value != "" {
+			out["org.opencontainers.image."+key] = value
+		}
+	}
+	return out
+}
+
+// imageOf is the image of one architecture, of a single layer.
+func (r *release) imageOf(p platform, built []file) (v1.Image, error) {
+	files := slices.Clone(built)
+	for i := range files {
+		if files[i].mode == 0 { // no program
+			files[i].name = "licenses/" + files[i].name
+		}
+	}
+	var content bytes.Buffer
+	if err := r.writeFolders(&content); err != nil {
+		return nil, err
+	}
+	if err := writeTar(&content, files, r.time); err != nil {
+		return nil, err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content.Bytes())), nil },
+		tarball.WithMediaType(types.OCILayer))
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{
+		Created: v1.Time{Time: r.time}, CreatedBy: "make release", Comment: name + " " + r.version,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return mutate.ConfigFile(image, r.config(p, image))
+}
+
+// writeFolders writes the folders that anybody may write to, whatever user the container has: what soak keeps for itself
+// goes to /tmp, and results to the working directory. No end of archive follows: files do.
+func (r *release) writeFolders(w io.Writer) error {
+	archive := tar.NewWriter(w)
+	for _, folder := range []string{"tmp/", "work/"} {
+		if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: folder, Mode: 0o1777, ModTime: r.time, Format: tar.FormatUSTAR}); err != nil {
+			return err
+		}
+	}
+	return archive.Flush()
+}
+
+// config says how the image runs: `docker run IMAGE run --backend-url …`.
+func (r *release) config(p platform, image v1.Image) *v1.ConfigFile {
+	config, err := image.ConfigFile()
+	if err != nil { // it was made here, in memory
+		panic(err)
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = p.os, p.arch, v1.Time{Time: r.time}
+	config.Config = v1.Config{
+		Entrypoint: []string{"/soak"}, Cmd: []string{"--help"}, Env: []string{"PATH=/", "HOME=/tmp"},
+		WorkingDir: "/work", User: "65532:65532", Labels: r.labels(), StopSignal: "SIGINT",
+	}
+	return config
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// module is this one, and licence its licence, which is that of k6.
+const (
+	module  = "github.com/sse-soak/sse-soak"
+	licence = "AGPL-3.0-only"
+	k6      = "go.k6.io/k6/v2"
+)
+
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|copyright|patents)([.-].*)?$`)
+
+// licences are the terms of the programs: the licence of this repository, and those of the modules in them, which ask to
+// go along. The licence's text is k6's own copy until the owner adds one (NOTICE).
+func (r *release) licences(p platform, programs []file) ([]file, error) {
+	folders, err := r.sources(p)
+	if err != nil {
+		return nil, err
+	}
+	deps, _, err := modules(programs)
+	if err != nil {
+		return nil, err
+	}
+	own := filepath.Join(r.root, "LICENSE")
+	var all bytes.Buffer
+	for _, m := range deps {
+		texts, err := textsIn(folders[m.Path])
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(own); m.Path == k6 && len(texts) > 0 && errors.Is(err, os.ErrNotExist) {
+			own = texts[0]
+		}
+		fmt.Fprintf(&all, "%s\n%s %s\n", strings.Repeat("=", 80), m.Path, m.Version)
+		if len(texts) == 0 { // code that was generated, of buf.build
+			fmt.Fprint(&all, "\nThe module brings no text of its own.\n")
+		}
+		for _, path := range texts {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, fmt.Errorf("read a licence: %w", err)
+			}
+			fmt.Fprintf(&all, "\n%s\n", bytes.TrimSpace(text))
+		}
+	}
+	return []file{{name: "LICENSE", from: own}, {name: "NOTICE", from: filepath.Join(r.root, "NOTICE")}, {name: "LICENSES-OF-OTHERS", text: all.Bytes()}}, nil
+}
+
+// sources are the folders in which Go keeps the modules that a platform's programs are built from, by path.
+func (r *release) sources(p platform) (map[string]string, error) {
+	list := exec.Command("go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{.Path}} {{.Dir}}{{end}}"}, p.programs()...)...)
+	list.Dir, list.Env = r.root, p.environment()
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("find the modules that are built for %s: %w", p, err)
+	}
+	folders := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		if path, folder, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			folders[path] = folder
+		}
+	}
+	return folders, nil
+}
+
+func textsIn(folder string) (out []string, err error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, fmt.Errorf("find a licence: %w", err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() && licenceFile.MatchString(e.Name()) && !strings.HasSuffix(e.Name(), ".go") {
+			out = append(out, filepath.Join(folder, e.Name()))
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}

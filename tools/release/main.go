@@ -1,0 +1,127 @@
+// Command release makes what a release consists of from the working tree, in dist/: an archive for each platform with a
+// bill of its materials, an image for Linux, and the checksums of all. The same tree and the same Go make the same bytes.
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// name is that of the project, in the names of files as goreleaser makes them.
+const name = "sse-soak"
+
+// A release is what is made, of which version.
+type release struct {
+	root    string // the repository
+	out     string
+	version string    // v1.2.3, or the commit
+	commit  string    // "": not known
+	time    time.Time // of the commit; all files have it
+}
+
+func main() {
+	var platforms string
+	r := release{}
+	flag.StringVar(&r.root, "root", ".", "the repository")
+	flag.StringVar(&r.out, "out", "dist", "folder to write to; what is in it is removed")
+	flag.StringVar(&r.version, "version", "", "version (default: what git describe says)")
+	flag.StringVar(&platforms, "platforms", all(), "what to build for, with commas")
+	flag.Parse()
+	if err := r.make(platforms); err != nil {
+		fmt.Fprintf(os.Stderr, "release: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func (r *release) make(list string) (err error) {
+	targets, err := parsePlatforms(list)
+	if err == nil {
+		err = r.identify()
+	}
+	if err == nil {
+		r.out, err = filepath.Abs(r.out)
+	}
+	if err == nil {
+		err = r.empty()
+	}
+	if err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp("", "release-*")
+	if err != nil {
+		return fmt.Errorf("make a folder to build in: %w", err)
+	}
+	defer os.RemoveAll(work)
+	common, err := r.common(work)
+	if err != nil {
+		return err
+	}
+	built := map[platform][]file{}
+	for _, p := range targets {
+		fmt.Fprintf(os.Stderr, "release: %s %s\n", r.version, p)
+		programs, err := r.build(work, p, p.programs()...)
+		if err != nil {
+			return err
+		}
+		terms, err := r.licences(p, programs)
+		if err != nil {
+			return err
+		}
+		built[p] = slices.Concat(programs, terms)
+		if err := r.archive(p, programs, slices.Concat(terms, common)); err != nil {
+			return err
+		}
+	}
+	if err := r.image(built); err != nil {
+		return err
+	}
+	return r.checksums()
+}
+
+// identify finds out which version the tree is, and of when. The commit's time is SOURCE_DATE_EPOCH, unless that is set.
+func (r *release) identify() error {
+	git := func(args ...string) string {
+		out, _ := exec.Command("git", append([]string{"-C", r.root}, args...)...).Output() // a tree without git has neither
+		return strings.TrimSpace(string(out))
+	}
+	r.version = cmp.Or(r.version, git("describe", "--tags", "--always", "--dirty", "--abbrev=12"))
+	r.commit = git("rev-parse", "HEAD")
+	epoch := cmp.Or(os.Getenv("SOURCE_DATE_EPOCH"), git("log", "-1", "--format=%ct"))
+	seconds, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil || r.version == "" {
+		return errors.New("this is no clone with git: say -version, and the time of the release by SOURCE_DATE_EPOCH")
+	}
+	r.time = time.Unix(seconds, 0).UTC()
+	return os.Setenv("SOURCE_DATE_EPOCH", epoch) // for the manual's pages
+}
+
+// plain is the version without its v, as names of files and images have it.
+func (r *release) plain() string { return strings.TrimPrefix(r.version, "v") }
+
+// empty removes what an earlier release left, and nothing else.
+func (r *release) empty() error {
+	there, err := os.ReadDir(r.out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("look into %s: %w", r.out, err)
+	}
+	for _, e := range there {
+		if e.Name() != sums && !strings.HasPrefix(e.Name(), name+"_") {
+			return fmt.Errorf("%s holds %s, which is of no release: remove it, or name another folder with -out", r.out, e.Name())
+		}
+	}
+	for _, e := range there {
+		if err := os.RemoveAll(filepath.Join(r.out, e.Name())); err != nil {
+			return fmt.Errorf("remove the last release: %w", err)
+		}
+	}
+	return os.MkdirAll(r.out, 0o755)
+}
