@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,13 +48,15 @@ type Plan struct {
 	LateMS           int     `json:"late_ms"`
 	MaxLate          int     `json:"max_late"` // negative: any
 	Reconnect        bool    `json:"reconnect"`
-	EndTimeoutS      float64 `json:"end_timeout_s"`             // 0: see EndTimeout
-	MaxHidden        int     `json:"max_hidden"`                // -1: 0, or any by the clock alone
-	MaxOutageS       float64 `json:"max_outage_s"`              // -1: any
-	Control          int     `json:"control,omitempty"`         // streams of each runner to ControlURL
-	ControlURL       string  `json:"control_url,omitempty"`     // "": no control group
-	BackWithinS      float64 `json:"back_within_s,omitempty"`   // -1: any
-	AcceptEncoding   string  `json:"accept_encoding,omitempty"` // gzip or browser; "": none
+	EndTimeoutS      float64 `json:"end_timeout_s"`                    // 0: see EndTimeout
+	MaxHidden        int     `json:"max_hidden"`                       // -1: 0, or any by the clock alone
+	MaxOutageS       float64 `json:"max_outage_s"`                     // -1: any
+	Control          int     `json:"control,omitempty"`                // streams of each runner to ControlURL
+	ControlURL       string  `json:"control_url,omitempty"`            // "": no control group
+	BackWithinS      float64 `json:"back_within_s,omitempty"`          // -1: any
+	AcceptEncoding   string  `json:"accept_encoding,omitempty"`        // gzip or browser; "": none
+	HTTPVersion      string  `json:"http_version,omitempty"`           // 1.1 or 2; "": what the server wants
+	PerConnection    int     `json:"streams_per_connection,omitempty"` // over HTTP/2; 0: as many as the server allows
 
 	// Of a service that is described (internal/service); left out of the JSON of a soak of noops. See service.go.
 	Service     string  `json:"service,omitempty"`      // a name, or the absolute path of a module; "": noop
@@ -98,6 +101,9 @@ func (p *Plan) check(settings []Setting) error {
 	}
 	if _, err := coding.Setting(cmp.Or(p.AcceptEncoding, noEncoding)); err != nil {
 		return fmt.Errorf("ACCEPT_ENCODING is %w", err)
+	}
+	if !slices.Contains(httpVersions, cmp.Or(p.HTTPVersion, anyHTTP)) {
+		return fmt.Errorf("HTTP_VERSION is %q, which is neither auto, 1.1 nor 2", p.HTTPVersion)
 	}
 	return cmp.Or(p.CheckControl(), p.checkURL())
 }
@@ -205,6 +211,11 @@ func (p *Plan) Iterations() int {
 
 // noEncoding is how a stream asks for no compression.
 const noEncoding = "none"
+
+// anyHTTP is over TLS what the server wants, and HTTP/1.1 over http://.
+const anyHTTP = "auto"
+
+var httpVersions = []string{anyHTTP, "1.1", "2"}
 
 // Accept is what each stream says in Accept-Encoding, "" for nothing, if the plan passes Check.
 func (p *Plan) Accept() string {

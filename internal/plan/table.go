@@ -9,6 +9,8 @@ const (
 	usualConnections = 1200
 	shortestInterval = .001 // seconds
 	mostMessageKB    = 1024
+
+	mostPerConnection = 65535
 )
 
 // The suites that have settings which the soak does not have.
@@ -74,6 +76,12 @@ func (p *Plan) Settings() []Setting {
 		{Name: "ACCEPT_ENCODING", Value: &p.AcceptEncoding, Unset: noEncoding, WithoutSoak: noEncoding, Doc: "docs/services.md",
 			Help:   "compression that streams ask for: none, gzip, or browser (gzip, deflate, br, zstd); an Accept-Encoding of the description wins",
 			Script: "acceptEncoding?", ScriptHelp: "compression that streams ask for: `none`, `gzip` or `browser`"},
+		{Name: "HTTP_VERSION", Value: &p.HTTPVersion, Unset: anyHTTP, WithoutSoak: anyHTTP, Doc: "docs/services.md",
+			Help:   "HTTP that streams speak: auto (over TLS HTTP/2 where the server wants it), 1.1, or 2, over http:// by prior knowledge (h2c)",
+			Script: "httpVersion?", ScriptHelp: "HTTP that streams speak: `auto`, `1.1` or `2`"},
+		{Name: "STREAMS_PER_CONNECTION", Value: &p.PerConnection, Max: mostPerConnection, OutOfBounds: fmt.Sprintf("it must be a whole number, up to %d, or 0 for as many as the server allows", mostPerConnection), Doc: "docs/services.md",
+			Help:   "streams of a virtual user that may share a connection over HTTP/2; 0: as many as the server allows",
+			Script: "streamsPerConnection?", ScriptHelp: "streams that may share a connection over HTTP/2, 0 for as many as the server allows"},
 		{Name: "CONTROL", Value: &p.Control, Default: 20, Max: 1000, OutOfBounds: "it must be a whole number of streams, up to 1000, or 0 for none", Doc: "docs/accounting.md", Holds: Runners,
 			Help: group, SuiteHelp: group},
 		{Name: "CONTROL_URL", Value: &p.ControlURL, Doc: "docs/distributed.md", Holds: Runners,

@@ -91,7 +91,33 @@ func Proxied(ctx context.Context, proxies proxy.Chooser) context.Context {
 	return context.WithValue(ctx, proxiesKey{}, proxies)
 }
 
-// newTransport makes one connection, used once: HTTP/1.1, by the same proxies as k6/sse.
+type versionKey struct{}
+
+// Speaking makes requests of ctx speak a version of HTTP, as HTTP_VERSION says it for the others: 1.1, 2, or what the server wants.
+func Speaking(ctx context.Context, version string) context.Context {
+	return context.WithValue(ctx, versionKey{}, version)
+}
+
+// protocols are what requests of ctx may speak; nil is what the server wants over TLS, and HTTP/1.1 over http://.
+func protocols(ctx context.Context) *http.Protocols {
+	version, said := ctx.Value(versionKey{}).(string)
+	if !said {
+		version = os.Getenv("HTTP_VERSION")
+	}
+	p := new(http.Protocols)
+	switch version {
+	case "1.1":
+		p.SetHTTP1(true)
+	case "2":
+		p.SetHTTP2(true)
+		p.SetUnencryptedHTTP2(true)
+	default:
+		return nil
+	}
+	return p
+}
+
+// newTransport makes one connection, used once, by the same proxies as k6/sse.
 func newTransport(ctx context.Context, last, silent bool) http.RoundTripper {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	if silent {
@@ -108,6 +134,9 @@ func newTransport(ctx context.Context, last, silent bool) http.RoundTripper {
 		DisableCompression:  true, // a caller that wants it asks for it
 		DialContext:         connect,
 		TLSHandshakeTimeout: dialTimeout,
+		IdleConnTimeout:     time.Second, // over HTTP/2 it outlives its stream
+		ForceAttemptHTTP2:   true,
+		Protocols:           protocols(ctx),
 		TLSClientConfig:     &tls.Config{InsecureSkipVerify: insecure}, //nolint:gosec // as k6 does where its user says so
 	})
 }

@@ -158,3 +158,32 @@ func TestTextIsShortened(t *testing.T) {
 	require.Equal(t, "it was closed here", EndInWords(context.Canceled))
 	require.Equal(t, "it broke: x", EndInWords(errors.New("x")))
 }
+
+// Services that speak nothing but HTTP/2: over TLS nobody has to say it, over http:// the version is set.
+func TestAServiceOfHTTP2(t *testing.T) {
+	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
+	for _, secure := range []bool{true, false} {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", r.Proto)
+		}))
+		s.Config.Protocols = new(http.Protocols)
+		if secure {
+			s.Config.Protocols.SetHTTP2(true)
+			s.EnableHTTP2 = true
+			s.StartTLS()
+		} else {
+			s.Config.Protocols.SetUnencryptedHTTP2(true)
+			s.Start()
+			t.Setenv("HTTP_VERSION", "2")
+		}
+		t.Cleanup(s.Close)
+		stream := open(t, Request{URL: s.URL})
+		require.Equal(t, "HTTP/2.0", string(next(t, stream).Data))
+		answer, err := Do(t.Context(), Request{URL: s.URL})
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, answer.Status)
+	}
+	_, err := Open(Speaking(t.Context(), "1.1"), Request{URL: "http://127.0.0.1:1"})
+	require.ErrorContains(t, err, "connection refused")
+}

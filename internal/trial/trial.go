@@ -38,6 +38,7 @@ type Config struct {
 	SubscribeToken string // what token() returns, where the description has it
 	OwnToken       bool   // it returns another one, which only a script can tell
 	PublishToken   string
+	HTTPVersion    string // that requests speak: 1.1 or 2; "": what the server wants
 	AcceptEncoding string // what streams say in it, where the description does not; "": nothing
 
 	Patience time.Duration // 0: Patience
@@ -55,7 +56,7 @@ func Run(ctx context.Context, c Config) error {
 	t := &trial{Config: c, s: c.Service, marker: c.Marker + "-trial-" + random()}
 	t.reader = t.s.Reader(t.marker)
 	t.values = service.Values{Base: strings.TrimRight(c.Base, "/"), Topic: c.Topic, ID: c.ID, Run: t.marker, Token: c.SubscribeToken, Padding: c.Padding, Seq: 1}
-	err := t.run(ctx)
+	err := t.run(stream.Speaking(ctx, c.HTTPVersion))
 	t.close()
 	if ctx.Err() != nil {
 		return ctx.Err() //nolint:wrapcheck // the caller's own

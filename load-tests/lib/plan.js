@@ -39,6 +39,8 @@ export const SETTINGS = Object.freeze({
   publishRate: { name: 'PUBLISH_RATE', type: 'float64', otherwise: 0, min: 0.01, max: 10000, must: "it must be from 0.01 to 10000 messages per second, or 0 where nothing is published" },
   tokenTtl: { name: 'TOKEN_TTL', type: 'int', otherwise: 0, min: 0, max: 31622400, must: "it must be a whole number of seconds, up to a year, or 0 where nothing is said" },
   acceptEncoding: { name: 'ACCEPT_ENCODING', type: 'string', otherwise: "none" },
+  httpVersion: { name: 'HTTP_VERSION', type: 'string', otherwise: "auto" },
+  streamsPerConnection: { name: 'STREAMS_PER_CONNECTION', type: 'int', otherwise: 0, min: 0, max: 65535, must: "it must be a whole number, up to 65535, or 0 for as many as the server allows" },
 });
 
 /** The modules of load-tests/services, by name. */

@@ -89,6 +89,10 @@ declare module 'k6/x/soak' {
     tokenTtl?: number;
     /** `ACCEPT_ENCODING`: compression that streams ask for: `none`, `gzip` or `browser`. */
     acceptEncoding?: string;
+    /** `HTTP_VERSION`: HTTP that streams speak: `auto`, `1.1` or `2`. */
+    httpVersion?: string;
+    /** `STREAMS_PER_CONNECTION`: streams that may share a connection over HTTP/2, 0 for as many as the server allows. */
+    streamsPerConnection?: number;
   }
 
   /**
