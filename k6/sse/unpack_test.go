@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
@@ -308,4 +309,42 @@ func TestAnObserverIsToldOfTheCoding(t *testing.T) {
 	v.set("url", serveText(t, streamHead))
 	v.mustRun(`new EventSource(url, { reconnect: false, acceptEncoding: "gzip", ledger })`)
 	require.Equal(t, "connecting opened closed:server", rec.String())
+}
+
+// Streams that share a connection are unpacked each for itself, and one that ends without its end mark says so alone.
+func TestPackedStreamsOverHTTP2(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		coding := r.URL.Query().Get("coding")
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("Content-Encoding", coding)
+		z := packers[coding](w)
+		for n := range 5 {
+			_, _ = fmt.Fprintf(z, "data: %d %d %s\n\n", n, r.ProtoMajor, strings.Repeat("x", 3000))
+			_ = z.Flush()
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(5 * time.Millisecond)
+		}
+		if !r.URL.Query().Has("cut") {
+			_ = z.Close()
+		}
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	v := ways[1].vu(t)
+	v.set("url", server.URL)
+	v.mustRun(`
+		var told = {};
+		for (const of of ["gzip", "deflate", "br", "zstd", "gzip&cut"]) {
+			told[of] = "";
+			const s = new EventSource(url + "/?coding=" + of, { http: "2", reconnect: false, acceptEncoding: "browser" });
+			s.onmessage = (e) => { told[of] += e.data.slice(0, 4) + (e.data.length === 3004 ? "" : "?"); };
+			s.onerror = (e) => { told[of] += e.reason; };
+		}
+	`)
+	for coding := range packers {
+		require.Equal(t, "0 2 1 2 2 2 3 2 4 2 server", v.str("told."+coding), coding)
+	}
+	require.Equal(t, "0 2 1 2 2 2 3 2 4 2 truncated", v.str("told['gzip&cut']"))
 }
