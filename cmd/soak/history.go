@@ -18,21 +18,25 @@ func historyCommand() *cobra.Command {
 	var open, prune, dry bool
 	var keep, limit int
 	cmd := &cobra.Command{
-		Use:   "history",
+		Use:   "history [OLD NEW]",
 		Short: "List all runs: verdicts, metrics over time, what changed, regressions",
 		Long: "history lists the runs in results/, the newest first: verdict, plan, figures, whether it got worse by the rule of\n" +
 			"`soak compare`, and what changed since the run before. It writes the same to results/" + past.PageFile + ", as each run does.\n\n" +
 			"    soak history --open\n" +
+			"    soak history before-1 after-1              what changed between these two\n" +
 			"    soak history --prune --keep 20 --dry-run\n\n" +
 			"With --prune it removes runs that are not among the newest, at once and without a question. It never removes one that\n" +
 			"failed or found faults, one that another run is compared with by name (`soak report --baseline`), or one without a verdict.\n\n" +
 			"The exit code says only whether it could.",
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
 				return usageError{Err: err}
 			}
 			switch {
+			case len(args) != 0 && len(args) != 2:
+				return usageError{Err: errors.New("name two runs, by their folders or test ids, to see what changed between them; or none to list all")}
+			case len(args) == 2 && (prune || open):
+				return usageError{Err: errors.New("two runs are shown here: --prune and --open are for all runs")}
 			case limit < 1:
 				return usageError{Err: fmt.Errorf("--limit is %d: it must be 1 or more", limit)}
 			case prune && keep < 1:
@@ -41,6 +45,13 @@ func historyCommand() *cobra.Command {
 				return usageError{Err: errors.New("--keep and --dry-run are for --prune")}
 			case prune:
 				return pruneRuns(out, keep, dry, cmd.OutOrStdout())
+			}
+			if len(args) == 2 {
+				p, err := past.ReadPair(folderOf(args[0], out), folderOf(args[1], out))
+				if err != nil {
+					return err //nolint:wrapcheck // a sentence for the user
+				}
+				return p.Text(cmd.OutOrStdout()) //nolint:wrapcheck // of standard output
 			}
 			return listRuns(out, limit, open, cmd)
 		},

@@ -75,11 +75,23 @@ func TestHistoryRefusesFlagsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	out := threeRuns(t)
 	for line, says := range map[string]string{
-		"--prune": "--keep is 0", "--prune --keep -1": "--keep is -1", "--keep 3": "for --prune", "--dry-run": "for --prune", "--limit 0": "--limit is 0", "what": "unexpected argument",
+		"--prune": "--keep is 0", "--prune --keep -1": "--keep is -1", "--keep 3": "for --prune", "--dry-run": "for --prune", "--limit 0": "--limit is 0", "what": "name two runs", "first second --prune --keep 1": "two runs are shown here",
 	} {
 		_, err := history(t, line+" --out "+out)
 		require.ErrorAs(t, err, &usageError{}, line)
 		require.ErrorContains(t, err, says)
 	}
 	require.DirExists(t, filepath.Join(out, "first"))
+}
+
+func TestTwoRunsAreHeldBesideEachOther(t *testing.T) {
+	t.Parallel()
+	out := threeRuns(t)
+	said, err := history(t, "first "+filepath.Join(out, "third")+" --out "+out)
+	require.NoError(t, err)
+	require.Contains(t, said, "old         first, 1970-01-01 00:00:01 UTC: pass\n")
+	require.Contains(t, said, "changed     nothing")
+	require.Contains(t, said, "They are of one plan.")
+	_, err = history(t, "first missing --out "+out)
+	require.ErrorContains(t, err, "missing is not the folder of a run")
 }

@@ -292,3 +292,28 @@ func TestSettingsThatAScriptDeclaresTwiceAreNamedOnce(t *testing.T) {
 	_, rows := page(t, out)
 	require.Equal(t, "WARMUP 0 → 1; connections 500 → 800", rows[0]["changed since the run before"])
 }
+
+func TestAPairSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	first := made(t, out, 9, nil)
+	second := made(t, out, 10, func(v *verdict.Verdict) {
+		v.Verdict, v.Noops.Missed, v.Plan.NoopInterval = verdict.Fail, 3, 30
+	})
+	p, err := ReadPair(string(first), string(second)+"/")
+	require.NoError(t, err)
+	var b strings.Builder
+	require.NoError(t, p.Text(&b))
+	said := b.String()
+	require.Contains(t, said, "new         run-010, 2023-11-15 08:13:20 UTC: fail\n            soak: 1,200 connections, 1 h, a noop every 30 s, 2 runners\n            noops missed 3\n")
+	require.Contains(t, said, "changed     soak commit-0 → commit-1\n            noop_interval_s 15 → 30\n")
+	require.Regexp(t, `noops missed +0 +3\n`, said)
+	require.Regexp(t, `lateness p99 +20\.3 ms +20\.2 ms\n`, said)
+	require.NotContains(t, said, "noops duplicated")
+	require.Contains(t, said, "They are of two plans")
+
+	require.NoError(t, os.Mkdir(filepath.Join(out, "others"), 0o700))
+	mess(t, filepath.Join(out, "others"))
+	_, err = ReadPair(string(first), filepath.Join(out, "others", "run-004"))
+	require.ErrorContains(t, err, "run-004 is damaged: its verdict.json cannot be read")
+}

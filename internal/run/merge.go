@@ -90,14 +90,17 @@ func List(d results.Dir) { list(d, "") }
 
 // list writes the page of all runs, if the run lies in out or its folder has such a page already: a run that was brought
 // elsewhere is no reason to write beside it. Whatever goes wrong is a warning, for the verdict is there.
-func list(d results.Dir, out string) {
+// page is that page, "" where there is none.
+func list(d results.Dir, out string) (page string) {
 	folder := filepath.Dir(unlinked(string(d)))
 	if (out == "" || unlinked(out) != folder) && !past.Kept(folder) {
-		return
+		return ""
 	}
 	if err := past.Write(folder); err != nil {
 		tell(fmt.Sprintf("warning: the list of all runs was not renewed: %v", err))
+		return ""
 	}
+	return filepath.Join(folder, past.PageFile)
 }
 
 // unlinked is a path without links, such as results/latest.
@@ -117,12 +120,15 @@ func (s *session) conclude() (verdict.Outcome, error) {
 	if err != nil {
 		return "", err
 	}
-	list(s.dir, s.Out)
+	all := list(s.dir, s.Out)
 	s.ci.Judged(v, s.dir.Path(results.PageFile))
 	fmt.Fprintln(s.Stdout)
 	if err := report.Text(s.Stdout, v); err != nil {
 		return "", err
 	}
 	fmt.Fprintf(s.Stdout, "\nreport  %s\n", results.Dir(s.dir.Path(results.PageFile)).Relative())
+	if all != "" {
+		fmt.Fprintf(s.Stdout, "runs    %s\n", results.Dir(all).Relative())
+	}
 	return v.Verdict, nil
 }
