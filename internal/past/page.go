@@ -217,7 +217,7 @@ func (p *Plan) lines() (out []line) {
 	seen := map[string]bool{}
 	for _, newest := range slices.Backward(runs) {
 		for _, m := range suite.Metrics(newest.Verdict) {
-			if seen[m.Name] || m.Name == "failed verdict" {
+			if seen[m.Name] || m.Name == failedVerdict {
 				continue
 			}
 			seen[m.Name] = true

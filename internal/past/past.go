@@ -209,13 +209,17 @@ func (r *Run) outcome() string {
 	return string(r.Verdict.Verdict)
 }
 
-// worse are the sentences on the metrics that got worse.
+// worse are the sentences on the metrics that got worse. That it failed is said by the fault of which it did, where
+// that is one.
 func (r *Run) worse() (out []string) {
 	if r.Against == nil {
 		return nil
 	}
-	for _, change := range r.Against.Regressions() {
-		out = append(out, change.Sentence())
+	all := r.Against.Regressions()
+	for _, change := range all {
+		if change.Name != failedVerdict || len(all) == 1 {
+			out = append(out, change.Sentence())
+		}
 	}
 	return out
 }

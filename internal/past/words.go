@@ -14,13 +14,16 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
+// failedVerdict is the metric that is 1 for a run that failed.
+const failedVerdict = "failed verdict"
+
 // mostFigures is how many metrics a run is told by, beside its faults.
 const mostFigures = 4
 
 // faults are what a run had of what must not be, and figures its other metrics, the first of them.
 func (r *Run) faults() (out []string) {
 	for _, m := range suite.Metrics(r.Verdict) {
-		if m.Fault && m.Value > 0 && m.Name != "failed verdict" {
+		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
 			out = append(out, figure(m, m.Value))
 		}
 	}

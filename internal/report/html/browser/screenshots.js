@@ -1,6 +1,6 @@
 // @ts-check
-// Takes the pictures of docs/report.md: node screenshots.js REPORT.html FOLDER. CHROMIUM is the browser.
-import { join, resolve } from 'node:path';
+// Takes the pictures of docs/report.md, and of docs/history.md: node screenshots.js REPORT.html FOLDER. CHROMIUM is the browser.
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { chromium } from 'playwright-core';
@@ -24,4 +24,13 @@ const phone = await browser.newPage({ viewport: { width: 400, height: 800 } });
 await phone.goto(pathToFileURL(resolve(report)).href);
 await phone.waitForSelector('[data-drawn]');
 await phone.screenshot({ path: join(folder, 'narrow.png') });
+
+// The page of all runs lies in the folder above that of the run.
+const history = pathToFileURL(join(dirname(dirname(resolve(report))), 'index.html')).href;
+for (const [name, width, colorScheme, section] of /** @type {const} */ ([['history-light', 1280, 'light', 'top'], ['history-narrow', 400, 'dark', 'plans']])) {
+  const page = await browser.newPage({ viewport: { width, height: 960 }, colorScheme });
+  await page.goto(`${history}#${section}`);
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await page.close();
+}
 await browser.close();
