@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -130,7 +131,7 @@ func (s *session) progress(group running, m *meter) string {
 	for _, bad := range []struct {
 		count int
 		name  string
-	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
+	}{{sum.Refused, "refused"}, {sum.Dropped, "dropped"}, {sum.Aside, cmp.Or(s.Suite.Aside, "dropped by the script")}, {sum.Reconnected, "reconnects"}, {int(min(sum.Faults(), 1<<30)), "faulty"}} {
 		if bad.count > 0 && s.Suite.Planned {
 			parts = append(parts, fmt.Sprintf("%d %s", bad.count, bad.name))
 		}

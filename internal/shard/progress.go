@@ -10,7 +10,8 @@ type Progress struct {
 	Completed   int `json:"completed"`
 	Refused     int `json:"refused"`
 	Dropped     int `json:"dropped"`
-	Reconnected int `json:"reconnected"` // streams that were opened after another was lost
+	Aside       int `json:"aside,omitempty"` // streams that ended to which the script does something: they are not among Dropped
+	Reconnected int `json:"reconnected"`     // streams that were opened after another was lost
 	ledger.Counts
 	Lateness *Packed `json:"lateness,omitempty"`
 	// Undecided are noops that are due and neither came nor count as missed yet.
@@ -60,6 +61,14 @@ func (p *Progress) Count(r ledger.Record) {
 	}
 }
 
+// CountAside counts in one to which the script does something, as to vanish: that it ended is no news of the service.
+func (p *Progress) CountAside(r ledger.Record) {
+	before := p.Dropped
+	p.Count(r)
+	p.Aside += p.Dropped - before
+	p.Dropped = before
+}
+
 // Add adds what another runner says.
 func (p *Progress) Add(o Progress) {
 	p.Counts.Add(o.Counts)
@@ -69,6 +78,7 @@ func (p *Progress) Add(o Progress) {
 	p.Completed += o.Completed
 	p.Refused += o.Refused
 	p.Dropped += o.Dropped
+	p.Aside += o.Aside
 	p.Reconnected += o.Reconnected
 	p.Published += o.Published
 	p.Confirmed += o.Confirmed

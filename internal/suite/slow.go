@@ -34,7 +34,7 @@ var slowReaders = Suite{
 		"full":  {"CONNECTIONS=500", "SECONDS=91", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=32"},
 		"smoke": {"CONNECTIONS=50", "SECONDS=23", "NOOP_INTERVAL=1", "RUNNERS=1", "MESSAGE_KB=60"},
 	},
-	Assess: assessSlow,
+	Assess: assessSlow, Aside: "slow ones cut",
 }
 
 func assessSlow(r *Run) verdict.Assessment {

@@ -48,6 +48,9 @@ type Suite struct {
 	// cannot be on Kubernetes; "" where they can.
 	OneMachine string
 	NoCluster  string
+	// Aside is what the progress line says of streams that ended to which the script does something; "" where it does
+	// nothing to any that ends them for good.
+	Aside string
 	// Page has the sections of report.html in their order; nil: those of a script that declares what it does.
 	Page []string
 	// Optional says that no criterion rests on the samples of target and host: ones that cannot be read are a warning.

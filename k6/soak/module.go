@@ -185,7 +185,12 @@ type watcher interface {
 func (r *recorder) observe(l jsLedger, c *credentials) watcher {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.aside = r.aside || l.aside
+	if l.aside {
+		if r.asides == nil {
+			r.asides = map[*ledger.Ledger]bool{}
+		}
+		r.asides[l.ledger] = true
+	}
 	if r.service == nil {
 		return &l
 	}

@@ -124,7 +124,7 @@ func TestALedgerSaysWhetherItsStreamIsHeld(t *testing.T) {
 		rt.MoveToVUContext(&lib.State{Samples: make(chan metrics.SampleContainer, 100)})
 		js(t, rt, `var l = new Ledger("d-0"`+options+`); ""`)
 		require.Equal(t, aside, l(t, rt).aside, options)
-		require.Equal(t, aside, r.aside, options)
+		require.Equal(t, aside, len(r.asides) > 0, options)
 	}
 }
 

@@ -41,8 +41,14 @@ func (n *news) since(r *recorder) shard.Progress {
 	n.lives = r.endsStreams()
 	var found []shard.Found
 	unlisted := 0
-	p, lateness := r.lookThrough(func(c *ledger.Record) {
-		what := n.whatIsNew(c)
+	var p shard.Progress
+	lateness := r.lookThrough(&p, func(c *ledger.Record, aside bool) {
+		if aside {
+			p.CountAside(*c)
+		} else {
+			p.Count(*c)
+		}
+		what := n.whatIsNew(c, aside)
 		switch {
 		case what == "":
 		case len(found) < mostFound:
@@ -58,8 +64,11 @@ func (n *news) since(r *recorder) shard.Progress {
 }
 
 // whatIsNew is what went wrong on a connection since it was last looked at; "" for nothing.
-func (n *news) whatIsNew(c *ledger.Record) string {
+func (n *news) whatIsNew(c *ledger.Record, aside bool) string {
 	is := badOf(c)
+	if aside && is.state == ledger.Dropped { // it was to end
+		is.state = ""
+	}
 	was, known := n.known[c.ID]
 	if is == was || !known && is == (bad{}) {
 		return ""

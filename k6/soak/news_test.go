@@ -31,6 +31,30 @@ func TestNewsAreToldOnce(t *testing.T) {
 	require.Contains(t, p.Found[0].What, "dropped: reset")
 }
 
+// What the script lets vanish, or reads slowly until it is cut, is no stream that the service dropped.
+func TestStreamsThatWereToEndAreNoNews(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	for id, aside := range map[string]bool{"d-0": true, "d-1": true, "d-2": false} {
+		l := jsLedger{observer: *newObserver(t, r, id)}
+		l.aside = aside
+		seen, ok := r.observe(l, nil).(sse.Observer)
+		require.True(t, ok)
+		seen.Connecting(r.start)
+		seen.Opened(r.start)
+		seen.Closed(r.start.Add(time.Second), sse.Close{Reason: sse.ReasonCut, Retry: -1})
+	}
+	var n news
+	p := n.since(r)
+	require.Equal(t, []int{3, 1, 2}, []int{p.Opened, p.Dropped, p.Aside})
+	require.Len(t, p.Found, 1)
+	require.Equal(t, "d-2", p.Found[0].ID)
+	p.Add(p)
+	require.Equal(t, []int{2, 4}, []int{p.Dropped, p.Aside})
+	all, _ := r.progress()
+	require.Equal(t, 3, all.Dropped, "metrics count all")
+}
+
 // A service that restarts drops all streams in one second.
 func TestFindingsOfOneSecondAreBounded(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package soak
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -34,10 +35,10 @@ type recorder struct {
 	open             int
 	series           []shard.Bucket // the buckets that are over; never changed, so that a shard can share them
 	bucket           shard.Bucket
-	recent           *shard.Histogram // lateness in the present bucket
-	recentHeld       *shard.Histogram // of late messages of the streams that are held; nil: none was late yet
-	aside            bool             // not all streams are
-	lateness         *shard.Histogram // in all
+	recent           *shard.Histogram        // lateness in the present bucket
+	recentHeld       *shard.Histogram        // of late messages of the streams that are held; nil: none was late yet
+	asides           map[*ledger.Ledger]bool // those of the streams that are not
+	lateness         *shard.Histogram        // in all
 	connect          *shard.Histogram
 	firstNoop        *shard.Histogram
 	latency          *shard.Latency
@@ -327,7 +328,7 @@ func (r *recorder) takeHeld() *shard.Late {
 		r.recentHeld.Reset()
 	}
 	switch {
-	case !r.aside || r.bucket.Late == 0:
+	case len(r.asides) == 0 || r.bucket.Late == 0:
 		return nil
 	case held == nil:
 		return &shard.Late{}
@@ -357,14 +358,16 @@ func (r *recorder) fill(s *shard.Shard) {
 
 // progress sums up the present state, for the progress line and the metrics, and copies the lateness of all noops.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
-	return r.lookThrough(func(*ledger.Record) {})
+	lateness = r.lookThrough(&p, func(c *ledger.Record, _ bool) { p.Count(*c) })
+	return p, lateness
 }
 
-// lookThrough is progress, and hands on the sums of each connection.
-func (r *recorder) lookThrough(each func(*ledger.Record)) (p shard.Progress, lateness *shard.Histogram) {
+// lookThrough is progress but for what each makes of the sums of a connection: it is told whether the script does something
+// to that.
+func (r *recorder) lookThrough(p *shard.Progress, each func(c *ledger.Record, aside bool)) (lateness *shard.Histogram) {
 	r.mu.Lock()
 	p.Open, lateness = r.open, r.lateness.Copy()
-	ledgers, owed := r.ledgers, dueBy(r.instant(time.Now()), &r.config)
+	ledgers, asides, owed := r.ledgers, maps.Clone(r.asides), dueBy(r.instant(time.Now()), &r.config)
 	if r.publishing != nil {
 		now := r.publishing.Progress()
 		p.Published, p.Confirmed = now.Sent, now.Confirmed
@@ -372,9 +375,8 @@ func (r *recorder) lookThrough(each func(*ledger.Record)) (p shard.Progress, lat
 	r.mu.Unlock()
 	for _, l := range ledgers {
 		sums := l.Sums()
-		p.Count(sums)
 		p.Undecided += owed(&sums)
-		each(&sums)
+		each(&sums, asides[l])
 	}
-	return p, lateness
+	return lateness
 }
