@@ -194,6 +194,22 @@ func (p *Plan) PerBackend(services int) (held int) {
 	return held
 }
 
+// HTTP2 is the HTTPVersion of which it is known that streams share connections.
+const HTTP2 = "2"
+
+// usualPerConnection is how many streams a server of HTTP/2 allows on a connection at least, as RFC 9113 recommends (6.5.2).
+const usualPerConnection = 100
+
+// Sockets is how many connections carry so many streams, at most. Virtual users share none.
+func (p *Plan) Sockets(streams int) int {
+	if p.HTTPVersion != HTTP2 {
+		return streams
+	}
+	each, per := max(p.ConnectionsPerVU, 1), cmp.Or(p.PerConnection, usualPerConnection)
+	whole, rest := streams/each, streams%each
+	return whole*((each-1)/per+1) + (rest+per-1)/per
+}
+
 // Density is how many streams a virtual user of this plan best holds. A virtual user takes
 // twenty times the memory of a stream, so they are shared; but each runner gets several, so
 // that its cores are used and one that fails takes few streams with it; and not too many, since
@@ -215,7 +231,7 @@ const noEncoding = "none"
 // anyHTTP is over TLS what the server wants, and HTTP/1.1 over http://.
 const anyHTTP = "auto"
 
-var httpVersions = []string{anyHTTP, "1.1", "2"}
+var httpVersions = []string{anyHTTP, "1.1", HTTP2}
 
 // Accept is what each stream says in Accept-Encoding, "" for nothing, if the plan passes Check.
 func (p *Plan) Accept() string {

@@ -204,6 +204,20 @@ func TestDensity(t *testing.T) {
 	}
 }
 
+func TestStreamsOfAVirtualUserShareConnections(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		http                              string
+		perVU, perConnection, streams, is int
+	}{
+		{"", 50, 0, 600, 600}, {"1.1", 50, 10, 600, 600}, {HTTP2, 50, 0, 600, 12}, {HTTP2, 50, 0, 601, 13}, {HTTP2, 50, 20, 600, 36},
+		{HTTP2, 1000, 0, 100_000, 1000}, {HTTP2, 1000, 250, 100_000, 400}, {HTTP2, 250, 100, 260, 4}, {HTTP2, 1, 0, 7, 7}, {HTTP2, 50, 0, 0, 0},
+	} {
+		p := Plan{HTTPVersion: c.http, ConnectionsPerVU: c.perVU, PerConnection: c.perConnection}
+		require.Equal(t, c.is, p.Sockets(c.streams), "%+v", c)
+	}
+}
+
 func TestEndTimeout(t *testing.T) {
 	t.Parallel()
 	p := Default()

@@ -84,9 +84,9 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or lower CONNECTIONS",
 			m.Files, who, need, need))
 	}
-	if m.Ports > 0 && m.Ports < perService {
+	if sockets := p.Sockets(perService); m.Ports > 0 && m.Ports < sockets {
 		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, or lower CONNECTIONS",
-			m.Ports, perService))
+			m.Ports, sockets))
 	}
 	if bytes := Memory(p, s); m.Available > 0 && m.Available < bytes {
 		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS",
@@ -101,8 +101,9 @@ func Check(p plan.Plan, m Machine, s Services) (errs, warnings []string) {
 
 // need is the most files that one process opens, and which.
 func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
-	held := p.PerRunner() + p.Control
-	who = fmt.Sprintf("a runner with %d connections", p.PerRunner())
+	sockets := p.Sockets(p.PerRunner())
+	held := sockets + p.Control
+	who = fmt.Sprintf("a runner with %d connections", sockets)
 	if s.Here && perService > held {
 		held, who = perService, fmt.Sprintf("a backend with %d connections", perService)
 	}

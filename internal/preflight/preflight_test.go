@@ -28,6 +28,12 @@ func TestCheck(t *testing.T) {
 			[]string{"a runner with 334 connections needs 866"}, nil},
 		{"ports", func(p *plan.Plan, _ *Machine) { p.Connections = 28233 }, false,
 			[]string{"there are 28232 ephemeral ports for 28233 connections to one address: `sysctl -w net.ipv4.ip_local_port_range="}, nil},
+		{"streams that share connections", func(p *plan.Plan, m *Machine) {
+			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 20_000
+		}, false, nil, nil},
+		{"connections that streams share", func(p *plan.Plan, m *Machine) {
+			p.Connections, p.ConnectionsPerVU, p.HTTPVersion, m.Files = 200_000, 1000, "2", 1000
+		}, false, []string{"a runner with 1000 connections needs 1532"}, nil},
 		{"memory", func(_ *plan.Plan, m *Machine) { m.Available = 100 << 20 }, false, nil,
 			[]string{"100 MiB of memory are available, the run may take 617 MiB: raise CONNECTIONS_PER_VU"}},
 		{"memory that shared virtual users save", func(p *plan.Plan, m *Machine) { p.ConnectionsPerVU, m.Available = 100, 200<<20 }, false, nil, nil},

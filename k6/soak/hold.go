@@ -27,6 +27,8 @@ type holdOptions struct {
 	BackendURL  string            `js:"backendUrl"`
 	Headers     map[string]string `js:"headers"`
 	Accept      string            `js:"acceptEncoding"`
+	HTTPVersion string            `js:"httpVersion"`
+	Per         uint16            `js:"streamsPerConnection"`
 }
 
 // A holding is a call of hold: some streams, from the connect to the end that was asked for. While they are open it has no
@@ -116,7 +118,7 @@ func (h *holding) begin() error {
 }
 
 func (h *holding) streamsOptions() sse.StreamsOptions {
-	o := sse.StreamsOptions{Name: "GET /event/connect", IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept}
+	o := sse.StreamsOptions{Name: "GET /event/connect", IdleTimeout: milli(h.IdleTimeout), Reconnect: h.Reconnect, AcceptEncoding: h.Accept, HTTP: h.HTTPVersion, PerConnection: h.Per}
 	if s := h.service; s != nil {
 		o.Name, o.Method = "stream of "+s.Name, s.Connect.Method
 		o.NoResume, o.ResumeQuery = !s.Resume.Resumes(), s.Resume.Query

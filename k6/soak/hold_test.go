@@ -313,6 +313,7 @@ func TestHoldSaysWhatIsWrong(t *testing.T) {
 		{"", `hold(null, {from: 2, to: 1, openFor: 1, idleTimeout: 1, endTimeout: 1})`, "the streams from 2 to 1"},
 		{"", strings.Replace(held10, "backendUrl: url", `backendUrl: "ftp://x"`, 1), `stream d-0 cannot be asked for: invalid URL "ftp://x/event/connect?id=d-0"`},
 		{"", strings.Replace(held10, "from", `acceptEncoding: "zip", from`, 1), `option acceptEncoding: "zip", which is neither none, gzip nor browser`},
+		{"", strings.Replace(held10, "from", `httpVersion: "3", from`, 1), `option http: "3" is no version of HTTP: write 'auto', '1.1' or '2'`},
 		{"", strings.Replace(held10, "Bearer x", `a\r\nb: c`, 1), "line break"},
 		{throwing, heldDescribed, "token() of the service mine: Error: no login"},
 		{strings.Replace(throwing, `{ throw new Error("no login") }`, "3", 1), heldDescribed, "token() of the service mine: it returned 3: it must return a text"},

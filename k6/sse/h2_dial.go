@@ -61,7 +61,12 @@ func (o *sharing) set(name string, v sobek.Value) error {
 		o.perConnection = uint16(n)
 		return err
 	}
-	switch v.String() {
+	return o.speak(v.String())
+}
+
+// speak sets which versions of HTTP a stream may speak.
+func (o *sharing) speak(version string) error {
+	switch version {
 	case "auto":
 		o.protocol = protocolAuto
 	case "1.1":
@@ -69,7 +74,7 @@ func (o *sharing) set(name string, v sobek.Value) error {
 	case "2":
 		o.protocol = protocol2
 	default:
-		return fmt.Errorf("%q is no version of HTTP: write 'auto', '1.1' or '2'", v.String())
+		return fmt.Errorf("%q is no version of HTTP: write 'auto', '1.1' or '2'", version)
 	}
 	return nil
 }

@@ -29,8 +29,11 @@ type StreamsOptions struct {
 	Reconnect   bool
 	// AcceptEncoding is as the option of an EventSource: none, gzip or browser; "" for none.
 	AcceptEncoding string
-	NoResume       bool   // the last event ID is not sent
-	ResumeQuery    string // it is sent as this parameter; "" for the header
+	// HTTP is as the option http of an EventSource: auto, 1.1 or 2; "" for auto.
+	HTTP          string
+	PerConnection uint16 // streams that may share a connection over HTTP/2; 0: as many as the server allows
+	NoResume      bool   // the last event ID is not sent
+	ResumeQuery   string // it is sent as this parameter; "" for the header
 	// Renew is called on the event loop before each attempt but the first, so that it may call JS; nil where there is nothing
 	// to renew. An error ends the stream with ReasonRenew.
 	Renew func(Keeper) error
@@ -49,12 +52,17 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 	if err != nil {
 		return nil, fmt.Errorf("option %s: %w", acceptOption, err)
 	}
+	sharing := sharing{perConnection: options.PerConnection}
+	if err := sharing.speak(cmp.Or(options.HTTP, "auto")); err != nil {
+		return nil, fmt.Errorf("option http: %w", err)
+	}
 	state := network.State(o.m.vu, ImportPath)
 	g := &Streams{hub: o.m.currentHub(), renew: options.Renew}
 	g.hub.open++
 	g.opts.setDefaults()
 	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
 	g.opts.idleTimeout, g.opts.reconnect = options.IdleTimeout, reconnectOff
+	g.opts.sharing = sharing
 	if options.Reconnect {
 		g.opts.reconnect = reconnectStubborn
 	}

@@ -223,6 +223,10 @@ declare module 'k6/x/soak' {
     reconnect: boolean;
     /** What compression is asked for: `none`, `gzip` or `browser`, as the option of `EventSource`. */
     acceptEncoding?: string;
+    /** Which HTTP streams speak: `auto`, `1.1` or `2`, as the option `http` of `EventSource`. */
+    httpVersion?: string;
+    /** How many of them may share a connection over HTTP/2; 0: as many as the server allows. */
+    streamsPerConnection?: number;
     /** Of the device ids: stream 7 has the id `PREFIX7`. */
     prefix: string;
     /** Of noops, where to connect to, and with what. */

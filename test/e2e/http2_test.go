@@ -1,0 +1,66 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/h2service"
+)
+
+// A counted listener knows how many connections it took.
+type counted struct {
+	net.Listener
+	conns atomic.Int32
+}
+
+func (c *counted) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.conns.Add(1)
+	}
+	return conn, err
+}
+
+// A thousand streams with descriptors for some hundred: they share connections, 25 on each as the service allows.
+func TestHTTP2CarriesMoreStreamsThanThereAreDescriptors(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	listener := &counted{Listener: inner}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	service := h2service.New(h2service.Config{Interval: time.Second, Slots: 10, StreamsPerConnection: 25})
+	go func() { ended <- service.Serve(ctx, listener) }()
+	defer func() {
+		stop()
+		require.NoError(t, <-ended)
+	}()
+	r := beginWith(t, t.TempDir(), []string{"prlimit", "--nofile=800", "--"}, nil, "--backend-url", "http://"+inner.Addr().String(),
+		"--http-version", "2", "--connections", "1000", "--runners", "1", "--seconds", "15", "--noop-interval", "1", "--control", "0")
+	await(t, "all streams", func() bool {
+		resp, err := http.Get("http://" + inner.Addr().String() + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(text), "\nbackend_streams_open 1000\n")
+	})
+	require.Less(t, listener.conns.Load(), int32(60), "40 carry the streams")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.EqualValues(t, 1000, v.Connections.Completed)
+	require.GreaterOrEqual(t, v.Noops.Received, uint64(9000))
+	require.True(t, v.Server.Agrees)
+}
