@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ type turnstile struct {
 	foreign
 	status int
 	closed time.Duration
+	secure bool // it speaks TLS, with a certificate that nobody trusts
 	knocks sync.Once
 	since  time.Time
 
@@ -52,23 +54,28 @@ func (f *turnstile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (f *turnstile) serve(t *testing.T) *httptest.Server {
 	f.foreign = foreign{interval: 800 * time.Millisecond, streams: map[string]chan struct{}{}}
-	server := httptest.NewServer(f)
+	server := httptest.NewUnstartedServer(f)
+	if f.secure {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
 	t.Cleanup(server.Close)
 	return server
 }
 
 func (f *turnstile) judged(t *testing.T, args ...string) (*verdict.Verdict, *soakRun) {
 	t.Helper()
-	r := begin(t, nil, append([]string{"--backend-url", f.serve(t).URL, "--connections", "10", "--noop-interval", "0.8", "--prefix", "f-", "--reconnect"}, args...)...)
+	r := begin(t, []string{fmt.Sprintf("K6_INSECURE_SKIP_TLS_VERIFY=%t", f.secure)}, append([]string{"--backend-url", f.serve(t).URL, "--connections", "10", "--noop-interval", "0.8", "--prefix", "f-", "--reconnect"}, args...)...)
 	return r.judged(), r
 }
 
 // What was refused at first and then let in was not open all the time, and the verdict says so.
 func TestRefusedAtFirst(t *testing.T) {
 	t.Parallel()
-	t.Run("for a moment", func(t *testing.T) {
+	aMoment := func(t *testing.T, secure bool) {
 		t.Parallel()
-		f := &turnstile{status: 503, closed: 3 * time.Second}
+		f := &turnstile{status: 503, closed: 3 * time.Second, secure: secure}
 		v, r := f.judged(t, "--seconds", "25")
 		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 		require.Equal(t, map[string]int{"status 503": f.refused}, v.RefusedAttempts)
@@ -83,7 +90,9 @@ func TestRefusedAtFirst(t *testing.T) {
 			require.NoError(t, err)
 			require.Contains(t, string(text), "status 503", name)
 		}
-	})
+	}
+	t.Run("for a moment", func(t *testing.T) { aMoment(t, false) })
+	t.Run("for a moment, over TLS", func(t *testing.T) { aMoment(t, true) })
 	t.Run("for longer than MAX_OUTAGE", func(t *testing.T) {
 		t.Parallel()
 		f := &turnstile{status: 503, closed: 5 * time.Second}

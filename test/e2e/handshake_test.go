@@ -21,14 +21,14 @@ import (
 	"github.com/sse-soak/sse-soak/test/untested"
 )
 
-// certificates makes a folder as `make certs` does.
-func certificates(t *testing.T) string {
+// certificates makes a folder as `make certs` does, for these names too.
+func certificates(t *testing.T, names ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {
 		untested.Missing(t, "openssl is not installed")
 	}
 	folder := filepath.Join(t.TempDir(), "certs")
-	out, err := exec.Command(filepath.Join(root, "infra", "compose", "certs"), folder).CombinedOutput()
+	out, err := exec.Command(filepath.Join(root, "infra", "compose", "certs"), append([]string{folder}, names...)...).CombinedOutput()
 	require.NoError(t, err, string(out))
 	return folder
 }
@@ -36,8 +36,13 @@ func certificates(t *testing.T) string {
 // backendWith starts a backend that speaks TLS.
 func backendWith(t *testing.T, certs string, env ...string) (url string) {
 	t.Helper()
-	url = backend(t, append(env, "TLS_CERT="+filepath.Join(certs, "server", "server.pem"), "TLS_KEY="+filepath.Join(certs, "server", "server-key.pem"))...)
+	url = backend(t, append(env, pair(certs)...)...)
 	return strings.Replace(url, "http://127.0.0.1", "https://localhost", 1)
+}
+
+// pair are the variables that have a backend speak TLS.
+func pair(certs string) []string {
+	return []string{"TLS_CERT=" + filepath.Join(certs, "server", "server.pem"), "TLS_KEY=" + filepath.Join(certs, "server", "server-key.pem")}
 }
 
 // secureBackend is backendWith, and the variable that has k6 trust it.

@@ -13,61 +13,61 @@ import (
 
 // TCP makes up for loss and delay: noops are late, none is missing.
 func TestPacketLossAndDelayLoseNothing(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	w.delay.Store(int64(30 * time.Millisecond))
-	w.loss.Store(10_000) // 1 %
-	v := w.begin(t, "2", "--seconds", "25").judged()
-	require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
-	require.Zero(t, v.Noops.Missed)
-	require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay was there")
+	overWires(t, func(t *testing.T, w *wire) {
+		w.delay.Store(int64(30 * time.Millisecond))
+		w.loss.Store(10_000) // 1 %
+		v := w.begin(t, "2", "--seconds", "25").judged()
+		require.Equal(t, verdict.Pass, v.Verdict, reasons(v))
+		require.Zero(t, v.Noops.Missed)
+		require.GreaterOrEqual(t, v.ConnectMS.P50, 60.0, "the delay was there")
+	})
 }
 
 // A cut that ends before the client loses patience is lateness.
 func TestAShortCutLosesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := w.begin(t, "1", "--seconds", "20")
-	r.holding("30")
-	w.cut.Store(true)
-	time.Sleep(600 * time.Millisecond) // the fault itself; TCP sends again at 0.2, 0.6, 1.4 s
-	w.cut.Store(false)
-	v := r.judged()
-	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Zero(t, v.Noops.Missed)
+	overWires(t, func(t *testing.T, w *wire) {
+		r := w.begin(t, "1", "--seconds", "20")
+		r.holding("30")
+		w.cut.Store(true)
+		time.Sleep(600 * time.Millisecond) // the fault itself; TCP sends again at 0.2, 0.6, 1.4 s
+		w.cut.Store(false)
+		v := r.judged()
+		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+		require.Zero(t, v.Noops.Missed)
+	})
 }
 
 // Half-open: packets vanish and nobody is told. The client notices within 3 intervals.
 func TestAHalfOpenConnectionIsNoticed(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := w.begin(t, "1", "--seconds", "25")
-	r.holding("30")
-	cutAt := float64(time.Now().UnixMilli()) / 1000
-	w.cut.Store(true)
-	v := r.judged()
-	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.Equal(t, 30, v.Connections.Dropped)
-	require.Contains(t, reasons(v), "(idle)")
-	for _, f := range v.Findings {
-		if f.Kind == "dropped" {
-			require.InDelta(t, cutAt, f.Unix, 3.2, f.Text)
+	overWires(t, func(t *testing.T, w *wire) {
+		r := w.begin(t, "1", "--seconds", "25")
+		r.holding("30")
+		cutAt := float64(time.Now().UnixMilli()) / 1000
+		w.cut.Store(true)
+		v := r.judged()
+		require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
+		require.Equal(t, 30, v.Connections.Dropped)
+		require.Contains(t, reasons(v), "(idle)")
+		for _, f := range v.Findings {
+			if f.Kind == "dropped" {
+				require.InDelta(t, cutAt, f.Unix, 3.2, f.Text)
+			}
 		}
-	}
+	})
 }
 
 // With RECONNECT the clients come back after a longer cut, take their old streams over and get
 // what they missed by number.
 func TestALongCutIsSurvivedByReconnecting(t *testing.T) {
-	t.Parallel()
-	w := newWire(t)
-	r := w.begin(t, "1", "--seconds", "35", "--reconnect")
-	r.holding("30")
-	w.cut.Store(true)
-	time.Sleep(5 * time.Second) // the fault itself
-	w.cut.Store(false)
-	v := r.judged()
-	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
-	require.Zero(t, v.Noops.Missed)
-	require.GreaterOrEqual(t, v.Connections.Reconnected, 30)
+	overWires(t, func(t *testing.T, w *wire) {
+		r := w.begin(t, "1", "--seconds", "35", "--reconnect")
+		r.holding("30")
+		w.cut.Store(true)
+		time.Sleep(5 * time.Second) // the fault itself
+		w.cut.Store(false)
+		v := r.judged()
+		require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+		require.Zero(t, v.Noops.Missed)
+		require.GreaterOrEqual(t, v.Connections.Reconnected, 30)
+	})
 }

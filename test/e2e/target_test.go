@@ -35,15 +35,21 @@ func backend(t *testing.T, env ...string) string {
 	return "http://" + address
 }
 
-// backend starts one on the server's side of the wire.
-func (w *wire) backend(t *testing.T, interval string) string {
+// backend starts one on the server's side of the wire. env is for its clients.
+func (w *wire) backend(t *testing.T, interval string) (url string, env []string) {
 	t.Helper()
-	startBackend(t, []string{"ip", "netns", "exec", w.server}, "LISTEN="+serverAddress+":8080", "NOOP_INTERVAL="+interval)
+	own := []string{"LISTEN=" + serverAddress + ":8080", "NOOP_INTERVAL=" + interval}
+	scheme := "http"
+	if w.secure {
+		certs := certificates(t, serverAddress)
+		scheme, own, env = "https", append(own, pair(certs)...), []string{"SSL_CERT_FILE=" + filepath.Join(certs, "ca.pem")}
+	}
+	startBackend(t, []string{"ip", "netns", "exec", w.server}, own...)
 	await(t, "the backend is ready", func() bool {
 		text, err := exec.Command("ip", "netns", "exec", w.server, "ss", "-Hltn", "sport", "=", "8080").Output()
 		return err == nil && len(text) > 0
 	})
-	return "http://" + serverAddress + ":8080"
+	return scheme + "://" + serverAddress + ":8080", env
 }
 
 // startBackend returns the file that takes what the backend logs.

@@ -27,6 +27,7 @@ type wire struct {
 	loss           atomic.Uint64 // share of packets, in millionths
 	delay          atomic.Int64  // nanoseconds each way
 	cut            atomic.Bool   // swallow everything, tell nobody
+	secure         bool          // the backend behind it speaks TLS
 }
 
 const (
@@ -54,6 +55,20 @@ func newWire(t *testing.T) *wire {
 		relays.Wait()
 	})
 	return w
+}
+
+// overWires runs a test on a wire to a backend that speaks plain HTTP, and on one to a backend that speaks TLS.
+func overWires(t *testing.T, test func(t *testing.T, w *wire)) {
+	t.Helper()
+	t.Parallel()
+	for _, secure := range []bool{false, true} {
+		t.Run(map[bool]string{false: "plain", true: "TLS"}[secure], func(t *testing.T) {
+			t.Parallel()
+			w := newWire(t)
+			w.secure = secure
+			test(t, w)
+		})
+	}
 }
 
 func run(t *testing.T, name string, args ...string) {
@@ -116,7 +131,7 @@ func (w *wire) relay(from, to *os.File) {
 // every interval seconds.
 func (w *wire) begin(t *testing.T, interval string, args ...string) *soakRun {
 	t.Helper()
-	url := w.backend(t, interval)
-	return beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", w.client}, nil,
+	url, env := w.backend(t, interval)
+	return beginWith(t, t.TempDir(), []string{"ip", "netns", "exec", w.client}, env,
 		append([]string{"--backend-url", url, "--connections", "30", "--noop-interval", interval}, args...)...)
 }
