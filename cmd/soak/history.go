@@ -98,6 +98,8 @@ func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
 	removed := "removed"
 	if dry {
 		removed = "would remove"
+	} else {
+		err = h.Remove(all)
 	}
 	n := 0
 	for _, d := range all {
@@ -112,8 +114,5 @@ func pruneRuns(folder string, keep int, dry bool, out io.Writer) error {
 	if dry {
 		return nil
 	}
-	if err := h.Remove(all); err != nil {
-		return err
-	}
-	return past.Write(folder)
+	return errors.Join(err, past.Write(folder))
 }

@@ -234,7 +234,7 @@ func TestAnEmptyFolderHasAPage(t *testing.T) {
 	doc, _ := page(t, out)
 	require.Contains(t, doc.Find(".banner li").Text(), "There is no run here yet")
 	_, err := Read(filepath.Join(out, "none"))
-	require.Error(t, err)
+	require.ErrorContains(t, err, "--out names another")
 }
 
 // Every verdict that is kept in docs/results is listed, whichever suite it is of.

@@ -70,14 +70,16 @@ func (h *History) baselines() (map[string]string, error) {
 	return out, nil
 }
 
-// Remove removes the folders of the runs that are to go, and what a removal before left half done.
+// Remove removes the folders of the runs that are to go, and what a removal before left half done. A run that cannot be
+// removed is kept, and its decision says so.
 func (h *History) Remove(all []Decision) error {
 	errs := []error{h.clear()}
-	for _, d := range all {
+	for i, d := range all {
 		if !d.Remove {
 			continue
 		}
 		if err := os.Rename(filepath.Join(h.Folder, d.Name), filepath.Join(h.Folder, removedPrefix+d.Name)); err != nil {
+			all[i] = Decision{Name: d.Name, Why: "it cannot be removed"}
 			errs = append(errs, fmt.Errorf("remove %s: %w", d.Name, err))
 		}
 	}

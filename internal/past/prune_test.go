@@ -88,3 +88,16 @@ func TestNothingIsRemovedWhereABaselineIsNotKnown(t *testing.T) {
 	_, err := read(t, out).Prune(1)
 	require.ErrorContains(t, err, "nothing is removed")
 }
+
+func TestARunThatCannotBeRemovedIsSaidToBeKept(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, nil)
+	made(t, out, 2, nil)
+	h := read(t, out)
+	all, err := h.Prune(1)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(out, "run-001"))) // by somebody else
+	require.ErrorContains(t, h.Remove(all), "remove run-001")
+	require.Equal(t, map[string]string{"run-002": "one of the newest 1", "run-001": "it cannot be removed"}, whys(all))
+}

@@ -1,14 +1,8 @@
 package results
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-)
+import "path/filepath"
 
-// BaselineFile says which run the report is compared with, where somebody named one.
+// BaselineFile says which run somebody named last to compare this one with.
 const BaselineFile = "baseline.json"
 
 // named is the content of that file.
@@ -16,21 +10,19 @@ type named struct {
 	Folder string `json:"folder"` // of the run that was named, without the folders above it
 }
 
-// nameBaseline keeps which run was named to compare this one with; "": none was.
+// nameBaseline keeps which run was named to compare this one with. A report that is made again without one ("") says
+// nothing against the run that was named before.
 func (d Dir) nameBaseline(against Dir) error {
-	if against != "" {
-		if real, err := filepath.EvalSymlinks(string(against)); err == nil { // results/latest leads elsewhere tomorrow
-			against = Dir(real)
-		}
-		return d.WriteJSON(BaselineFile, named{against.name()})
+	if against == "" {
+		return nil
 	}
-	if err := os.Remove(d.Path(BaselineFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("forget the baseline of an earlier report: %w", err)
+	if real, err := filepath.EvalSymlinks(string(against)); err == nil { // results/latest leads elsewhere tomorrow
+		against = Dir(real)
 	}
-	return nil
+	return d.WriteJSON(BaselineFile, named{against.name()})
 }
 
-// Baseline is the folder of the run that somebody named to compare this one with, "" where nobody did.
+// Baseline is the folder of the run that somebody named last to compare this one with, "" where nobody did.
 func (d Dir) Baseline() (string, error) {
 	var n named
 	_, err := d.readJSON(BaselineFile, &n)
