@@ -60,9 +60,7 @@ func (s *sampler) take() shard.Process {
 	if s.self == nil {
 		return out
 	}
-	if n, err := s.self.NumFDs(); err == nil {
-		out.Files = int(n)
-	}
+	out.Files = s.files()
 	if m, err := s.self.MemoryInfo(); err == nil {
 		out.RSS = m.RSS
 		s.rssMax = max(s.rssMax, m.RSS)
@@ -76,6 +74,19 @@ func (s *sampler) take() shard.Process {
 		}
 	}
 	return out
+}
+
+// files is how many descriptors this process has; 0: nobody says. Linux tells it as the size of their folder since 6.2: to list
+// thousands of them every few seconds took a tenth of a runner's CPU.
+func (s *sampler) files() int {
+	if folder, err := os.Stat("/proc/self/fd"); err == nil && folder.Size() > 0 {
+		return int(folder.Size())
+	}
+	n, err := s.self.NumFDs()
+	if err != nil {
+		return 0
+	}
+	return int(n)
 }
 
 // cpuPercent is of one core, over the time of a bucket at least: the last bucket of a run may be very

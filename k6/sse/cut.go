@@ -71,7 +71,7 @@ func (s *source) Cut(how Cut, pause time.Duration) bool {
 		return s.cutShared(st, c)
 	}
 	if polled, ok := s.raw.(*polled); ok {
-		s.cutting = c
+		s.wants(c)
 		_ = polled.Close() // gives it a turn
 		return true
 	}
@@ -82,7 +82,7 @@ func (s *source) Cut(how Cut, pause time.Duration) bool {
 		}
 		c.done = true
 	}
-	s.cutting = c
+	s.wants(c)
 	return true
 }
 
@@ -115,6 +115,12 @@ func cutNow(tcp *net.TCPConn, how Cut) error {
 	case CutFIN, CutPause:
 	}
 	return tcp.Close()
+}
+
+// wants has the next turn of the stream see a cut. The caller holds mu.
+func (s *source) wants(c *cutting) {
+	s.cutting = c
+	s.attention.Store(true)
 }
 
 // due is the cut that was asked for, nil mostly.

@@ -32,7 +32,7 @@ func (s *source) cutShared(st *h2Stream, c *cutting) bool {
 		}
 		c.done = true
 	}
-	s.cutting = c
+	s.wants(c)
 	_ = st.Close() // gives it a turn
 	return true
 }

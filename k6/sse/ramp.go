@@ -23,10 +23,7 @@ type ramp struct {
 	usual  func() // ends the hurry; nil where there is none
 }
 
-var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: collectOften, free: giveBack}
-
-// rampGCPercent is GOGC during a ramp.
-const rampGCPercent = 25
+var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: processThrift.begin, free: giveBack}
 
 // beginRamp makes room for the first ramp: what k6 took to begin is not needed any more.
 var beginRamp = sync.OnceFunc(giveBack)
@@ -36,13 +33,37 @@ func giveBack() {
 	leavePages()
 }
 
-// collectOften lowers GOGC until usual is called, where it is higher and not off.
-func collectOften() (usual func()) {
-	was := debug.SetGCPercent(rampGCPercent)
-	if was < rampGCPercent {
-		debug.SetGCPercent(was)
+// thriftyGCPercent is GOGC while a ramp lasts, and while streams are held in Go: these make no garbage, so that to collect what
+// little there is at a quarter of what lives costs nothing, and at all of it would take as much memory again.
+const thriftyGCPercent = 25
+
+// thrift is how often garbage is collected, for the process.
+type thrift struct {
+	mu    sync.Mutex
+	users int
+	was   int
+}
+
+var processThrift thrift
+
+// begin lowers GOGC, where it is higher and not off, until each of those who began has ended.
+func (t *thrift) begin() (end func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users++; t.users == 1 {
+		if t.was = debug.SetGCPercent(thriftyGCPercent); t.was < thriftyGCPercent {
+			debug.SetGCPercent(t.was)
+		}
 	}
-	return func() { debug.SetGCPercent(was) }
+	return sync.OnceFunc(t.end)
+}
+
+func (t *thrift) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.users--; t.users == 0 {
+		debug.SetGCPercent(t.was)
+	}
 }
 
 // opened notes one more connection.

@@ -31,7 +31,7 @@ func (s *eventSource) slow(rate float64) bool {
 	if polledBy(s.raw) == nil {
 		common.Throw(s.hub.vu.Runtime(), errNotSlow)
 	}
-	s.cutting = &cutting{how: cutSlow, rate: int(min(rate, math.MaxInt32)), over: make(chan struct{})}
+	s.wants(&cutting{how: cutSlow, rate: int(min(rate, math.MaxInt32)), over: make(chan struct{})})
 	_ = s.raw.Close() // gives it a turn
 	return true
 }

@@ -30,6 +30,7 @@ type source struct {
 	sees     *facets // nil: the observer has no more to be told of
 
 	reconnect atomic.Int32 // a reconnectMode
+	attention atomic.Bool  // isStopped may say something: most turns do not ask it
 	// idleTimeout is a time.Duration: it may change while the stream is read.
 	idleTimeout atomic.Int64
 	dropped     atomic.Int32 // how it connects again after drop
@@ -123,6 +124,7 @@ func (s *source) stop(why Reason) {
 		return
 	}
 	s.stopped = why
+	s.attention.Store(true)
 	if s.cutting != nil {
 		close(s.cutting.over)
 	}
@@ -142,7 +144,11 @@ func (s *source) stop(why Reason) {
 func (s *source) isStopped() (stopped bool, c *cutting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stopped != "" || s.follow != nil && s.follow.failed != nil, s.cutting
+	stopped = s.stopped != "" || s.follow != nil && s.follow.failed != nil
+	if !stopped && s.cutting == nil {
+		s.attention.Store(false)
+	}
+	return stopped, s.cutting
 }
 
 // end gives the source up.

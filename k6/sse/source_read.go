@@ -61,15 +61,20 @@ func (s *source) nextOf(blocks BlockObserver, b *eventstream.Block) error {
 // turn reads what has come on a polled stream, into a buffer and a block that are the
 // poller's.
 func (s *source) turn(buf []byte, b *eventstream.Block) {
-	stopped, c := s.isStopped()
-	if stopped {
-		s.finishStream(net.ErrClosed)
-		return
-	}
-	if c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b)) {
+	if s.attention.Load() && s.attend(buf, b) {
 		return
 	}
 	s.readOn(buf, b)
+}
+
+// attend ends the stream where that is asked for, or cuts it, and says whether that was its turn.
+func (s *source) attend(buf []byte, b *eventstream.Block) (over bool) {
+	stopped, c := s.isStopped()
+	if stopped {
+		s.finishStream(net.ErrClosed)
+		return true
+	}
+	return c != nil && (s.turnShared(c, buf, b) || s.turnCut(c, buf, b))
 }
 
 // readOn reads what has come. It returns false where the stream has ended.

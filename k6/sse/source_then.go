@@ -61,6 +61,7 @@ func (s *source) failFollow(f *followUp, why *failure) {
 		return // that stream has ended, or is not waiting any more
 	}
 	f.failed = why
+	s.attention.Store(true)
 	if s.raw != nil {
 		_ = s.raw.Close()
 	}

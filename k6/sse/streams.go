@@ -43,6 +43,7 @@ type StreamsOptions struct {
 type Streams struct {
 	hub   *hub
 	opts  sourceOptions
+	usual func() // ends the thrift
 	renew func(Keeper) error
 }
 
@@ -57,7 +58,7 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 		return nil, fmt.Errorf("option http: %w", err)
 	}
 	state := network.State(o.m.vu, ImportPath)
-	g := &Streams{hub: o.m.currentHub(), renew: options.Renew}
+	g := &Streams{hub: o.m.currentHub(), renew: options.Renew, usual: processThrift.begin()}
 	g.hub.open++
 	g.opts.setDefaults()
 	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
@@ -78,6 +79,7 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 func (g *Streams) Over(then func() error) {
 	g.hub.post(func() error {
 		g.hub.open--
+		g.usual()
 		return then()
 	})
 }
