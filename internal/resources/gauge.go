@@ -12,11 +12,15 @@ import (
 	"strings"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 )
 
 var metricName = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`)
+
+// counter is a query of a counter alone, which OpenMetrics has end in _total. The difference of two of them may be a gauge.
+var counter = regexp.MustCompile(`^(?:sum\()?[a-zA-Z_:][a-zA-Z0-9_:]*_total(?:\{[^{}]*\})?\)?$`)
 
 // ofProcess is how a gauge names the memory of a process of this machine.
 const ofProcess = "pid:"
@@ -75,6 +79,7 @@ func (s *Sample) FromPage(gauge string) func(io.Reader) error {
 		for _, metric := range samples {
 			if string(metric.Metric[model.MetricNameLabel]) == gauge {
 				s.addGauge(float64(metric.Value))
+				s.Counter = families[gauge].GetType() == dto.MetricType_COUNTER || counter.MatchString(gauge)
 			}
 		}
 		return err
@@ -87,6 +92,7 @@ func (s *Sample) FromQuery(ctx context.Context, address, query string) error {
 	if err != nil {
 		return err
 	}
+	s.Counter = counter.MatchString(query)
 	answer, _, err := ask.Query(ctx, query, time.Now())
 	if err != nil {
 		return fmt.Errorf("ask Prometheus at %s for %s: %w", Redacted(address), query, err)

@@ -23,6 +23,23 @@ func TestAGaugeOfAPage(t *testing.T) {
 	require.ErrorContains(t, none.FromPage("x")(strings.NewReader("<html>")), "read the service's metrics")
 }
 
+// A counter of the streams that were opened rises with each of them, as a gauge of the open ones does.
+func TestACounterIsNoGauge(t *testing.T) {
+	t.Parallel()
+	const page = "# TYPE opened counter\nopened 7\n# TYPE open gauge\nopen 7\nopened_total 7\n"
+	for name, is := range map[string]bool{"opened": true, "open": false, "opened_total": true} {
+		var s Sample
+		require.NoError(t, s.FromPage(name)(strings.NewReader(page)))
+		require.Equal(t, is, s.Counter, name)
+	}
+	for query, is := range map[string]bool{
+		`opened_total`: true, `sum(opened_total{job="a"})`: true, `open`: false, `sum(open)`: false,
+		`opened_total - closed_total`: false, `sum(rate(opened_total[1m]))`: false,
+	} {
+		require.Equal(t, is, counter.MatchString(query), query)
+	}
+}
+
 func TestAGaugeOfPrometheus(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]struct {

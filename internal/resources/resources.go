@@ -41,6 +41,8 @@ type Sample struct {
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
 	// Gauge is what the run asked to be watched (GAUGE); nil where it is not known.
 	Gauge *float64 `json:"gauge,omitempty"`
+	// Counter says that it is none but a counter, which never falls.
+	Counter bool `json:"gauge_is_counter,omitempty"`
 	Host
 }
 

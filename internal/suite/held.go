@@ -7,6 +7,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
@@ -50,6 +51,16 @@ func faultsOf(held *verdict.Streams) []verdict.Criterion {
 		}
 	}
 	return all
+}
+
+// watchesCounter says that GAUGE names a counter: that rises with streams and memory, and never falls.
+func (r *Run) watchesCounter() bool {
+	return slices.ContainsFunc(r.Samples, func(s resources.Sample) bool { return s.Counter })
+}
+
+// noCounter is the reason where it does.
+func noCounter(gauge, of string) string {
+	return fmt.Sprintf("%s is a counter, which never falls: let GAUGE name a gauge of %s", gauge, of)
 }
 
 // lost says that a stream was lost and came back: no client cut it, and no service ended it on purpose. Where one does that, other

@@ -11,6 +11,7 @@ import (
 // memory is that of the service while clients are slow, in MiB.
 type memory struct {
 	known       bool // it was seen before, after, and most of the time meanwhile
+	counter     bool // it never falls
 	before      float64
 	peak, after float64 // by how much more
 	at          []reading
@@ -40,7 +41,8 @@ func (r *Run) memoryWhile(gauge string, began time.Time, lasts time.Duration) (o
 		out.peak, out.after = max(out.peak, v-out.before), v-out.before
 		out.at = append(out.at, reading{at, v})
 	}
-	out.known = before && after && seen > unseen
+	out.counter = r.watchesCounter()
+	out.known = before && after && seen > unseen && !out.counter
 	return out
 }
 
@@ -73,6 +75,9 @@ func (s *slowness) growth(r *Run) []verdict.Criterion {
 		Why: "a few clients that do not read must not bring the service down",
 	}
 	switch {
+	case s.memory.counter:
+		c.Actual, c.Reasons = "not known", []string{noCounter(r.Rounds[0].Suite.Parameters["GAUGE"], "the service's memory, such as process_resident_memory_bytes")}
+		return []verdict.Criterion{c.InDoubt()}
 	case !s.memory.known:
 		c.Actual = "not known"
 		c.Reasons = []string{"the service's memory was not seen before, after, and most of the time while clients were slow: name it by GAUGE, such as process_resident_memory_bytes, or let it be with MAX_GROWTH=-1"}

@@ -142,6 +142,12 @@ func TestSlowFindsFaults(t *testing.T) {
 		}, verdict.Fail, "d-7 was dropped"},
 		{"memory grows", set("MAX_GROWTH", "49"), verdict.Fail, "the service's memory grew by 50.0 MiB while clients did not read, and 49 MiB is the limit (MAX_GROWTH); in the end it was +10.0 MiB"},
 		{"memory is not known", func(r *Run) { r.Samples = nil }, verdict.Invalid, "the service's memory was not seen"},
+		{"memory is a counter", func(r *Run) {
+			r.Rounds[0].Suite.Parameters["GAUGE"] = "allocated_bytes_total"
+			for i := range r.Samples {
+				r.Samples[i].Counter = true
+			}
+		}, verdict.Invalid, "allocated_bytes_total is a counter, which never falls: let GAUGE name a gauge of the service's memory"},
 		{"memory grows by what it may", set("MAX_GROWTH", "50"), verdict.Pass, "10 streams that read nothing"},
 		{"memory is not known before", func(r *Run) { r.Samples = r.Samples[12:] }, verdict.Invalid, "the service's memory was not seen"},
 		{"memory is not known meanwhile", func(r *Run) { r.Samples = append(r.Samples[:5], r.Samples[len(r.Samples)-3:]...) }, verdict.Invalid, "the service's memory was not seen"},

@@ -63,6 +63,7 @@ type watched struct {
 	moved             float64   // by itself, right before they vanished
 	unit              float64   // by how much it rises with a stream
 	known             bool      // there were samples before they vanished
+	counter           bool      // it never falls
 	at                []reading // afterwards
 }
 
@@ -84,6 +85,7 @@ func (r *Run) watched(m *shard.Merged) (w watched) {
 	for _, st := range stagesOf(m) {
 		w.planned = st.Requests
 	}
+	w.counter = r.watchesCounter()
 	gone := time.UnixMicro(drops.FirstUS)
 	least, most := math.Inf(1), math.Inf(-1)
 	for i, s := range r.Samples {
@@ -165,7 +167,7 @@ func (w *watched) after(share float64) string {
 const rises = .95
 
 func (w *watched) isGauge() bool {
-	return w.known && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.fellSilent()
+	return w.known && !w.counter && w.unit >= rises && w.moved < w.slack() && !w.rose() && !w.fellSilent()
 }
 
 // longestUnseen is for how long before the end the gauge may be unseen.
@@ -205,6 +207,8 @@ func (w *watched) counts() verdict.Criterion {
 	case !w.known:
 		c.Actual = "not known"
 		c.Reasons = []string{fmt.Sprintf("the gauge %s was never seen: name one of BACKEND_URL/metrics, or PromQL with PROMETHEUS_URL (GAUGE)", w.name)}
+	case w.counter:
+		c.Reasons = []string{noCounter(w.name, "the streams that are open")}
 	case w.fellSilent():
 		c.Reasons = []string{fmt.Sprintf("the gauge %s was last seen %s before the end: what it was then nobody knows", w.name, format.Duration(w.limit-w.lastAt()))}
 	case w.rose():

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,24 @@ func TestAGaugeThatCountsTwoForAStream(t *testing.T) {
 	require.Equal(t, "half of them after 20 s, 99 % after 25 s, all after 25 s", fact(v, "noticed"))
 }
 
+// A killed runner leaves streams that nobody observed: the merge says so, and the suite does not say it again.
+func TestWhatWasNotObservedIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	r := vanishing()
+	m := r.Rounds[0]
+	m.Connections = between(m, 20, 1000)
+	m.Problems = m.CheckConnections()
+	v := judged(r)
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	said := 0
+	for _, reason := range v.Reasons {
+		if strings.Contains(reason, "20 of 100 planned connections were not observed") {
+			said++
+		}
+	}
+	require.Equal(t, 1, said, v.Reasons)
+}
+
 func TestVanishFindsFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -90,6 +109,17 @@ func TestVanishFindsFaults(t *testing.T) {
 		{"clients did not vanish", func(r *Run) { r.Rounds[0].Metrics[0].Sum = 19 }, verdict.Invalid, "only 19 of 20 clients vanished"},
 		{"nobody vanished", func(r *Run) { r.Rounds[0].Metrics = nil }, verdict.Invalid, "only 0 of 20 clients vanished"},
 		{"there is no gauge", func(r *Run) { r.gauge(func(resources.Sample) *float64 { return nil }) }, verdict.Invalid, "the gauge clients was never seen"},
+		{"the gauge is a counter of streams that were opened", func(r *Run) {
+			most := 0
+			r.gauge(func(s resources.Sample) *float64 {
+				most = max(most, s.Streams)
+				v := float64(most)
+				return &v
+			})
+			for i := range r.Samples {
+				r.Samples[i].Counter = true
+			}
+		}, verdict.Invalid, "clients is a counter, which never falls: let GAUGE name a gauge of the streams that are open"},
 		{"the gauge does not count streams", func(r *Run) {
 			r.gauge(func(s resources.Sample) *float64 {
 				v := 7.
