@@ -28,13 +28,32 @@ const PageFile = "index.html"
 // madeBy is how a page of ours is told from somebody else's index.html.
 const madeBy = "soak history"
 
-// Write writes the page of all runs into their folder, in place of the one that was there.
+// Write writes the page of all runs into their folder, in place of the one that was there. Of runs that end at the same
+// time the last one to write has all of them, as each looks again.
 func Write(folder string) error {
-	h, err := Read(folder)
-	if err != nil {
-		return err
+	const most = 5 // others may end all the time, and each writes the page itself
+	for range most {
+		h, err := Read(folder)
+		if err != nil {
+			return err
+		}
+		if err := h.Write(); err != nil || !h.stale() {
+			return err
+		}
 	}
-	return h.Write()
+	return nil
+}
+
+// stale says that a run was judged since the folder was read.
+func (h *History) stale() bool {
+	judged := map[string]bool{}
+	for _, r := range h.Runs {
+		judged[r.Name] = r.State != Unfinished
+	}
+	entries, _ := os.ReadDir(h.Folder)
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() && !hidden(e) && !judged[e.Name()] && there(results.Dir(filepath.Join(h.Folder, e.Name())), results.VerdictFile)
+	})
 }
 
 // Write writes the page. It refuses to take the place of an index.html that is not its own.

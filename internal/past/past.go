@@ -73,7 +73,7 @@ func Read(folder string) (*History, error) {
 		return nil, fmt.Errorf("read the folder of all runs: %w", err)
 	}
 	entries = slices.DeleteFunc(entries, func(e fs.DirEntry) bool { // `latest` is a link to one of them
-		return !e.IsDir() || strings.HasPrefix(e.Name(), ".")
+		return !e.IsDir() || hidden(e)
 	})
 	found := make([]*Run, len(entries))
 	var group errgroup.Group
@@ -99,6 +99,8 @@ func Read(folder string) (*History, error) {
 	h.relate()
 	return h, nil
 }
+
+func hidden(e fs.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }
 
 // look reads one folder; nil where it is of no run.
 func look(folder, name string) *Run {

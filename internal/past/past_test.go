@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sse-soak/sse-soak/internal/baseline"
@@ -226,6 +228,28 @@ func TestSomebodyElsesIndexStays(t *testing.T) {
 	require.NoError(t, Write(out))
 	require.NoError(t, Write(out), "its own is replaced")
 	require.True(t, Kept(out))
+}
+
+// Runs that end together each write the page: none is missing in what is there at the end.
+func TestRunsThatEndTogetherAreAllListed(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 0, nil)
+	h := read(t, out)
+	require.False(t, h.stale())
+	made(t, out, 1, nil)
+	require.True(t, h.stale(), "another run was judged meanwhile")
+
+	const runs = 8
+	var all sync.WaitGroup
+	for n := range runs {
+		made(t, out, n+2, nil)
+		all.Go(func() { assert.NoError(t, Write(out)) })
+	}
+	all.Wait()
+	doc, err := os.ReadFile(filepath.Join(out, PageFile))
+	require.NoError(t, err)
+	require.Equal(t, runs+2, strings.Count(string(doc), "/report.html\""))
 }
 
 func TestAnEmptyFolderHasAPage(t *testing.T) {

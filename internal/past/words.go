@@ -20,7 +20,7 @@ const failedVerdict = "failed verdict"
 // mostFigures is how many metrics a run is told by, beside its faults.
 const mostFigures = 4
 
-// faults are what a run had of what must not be, and figures its other metrics, the first of them.
+// faults are what a run had of what must not be.
 func (r *Run) faults() (out []string) {
 	for _, m := range suite.Metrics(r.Verdict) {
 		if m.Fault && m.Value > 0 && m.Name != failedVerdict {
@@ -42,6 +42,7 @@ func (r *Run) trouble() string {
 	return ""
 }
 
+// figures are what arrived, and the first of the other metrics.
 func (r *Run) figures() (out []string) {
 	v := r.Verdict
 	if n := v.Noops; n.Expected > 0 {
