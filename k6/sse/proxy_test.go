@@ -293,3 +293,40 @@ func TestAProxyThatDiesOrIsIdle(t *testing.T) {
 		}
 	}
 }
+
+// Streams of HTTP/2 share a tunnel: by an http: proxy the poller reads it, in a proxy's TLS a goroutine. When the proxy dies, each
+// stream says that it has ended.
+func TestStreamsOfHTTP2ShareATunnel(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]forward.Options{"http": {User: proxyUser}, "https": {User: proxyUser, TLS: serverTLS()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := ways[1].vu(t)
+			v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+				rw.Header().Set("Content-Type", "text/event-stream")
+				_, _ = rw.Write([]byte("data: " + r.Proto + r.Header.Get("Proxy-Authorization") + "\n\n"))
+				rw.(http.Flusher).Flush()
+				<-r.Context().Done()
+			})
+			proxy := somewhere(t, o, v.str("url"))
+			v.through(proxy.URL)
+			v.set("kill", proxy.Stop)
+			require.Equal(t, "30 HTTP/2.0", v.log(`
+				const said = new Set();
+				let open = 0, ended = 0;
+				for (let i = 0; i < 30; i++) {
+					const s = new EventSource("https://service.test/" + i, { reconnect: false });
+					s.onmessage = (e) => { said.add(e.data); if (++open === 30) kill(); };
+					s.onerror = (e) => { if (e.reason !== "truncated" && e.reason !== "reset") said.add(e.message); if (++ended === 30) log.push(open, ...said); };
+				}`))
+			require.Equal(t, []string{"CONNECT service.test:443"}, proxy.Went())
+		})
+	}
+
+	// By prior knowledge it cannot go through one that takes the requests.
+	v := newVU(t)
+	proxy := somewhere(t, forward.Options{}, serveText(t, ""))
+	v.through(proxy.URL)
+	require.Regexp(t, `^proxy requests to http:// URLs go to the proxy in HTTP/1.1.*\(through the proxy `+proxy.URL+`\)$`, v.log(`
+		new EventSource("http://service.test/", { http: "2", reconnect: false }).onerror = (e) => log.push(e.reason, e.message)`))
+}
