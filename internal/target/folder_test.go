@@ -33,3 +33,13 @@ func TestTheNextTargetRemovesFoldersThatNobodyOwns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "only what was not ours")
 }
+
+// macOS has 127.0.0.1 alone; an address of a link that is not there is as unknown here.
+func TestAFreePortIsOfAnAddressThatTheMachineHas(t *testing.T) {
+	t.Parallel()
+	address, err := freePortOf("fe80::1%none", "127.0.0.1")
+	require.NoError(t, err)
+	require.Regexp(t, `^127\.0\.0\.1:\d+$`, address)
+	_, err = freePortOf("fe80::1%none", "fe80::2%none")
+	require.ErrorContains(t, err, "find a free port")
+}

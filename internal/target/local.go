@@ -117,18 +117,26 @@ func nginxBinary() string {
 
 // freePort picks an address that nothing else will take before we listen on it: a free port of
 // a loopback address drawn at random. Otherwise two soaks that start at the same moment
-// sometimes pick the same port, and one would test the other's target.
+// sometimes pick the same port, and one would test the other's target. macOS has one loopback address only.
 func freePort() (string, error) {
 	var octets [3]byte
 	if _, err := rand.Read(octets[:]); err != nil {
 		return "", fmt.Errorf("find a free port: %w", err)
 	}
-	host := net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String()
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
+	return freePortOf(net.IPv4(127, 1+octets[0]%254, octets[1], 1+octets[2]%254).String(), "127.0.0.1")
+}
+
+// freePortOf is a free port of the first of the addresses that this machine has.
+func freePortOf(hosts ...string) (string, error) {
+	var errs []error
+	for _, host := range hosts {
+		listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if err == nil {
+			return listener.Addr().String(), listener.Close()
+		}
+		errs = append(errs, fmt.Errorf("find a free port: %w", err))
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", errors.Join(errs...)
 }
 
 func (l *Local) log(name string) string {
