@@ -75,7 +75,10 @@ func oneArg(what string) cobra.PositionalArgs {
 	}
 }
 
-func noArgs(_ *cobra.Command, args []string) error {
+func noArgs(cmd *cobra.Command, args []string) error {
+	if live := cmd.Flags().Lookup("live"); len(args) > 0 && live != nil && live.Changed {
+		return usageError{Err: fmt.Errorf("unexpected argument %q: an address to show the run at is written --live=%[1]s", args[0])}
+	}
 	if len(args) > 0 {
 		return usageError{Err: fmt.Errorf("unexpected argument %q: settings are flags or environment variables", args[0])}
 	}

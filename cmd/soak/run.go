@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pkg/browser"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -221,6 +222,10 @@ func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *
 		}
 	}
 	c.Stdout = cmd.OutOrStdout()
+	c.OpenURL = func(url string) error {
+		browser.Stdout = cmd.ErrOrStderr()
+		return browser.OpenURL(url)
+	}
 	c.Self, _ = os.Executable() // "": the run goes on without a control group
 	*outcome, err = run.Run(cmd.Context(), *c)
 	return err

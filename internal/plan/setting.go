@@ -23,6 +23,7 @@ type Setting struct {
 
 	Min, Max    float64 // bounds of a number; Max 0: none
 	Any         bool    // −1 stands for any number
+	Bare        string  // value of the flag where none is written behind it; "": one must be
 	Unset       string  // how the zero value is written, which then is within the bounds: "noop" for no service
 	OutOfBounds string  // the error for a value out of bounds
 
@@ -148,6 +149,7 @@ func AddFlags(flags *pflag.FlagSet, settings []Setting) {
 			continue
 		}
 		flag := flags.VarPF(s, s.Flag(), "", s.Help+" ["+s.Name+"]")
+		flag.NoOptDefVal = s.Bare
 		if s.Type() == "bool" {
 			flag.NoOptDefVal = "true"
 		}

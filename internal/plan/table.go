@@ -107,9 +107,12 @@ func (p *Plan) Settings() []Setting {
 type Local struct {
 	Out, Shards, StartAt, On, Overlay string
 	Machines, Prices, ControlListen   string
-	Progress, Pin                     string
+	Progress, Pin, Live               string
 	At                                []string
 }
+
+// LiveHere is where a run is shown if no other address is given: a free port of this machine, for this machine only.
+const LiveHere = "127.0.0.1:0"
 
 // What PROGRESS may be.
 const (
@@ -130,6 +133,7 @@ func (l *Local) Settings() []Setting {
 		machines = "hosts of AWS that the run is on, for what it costs: REGION,TYPE=COUNT,…,gp3=GIB (make aws-soak says it)"
 		progress = "what a terminal shows meanwhile: line, or full for a line for each runner, and findings as they come"
 		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; off: they share all"
+		live     = "show the run in a browser while it goes on, by default for this machine only; for others, too, with an address as in --live=:8080"
 		prices   = "table of prices in place of the built-in one (internal/price/prices.json)"
 	)
 	return []Setting{
@@ -144,6 +148,7 @@ func (l *Local) Settings() []Setting {
 		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: Here, Doc: "docs/live.md",
 			Help: progress, SuiteHelp: progress},
 		{Name: "PIN", Value: &l.Pin, Default: PinOff, Holds: Here, Help: pin, SuiteHelp: pin},
+		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: Here, Doc: "docs/live.md", Help: live, SuiteHelp: live},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},
 		{Name: "MACHINES", Value: &l.Machines, Holds: Here, Doc: "docs/aws.md", SuiteHelp: machines, Help: machines},

@@ -66,7 +66,11 @@ func (s *session) actOne(ctx, force context.Context, zero time.Time, a plan.Acti
 		log = s.dir.Path(fmt.Sprintf("action-%s-%d.log", a.Name, s.part))
 	}
 	tell(fmt.Sprintf("action %s begins: %s", a.Name, a.Command))
-	s.watch.Note("action " + a.Name + " begins")                                           // its command may hold a secret, and the page has more readers
+	if s.shown != nil {
+		s.shown.view.Mark(a.Name)
+	}
+	// Its command may hold a secret, and the page has more readers than this terminal.
+	s.watch.Note("action " + a.Name + " begins")
 	now := func() float64 { return float64(zero.Add(time.Since(zero)).UnixMicro()) / 1e6 } // a stepped clock moves none
 	began := now()
 	p, err := process.Start(process.Spec{

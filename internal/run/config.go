@@ -37,6 +37,8 @@ type Config struct {
 	Kubernetes Kubernetes
 	CI         ci.To // who is to be told the verdict, beside people
 
+	OpenURL func(url string) error // shows a page in a browser; nil: nobody can
+
 	Self    string    // path of soak, which serves the control group's reference target; "": there is none
 	Version string    // of soak
 	Stdout  io.Writer // the plan and the verdict; warnings and progress go to stderr
@@ -68,6 +70,7 @@ func (s *session) complete(now time.Time) (err error) {
 	if s.Pin != "" && s.Pin != plan.PinOff && s.Pin != plan.PinAuto {
 		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinOff, plan.PinAuto)
 	}
+	s.Live = liveAddress(s.Live)
 	if s.Progress != "" && s.Progress != plan.ProgressLine && s.Progress != plan.ProgressFull {
 		return fmt.Errorf("--progress is %q: it is %s or %s", s.Progress, plan.ProgressLine, plan.ProgressFull)
 	}

@@ -23,8 +23,9 @@ type meter struct {
 	shows   target.Several // where a gauge of the service is
 	path    string
 	every   time.Duration
-	gauge   string    // of the service, to watch beside the usual; "": none
-	start   time.Time // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
+	gauge   string                 // of the service, to watch beside the usual; "": none
+	hear    func(resources.Sample) // each sample, too; nil: nobody
+	start   time.Time              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
 	last    resources.Sample
@@ -61,7 +62,11 @@ func (m *meter) run(ctx context.Context) {
 	tick := time.NewTicker(m.every)
 	defer tick.Stop()
 	for {
-		if err := out.Encode(m.sample(ctx)); err != nil {
+		now := m.sample(ctx)
+		if m.hear != nil {
+			m.hear(now)
+		}
+		if err := out.Encode(now); err != nil {
 			m.note(err)
 		}
 		select {

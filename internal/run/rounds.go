@@ -16,6 +16,9 @@ func (s *session) rounds(graceful, force context.Context) error {
 	watching, stop := context.WithCancel(force)
 	var watcher sync.WaitGroup
 	meter := newMeter(s)
+	if s.shown != nil {
+		meter.hear = s.shown.view.Sample
+	}
 	if s.part <= 1 { // of several machines only the first samples the target
 		watcher.Go(func() { meter.run(watching) })
 	}
@@ -76,11 +79,16 @@ func (s *session) hold(graceful, force context.Context, r round, m *meter) error
 	watcher.Go(func() {
 		select {
 		case <-group.Started():
+			if s.shown != nil {
+				s.shown.view.Start()
+			}
 			s.display(group, m).show(watching)
 		case <-watching.Done():
 		}
 	})
 	watcher.Go(func() { watchWrites(watching, r.dir) })
+	stopped := context.AfterFunc(graceful, func() { s.stage("STOPPING", "the run is being stopped before its end") })
+	defer stopped()
 	acting, stopActing := context.WithCancel(graceful) // which a Ctrl-C ends at once
 	if len(s.actions) > 0 && r.dir == s.dir {          // of several rounds the first is the run
 		watcher.Go(func() { s.seen.Actions = s.act(acting, force, group.Started()) })

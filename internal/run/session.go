@@ -52,6 +52,7 @@ type session struct {
 	seen       results.Run    // what this session saw; it becomes run.json
 	ci         *ci.Teller     // is told the verdict; nil: nobody is
 	watch      *live.Watch    // what the runners say meanwhile, for people
+	shown      *shown         // nil: on no page
 }
 
 // Run runs what c asks for. An error means that there is no verdict, and that nothing runs any more unless it says so.
@@ -121,12 +122,17 @@ func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome,
 		s.seen.Backend = s.targets[0].Version(graceful)
 	}
 	s.announce()
+	if err := s.show(); err != nil {
+		return "", err
+	}
+	defer s.hide(graceful, force)
 	if err := s.awaitStart(graceful); err != nil {
 		return "", err
 	}
 	if err := s.rounds(graceful, force); err != nil {
 		return "", err
 	}
+	s.stage("JUDGING", "the runners have ended; the verdict is being made")
 	failures, gone := s.driver.targetState(force)
 	s.seen.Failures, s.seen.Gone = append(s.seen.Failures, failures...), append(s.seen.Gone, gone...)
 	if err := s.keep(force); err != nil {

@@ -30,8 +30,8 @@ const trendStats = "p(50),p(99),max"
 // remoteWriteFiles name files, of which a pod has none.
 var remoteWriteFiles = []string{RemoteWritePrefix + "CLIENT_CERTIFICATE", RemoteWritePrefix + "CLIENT_CERTIFICATE_KEY"}
 
-// watched says whether the runners send metrics to a Prometheus.
-func watched() bool { return os.Getenv(remoteWriteURL) != "" }
+// Watched says whether the runners send metrics to a Prometheus.
+func Watched() bool { return os.Getenv(remoteWriteURL) != "" }
 
 // RemoteWriteArgs are the arguments of a k6 that sends metrics to a Prometheus. Dashboards know the run by the tag. Each
 // runner needs a further one of its own, or it would overwrite the counters of the others.
@@ -42,7 +42,7 @@ func RemoteWriteArgs(testID string) []string {
 // RemoteWriteSettings are k6's variables for a Prometheus as a runner elsewhere needs them, nil where our environment asks
 // for none. Any of them may be a credential: they are for a secret.
 func RemoteWriteSettings() (map[string]string, error) {
-	if !watched() {
+	if !Watched() {
 		return nil, nil
 	}
 	settings := map[string]string{remoteWriteStats: trendStats}

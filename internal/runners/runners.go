@@ -120,7 +120,7 @@ func arguments(c Config, index int) []string {
 		"--execution-segment", Segment(index, c.Plan.Runners),
 		"--execution-segment-sequence", Sequence(c.Plan.Runners),
 	}
-	if watched() {
+	if Watched() {
 		args = append(append(args, RemoteWriteArgs(c.Plan.TestID)...), "--tag", "runner="+strconv.Itoa(index))
 	}
 	return append(args, c.Script)
@@ -131,7 +131,7 @@ func environment(c Config, index int) []string {
 	p := c.Plan
 	p.BackendURL = p.BackendOf(index)
 	env := append(inherited(), "PROGRESS_FD=3", "RUNNER="+strconv.Itoa(index), "BACKEND_TOKEN="+c.Token)
-	if watched() && os.Getenv(remoteWriteStats) == "" {
+	if Watched() && os.Getenv(remoteWriteStats) == "" {
 		env = append(env, remoteWriteStats+"="+trendStats)
 	}
 	for _, values := range []map[string]string{p.Environment(), c.Env} {

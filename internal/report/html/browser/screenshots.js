@@ -1,15 +1,18 @@
 // @ts-check
-// Takes the pictures of docs/report.md, and of docs/history.md: node screenshots.js REPORT.html FOLDER. CHROMIUM is the browser.
+// Takes the pictures of docs/report.md, and of docs/history.md: node screenshots.js REPORT.html FOLDER; and those of docs/live.md,
+// with the address of a run that goes on in place of the file. CHROMIUM is the browser.
 import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { chromium } from 'playwright-core';
 
 const [report, folder] = process.argv.slice(2);
+const live = report.startsWith('http:');
+const address = live ? report : pathToFileURL(resolve(report)).href;
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium' });
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 960 }, colorScheme });
-  await page.goto(pathToFileURL(resolve(report)).href);
+  await page.goto(address);
   await page.waitForSelector('[data-drawn]');
   await page.screenshot({ path: join(folder, `${colorScheme}.png`) });
   await page.evaluate(() => document.getElementById('timelines')?.scrollIntoView());
@@ -21,13 +24,13 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   await page.close();
 }
 const phone = await browser.newPage({ viewport: { width: 400, height: 800 } });
-await phone.goto(pathToFileURL(resolve(report)).href);
+await phone.goto(address);
 await phone.waitForSelector('[data-drawn]');
 await phone.screenshot({ path: join(folder, 'narrow.png') });
 
 // The page of all runs lies in the folder above that of the run.
 const history = pathToFileURL(join(dirname(dirname(resolve(report))), 'index.html')).href;
-for (const [name, width, colorScheme, section] of /** @type {const} */ ([['history-light', 1280, 'light', 'top'], ['history-narrow', 400, 'dark', 'plans']])) {
+for (const [name, width, colorScheme, section] of live ? [] : /** @type {const} */ ([['history-light', 1280, 'light', 'top'], ['history-narrow', 400, 'dark', 'plans']])) {
   const page = await browser.newPage({ viewport: { width, height: 960 }, colorScheme });
   await page.goto(`${history}#${section}`);
   await page.screenshot({ path: join(folder, `${name}.png`) });

@@ -1,13 +1,14 @@
 // @ts-check
-// Draws the charts of the page, and hands out its files. All text of the page is in its HTML
+// Draws the charts of the page, hands out its files, and follows a run that goes on. All text of the page is in its HTML
 // already: nothing here writes HTML.
 import 'uplot/dist/uPlot.min.css';
 
 import { drawHeatmap } from './heatmap.js';
 import { drawQuantiles } from './quantiles.js';
 import { download } from './download.js';
+import { follow } from './live.js';
 import { linkMoments } from './moment.js';
-import { drawTimeline } from './timeline.js';
+import { drawTimeline, update } from './timeline.js';
 
 /** @import { Data } from './page.types.js' */
 
@@ -15,23 +16,26 @@ const data = /** @type {Data} */ (JSON.parse(document.getElementById('page-data'
 
 const draw = { timeline: drawTimeline, quantiles: drawQuantiles, heatmap: drawHeatmap };
 
-/** @type {import('uplot')[]} */
-const plots = [];
-/** @type {import('uplot')[]} */
-const overTime = [];
+/** @type {Map<string, import('uplot')>} by the id of the chart */
+const plots = new Map();
 
-for (const figure of document.querySelectorAll('figure[data-chart]')) {
-  const chart = data.charts[/** @type {HTMLElement} */ (figure).dataset.chart ?? ''];
-  const container = /** @type {HTMLElement} */ (figure.querySelector('.plot'));
-  const plot = draw[chart.kind](chart, data.time, container);
-  plots.push(plot);
-  if (chart.kind !== 'quantiles') {
-    overTime.push(plot);
+/** Draws the charts that are not drawn yet. */
+function drawAll() {
+  for (const figure of document.querySelectorAll('figure[data-chart]')) {
+    const chart = data.charts[/** @type {HTMLElement} */ (figure).dataset.chart ?? ''];
+    const container = /** @type {HTMLElement} */ (figure.querySelector('.plot'));
+    if (!chart || container.hasChildNodes()) {
+      continue;
+    }
+    plots.get(chart.id)?.destroy(); // in a figure that is replaced
+    const plot = draw[chart.kind](chart, data.time, container);
+    plots.set(chart.id, plot);
+    new ResizeObserver(() => fit(plot, container)).observe(container);
   }
-  new ResizeObserver(() => fit(plot, container)).observe(container);
 }
+drawAll();
 
-linkMoments(overTime, data.time);
+linkMoments(() => [...plots].filter(([id]) => data.charts[id].kind !== 'quantiles').map(([, plot]) => plot), data.time);
 
 for (const button of document.querySelectorAll('button[data-file]')) {
   const name = /** @type {HTMLElement} */ (button).dataset.file ?? '';
@@ -55,5 +59,19 @@ matchMedia('print').addEventListener('change', repaint);
 // uPlot draws in microtasks; this one comes after them.
 queueMicrotask(() => {
   performance.mark('drawn');
-  document.documentElement.dataset.drawn = String(plots.length);
+  document.documentElement.dataset.drawn = String(plots.size);
 });
+
+if (data.live !== undefined) {
+  follow(data, (change) => {
+    if (change.parts?.timelines) {
+      drawAll();
+    }
+    for (const [id, plot] of plots) {
+      const chart = data.charts[id];
+      if (chart?.kind === 'timeline' && (change.time || change.charts?.[id] || change.points?.[id])) {
+        update(plot, chart, data.time);
+      }
+    }
+  });
+}

@@ -5,13 +5,18 @@
 const AROUND = 60;
 
 /**
- * @param {import('uplot')[]} plots those over time
+ * Also links that come later lead there: those of a run that goes on.
+ *
+ * @param {() => import('uplot')[]} plots those over time
  * @param {import('./page.types.js').Time} time
  */
 export function linkMoments(plots, time) {
-  for (const link of document.querySelectorAll('a.moment')) {
-    link.addEventListener('click', () => show(plots, time, Number(/** @type {HTMLElement} */ (link).dataset.at)));
-  }
+  document.addEventListener('click', (event) => {
+    const link = /** @type {Element} */ (event.target).closest('a.moment');
+    if (link) {
+      show(plots(), time, Number(/** @type {HTMLElement} */ (link).dataset.at));
+    }
+  });
 }
 
 /**

@@ -39,6 +39,23 @@ export function drawTimeline(chart, time, container) {
 }
 
 /**
+ * Draws new points of a chart. A chart that is zoomed stays so; any other shows the whole run.
+ *
+ * @param {import('uplot')} plot
+ * @param {Chart} chart
+ * @param {Time} time
+ */
+export function update(plot, chart, time) {
+  const x = plot.data[0];
+  const { min: from = null, max: to = null } = plot.scales.x;
+  const zoomed = x.length > 0 && from !== null && to !== null && (from > x[0] || to < x[x.length - 1]);
+  plot.setData(table(chart.series ?? [], time, chart.log ? LOG_FLOOR : -Infinity), false);
+  const whole = range(time);
+  plot.setScale('x', zoomed ? { min: from, max: to } : { min: Number(whole.min), max: Number(whole.max) });
+  describe(plot, chart);
+}
+
+/**
  * The options that all charts over time share.
  *
  * @param {HTMLElement} container
@@ -83,7 +100,7 @@ export function timeAxis(container) {
 function line(s, i, chart) {
   const stroke = lineColour(i);
   /** @type {import('uplot').Series} */
-  const out = { label: s.name, stroke, width: 1.5, points: { show: s.at.length < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
+  const out = { label: s.name, stroke, width: 1.5, points: { show: () => s.at.length < 3 }, value: (_, v) => (chart.log && v === LOG_FLOOR ? '≤ ' : '') + withUnit(v, chart.unit) };
   switch (s.style) {
     case 'dashed':
       return { ...out, dash: [6, 4] };

@@ -1,0 +1,150 @@
+// @ts-check
+// Looks at a run that goes on, in a real browser. internal/live/browser_test.go leads the run, and the network between, as
+// DIRECTOR is asked to: /on leads it on by ten seconds, /cut and /mend are of the network, /finish brings the report. PAGE is
+// the page behind that network, DIRECT the same without it.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+
+import { chromium } from 'playwright-core';
+
+/** @import { Browser, Page } from 'playwright-core' */
+
+const { CHROMIUM = '', DIRECTOR = '', PAGE = '', DIRECT = '' } = process.env;
+
+/** @type {Browser} */
+let browser;
+before(async () => {
+  browser = await chromium.launch({ executablePath: CHROMIUM });
+});
+after(() => browser.close());
+
+/** @param {string} what */
+const direct = async (what) => assert((await fetch(`${DIRECTOR}/${what}`)).ok);
+
+/**
+ * Opens the page. What it says on the console, but for requests that a cut network did not bring, is collected.
+ *
+ * @param {string} url
+ * @param {import('playwright-core').BrowserContextOptions} [look]
+ */
+async function open(url, look) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...look });
+  const page = await context.newPage();
+  /** @type {string[]} */
+  const said = [];
+  page.on('console', (message) => message.text().includes('net::') || said.push(message.text()));
+  page.on('pageerror', (error) => said.push(error.message));
+  page.on('dialog', (dialog) => said.push(dialog.message()));
+  await page.goto(url);
+  return { context, page, said };
+}
+
+/**
+ * All that the page shows: its words, and its charts point by point. Legends show the value under a cursor, of which there is none.
+ *
+ * @param {Page} page
+ */
+function shown(page) {
+  return page.evaluate(() => ({
+    words: [...document.querySelectorAll('#now, #tiles, #found, #runners')].map((e) => e.textContent?.replace(/\s+/g, ' ')),
+    charts: Object.fromEntries([...document.querySelectorAll('figure')].map((f) => [f.id, f.querySelector('canvas')?.toDataURL()])),
+    labels: [...document.querySelectorAll('canvas')].map((c) => c.getAttribute('aria-label')),
+  }));
+}
+
+/**
+ * Waits until a page shows what one shows that was opened just now.
+ *
+ * @param {Page} page
+ * @param {import('playwright-core').BrowserContextOptions} [look]
+ */
+async function isWhole(page, look) {
+  const { context, page: fresh } = await open(DIRECT, look);
+  const want = await shown(fresh);
+  await context.close();
+  let last;
+  for (const until = Date.now() + 20_000; Date.now() < until;) {
+    last = await shown(page);
+    if (JSON.stringify(last) === JSON.stringify(want)) {
+      return want;
+    }
+    await page.waitForTimeout(100);
+  }
+  assert.deepEqual(last, want);
+  return want;
+}
+
+for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
+  for (const viewport of [{ width: 1280, height: 900 }, { width: 400, height: 800 }]) {
+    test(`charts grow and nothing overflows: ${colorScheme}, ${viewport.width} px`, async () => {
+      const look = { colorScheme, viewport };
+      const { context, page, said } = await open(DIRECT, look);
+      await direct('on');
+      await page.waitForSelector('figure canvas');
+      await isWhole(page, look);
+      await direct('on');
+      const { charts } = await isWhole(page, look);
+      assert(Object.keys(charts).length >= 8, Object.keys(charts).join(' '));
+      const wide = await page.evaluate(() => ({
+        page: document.documentElement.scrollWidth,
+        elements: [...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll')).map((e) => `${e.tagName}.${e.className}`),
+      }));
+      assert.deepEqual(wide, { page: viewport.width, elements: [] });
+      assert.deepEqual(said, []);
+      await context.close();
+    });
+  }
+}
+
+test('a chart that is zoomed stays so while points come', async () => {
+  const { context, page } = await open(DIRECT);
+  await direct('on');
+  const over = page.locator('#chart-connections .u-over');
+  await over.scrollIntoViewIfNeeded();
+  const box = await over.boundingBox();
+  assert(box);
+  await page.mouse.move(box.x + box.width * 0.2, box.y + 50);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 50, { steps: 5 });
+  await page.mouse.up();
+  /** @returns {Promise<string>} the time in the middle of what is seen */
+  const middle = async () => {
+    await page.mouse.move(box.x + box.width / 2, box.y + 50);
+    return page.locator('#chart-connections .u-legend .u-series:first-child .u-value').innerText();
+  };
+  const was = await middle();
+  const event = await page.locator('html').getAttribute('data-event');
+  await direct('on');
+  await page.waitForFunction((shownBefore) => document.documentElement.dataset.event !== shownBefore, event);
+  assert.equal(await middle(), was);
+  await over.dblclick();
+  assert.notEqual(await middle(), was);
+  await context.close();
+});
+
+test('the page follows the run, also after its network was cut, and becomes the report', async () => {
+  const { context, page, said } = await open(PAGE);
+  await direct('on');
+  await page.waitForSelector('figure canvas');
+  await isWhole(page);
+  assert.match(await page.locator('#now').innerText(), /RUNNING[\s\S]*nothing lost yet/);
+  assert.equal(await page.locator('img').count(), 0, 'what comes from outside is text');
+
+  await direct('cut');
+  await direct('on');
+  await page.getByRole('status').filter({ hasText: /No news for \d+ s: trying again/ }).waitFor({ timeout: 30_000 });
+  await direct('on');
+  await direct('mend');
+  await direct('on');
+  const whole = await isWhole(page);
+  assert.match(whole.words.join(' '), /soak-\d+[\s\S]*soak-25[\s\S]*soak-15[\s\S]*soak-5</, 'from the first finding to the last');
+  assert.equal(await page.getByRole('status').isVisible(), false);
+
+  await direct('cut'); // over the end of the run
+  await direct('finish');
+  await page.getByRole('status').filter({ hasText: /No news/ }).waitFor({ timeout: 30_000 });
+  await direct('mend');
+  await page.waitForFunction(() => document.title === 'soak t pass', undefined, { timeout: 30_000 });
+  assert.deepEqual(said, []);
+  await context.close();
+});

@@ -1,0 +1,94 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/live"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/runners"
+)
+
+// A shown run has a page that browsers look at while it goes on.
+type shown struct {
+	view   *live.View
+	server *live.Server
+	tick   *time.Ticker
+}
+
+// show serves the page of the run where --live asks for one.
+func (s *session) show() error {
+	if s.Live == "" {
+		return nil
+	}
+	p := s.here()
+	view := &live.View{Watch: s.watch, About: live.About{
+		Plan: p, Title: s.Suite.Name + " " + p.TestID, Noun: s.messages(), Counts: s.counting(), Declared: !s.Suite.Planned || s.Suite.Staged,
+		Total: s.length(), Machine: s.seen.Machine, Prometheus: os.Getenv("PROMETHEUS_URL"), Written: runners.Watched(),
+	}}
+	tick := time.NewTicker(time.Second)
+	server, err := live.Listen(s.Live, view, tick.C)
+	if err != nil {
+		tick.Stop()
+		return UsageError{err}
+	}
+	s.shown = &shown{view, server, tick}
+	s.offerLive(server.URL())
+	return nil
+}
+
+// offerLive says where the page is, and opens it when somebody presses Enter.
+func (s *session) offerLive(url string) {
+	keys := s.OpenURL != nil && canReadKeys()
+	hint := ""
+	if keys {
+		hint = "  (Enter opens it)"
+	}
+	fmt.Fprintf(s.Stdout, "live   %s%s\n", url, hint)
+	if keys {
+		go onEnter(func() { // ends with the program: a read of the terminal cannot be ended
+			if err := s.OpenURL(url); err != nil {
+				tell(fmt.Sprintf("no browser could be started (%v): open %s yourself", err, url))
+			}
+		})
+	}
+}
+
+// stage says on the page what becomes of the run.
+func (s *session) stage(word, sentence string) {
+	if s.shown != nil {
+		s.shown.view.Stage(word, sentence)
+	}
+}
+
+// hide ends the page. Whoever looks at it gets the report first, if there is one: a Ctrl-C ends that, too.
+func (s *session) hide(graceful, force context.Context) {
+	if s.shown == nil {
+		return
+	}
+	defer s.shown.tick.Stop()
+	report, err := os.ReadFile(s.dir.Path(results.PageFile))
+	if err != nil || s.part > 0 { // a part has no verdict, and the report beside it may be of an earlier merge
+		s.shown.server.Close()
+		return
+	}
+	if graceful.Err() != nil {
+		graceful = force
+	}
+	s.shown.server.Finish(graceful, report)
+}
+
+// liveAddress is what --live asks for: "" for nothing. By default only this machine can look.
+func liveAddress(text string) string {
+	switch text {
+	case "", "0", "false":
+		return ""
+	case "1", "true": // what --live alone means
+		return plan.LiveHere
+	}
+	return cmp.Or(text, plan.LiveHere)
+}

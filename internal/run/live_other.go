@@ -1,0 +1,7 @@
+//go:build !unix
+
+package run
+
+func canReadKeys() bool { return false }
+
+func onEnter(func()) {}

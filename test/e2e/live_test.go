@@ -1,0 +1,109 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
+)
+
+// A liveEvent is one of the page's stream.
+type liveEvent struct{ id, name, data string }
+
+// liveEvents hands on what comes after the event of an id, until use has enough or the stream ends.
+func liveEvents(t *testing.T, page, id string, use func(liveEvent) (more bool)) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page+"events?viewer=test", nil)
+	require.NoError(t, err)
+	r.Header.Set("Last-Event-ID", id)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	var e eventstream.Event
+	for p := eventstream.New(answer.Body); p.Next(&e) == nil; {
+		if !use(liveEvent{string(e.ID), string(e.Name), string(e.Data)}) {
+			return
+		}
+	}
+}
+
+// A run is watched from its first second to its verdict, with a network that is away in between; the page has no hole, and
+// becomes the report.
+func TestARunIsWatched(t *testing.T) {
+	t.Parallel()
+	r := prepare(t, t.TempDir(), nil, nil, "--connections", "20", "--seconds", "15", "--noop-interval", "1", "--live", "--at", "6s deploy: true")
+	r.cmd.Stdout = nil
+	stdout, err := r.cmd.StdoutPipe()
+	require.NoError(t, err)
+	r.start()
+	said := bufio.NewReader(stdout)
+	var page string
+	for page == "" {
+		line, err := said.ReadString('\n')
+		require.NoError(t, err, line)
+		if found := regexp.MustCompile(`^live +(http://127\.0\.0\.1:\d+/)$`).FindStringSubmatch(strings.TrimSpace(line)); found != nil {
+			page = found[1]
+		}
+	}
+
+	var events []liveEvent
+	look := func(id string, until func(liveEvent) bool) {
+		liveEvents(t, page, id, func(e liveEvent) bool {
+			events = append(events, e)
+			return !until(e)
+		})
+	}
+	look("", func(e liveEvent) bool { return strings.Contains(e.data, ">4 s of 10 s") })
+	time.Sleep(3 * time.Second) // the time without a network: nothing can be awaited in it
+	look(events[len(events)-1].id, func(e liveEvent) bool { return e.name == "report" })
+
+	require.Equal(t, "snapshot", events[0].name)
+	require.Regexp(t, "STARTING|RUNNING", events[0].data)
+	last := events[len(events)-1]
+	require.Equal(t, "report", last.name)
+	var before int
+	for _, e := range events[:len(events)-1] {
+		var epoch string
+		var number int
+		_, err := fmt.Sscanf(strings.Replace(e.id, "-", " ", 1), "%s %d", &epoch, &number)
+		require.NoError(t, err)
+		require.True(t, before == 0 || number == before+1, "after event %d came %d", before, number)
+		before = number
+	}
+	all := fmt.Sprint(events)
+	clocks := map[string]bool{} // two ticks may fall into one second
+	for _, clock := range regexp.MustCompile(`>\d+ s of 10 s`).FindAllString(all, -1) {
+		clocks[clock] = true
+	}
+	require.Greater(t, len(clocks), 7, clocks)
+	for _, what := range []string{"nothing lost yet", "action deploy begins", `"id":"connections"`, `"id":"lateness"`, `"id":"target-memory"`} {
+		require.True(t, strings.Contains(all, what), "%s is not in what the page got", what)
+	}
+
+	answer, err := http.Get(page)
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	shown, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	rest, err := io.ReadAll(said)
+	require.NoError(t, err)
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, string(rest))
+	report, err := os.ReadFile(r.dir.Path(results.PageFile))
+	require.NoError(t, err)
+	require.Equal(t, string(report), string(shown))
+}
