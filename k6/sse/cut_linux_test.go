@@ -225,7 +225,10 @@ func TestAPauseEndsWithTheStream(t *testing.T) {
 		v.set("paused", func() bool { return strings.Contains(c.String(), "cut:pause") })
 		v.mustRun(`
 			const s = new EventSource(url, { ledger });
-			s.onmessage = () => { cut(3600000); wait(20); if (paused()) s.close(); };
+			s.onmessage = () => cut(3600000);
+			const look = setInterval(() => {
+				if (paused()) { clearInterval(look); s.close(); }
+			}, 5);
 		`)
 		require.True(t, strings.HasSuffix(c.String(), "cut:pause closed:client"), c.String())
 		require.False(t, c.cut(CutFIN, 0), "there is no stream any more")
