@@ -34,6 +34,9 @@ func facts(v *verdict.Verdict) list {
 	if packed := v.Compressed(); packed != "" {
 		out.add("compressed", "%s", packed)
 	}
+	if shared := v.HTTP2(); shared != "" {
+		out.add("HTTP/2", "%s", shared)
+	}
 	if v.Control != nil {
 		out.add("control", "%s", v.Control.Line())
 	}

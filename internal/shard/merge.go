@@ -18,6 +18,7 @@ type Merged struct {
 	Reach       *Reach   // of what was published; nil where nothing was
 	Control     *Control // of all runners that had one; URL is "" where they differ
 	Codings     []Coding // by name, of streams that came compressed
+	Shared      *Shared  // of streams over HTTP/2; nil: there were none
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -86,6 +87,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addPublished(s)
 	m.addControl(s)
 	m.addCodings(s)
+	m.addShared(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)

@@ -39,6 +39,7 @@ type Shard struct {
 	Machine     *machine.Record `json:"machine,omitempty"`   // that it ran on; nil in shards of older versions
 	Control     *Control        `json:"control,omitempty"`   // nil where there was none
 	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
+	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
 }
 
 // Runner identifies a k6 process.

@@ -22,6 +22,8 @@ type Counts struct {
 
 	// Codings are those of streams that came compressed.
 	Codings []shard.Coding `json:"codings,omitempty"`
+	// Shared are the streams over HTTP/2, and their connections; nil without any.
+	Shared *shard.Shared `json:"http2,omitempty"`
 
 	Interval   Interval    `json:"interval_s"`
 	LatenessMS Quantiles   `json:"lateness_ms"`
@@ -83,7 +85,7 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 		m: m, server: server, oneHost: oneHost, Runners: make([]Runner, len(m.Runners)), counts: make([]ledger.Counts, len(m.Runners)),
 		concluded: map[int]*shard.Connection{}, listed: map[ledger.Kind]int{},
 	}
-	s.Connections.Planned, s.Service, s.Codings = m.Plan.Connections, m.Service, m.Codings
+	s.Connections.Planned, s.Service, s.Codings, s.Shared = m.Plan.Connections, m.Service, m.Codings, m.Shared
 	s.Server.Known = server != nil
 	s.listTopics()
 	for i, c := range m.Connections.All() {

@@ -43,6 +43,7 @@ type recorder struct {
 	firstNoop        *shard.Histogram
 	latency          *shard.Latency
 	codings          []shard.Coding     // of streams that came compressed
+	shared           *shard.Shared      // of streams over HTTP/2; nil: there were none
 	reach            *shard.Reach       // nil where nothing is published
 	publishing       *publish.Publisher // nil where another runner publishes, or nobody
 	publishingAsked  bool
@@ -343,6 +344,10 @@ func (r *recorder) fill(s *shard.Shard) {
 	s.Plan, s.Suite = r.plan, r.suite
 	s.Service, s.Reach, s.Published, s.Control = r.serviceInShard(), r.reach.Copy(), r.published(), r.control.seen()
 	s.Codings = slices.Clone(r.codings)
+	if r.shared != nil {
+		shared := *r.shared
+		s.Shared = &shared
+	}
 	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {

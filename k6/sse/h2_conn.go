@@ -64,6 +64,7 @@ type h2Conn struct {
 	settled bool        // the server's SETTINGS have come
 	last    uint32      // of GOAWAY: no later stream was or will be looked at
 	going   error       // what GOAWAY said; nil without one
+	opened  bool        // an event stream was, on this connection
 	retired bool        // closed for want of streams
 	failed  error       // why it has ended
 	broken  error       // why nothing can be written
@@ -365,6 +366,22 @@ func (c *h2Conn) room() int {
 		return min(c.per, int(c.most))
 	}
 	return int(c.most)
+}
+
+// firstOpened says, of an event stream that has opened, whether it is the first one on the connection.
+func (c *h2Conn) firstOpened() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.opened
+	c.opened = true
+	return first
+}
+
+// tellShared tells an observer that wants to know.
+func tellShared(o Observer, first bool) {
+	if o, ok := o.(SharedObserver); ok {
+		o.Shared(first)
+	}
 }
 
 // left is called where a place or a stream is given up. The caller holds mu.

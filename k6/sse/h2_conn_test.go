@@ -304,3 +304,60 @@ func TestNoConnectionReuse(t *testing.T) {
 		require.EqualValues(t, 3, conns.Load())
 	})
 }
+
+// sharer is a recorder that is told which streams share a connection.
+type sharer struct {
+	recorder
+	first, rest *atomic.Int32
+}
+
+func (s *sharer) Shared(first bool) {
+	if first {
+		s.first.Add(1)
+	} else {
+		s.rest.Add(1)
+	}
+}
+
+// Streams in Go have the same options, and an observer is told which of them is the first on its connection.
+func TestSharedStreamsInGo(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v := w.vu(t)
+		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+			say(rw, "data: "+r.Proto+"\n\n")
+			<-r.Context().Done()
+		})
+		var first, rest atomic.Int32
+		url, opened := v.str("url"), make(chan struct{})
+		require.NoError(t, v.iterate("streams in Go", func() error {
+			g, err := v.opener.Streams(StreamsOptions{HTTP: v.str("http"), PerConnection: 4})
+			require.NoError(t, err)
+			var all []*keeper
+			var open []*Stream
+			for range 10 {
+				k := newKeeper("", Request{URL: url})
+				all, open = append(all, k), append(open, g.Add(&sharer{first: &first, rest: &rest}, k, nil))
+			}
+			go func() {
+				for _, s := range open {
+					s.Open()
+				}
+				for first.Load()+rest.Load() < 10 {
+					time.Sleep(time.Millisecond)
+				}
+				close(opened)
+				for i, s := range open {
+					s.Close()
+					<-all[i].ended
+				}
+				g.Over(func() error { return nil })
+			}()
+			return nil
+		}))
+		<-opened
+		require.EqualValues(t, 3, conns.Load())
+		require.EqualValues(t, 3, first.Load())
+	})
+	_, err := newVU(t).opener.Streams(StreamsOptions{HTTP: "3"})
+	require.ErrorContains(t, err, "option http: \"3\" is no version of HTTP")
+}

@@ -67,6 +67,14 @@ type CodingObserver interface {
 	Coded(coding string)
 }
 
+// SharedObserver is an Observer that is told which streams came over HTTP/2.
+type SharedObserver interface {
+	Observer
+	// Shared comes right before Opened, of the same goroutine, of a stream over HTTP/2. first says that no stream was opened on
+	// its connection before.
+	Shared(first bool)
+}
+
 // ResumeObserver is an Observer that knows better than the id fields where a stream is to
 // go on, as where a service has the id in its data.
 type ResumeObserver interface {

@@ -138,6 +138,9 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 		head.Head(a.header)
 	}
 	tellCoded(s.observer, a.coding())
+	if st, ok := w.(*h2Stream); ok {
+		tellShared(s.observer, st.conn.firstOpened())
+	}
 	s.observer.Opened(a.at)
 	if s.opts.rarely().then == nil {
 		s.failures = 0

@@ -266,6 +266,9 @@ type (
 // Coded is one with that of the observer, if it is a CodingObserver.
 func (o lockedObserver) Coded(coding string) { tellCoded(o.Observer, coding) }
 
+// Shared is the same for a SharedObserver.
+func (o lockedObserver) Shared(first bool) { tellShared(o.Observer, first) }
+
 func (o lockedObserver) Event(at time.Time, e *eventstream.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

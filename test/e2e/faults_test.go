@@ -5,6 +5,7 @@ package e2e
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -41,7 +42,7 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 		"slow headers": {"slow-headers=14s:id=soak-7", counts{refused: 1}, `soak-7 was refused at \d\d:\d\d:\d\d\S* UTC \(connect_timeout: no complete response header\b.*\)`, []string{"--seconds", "20"}},
 	}
 	for name, c := range cases {
-		judge := func(t *testing.T, env []string, more ...string) {
+		judge := func(t *testing.T, reason string, env []string, more ...string) *verdict.Verdict {
 			t.Parallel()
 			args := append(append([]string{"--connections", "20", "--seconds", "12", "--noop-interval", "1"}, c.args...), more...)
 			r := begin(t, env, args...)
@@ -49,17 +50,24 @@ func TestFaultsAreFoundExactly(t *testing.T) {
 			require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
 			n := v.Noops
 			require.Equal(t, c.want, counts{n.Missed, n.Duplicated, n.Reordered, n.Corrupted, n.Late, v.Connections.Dropped, v.Connections.Refused}, r.out.String())
-			require.Regexp(t, regexp.MustCompile(c.reason), reasons(v))
+			require.Regexp(t, regexp.MustCompile(reason), reasons(v))
 			require.Equal(t, n.Expected, n.Received+n.Missed+n.Corrupted)
+			return v
 		}
-		t.Run(name, func(t *testing.T) { judge(t, []string{"BACKEND_FAULT=" + c.fault}) })
+		interval := "1"
+		if i := slices.Index(c.args, "--noop-interval"); i >= 0 {
+			interval = c.args[i+1]
+		}
+		t.Run(name, func(t *testing.T) { judge(t, c.reason, []string{"BACKEND_FAULT=" + c.fault}) })
 		t.Run(name+" over TLS", func(t *testing.T) {
-			interval := "1"
-			if i := slices.Index(c.args, "--noop-interval"); i >= 0 {
-				interval = c.args[i+1]
-			}
 			url, trust := secureBackend(t, "BACKEND_FAULT="+c.fault, "NOOP_INTERVAL="+interval, "BACKEND_TOKEN=secret")
-			judge(t, []string{trust, "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
+			judge(t, c.reason, []string{trust, "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
+		})
+		t.Run(name+" over HTTP/2", func(t *testing.T) {
+			reason := strings.Replace(c.reason, `\(truncated`, `\(reset`, 1) // nginx sends RST_STREAM where it closes a connection of HTTP/1.1
+			url := http2Front(t, backend(t, "BACKEND_FAULT="+c.fault, "NOOP_INTERVAL="+interval, "BACKEND_TOKEN=secret"))
+			v := judge(t, reason, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, "--backend-url", url, "--prefix", "soak-", "--connections", "10", "--runners", "1")
+			require.Positive(t, v.Shared.Connections)
 		})
 	}
 }

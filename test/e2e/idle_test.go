@@ -53,7 +53,10 @@ func proxyThatCuts(t *testing.T, to string, after time.Duration) string {
 }
 
 // proxy is the address of an nginx that passes all on, with these directives of a location.
-func proxy(t *testing.T, to, directives string) string {
+func proxy(t *testing.T, to, directives string) string { return front(t, to, "", directives) }
+
+// front is a proxy whose address has parameters, as ssl.
+func front(t *testing.T, to, parameters, directives string) string {
 	t.Helper()
 	u, err := url.Parse(to)
 	require.NoError(t, err)
@@ -64,9 +67,9 @@ func proxy(t *testing.T, to, directives string) string {
 events { worker_connections 512; }
 http {
   access_log off; client_body_temp_path %[1]s/b; proxy_temp_path %[1]s/p; fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-  server { listen %[2]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; %[4]s } }
+  server { listen %[2]s%[5]s; location / { proxy_pass http://%[3]s; proxy_http_version 1.1; %[4]s } }
 }
-`, dir, listen, u.Host, directives), 0o600))
+`, dir, listen, u.Host, directives, parameters), 0o600))
 	program, err := exec.LookPath("nginx")
 	if err != nil {
 		program = "/usr/sbin/nginx"

@@ -45,6 +45,9 @@ func (s *subject) card() Section {
 	if packed := s.v.Compressed(); packed != "" {
 		plan.Rows = append(plan.Rows, facts("compressed", packed).Rows...)
 	}
+	if shared := s.v.HTTP2(); shared != "" {
+		plan.Rows = append(plan.Rows, facts("HTTP/2", shared).Rows...)
+	}
 	if c := s.v.Control; c != nil {
 		plan.Rows = append(plan.Rows, facts("control group", c.Line()).Rows...)
 	}

@@ -1,0 +1,31 @@
+package shard
+
+import "errors"
+
+// Shared is what a runner saw of streams over HTTP/2, which share connections.
+type Shared struct {
+	Streams     int `json:"streams"`     // that were opened
+	Connections int `json:"connections"` // that they were opened on
+	// Most is how many of these one runner had. Only a merge sets it.
+	Most int `json:"most,omitempty"`
+}
+
+// addShared adds those of another runner.
+func (m *Merged) addShared(s *Shard) {
+	if s.Shared == nil {
+		return
+	}
+	if m.Shared == nil {
+		m.Shared = new(Shared)
+	}
+	m.Shared.Streams += s.Shared.Streams
+	m.Shared.Connections += s.Shared.Connections
+	m.Shared.Most = max(m.Shared.Most, s.Shared.Connections)
+}
+
+func (s *Shard) checkShared() error {
+	if h := s.Shared; h != nil && (h.Streams < 0 || h.Streams > mostCount || h.Connections < 0 || h.Connections > h.Streams || h.Most != 0) {
+		return errors.New("it holds streams over HTTP/2 that cannot be")
+	}
+	return nil
+}

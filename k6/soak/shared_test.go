@@ -1,0 +1,19 @@
+package soak
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+func TestStreamsOverHTTP2AreCounted(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	require.Nil(t, filled(r).Shared)
+	for n, first := range []bool{true, false, false, true} {
+		newObserver(t, r, string(rune('a'+n))).Shared(first)
+	}
+	require.Equal(t, &shard.Shared{Streams: 4, Connections: 2}, filled(r).Shared)
+}

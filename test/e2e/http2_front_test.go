@@ -1,0 +1,67 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/h2service"
+)
+
+// http2Front is nginx in front of a service, which speaks HTTP/2 over TLS to who wants it.
+func http2Front(t *testing.T, to string) (url string) {
+	t.Helper()
+	certs := filepath.Join(certificates(t), "server")
+	return "https://" + front(t, to, " ssl http2; ssl_certificate "+filepath.Join(certs, "server.pem")+"; ssl_certificate_key "+filepath.Join(certs, "server-key.pem"), "proxy_buffering off; proxy_read_timeout 60s;")
+}
+
+// Our backend behind nginx, over TLS: nobody names the protocol.
+func TestASoakOverHTTP2ThroughNginx(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		args []string
+		says string
+	}{
+		"as many as nginx allows": {nil, `HTTP/2 +20 streams over [24] connections, at most [12] of one runner`},
+		"five on each":            {[]string{"--streams-per-connection", "5"}, `HTTP/2 +20 streams over 4 connections, at most 2 of one runner`},
+		"not at all":              {[]string{"--http-version", "1.1"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			front := http2Front(t, backend(t, "NOOP_INTERVAL=0.5", "BACKEND_TOKEN=secret"))
+			r := begin(t, []string{"K6_INSECURE_SKIP_TLS_VERIFY=true", "BACKEND_TOKEN=secret"}, append([]string{"--connections", "20", "--connections-per-vu", "10", "--seconds", "9", "--noop-interval", "0.5", "--backend-url", front, "--prefix", "soak-"}, tt.args...)...)
+			v := r.judged()
+			require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+			require.Equal(t, 20, v.Connections.Completed)
+			if tt.says == "" {
+				require.Nil(t, v.Shared)
+				require.NotContains(t, r.out.String(), "HTTP/2")
+				return
+			}
+			require.Regexp(t, tt.says, r.out.String())
+		})
+	}
+}
+
+// A server in Go, by prior knowledge.
+func TestASoakOverPlainHTTP2(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() {
+		done <- h2service.New(h2service.Config{Interval: 500 * time.Millisecond, Slots: 5, StreamsPerConnection: 100}).Serve(t.Context(), listener)
+	}()
+	t.Cleanup(func() { require.NoError(t, <-done) })
+	r := begin(t, nil, "--connections", "100", "--seconds", "9", "--noop-interval", "0.5", "--backend-url", "http://"+listener.Addr().String(), "--http-version", "2", "--streams-per-connection", "10", "--runners", "1", "--connections-per-vu", "50")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.Equal(t, 100, v.Connections.Completed)
+	require.Equal(t, "100 streams over 10 connections", v.HTTP2())
+}
