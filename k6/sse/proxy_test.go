@@ -56,7 +56,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			seen := make(chan *http.Request, 3)
+			seen, then := make(chan *http.Request, 3), make(chan struct{})
 			server := serve(t, func(p *peer) {
 				seen <- p.req
 				if p.req.Method == http.MethodPost {
@@ -64,7 +64,7 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 					return
 				}
 				p.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: 0\n\n\r\n")
-				time.Sleep(20 * time.Millisecond) // by another packet: no more came with the head
+				<-then // by another packet: no more came with the head
 				p.say("9\r\ndata: 1\n\n\r\n0\r\n\r\n")
 			})
 			tt.proxy.User = proxyUser
@@ -73,10 +73,11 @@ func TestStreamsGoThroughAProxy(t *testing.T) {
 			v.through(proxy.URL)
 			v.state.TLSConfig = &tls.Config{InsecureSkipVerify: true}
 			v.set("url", tt.scheme+"://service.test/events?id=1")
+			v.set("then", func() { close(then) })
 			require.Equal(t, "0 then 1 server", v.log(`
 				const s = new EventSource(url, { reconnect: false, then: { url: "/then" } });
 				s.onmessage = (e) => log.push(e.data);
-				s.addEventListener("then", () => log.push("then"));
+				s.addEventListener("then", () => { log.push("then"); then(); });
 				s.onerror = (e) => log.push(e.reason, ...(e.reason === "server" ? [] : [e.message]));
 			`))
 			require.Equal(t, tt.went, proxy.Went())
