@@ -137,7 +137,7 @@ lint: node_modules ## gofmt, vet, staticcheck, golangci-lint, actionlint, what m
 	@$(LAST) $(GO) vet -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(STATICCHECK) -tags e2e,stack,dashboards,browser,k8s,aws ./...
 	@$(GOLANGCI) run
-	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml
+	@$(ACTIONLINT) .github/workflows/*.yml examples/ci/github.yml cmd/soak/init_workflow.yml
 	@for os in darwin windows; do GOOS=$$os CGO_ENABLED=0 $(LAST) $(GO) build -trimpath . ./internal/... ./k6/... ./cmd/soak || exit; done
 	@$(LAST) npx tsc --project tsconfig.json
 	@$(LAST) npx tsc --project internal/report/html/tsconfig.json

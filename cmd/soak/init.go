@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ const initHelp = `init makes an empty folder ready to soak a service: it probes 
 
     NAME.js     what the service speaks, with a comment on what was seen of each part
     soak.yaml   the settings, all of them; ` + "`soak run`" + ` reads it where it is in the working directory
+    .github/workflows/soak.yml   a job of GitHub Actions that soaks with these
 
 A file that is there already is never written over. Without a URL it asks for one.`
 
@@ -48,7 +50,7 @@ func initCommand() *cobra.Command {
 			}
 			c.Length = time.Duration(seconds) * time.Second
 			description := c.Name + ".js"
-			for _, file := range []string{description, plan.SettingsFile} {
+			for _, file := range []string{description, plan.SettingsFile, workflowFile} {
 				if _, err := os.Lstat(file); err == nil {
 					return usageError{Err: fmt.Errorf("%s is there already: begin in an empty folder, or remove it", file)}
 				}
@@ -102,6 +104,12 @@ func nameOf(c *probe.Config) (string, error) {
 	return name, nil
 }
 
+//go:embed init_workflow.yml
+var workflow string
+
+// workflowFile is where GitHub looks for it.
+var workflowFile = filepath.Join(".github", "workflows", "soak.yml")
+
 // tryOut are the flags of a first run: few streams, for a short time.
 const tryOut = "--connections 10 --seconds 60"
 
@@ -118,18 +126,21 @@ func writeProject(w io.Writer, c *probe.Config, description, module string) erro
 	if err != nil {
 		return err //nolint:wrapcheck // says which
 	}
-	for _, file := range []struct{ path, text string }{{description, module}, {plan.SettingsFile, settings}} {
+	if err := os.MkdirAll(filepath.Dir(workflowFile), 0o755); err != nil {
+		return err //nolint:wrapcheck // says what it could not make
+	}
+	for _, file := range []struct{ path, text string }{{description, module}, {plan.SettingsFile, settings}, {workflowFile, workflow}} {
 		if err := atomicfile.Write(file.path, func(w io.Writer) error { _, err := io.WriteString(w, file.text); return err }); err != nil {
 			return fmt.Errorf("write %s: %w", file.path, err)
 		}
 	}
 	_, err = fmt.Fprintf(w, `
-Wrote %s (look at its comments: what was seen, and what was not) and %s.
+Wrote %s (look at its comments: what was seen, and what was not), %s and %s.
 
 Next:
     soak doctor             # has this machine what a run needs?
     soak run %s
     soak run                # as soak.yaml has it
-`, description, plan.SettingsFile, tryOut)
+`, description, plan.SettingsFile, workflowFile, tryOut)
 	return err //nolint:wrapcheck // of standard output
 }

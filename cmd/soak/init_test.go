@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,7 +32,8 @@ func TestInitLeavesNothingBehindThatIsHalfDone(t *testing.T) {
 
 func TestInitWritesOverNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, name := range []string{"hub.js", plan.SettingsFile} {
+	require.NoError(t, os.MkdirAll(filepath.Dir(workflowFile), 0o755))
+	for _, name := range []string{"hub.js", plan.SettingsFile, workflowFile} {
 		require.NoError(t, os.WriteFile(name, []byte("mine"), 0o600))
 		require.Equal(t, exitUsage, execute([]string{"init", "http://127.0.0.1:1/x", "--name", "hub"}))
 		text, err := os.ReadFile(name)

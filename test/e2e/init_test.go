@@ -24,7 +24,7 @@ func TestAnEmptyFolderSoaks(t *testing.T) {
 	said, err := begin.CombinedOutput()
 	require.NoError(t, err, string(said))
 	require.Contains(t, string(said), "soak run --connections 10 --seconds 60")
-	for _, file := range []string{"hub.js", "soak.yaml"} {
+	for _, file := range []string{"hub.js", "soak.yaml", ".github/workflows/soak.yml"} {
 		require.FileExists(t, filepath.Join(folder, file))
 	}
 	settings, err := os.ReadFile(filepath.Join(folder, "soak.yaml"))
