@@ -106,6 +106,7 @@ func (h *holding) begin() error {
 	if h.group, err = h.m.opener.Streams(h.streamsOptions()); err != nil {
 		return fmt.Errorf("soak.hold: %w", err)
 	}
+	h.streams = make([]*held, 0, h.To-h.From)
 	for n := h.From; n < h.To; n++ {
 		if err := h.add(n); err != nil {
 			h.group.Over(func() error { return nil })

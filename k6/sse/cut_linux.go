@@ -99,7 +99,7 @@ func (c *polled) listen() error {
 func (c *polled) vanish(how Cut) {
 	_ = c.deaf() // nothing comes any more
 	processPoller.mu.Lock()
-	delete(processPoller.conns, c.fd)
+	processPoller.forget(c)
 	processPoller.mu.Unlock()
 	graveyard.bury(os.NewFile(uintptr(c.fd), "half-open"), how)
 	c.fd = -1

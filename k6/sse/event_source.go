@@ -56,7 +56,7 @@ func (m *module) newEventSource(call sobek.ConstructorCall) *sobek.Object {
 		panic(syntaxError(rt, "EventSource: "+err.Error()))
 	}
 	s := &eventSource{url: call.Argument(0).String()}
-	s.state, s.client, s.opts = state, s, &s.given
+	s.client, s.opts = s, &s.given
 	s.opts.tags, s.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
 	if err := parseOptions(rt, call.Argument(1), s.opts); err != nil {
 		panic(rt.NewTypeError("EventSource: " + err.Error()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/js/modules"
+	"go.k6.io/k6/v2/lib"
 	"go.k6.io/k6/v2/metrics"
 )
 
@@ -23,6 +24,7 @@ type hub struct {
 	m       *module
 	vu      modules.VU
 	ctx     context.Context // the iteration's, as the hub is
+	state   *lib.State
 	samples chan<- metrics.SampleContainer
 	unwatch func() bool
 	open    int // sources not ended; on the event loop only
@@ -52,7 +54,7 @@ func (m *module) currentHub() *hub {
 		return m.hub
 	}
 	h := &hub{
-		m: m, vu: m.vu, ctx: m.vu.Context(), samples: m.vu.State().Samples,
+		m: m, vu: m.vu, ctx: m.vu.Context(), state: m.vu.State(), samples: m.vu.State().Samples,
 		sources: make(map[*source]struct{}),
 		counts:  make(map[*metrics.TagSet][]*eventCounter),
 		wake:    m.vu.RegisterCallback(),

@@ -18,7 +18,7 @@ type idleMark struct {
 	timeout *atomic.Int64 // of the source, which may change it; 0: for ever
 	last    atomic.Int64  // when the last bytes arrived, since processStart
 	asked   atomic.Bool   // its read was interrupted and the reader has not answered yet
-	place   int           // among the marks of the sweep
+	place   int32         // among the marks of the sweep
 }
 
 // resume lets the reader read on after an interruption. For the reader.
@@ -91,7 +91,7 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	m.heard(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m.place = len(w.marks)
+	m.place = int32(len(w.marks))
 	w.marks = append(w.marks, m)
 	now := time.Since(processStart)
 	switch due := m.due(now); {

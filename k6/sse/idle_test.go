@@ -92,7 +92,7 @@ func TestTheSweepEndsWithItsLastStream(t *testing.T) {
 	for _, i := range []int{4, 0, 2, 1, 3} {
 		w.forget(marks[i])
 		for place, m := range w.marks {
-			require.Equal(t, place, m.place)
+			require.EqualValues(t, place, m.place)
 		}
 	}
 	require.Nil(t, w.timer)

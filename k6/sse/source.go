@@ -11,9 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.k6.io/k6/v2/lib"
-	"go.k6.io/k6/v2/metrics"
-
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
@@ -23,14 +20,12 @@ import (
 // again), until its client's ended is called.
 type source struct {
 	hub      *hub
-	state    *lib.State
 	client   client
 	opts     *sourceOptions // shared by many, and not changed
 	observer Observer
 	sees     *facets // nil: the observer has no more to be told of
 
 	reconnect atomic.Int32 // a reconnectMode
-	attention atomic.Bool  // isStopped may say something: most turns do not ask it
 	// idleTimeout is a time.Duration: it may change while the stream is read.
 	idleTimeout atomic.Int64
 	dropped     atomic.Int32 // how it connects again after drop
@@ -46,13 +41,14 @@ type source struct {
 	// Of the goroutine that has the source in its hands.
 	parser   eventstream.Parser
 	body     body
-	openTags metrics.TagsAndMeta
-	counter  *eventCounter
+	counter  *eventCounter // with the tags of the open stream
 	openedAt time.Duration // since processStart
 	failures int32         // attempts since the last stream opened
 	opened   bool
 	first    bool // no event yet on this stream
 	awaits   bool // the second request still waits for its event
+
+	attention atomic.Bool // isStopped may say something: most turns do not ask it
 }
 
 // A client is what has a source. Its methods are called by the goroutine that has the source in its hands, after those of the

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"go.k6.io/k6/v2/metrics"
 )
 
 // longestBackoff bounds the delay that repeated failures lead to.
@@ -47,9 +49,11 @@ func (s *source) stopReason() Reason {
 }
 
 func (s *source) countClosed(now time.Time, a *answer, why Reason) {
-	tm := s.openTags
-	if !s.opened {
-		tm = describeResponse(s.opts.tags, s.state, a)
+	var tm metrics.TagsAndMeta
+	if s.opened {
+		tm = s.counter.tags
+	} else {
+		tm = describeResponse(s.opts.tags, s.hub.state, a)
 	}
 	s.hub.push(s.hub.m.metrics.streamClosed(tm, now, why, s.opened))
 }

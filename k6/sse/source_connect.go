@@ -29,7 +29,7 @@ type attempt struct {
 func (s *source) await() (at attempt, ok bool) {
 	at.ctx, at.end = s.begin()
 	at.request = s.client.request()
-	ok = awaitRate(at.ctx, s.state) // to wait is no part of the time to connect
+	ok = awaitRate(at.ctx, s.hub.state) // to wait is no part of the time to connect
 	if ok && s.takesTurn() {
 		at.turn, ok = takeTurn(at.ctx, handshakes(at.request.URL, s.hub.m.proxies))
 	}
@@ -89,12 +89,12 @@ func (s *source) dial(ctx context.Context, t *turn, what *Request) (*answer, *fa
 	if err != nil {
 		return nil, &failure{reason: ReasonError, err: err}
 	}
-	d := dialer{m: s.hub.m, state: s.state, attach: s.attach, turn: t, tags: &s.opts.tags}
-	r := s.opts.request(s.state, u)
+	d := dialer{m: s.hub.m, state: s.hub.state, attach: s.attach, turn: t, tags: &s.opts.tags}
+	r := s.opts.request(s.hub.state, u)
 	r.header = what.Header
 	r.maxRedirects = int(s.opts.maxRedirects)
 	r.method, r.body, r.accept = cmp.Or(what.Method, r.method), what.Body, s.opts.rarely().accept
-	if r.share(s.opts.sharing, s.state); s.facets().cuts != nil {
+	if r.share(s.opts.sharing, s.hub.state); s.facets().cuts != nil {
 		r.perConnection = 1 // what is done to its connection is done to no other stream
 	}
 	id := eventstream.Text(s.parser.LastEventID())
@@ -149,9 +149,8 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 	}
 	processRamp.opened()
 
-	s.openTags = describeResponse(s.opts.tags, s.state, a)
-	s.counter = s.hub.counter(s.openTags)
-	s.hub.push(s.hub.m.metrics.streamOpened(&s.openTags, begun, a.at)...)
+	s.counter = s.hub.counter(describeResponse(s.opts.tags, s.hub.state, a))
+	s.hub.push(s.hub.m.metrics.streamOpened(&s.counter.tags, begun, a.at)...)
 	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
 	s.body.watch(&s.idleTimeout)
 	s.parser.Reset(s.body.unpacked(a), int(s.opts.maxEventSize))

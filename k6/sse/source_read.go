@@ -119,7 +119,7 @@ func (s *source) dispatch(at time.Time, e *eventstream.Event) {
 //
 //go:noinline // or its sample is part of dispatch's frame: 300 bytes of the 2 KB that a stack has
 func (s *source) countFirst(at time.Time) {
-	s.hub.push(sample(s.hub.m.metrics.firstEvent, &s.openTags, at, metrics.D(at.Sub(processStart)-s.openedAt)))
+	s.hub.push(sample(s.hub.m.metrics.firstEvent, &s.counter.tags, at, metrics.D(at.Sub(processStart)-s.openedAt)))
 }
 
 // finishStream closes the connection and names what ended it.

@@ -113,12 +113,12 @@ func (s *source) waitsFor(f *followUp) bool {
 // startFollow has a goroutine send the request, unless the stream has ended. From the
 // reader or the event loop.
 func (s *source) startFollow(f *followUp, then *secondRequest, first *firstEvent) {
-	r, err := then.request(s.state, f.base, first)
+	r, err := then.request(s.hub.state, f.base, first)
 	if err != nil {
 		s.failFollow(f, thenFailure(err, 0))
 		return
 	}
-	r.share(s.opts.sharing, s.state)
+	r.share(s.opts.sharing, s.hub.state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.follow != f || f.failed != nil {
@@ -156,14 +156,14 @@ func (s *source) runFollow(ctx context.Context, f *followUp, then *secondRequest
 
 // sendFollow returns an answer with a right status, and otherwise the failure.
 func (s *source) sendFollow(ctx context.Context, then *secondRequest, r *request) (begun time.Time, a *answer, why *failure) {
-	if !awaitRate(ctx, s.state) || !processDials.enter(ctx) {
+	if !awaitRate(ctx, s.hub.state) || !processDials.enter(ctx) {
 		return begun, nil, thenFailure(ctx.Err(), 0)
 	}
 	defer processDials.leave()
 	begun = time.Now()
 	dialCtx, cancel := contextWithin(ctx, then.timeout)
 	defer cancel()
-	d := dialer{m: s.hub.m, state: s.state, tags: &s.opts.tags, attach: func(conn net.Conn) bool {
+	d := dialer{m: s.hub.m, state: s.hub.state, tags: &s.opts.tags, attach: func(conn net.Conn) bool {
 		context.AfterFunc(ctx, func() { hangUp(conn) })
 		return ctx.Err() == nil
 	}}
@@ -187,7 +187,7 @@ func (s *source) tellAnswered(begun time.Time, a *answer) {
 	if o := s.facets().answered; o != nil {
 		o.Answered(a.at, a.status)
 	}
-	s.hub.push(sample(s.hub.m.metrics.then, &s.openTags, a.at, metrics.D(a.at.Sub(begun))))
+	s.hub.push(sample(s.hub.m.metrics.then, &s.counter.tags, a.at, metrics.D(a.at.Sub(begun))))
 	s.client.answered(a.at, a.status)
 }
 

@@ -108,7 +108,7 @@ var _ client = (*Stream)(nil)
 // Add makes a stream, which Open then opens. then makes its second request; nil where it has none.
 func (g *Streams) Add(o Observer, k Keeper, then SecondRequester) *Stream {
 	s := &Stream{of: g, keeper: k}
-	s.hub, s.state, s.client, s.opts = g.hub, g.hub.vu.State(), s, &g.opts
+	s.hub, s.client, s.opts = g.hub, s, &g.opts
 	if then != nil {
 		own := g.opts
 		rare := *own.rarely()
