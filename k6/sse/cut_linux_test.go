@@ -230,7 +230,11 @@ func TestAPauseEndsWithTheStream(t *testing.T) {
 				if (paused()) { clearInterval(look); s.close(); }
 			}, 5);
 		`)
-		require.True(t, strings.HasSuffix(c.String(), "cut:pause closed:client"), c.String())
+		want := `cut:pause closed:client$`
+		if w.parked { // it pauses with what its last read brought
+			want = `cut:pause( event:\d+)* closed:client$`
+		}
+		require.Regexp(t, want, c.String())
 		require.False(t, c.cut(CutFIN, 0), "there is no stream any more")
 	})
 }
