@@ -140,9 +140,12 @@ func (p *Proxy) Undialed(err error) error {
 }
 
 // Refused is an answer by which the proxy refused what was asked: its status, as "407 What It Says", and its body, which is
-// read.
-func (p *Proxy) Refused(asked, status string, body io.Reader) error {
-	said := pageOf(body, status)
+// read where the header does not tell.
+func (p *Proxy) Refused(asked, status string, header http.Header, body io.Reader) error {
+	said := Told(header)
+	if said == "" {
+		said = pageOf(body, status)
+	}
 	if said != "" {
 		said = ": " + said
 	}

@@ -96,7 +96,7 @@ func (p *Proxy) tunnel(conn net.Conn) (net.Conn, error) {
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		_ = conn.SetReadDeadline(time.Now().Add(saidFor)) // an error comes at the read
-		return nil, p.Refused(asked, answer.Status, answer.Body)
+		return nil, p.Refused(asked, answer.Status, answer.Header, answer.Body)
 	}
 	if more, _ := in.Peek(in.Buffered()); len(more) > 0 {
 		return &after{conn, bytes.Clone(more)}, nil

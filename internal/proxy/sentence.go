@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"io"
+	"net/http"
 	"regexp"
 	"strings"
 )
@@ -37,6 +38,12 @@ func sentence(body io.Reader) (line, whole string) {
 		line = strings.ToValidUTF8(line[:toldOf], "") + "…"
 	}
 	return strings.TrimSpace(line), whole
+}
+
+// Told is what a proxy says of its own answer in a header field: Proxy-Status (RFC 9209), or Squid's. "" where it says nothing,
+// as where the answer is the service's.
+func Told(header http.Header) string {
+	return strings.TrimSpace(cmp.Or(header.Get("Proxy-Status"), header.Get("X-Squid-Error")))
 }
 
 var title = regexp.MustCompile(`(?is)<title[^>]*>\s*([^<]{1,200}?)\s*</title`)

@@ -20,7 +20,7 @@ func (c Chooser) Transport(t *http.Transport) http.RoundTripper {
 			return nil
 		}
 		p := &Proxy{url: through, target: &url.URL{Scheme: "https", Host: asked.Host}}
-		return p.Refused("CONNECT "+asked.Host, answer.Status, answer.Body) // net/http would say the status
+		return p.Refused("CONNECT "+asked.Host, answer.Status, answer.Header, answer.Body) // net/http would say the status
 	}
 	return transport{t, c}
 }
@@ -40,7 +40,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if err == nil && p.Forwards() && answer.StatusCode == http.StatusProxyAuthRequired {
 		defer func() { _ = answer.Body.Close() }()
-		return nil, p.Refused("the request", answer.Status, answer.Body)
+		return nil, p.Refused("the request", answer.Status, answer.Header, answer.Body)
 	}
 	var op *net.OpError
 	var told *Error

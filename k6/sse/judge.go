@@ -29,7 +29,7 @@ func judge(a *answer, asked *request) *failure {
 		f.err = errNoContent
 	case a.proxyRefused():
 		f.reason = ReasonProxy
-		f.err = a.proxy.Refused("the request", fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), a.refusal())
+		f.err = a.proxy.Refused("the request", fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)), a.header, a.refusal())
 	case a.status != http.StatusOK:
 		f.reason = ReasonStatus
 		f.err = fmt.Errorf("unexpected status %d %s%s", a.status, http.StatusText(a.status), a.explain())
@@ -70,6 +70,9 @@ func (a *answer) refusal() io.Reader {
 // explain is what an error response says, and the proxy that it came through: it may be the proxy's. It begins with ": " or " ".
 func (a *answer) explain() string {
 	said := proxy.Sentence(a.refusal())
+	if said == "" && a.proxy.Forwards() {
+		said = proxy.Told(a.header)
+	}
 	if said != "" {
 		said = ": " + said
 	}

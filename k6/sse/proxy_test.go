@@ -140,6 +140,10 @@ func TestFailuresOfAProxy(t *testing.T) {
 			"tls: TLS handshake (through the proxy http://PROXY): remote error: tls: handshake failure"},
 		{"407", "http", refused("HTTP/1.1 407 No\r\nContent-Length: 11\r\n\r\nwho is it?\n"),
 			"proxy: the proxy http://PROXY refused the request with 407 Proxy Authentication Required: who is it?; it wants a user and a password: put those that it takes into HTTP_PROXY"},
+		{"403 of Squid", "http", refused("HTTP/1.1 403 Forbidden\r\nX-Squid-Error: ERR_ACCESS_DENIED 0\r\nContent-Length: 6\r\n\r\n<html>"),
+			"status: unexpected status 403 Forbidden: ERR_ACCESS_DENIED 0 (through the proxy http://PROXY)"},
+		{"503 to CONNECT", "https", refused("HTTP/1.1 503 Service Unavailable\r\nProxy-Status: cache; error=connection_refused\r\nContent-Length: 6\r\n\r\n<html>"),
+			"proxy: the proxy http://PROXY refused CONNECT service.test:443 with 503 Service Unavailable: cache; error=connection_refused"},
 		{"502", "http", refused("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 9\r\n\r\nno route\n"), // may be the service's
 			"status: unexpected status 502 Bad Gateway: no route (through the proxy http://PROXY)"},
 		{"an end without an answer", "http", func(*peer) {},
@@ -151,7 +155,8 @@ func TestFailuresOfAProxy(t *testing.T) {
 			address := strings.TrimPrefix(serve(t, tt.proxy), "http://")
 			v.through("http://joe:open%20sesame@" + address)
 			v.set("url", tt.scheme+"://service.test/")
-			said := v.log(`new EventSource(url, { reconnect: false, connectTimeout: "500ms" }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
+			v.set("connectTimeout", map[bool]int{true: 300, false: 0}[tt.name == "silence"])
+			said := v.log(`new EventSource(url, { reconnect: false, connectTimeout }).onerror = (e) => log.push(e.reason + ": " + e.message)`)
 			require.Contains(t, said, strings.ReplaceAll(tt.want, "//PROXY", "//"+address))
 			require.NotRegexp(t, `joe|sesame|am9l`, said)
 			reason, _, _ := strings.Cut(tt.want, ":")
