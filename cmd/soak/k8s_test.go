@@ -24,6 +24,7 @@ func TestExitCodesOnKubernetes(t *testing.T) {
 		want int
 	}{
 		{[]string{"run", "--on", "moon", "--out", out}, exitUsage},
+		{[]string{"run", "--live", ":8080", "--out", out}, exitUsage}, // it is written --live=:8080
 		{[]string{"run", "--on", "k8s", "--testid", "A_b", "--out", out}, exitUsage},
 		{[]string{"run", "--on", "k8s", "--overlay", "nosuch", "--out", out}, exitUsage},
 		{[]string{"run", "--on", "k8s", "--overlay", "../../infra/k6-operator/overlays/local", "--out", out}, 2},

@@ -39,7 +39,7 @@ func execute(args []string) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{Err: inWords(err)} })
-	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), bucketCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), capsuleCommand(), openCommand(), scriptsCommand(), manCommand())
+	root.AddCommand(runCommand(&outcome), attachCommand(&outcome), liveCommand(), bucketCommand(), controlCommand(), mergeCommand(&outcome), reportCommand(), planCommand(), doctorCommand(&outcome), probeCommand(), initCommand(), compareCommand(&outcome), historyCommand(), capsuleCommand(), openCommand(), scriptsCommand(), manCommand())
 	root.SetArgs(args)
 	surviveClosedPipes()
 	root.SetOut(departing{os.Stdout})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -37,21 +38,21 @@ func (s *session) show() error {
 		return UsageError{err}
 	}
 	s.shown = &shown{view, server, tick}
-	s.offerLive(server.URL())
+	offerLive(s.Stdout, server.URL(), s.OpenURL)
 	return nil
 }
 
 // offerLive says where the page is, and opens it when somebody presses Enter.
-func (s *session) offerLive(url string) {
-	keys := s.OpenURL != nil && canReadKeys()
+func offerLive(stdout io.Writer, url string, open func(string) error) {
+	keys := open != nil && canReadKeys()
 	hint := ""
 	if keys {
 		hint = "  (Enter opens it)"
 	}
-	fmt.Fprintf(s.Stdout, "live   %s%s\n", url, hint)
+	fmt.Fprintf(stdout, "live   %s%s\n", url, hint)
 	if keys {
 		go onEnter(func() { // ends with the program: a read of the terminal cannot be ended
-			if err := s.OpenURL(url); err != nil {
+			if err := open(url); err != nil {
 				tell(fmt.Sprintf("no browser could be started (%v): open %s yourself", err, url))
 			}
 		})

@@ -1,0 +1,69 @@
+package live
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report/html"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// checkpoint is what a runner of two wrote after it had held a stream for a minute, which was silent since half of it.
+func checkpoint(p plan.Plan, index int, state shard.RunState, ended time.Time) *shard.Shard {
+	h := shard.NewHistogram()
+	h.Record(time.Millisecond)
+	return &shard.Shard{
+		Schema: shard.Schema, Plan: p, Connect: h, FirstNoop: h, Lateness: h,
+		Runner: shard.Runner{
+			TestID: p.TestID, Process: string(rune('p' + index)), Index: index, Segment: []string{"0:1/2", "1/2:1"}[index-1], Host: "h", State: state,
+			StartedUS: ended.Add(-time.Minute).UnixMicro(), EndedUS: ended.UnixMicro(),
+		},
+		Series: []shard.Bucket{bucket(ended.Unix()/5*5-5, 1, time.Millisecond)},
+		Connections: []ledger.Record{{
+			ID: p.DeviceID(index - 1), State: ledger.Open, Numbered: true, Numberings: 1, Streams: 1, Attempts: 1, OpenedAt: time.Second, LastAt: 30 * time.Second, Last: 3,
+			Counts: ledger.Counts{Received: 3},
+		}},
+	}
+}
+
+func TestThePageOfFiles(t *testing.T) {
+	t.Parallel()
+	p := plan.Default()
+	p.TestID, p.Connections, p.ConnectionsPerVU, p.Runners, p.NoopInterval, p.Seconds = "t", 2, 1, 2, 10, 600
+	now := time.Unix(1_700_000_000, 0)
+	f := &Files{Location: "results/t", clocks: func() time.Time { return now }}
+	l := f.Page(true)
+	require.Equal(t, []string{"WAITING", "no runner has written anything yet"}, []string{l.Banner.Word, l.Banner.Reasons[0]})
+	require.False(t, f.Over())
+	_, err := html.Snapshot(l)
+	require.NoError(t, err)
+
+	show := func(shards ...*shard.Shard) *html.Live {
+		m := shard.Merge(p, shards)
+		v, err := suite.Judge(&verdict.Evidence{Rounds: []*shard.Merged{m}})
+		require.NoError(t, err)
+		f.Show(v, m, nil)
+		return f.Page(true)
+	}
+	l = show(checkpoint(p, 1, shard.Running, now))
+	require.Equal(t, "RUNNING", l.Banner.Word)
+	require.Equal(t, []string{"nothing lost yet, 2 undecided", "1 runner of the plan wrote nothing yet"}, l.Banner.Reasons)
+	require.Equal(t, html.Doubt, l.Banner.Tone)
+	require.NotEmpty(t, l.Sections[1].Charts)
+
+	l = show(checkpoint(p, 1, shard.Running, now), checkpoint(p, 2, shard.Running, now.Add(-2*time.Minute)))
+	require.Equal(t, "runner 2 wrote its last checkpoint 2 min ago", l.Banner.Reasons[1])
+	f.Say("the bucket does not answer; trying again")
+	require.Contains(t, f.Page(true).Banner.Reasons, "the bucket does not answer; trying again")
+
+	l = show(checkpoint(p, 1, shard.Finished, now), checkpoint(p, 2, shard.Interrupted, now))
+	require.Equal(t, "ENDED", l.Banner.Word)
+	require.Contains(t, l.Banner.Reasons, "runner 2 was interrupted")
+	require.True(t, f.Over())
+}

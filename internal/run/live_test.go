@@ -1,0 +1,37 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhereARunIsShown(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "0": "", "false": "", "1": "127.0.0.1:0", "true": "127.0.0.1:0", ":8080": ":8080", "10.0.0.1:80": "10.0.0.1:80"} {
+		require.Equal(t, want, liveAddress(text), text)
+	}
+}
+
+// An address that is taken is found before the load.
+func TestARunThatCannotBeShownDoesNotBegin(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.config.Live = r.service.Listener.Addr().String()
+	_, err := r.session(r.config).run(r.graceful, r.force)
+	require.ErrorAs(t, err, &UsageError{})
+	require.ErrorContains(t, err, "name another address")
+	require.Empty(t, r.pids())
+}
+
+func TestAShownRunEndsWithItsVerdict(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	out := new(shared)
+	r.config.Live, r.config.Stdout = "1", out
+	r.letGo()
+	outcome, err := r.session(r.config).run(r.graceful, r.force)
+	require.NoError(t, err)
+	require.NotEmpty(t, outcome)
+	require.Regexp(t, `live +http://127\.0\.0\.1:\d+/\n`, out.String())
+}

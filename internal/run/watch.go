@@ -1,0 +1,228 @@
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/sse-soak/sse-soak/internal/live"
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/report"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/store"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// How often the files of a run elsewhere are looked at: a folder costs next to nothing, a bucket its requests. To read them
+// takes at most a twentieth of a core.
+const (
+	lookAtFolder = 5 * time.Second
+	lookAtBucket = 15 * time.Second
+	lookShare    = 20
+)
+
+// A Watching is a run elsewhere that somebody wants to look at.
+type Watching struct {
+	Location string // of its shards, or its folder
+	Address  string // to show it at; "": a free port of this machine
+	OpenURL  func(url string) error
+	Stdout   io.Writer
+	Every    time.Duration // how often to look; 0: as fits the location
+}
+
+// Watch shows a run that goes on elsewhere until it is over, by the checkpoints of its runners. It changes nothing in the
+// location. Ctrl-C ends it, and is no error.
+func Watch(ctx context.Context, w Watching) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	e := &elsewhere{Watching: w, page: &live.Files{Location: w.Location}}
+	if err := e.open(ctx); err != nil {
+		return UsageError{err}
+	}
+	defer e.close()
+	if path := e.report(); path != "" {
+		fmt.Fprintf(w.Stdout, "the run is over: %s\n", path)
+		return nil
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	address := liveAddress(w.Address)
+	if address == "" {
+		address = plan.LiveHere
+	}
+	server, err := live.Listen(address, e.page, tick.C)
+	if err != nil {
+		return UsageError{err}
+	}
+	defer server.Close()
+	offerLive(w.Stdout, server.URL(), w.OpenURL)
+	path := e.follow(ctx)
+	if path == "" {
+		return nil
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("show the report: %w", err)
+	}
+	fmt.Fprintf(w.Stdout, "the run is over: %s\n", e.where(path))
+	server.Finish(ctx, content)
+	return nil
+}
+
+// An elsewhere is a run that others hold.
+type elsewhere struct {
+	Watching
+	page    *live.Files
+	from    store.Store
+	dir     results.Dir // "": the files are fetched to scratch
+	scratch string
+	stamp   string // of the files that are shown
+}
+
+func (e *elsewhere) open(ctx context.Context) (err error) {
+	if e.from, err = store.Open(ctx, e.Location); err != nil {
+		return err
+	}
+	if folder, ok := e.from.(store.Folder); ok {
+		e.dir = results.Dir(folder)
+		if info, err := os.Stat(string(e.dir)); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s is no folder: name that of a run, such as results/latest, or a bucket", e.Location)
+		}
+		return nil
+	}
+	e.scratch, err = os.MkdirTemp("", "soak-live-")
+	return err
+}
+
+func (e *elsewhere) close() {
+	_ = e.from.Close()
+	if e.scratch != "" {
+		_ = os.RemoveAll(e.scratch)
+	}
+}
+
+// where is a report that stays: of a run in a bucket there is none before somebody merges it.
+func (e *elsewhere) where(path string) string {
+	if e.dir != "" {
+		return path
+	}
+	return "`soak merge " + report.Shell(e.Location) + "` brings its report here"
+}
+
+// follow looks at the files until the run is over, and returns the path of its report; "" when ctx ends.
+func (e *elsewhere) follow(ctx context.Context) string {
+	over := time.Now() // or later
+	for {
+		began := time.Now()
+		err := e.look(ctx)
+		if !e.page.Over() {
+			over = time.Now()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ""
+		case err != nil:
+			e.page.Say(err.Error() + "; trying again")
+		case e.page.Over() && e.dir == "":
+			if path, sound, err := e.judge(); err == nil && (sound || time.Since(over) > cmp.Or(10*e.Every, deliverWithin)) {
+				return path
+			}
+			e.page.Say("all runners have ended; what their machines saw beside that is still to come")
+		case e.page.Over():
+			e.page.Say("all runners have ended; the report comes with the verdict, by `soak merge " + report.Shell(e.Location) + "` where no soak run waits for them")
+		}
+		if path := e.report(); path != "" {
+			return path
+		}
+		every := cmp.Or(e.Every, lookAtFolder)
+		if e.dir == "" {
+			every = cmp.Or(e.Every, lookAtBucket)
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(max(every, lookShare*time.Since(began))):
+		}
+	}
+}
+
+// report is the path of the report in the folder of the run; "" where there is none yet.
+func (e *elsewhere) report() string {
+	if e.dir == "" {
+		return ""
+	}
+	path := e.dir.Path(results.PageFile)
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// look shows what the files hold now. Files that nobody wrote yet are no error.
+func (e *elsewhere) look(ctx context.Context) error {
+	dir := e.dir
+	if dir == "" {
+		names, err := e.from.Names(ctx)
+		if err != nil || len(names) == 0 {
+			return err
+		}
+		var problems []string
+		if dir, problems, err = results.Fetch(ctx, e.from, e.scratch, func(int, int) {}); err != nil {
+			return err
+		}
+		if len(problems) > 0 {
+			return errors.New(problems[0])
+		}
+	}
+	stamp := stampOf(dir)
+	if stamp == "" || stamp == e.stamp && e.dir != "" {
+		return nil
+	}
+	v, m, err := dir.Judge()
+	if err != nil {
+		return err
+	}
+	samples, err := resources.Read(dir.Path(results.ResourcesFile))
+	if err != nil {
+		samples = nil // its last line is being written
+	}
+	e.page.Show(v, m, samples)
+	e.stamp = stamp
+	return nil
+}
+
+// stampOf changes whenever a runner writes its shard; "" where none did.
+func stampOf(dir results.Dir) (stamp string) {
+	for _, pattern := range []string{dir.Path(results.ShardsDir + "/*"), dir.Path("*.json.gz")} {
+		paths, _ := filepath.Glob(pattern)
+		for _, path := range paths {
+			if info, err := os.Stat(path); err == nil {
+				stamp += fmt.Sprintf("%s %d %d\n", path, info.Size(), info.ModTime().UnixNano())
+			}
+		}
+	}
+	return stamp
+}
+
+// judge makes verdict and report of what was fetched, beside it: they are for the page only. One that is not sound may
+// lack files that come after the shards.
+func (e *elsewhere) judge() (path string, sound bool, err error) {
+	dirs, err := filepath.Glob(filepath.Join(e.scratch, "*", results.ShardsDir))
+	if err != nil || len(dirs) != 1 {
+		return "", false, fmt.Errorf("%s holds the files of %d runs", e.Location, len(dirs))
+	}
+	dir := results.Dir(filepath.Dir(dirs[0]))
+	v, err := Judge(dir, "")
+	if err != nil {
+		return "", false, err
+	}
+	return dir.Path(results.PageFile), v.Verdict != verdict.Invalid, nil
+}

@@ -1,0 +1,113 @@
+package run
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/store"
+)
+
+// watched is Watch of a location, and its page.
+func watched(t *testing.T, location string) (page func() string, out *shared, done chan error) {
+	t.Helper()
+	out, done = new(shared), make(chan error, 1)
+	go func() {
+		done <- Watch(t.Context(), Watching{Location: location, Stdout: out, Every: 20 * time.Millisecond})
+	}()
+	var address string
+	require.Eventually(t, func() bool {
+		if found := regexp.MustCompile(`live +(http://\S+)`).FindStringSubmatch(out.String()); found != nil {
+			address = found[1]
+		}
+		return address != ""
+	}, time.Minute, 5*time.Millisecond)
+	return func() string {
+		answer, err := http.Get(address)
+		if err != nil {
+			return err.Error()
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return string(text)
+	}, out, done
+}
+
+func shows(t *testing.T, page func() string, what string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(page(), what) }, time.Minute, 10*time.Millisecond, what)
+}
+
+// write has a runner write its shard.
+func write(t *testing.T, location string, p plan.Plan, index int, state shard.RunState) {
+	t.Helper()
+	s := shardOf(p, index)
+	s.Runner.State = state
+	var e shard.Encoder
+	data, err := e.Encode(s)
+	require.NoError(t, err)
+	to, err := store.Create(t.Context(), location)
+	require.NoError(t, err)
+	require.NoError(t, to.Put(t.Context(), shard.FileName(s.Runner), data))
+	require.NoError(t, to.Close())
+}
+
+func watchedPlan() plan.Plan {
+	p := plan.Default()
+	p.TestID, p.Prefix, p.Connections, p.ConnectionsPerVU, p.Seconds, p.NoopInterval, p.Runners = "t", "d-", 4, 1, 20, 1, 2
+	return p
+}
+
+func TestARunInAFolderIsWatched(t *testing.T) {
+	t.Parallel()
+	dir, err := results.Create(t.TempDir(), "t")
+	require.NoError(t, err)
+	page, out, done := watched(t, string(dir))
+	shows(t, page, "WAITING")
+	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Running)
+	shows(t, page, "1 runner of the plan wrote nothing yet")
+	write(t, dir.Path(results.ShardsDir), watchedPlan(), 1, shard.Finished)
+	write(t, dir.Path(results.ShardsDir), watchedPlan(), 2, shard.Finished)
+	shows(t, page, "all runners have ended; the report comes with the verdict")
+	before, err := os.ReadDir(string(dir))
+	require.NoError(t, err)
+	require.Len(t, before, 1, "nothing is written there")
+	require.NoError(t, os.WriteFile(dir.Path(results.PageFile), []byte("the report"), 0o600))
+	require.NoError(t, <-done)
+	require.Contains(t, out.String(), "the run is over: "+dir.Path(results.PageFile))
+
+	var said bytes.Buffer
+	require.NoError(t, Watch(t.Context(), Watching{Location: string(dir), Stdout: &said}))
+	require.Equal(t, "the run is over: "+dir.Path(results.PageFile)+"\n", said.String(), "there is nothing to watch any more")
+}
+
+func TestARunInABucketIsWatched(t *testing.T) {
+	t.Parallel()
+	location := store.Join(bucket(t), "t")
+	page, out, done := watched(t, location)
+	shows(t, page, "WAITING")
+	write(t, location, watchedPlan(), 1, shard.Running)
+	shows(t, page, "1 runner of the plan wrote nothing yet")
+	write(t, location, watchedPlan(), 1, shard.Finished)
+	write(t, location, watchedPlan(), 2, shard.Finished)
+	require.NoError(t, <-done)
+	require.Contains(t, out.String(), "soak merge")
+}
+
+func TestWhatCannotBeWatchedIsSaid(t *testing.T) {
+	t.Parallel()
+	err := Watch(t.Context(), Watching{Location: filepath.Join(t.TempDir(), "none"), Stdout: io.Discard})
+	require.ErrorAs(t, err, &UsageError{})
+	require.ErrorContains(t, err, "is no folder: name that of a run")
+}
