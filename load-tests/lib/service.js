@@ -37,10 +37,12 @@ export function loadService() {
  */
 function load(name) {
   const own = name.endsWith('.js');
-  if (own && !name.startsWith('/')) {
+  const onDrive = /^[A-Za-z]:[\\/]/.test(name); // of Windows
+  if (own && !onDrive && !name.startsWith('/')) {
     throw new Error(`SERVICE is "${name}": write the whole path of the module, from / on.`);
   }
-  const path = own ? name : `../services/${name}.js`;
+  const file = onDrive ? `file:///${name.replaceAll('\\', '/')}` : name;
+  const path = own ? file : `../services/${name}.js`;
   try {
     return require(path); // also of one that SERVICES does not have yet
   } catch (e) {
