@@ -66,6 +66,7 @@ type h2Conn struct {
 	going   error       // what GOAWAY said; nil without one
 	opened  bool        // an event stream was, on this connection
 	retired bool        // closed for want of streams
+	doubted bool        // nothing has come since a stream on it was given up for that: see doubt
 	failed  error       // why it has ended
 	broken  error       // why nothing can be written
 	idle    *time.Timer
@@ -155,6 +156,7 @@ func (c *h2Conn) bring(buf []byte, b *eventstream.Block) error {
 				return broken
 			}
 			c.mu.Lock()
+			c.doubted = false
 			c.flush()
 			if c.failed != nil {
 				err = c.failed
@@ -348,11 +350,23 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 func (c *h2Conn) reserve() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.usable() || c.places+len(c.streams) >= c.room() {
+	if !c.usable() || c.doubted || c.places+len(c.streams) >= c.room() {
 		return false
 	}
 	c.places++
 	return true
+}
+
+// doubt is called where the server was silent for too long. A machine on the way that has forgotten the connection tells
+// nobody: until the server is heard again, which a PING asks for, new streams go elsewhere.
+func (c *h2Conn) doubt() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.alone && !c.doubted && c.usable() {
+		c.doubted = true
+		_ = c.framer.WritePing(false, [8]byte{}) // to a buffer: it has no error
+		c.flush()
+	}
 }
 
 // usable says that new streams may be asked for. The caller holds mu.

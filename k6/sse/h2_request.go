@@ -39,6 +39,9 @@ func (c *h2Conn) ask(ctx context.Context, req *request, a *answer) error {
 		}
 		if err != nil {
 			_ = p.Close()
+			if err == context.DeadlineExceeded {
+				c.doubt()
+			}
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"errors"
 	"net"
 	"time"
 
@@ -126,6 +127,9 @@ func (s *source) countFirst(at time.Time) {
 func (s *source) finishStream(err error) {
 	s.body.unwatch()
 	how := s.letGo()
+	if st, ok := s.body.wire.(*h2Stream); ok && errors.Is(err, errIdle) {
+		st.conn.doubt()
+	}
 	s.body.wire.hangUp()
 	s.body = body{}
 	s.parser.Release()
