@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,7 +136,7 @@ var _ turner = (*h2Conn)(nil)
 // turn takes what has come. One half of the buffer is for frames, the other for the streams.
 func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	if err := c.sender.flush(); err != nil {
-		c.fail(err, buf, b)
+		c.failUnwritten(err, buf, b)
 		return
 	}
 	if !c.turnNudged(buf, b) {
@@ -203,11 +204,27 @@ func (c *h2Conn) turnNudged(buf []byte, b *eventstream.Block) bool {
 	}
 	failed, only := c.failed != nil, c.only()
 	c.mu.Unlock()
-	if err != nil && !failed {
+	switch {
+	case failed:
+	case err == errRetired:
 		c.fail(err, buf, b)
+		return false
+	case err != nil:
+		c.failUnwritten(err, buf, b)
 		return false
 	}
 	return !failed && (only == nil || !only.resting())
+}
+
+// failUnwritten ends a connection to which nothing can be written, when what the server said before is read.
+func (c *h2Conn) failUnwritten(err error, buf []byte, b *eventstream.Block) {
+	if c.polled == nil {
+		_ = c.net.SetReadDeadline(time.Now().Add(lastChance))
+	}
+	if read := c.bring(buf, b); read != errNotReady && read != io.EOF {
+		err = read // tells more
+	}
+	c.fail(err, buf, b)
 }
 
 // only is the stream of a connection that has one, nil for any other connection. The caller holds mu.
@@ -305,6 +322,8 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 		st.end(err)
 		turns = append(turns, st)
 	}
+	// A stream that gets its reader only now has its turn in start.
+	turns = slices.DeleteFunc(turns, func(st *h2Stream) bool { return st.reader == nil })
 	if c.idle != nil {
 		c.idle.Stop()
 	}
