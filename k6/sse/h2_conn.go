@@ -262,8 +262,13 @@ func (c *h2Conn) flush() {
 			c.nudge(nil)
 		}
 	}
-	if c.out.Reset(); c.out.Cap() > 4<<10 {
-		c.out = bytes.Buffer{}
+	emptied(&c.out)
+}
+
+// emptied empties a buffer, of which a connection keeps no more than it often needs.
+func emptied(b *bytes.Buffer) {
+	if b.Reset(); b.Cap() > 256 {
+		*b = bytes.Buffer{}
 	}
 }
 

@@ -192,9 +192,7 @@ func (r *h2Cursor) shut(c *h2Conn, buf []byte, b *eventstream.Block) error {
 		}
 	}
 	f, err := r.framer.ReadFrame()
-	if r.whole.Reset(); r.whole.Cap() > 4<<10 {
-		r.whole = bytes.Buffer{}
-	}
+	emptied(&r.whole)
 	if err != nil {
 		return r.wrong(c, err)
 	}
