@@ -19,7 +19,7 @@ func behind(retryMS int) http.HandlerFunc {
 
 // A source that is dropped comes back behind the last event, at once where it is told to, whatever the server's `retry:`.
 func TestADroppedSourceComesBack(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		for _, atOnce := range []bool{false, true} {
 			v, retry := w.vu(t), 100
 			if atOnce {

@@ -166,7 +166,8 @@ type peer struct {
 	tcp      *net.TCPConn
 	line     *line // between the two
 	req      *http.Request
-	n        int // 0 for the first connection to the server
+	n        int    // 0 for the first connection to the server
+	abort    func() // resets the stream, where that is all there is
 }
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
@@ -175,6 +176,10 @@ func (p *peer) say(s string) { _, _ = io.WriteString(p.Conn, s) }
 
 // reset closes with a TCP RST.
 func (p *peer) reset() {
+	if p.abort != nil {
+		p.abort()
+		return
+	}
 	_ = p.tcp.SetLinger(0)
 	_ = p.tcp.Close() // without TLS's close_notify
 }

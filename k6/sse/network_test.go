@@ -210,7 +210,7 @@ func TestTLSTimeouts(t *testing.T) {
 }
 
 func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v, rec := w.vu(t), &recorder{}
 		v.set("ledger", rec)
 		v.set("url", v.serve(func(p *peer) {
@@ -235,7 +235,7 @@ func TestIdleTimeoutIsMeasuredFromTheLastByte(t *testing.T) {
 // Who waits for an end that was asked for has a deadline of its own: the idle timeout can be taken
 // back while the stream is read, and be given back.
 func TestIdleTimeoutCanBeChanged(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
 			p.say(streamHead + "data: 0\n\n")
@@ -287,7 +287,7 @@ func TestTags(t *testing.T) {
 
 // Counted at the end of the context too, and never one sample per event.
 func TestEventsAreCountedExactly(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		const connections, events = 40, 250
 		v := w.vu(t)
 		v.set("n", connections)

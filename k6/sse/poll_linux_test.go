@@ -74,7 +74,7 @@ func TestABusyStreamLeavesOthersTheirTurn(t *testing.T) {
 // Thousands of bytes in one read, then a pause inside an event: nothing of it may be lost
 // with the buffer that streams share.
 func TestStreamsShareABufferWithoutMixing(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		const streams = 40
 		v := w.vu(t)
 		url := v.serve(func(p *peer) {
@@ -115,7 +115,7 @@ func (l *stoppingLedger) Opened(time.Time) {
 }
 
 func TestAStreamThatIsStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		url := v.serve(func(p *peer) { p.say(streamHead); p.hold() })
 		v.set("ledger", &stoppingLedger{stop: v.CancelContext})

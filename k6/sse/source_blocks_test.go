@@ -39,7 +39,7 @@ func (v *vu) serveHTTP(handler http.HandlerFunc) string {
 // Each block is told once, in its order, before its event and before any JS; the sample sse_event counts
 // events as ever.
 func TestAnObserverSeesEveryBlock(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v, rec := w.vu(t), &blockRecorder{}
 		v.set("ledger", rec)
 		v.set("seen", rec.String)
@@ -64,7 +64,7 @@ func TestAnObserverSeesEveryBlock(t *testing.T) {
 // a blank one too: the server waits with the next for this one to be told.
 func TestHeartbeatsThatAreNoEvents(t *testing.T) {
 	kinds := []string{": keep-alive\n\n", "event: ping\n\n", "id: 5\n\n", "retry: 1000\n\n", ":\n"}
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v, seen := w.vu(t), make(beats, 10)
 		v.set("ledger", seen)
 		v.set("url", v.serveHTTP(func(w http.ResponseWriter, _ *http.Request) {

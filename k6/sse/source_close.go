@@ -44,6 +44,7 @@ func (s *source) stopReason() Reason {
 	defer s.mu.Unlock()
 	if s.stopped == "" && s.hub.ctx.Err() != nil {
 		s.stopped = ReasonInterrupted // seen here before the hub's watch came round
+		s.hub.interrupted.Store(true)
 	}
 	return s.stopped
 }

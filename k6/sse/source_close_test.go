@@ -8,7 +8,7 @@ import (
 )
 
 func TestEventSourceCloses(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		hold := func(p *peer) { p.say(streamHead + "data: 1\n\ndata: 2\n\n"); p.hold() }
 		silent := func(p *peer) { p.hold() }
 		for _, tt := range []struct {
@@ -44,7 +44,7 @@ func TestEventSourceCloses(t *testing.T) {
 }
 
 func TestEventSourceIsInterruptedWithTheVU(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		for name, tt := range map[string]struct {
 			handle func(p *peer)
 			ready  string // of each source

@@ -9,7 +9,7 @@ import (
 )
 
 func TestEventSourceReconnectsWithLastEventID(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v, rec := w.vu(t), &recorder{}
 		v.set("ledger", rec)
 		v.set("url", v.serve(func(p *peer) {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestEventSourceReadsAStream(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		v.set("url", v.serveText(streamHead+"id: 1\ndata: a\n\n: c\nevent: x\ndata: b\ndata\n\n:\n\n"))
 		before := time.Now()
@@ -252,7 +252,7 @@ func TestExportsAreMadeOnce(t *testing.T) {
 
 // With a ledger and no listener no JS runs: the loop is never woken for events.
 func TestEventSourceLedgerWithoutListener(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v, rec := w.vu(t), &recorder{}
 		const n = 500
 		v.set("ledger", rec)

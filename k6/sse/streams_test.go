@@ -66,7 +66,7 @@ func (v *vu) streams(options StreamsOptions, keepers ...*keeper) error {
 
 // Many streams at once, each told to its own observer, and to k6 as those of EventSources are; the iteration ends with the last.
 func TestStreamsInGo(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		url := v.serveHTTP(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")

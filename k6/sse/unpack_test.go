@@ -60,7 +60,7 @@ func flushed(coding, text string) string {
 
 // An event comes when its server has flushed it, and before anything follows; flushes of nothing are no end.
 func TestPackedEventsComeWhenTheyAreFlushed(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		for coding, start := range packers {
 			t.Run(coding, func(t *testing.T) {
 				t.Parallel()
@@ -188,7 +188,7 @@ func TestHowPackedStreamsEnd(t *testing.T) {
 
 // A stream that goes on behind another one begins to unpack anew; one that is dropped or closed by its script leaves nothing.
 func TestPackedStreamsThatComeBack(t *testing.T) {
-	over(t, ways, func(t *testing.T, w way) {
+	over(t, allWays, func(t *testing.T, w way) {
 		v := w.vu(t)
 		v.set("url", v.serve(func(p *peer) {
 			p.say(packedHead("gzip") + flushed("gzip", fmt.Sprintf("retry: 1\n\nid: %d\ndata: %d after %s\n\n", p.n, p.n, p.req.Header.Get("Last-Event-ID"))))

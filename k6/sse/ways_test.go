@@ -17,6 +17,7 @@ type way struct {
 	name   string
 	tls    bool
 	parked bool // as everywhere but on Linux
+	h2     bool // over HTTP/2
 }
 
 var ways = []way{{name: "plain"}, {name: "TLS", tls: true}, {name: "plain, goroutine", parked: true}, {name: "TLS, goroutine", tls: true, parked: true}}
@@ -50,6 +51,9 @@ func (w way) vu(t testing.TB) *vu {
 // serve is serve for the VU's way.
 func (v *vu) serve(handle func(p *peer)) string {
 	v.t.Helper()
+	if v.way.h2 {
+		return serveFromHTTP1(v.t, handle)
+	}
 	url := serve(v.t, handle)
 	if v.way.tls {
 		return strings.Replace(url, "http:", "https:", 1)
@@ -97,6 +101,10 @@ func (l *line) Write(p []byte) (int, error) {
 
 // inPieces sends what is said meanwhile in pieces of some bytes, each in its own packet; 0: all at once.
 func (p *peer) inPieces(size int, say func()) {
+	if p.line == nil { // over HTTP/2 it comes in frames
+		say()
+		return
+	}
 	p.line.held = new(bytes.Buffer)
 	say()
 	held := p.line.held
