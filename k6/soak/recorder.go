@@ -378,8 +378,9 @@ func (r *recorder) lookThrough(p *shard.Progress, each func(c *ledger.Record, as
 		p.Published, p.Confirmed = now.Sent, now.Confirmed
 	}
 	r.mu.Unlock()
+	var sums ledger.Record // one for all: it is told to functions that are not known here, and so lies on the heap
 	for _, l := range ledgers {
-		sums := l.Sums()
+		sums = l.Sums()
 		p.Undecided += owed(&sums)
 		each(&sums, asides[l])
 	}
