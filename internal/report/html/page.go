@@ -141,12 +141,7 @@ func (p *Page) Write(w io.Writer) error {
 			return fmt.Errorf("pack %s: %w", f.Name, err)
 		}
 	}
-	charts := map[string]*Chart{}
-	for _, s := range p.Sections {
-		for _, c := range s.Charts {
-			charts[c.ID] = c
-		}
-	}
+	charts := p.charts()
 	var script, uplot string
 	var data any
 	if len(charts)+len(files) > 0 {

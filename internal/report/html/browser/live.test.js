@@ -7,6 +7,8 @@ import { after, before, test } from 'node:test';
 
 import { chromium } from 'playwright-core';
 
+import { hindrances, wider } from './open.js';
+
 /** @import { Browser, Page } from 'playwright-core' */
 
 const { CHROMIUM = '', DIRECTOR = '', PAGE = '', DIRECT = '' } = process.env;
@@ -85,16 +87,30 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
       await direct('on');
       const { charts } = await isWhole(page, look);
       assert(Object.keys(charts).length >= 8, Object.keys(charts).join(' '));
-      const wide = await page.evaluate(() => ({
-        page: document.documentElement.scrollWidth,
-        elements: [...document.querySelectorAll('main *, header *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll')).map((e) => `${e.tagName}.${e.className}`),
-      }));
-      assert.deepEqual(wide, { page: viewport.width, elements: [] });
+      assert.deepEqual(await wider(page), { page: viewport.width, elements: [] });
+      assert.deepEqual(await hindrances(page), []);
       assert.deepEqual(said, []);
       await context.close();
     });
   }
 }
+
+test('a finding leads to its moment, also one that came just now', async () => {
+  const { context, page } = await open(DIRECT);
+  await direct('on');
+  await isWhole(page);
+  const link = page.locator('#found a.moment').first();
+  const at = Number(await link.getAttribute('data-at'));
+  await link.focus();
+  await page.keyboard.press('Enter');
+  const over = page.locator('#chart-connections .u-over');
+  const box = await over.boundingBox();
+  assert(box);
+  await page.mouse.move(box.x + 2, box.y + 50);
+  const [h, m, second] = (await page.locator('#chart-connections .u-legend .u-series:first-child .u-value').innerText()).split(':').map(Number);
+  assert(Math.abs(h * 3600 + m * 60 + second - ((at - 60) % 86400)) <= 10, `the charts begin at ${h}:${m}:${second}, a minute before ${at}`);
+  await context.close();
+});
 
 test('a chart that is zoomed stays so while points come', async () => {
   const { context, page } = await open(DIRECT);
