@@ -25,6 +25,9 @@ type ramp struct {
 
 var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: processThrift.begin, free: giveBack}
 
+// begun is called when k6 itself has begun, and loads the script: what that takes does not come on top.
+var begun = sync.OnceFunc(leavePages)
+
 // beginRamp makes room for the first ramp: what k6 took to begin is not needed any more.
 var beginRamp = sync.OnceFunc(giveBack)
 

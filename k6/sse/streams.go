@@ -19,7 +19,10 @@ import (
 type Opener struct{ m *module }
 
 // NewOpener belongs into the init context, where metrics are registered.
-func NewOpener(vu modules.VU) *Opener { return &Opener{&module{vu: vu, metrics: registerMetrics(vu)}} }
+func NewOpener(vu modules.VU) *Opener {
+	begun()
+	return &Opener{&module{vu: vu, metrics: registerMetrics(vu)}}
+}
 
 // StreamsOptions are the options of an EventSource that many streams have in common.
 type StreamsOptions struct {
