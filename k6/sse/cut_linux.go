@@ -73,7 +73,7 @@ func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
 		s.facets().cuts.Cut(now, CutPause)
 		time.AfterFunc(c.pause, s.body.wire.interrupt) // gives it a turn
 		return true
-	case now.Before(c.until):
+	case now.Before(c.until) && !ended(s.body.wire):
 		return true
 	}
 	s.forgetCut()

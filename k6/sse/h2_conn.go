@@ -211,7 +211,11 @@ func (c *h2Conn) turnNudged(buf []byte, b *eventstream.Block) bool {
 		c.failUnwritten(err, buf, b)
 		return false
 	}
-	return !failed && (only == nil || !only.resting())
+	if failed || only == nil || !only.resting() {
+		return !failed
+	}
+	only.turn(buf[len(buf)/2:], b) // it may be over: the server has ended the connection
+	return !only.resting() && !c.over()
 }
 
 // failUnwritten ends a connection to which nothing can be written, when what the server said before is read.

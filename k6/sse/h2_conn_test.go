@@ -324,7 +324,8 @@ func TestSharedStreamsInGo(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v := w.vu(t)
 		conns := v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
-			say(rw, "data: "+r.Proto+"\n\n")
+			stream(rw, "data: "+r.Proto+"\n\n")
+			rw.(http.Flusher).Flush()
 			<-r.Context().Done()
 		})
 		var first, rest atomic.Int32

@@ -81,6 +81,12 @@ func (s *source) abandon(hangUp func()) {
 	c.sender.close(hangUp)
 }
 
+// ended says of a stream over HTTP/2 that nothing follows what has come.
+func ended(w wire) bool {
+	st, ok := w.(*h2Stream)
+	return ok && st.err != nil
+}
+
 // resting says that the stream's reader does not want its connection read just now.
 func (st *h2Stream) resting() bool {
 	st.conn.mu.Lock()

@@ -104,6 +104,33 @@ func TestSlowOverH2(t *testing.T) {
 	})
 }
 
+// A stream that is not read any more sees nevertheless that the server has ended its connection, and reads what is left.
+func TestASlowStreamEndsWithItsConnection(t *testing.T) {
+	over(t, polledWays, func(t *testing.T, w way) {
+		v := w.vu(t)
+		slowed := make(chan struct{})
+		v.set("url", w.url(serveFrames(t, func(p *framed) {
+			id := p.accepted()
+			p.data(id, "data: a\n\n")
+			<-slowed
+			p.data(id, "data: b\n\n")
+			_ = p.tcp.CloseWrite()
+			p.ended()
+		})))
+		v.set("slowed", func() { time.Sleep(20 * time.Millisecond); close(slowed) })
+		require.Equal(t, "a true b truncated", v.log(`
+			const s = new EventSource(url, { http: "2", streamsPerConnection: 1, reconnect: false });
+			s.onmessage = (e) => {
+				log.push(e.data);
+				if (e.data !== "a") return;
+				log.push(s.slow(0));
+				slowed();
+			};
+			s.onerror = (e) => log.push(e.reason);
+		`))
+	})
+}
+
 // What is done to a connection is not done to one that others share; a stream can be dropped, and the others go on.
 func TestASharedStreamIsDroppedOnly(t *testing.T) {
 	over2(t, func(p *framed) {
