@@ -10,6 +10,7 @@ import (
 // A stream is open at a device. Guarded by its connection's mu.
 type stream struct {
 	device     *device
+	numbering  *numbering
 	connection *connection
 	number     uint32 // of HTTP/2
 	slot       int
@@ -149,8 +150,9 @@ func (c *connection) writer() {
 			put = nil
 		}
 		for _, s := range put {
-			s.device.sent.Add(1)
+			s.numbering.sent.Add(1)
 		}
+		c.service.sent.Add(uint64(len(put)))
 	}
 	_ = c.conn.Close() // which the reader sees
 }
@@ -172,12 +174,12 @@ func (c *connection) gather(out []byte, put []*stream) (frames []byte, of []*str
 	for i, s := range c.waiting {
 		c.waiting[i] = nil
 		for ; s.owed > 0 && !s.over; s.owed-- {
-			event := appendNoop(buf[:0], s.device.last.Load()+1, now)
+			event := appendNoop(buf[:0], s.numbering.last.Load()+1, now)
 			if c.http2 && min(c.window, s.window) < len(event) {
 				break
 			}
 			c.window, s.window = c.window-len(event), s.window-len(event)
-			s.device.last.Add(1)
+			s.numbering.last.Add(1)
 			out, put = c.framed(out, s, event, false), append(put, s)
 		}
 		switch {

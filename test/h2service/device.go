@@ -12,12 +12,16 @@ import (
 	"time"
 )
 
-// A device is one id: what the service put on its streams. Numbers go on from one stream to the next.
-type device struct {
-	id         string
+// A numbering is what the service put on the streams of a device since it began with 1.
+type numbering struct {
 	last, sent atomic.Uint64 // number of the last noop, and how many the kernel took
+}
 
-	// Guarded by Service.mu:
+// A device is one id. A stream goes on in its numbering where its client says so by a Last-Event-ID, and begins a new one
+// where it does not, as with our backend: else a run would miss what an earlier one received. Guarded by Service.mu.
+type device struct {
+	id string
+	*numbering
 	stream           *stream // nil where none is open
 	streams          int
 	opened, closedAt time.Time
@@ -56,7 +60,7 @@ var (
 )
 
 // enter opens a stream of a device. It falls due only when it has been added to its connection.
-func (s *Service) enter(id string, c *connection, number uint32) (*stream, error) {
+func (s *Service) enter(id string, resumes bool, c *connection, number uint32) (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.devices[id]
@@ -67,7 +71,10 @@ func (s *Service) enter(id string, c *connection, number uint32) (*stream, error
 	if d.stream != nil {
 		return nil, errInUse
 	}
-	d.stream = &stream{device: d, connection: c, number: number, slot: s.next % s.Slots}
+	if !resumes || d.numbering == nil {
+		d.numbering, d.streams = &numbering{}, 0
+	}
+	d.stream = &stream{device: d, numbering: d.numbering, connection: c, number: number, slot: s.next % s.Slots}
 	d.streams, d.opened, d.reason = d.streams+1, time.Now(), ""
 	s.next++
 	s.open++
@@ -144,12 +151,8 @@ func (s *Service) ledger(w http.ResponseWriter, r *http.Request) {
 func (s *Service) metrics(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var sent uint64
-	for _, d := range s.order {
-		sent += d.sent.Load()
-	}
 	for name, value := range map[string]uint64{
-		"backend_streams_open gauge": uint64(s.open), "backend_noops_sent_total counter": sent, "backend_connections_open gauge": uint64(len(s.connections)),
+		"backend_streams_open gauge": uint64(s.open), "backend_noops_sent_total counter": s.sent.Load(), "backend_connections_open gauge": uint64(len(s.connections)),
 	} {
 		name, kind, _ := strings.Cut(name, " ")
 		fmt.Fprintf(w, "# TYPE %s %s\n%[1]s %[3]d\n", name, kind, value)

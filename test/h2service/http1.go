@@ -16,7 +16,7 @@ func (s *Service) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c := s.newConnection(nil)
-	st, err := s.enter(id, c, 0)
+	st, err := s.enter(id, r.Header.Get("Last-Event-ID") != "", c, 0)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return

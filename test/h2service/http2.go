@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"golang.org/x/net/http2"
@@ -121,7 +122,8 @@ func (c *connection) request(f *http2.MetaHeadersFrame) error {
 		c.service.api.ServeHTTP(&a, r)
 		return c.answer(number, &a)
 	}
-	s, err := c.service.enter(id, c, number)
+	resumes := slices.ContainsFunc(f.RegularFields(), func(h hpack.HeaderField) bool { return h.Name == "last-event-id" && h.Value != "" })
+	s, err := c.service.enter(id, resumes, c, number)
 	if err != nil {
 		http.Error(&a, err.Error(), http.StatusConflict)
 		return c.answer(number, &a)

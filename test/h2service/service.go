@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -30,7 +31,8 @@ type Config struct {
 // Service is a handler of connections.
 type Service struct {
 	Config
-	api http.Handler
+	api  http.Handler
+	sent atomic.Uint64 // noops, all in all
 
 	mu          sync.Mutex
 	connections map[*connection]bool

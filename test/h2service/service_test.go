@@ -122,8 +122,36 @@ func TestEveryNoopComes(t *testing.T) {
 				}, r)
 			}
 			require.Equal(t, streams, rows)
+			for last, anew := range map[string]bool{"": true, "3": false} { // what an earlier run received is no loss of a later one
+				req, err := http.NewRequestWithContext(t.Context(), "GET", c.scheme+"://"+address+"/event/connect?id=e-"+last, nil)
+				require.NoError(t, err)
+				first := func() string {
+					resp, err := (&http.Client{Transport: transport}).Do(req)
+					require.NoError(t, err)
+					defer resp.Body.Close()
+					lines := bufio.NewScanner(resp.Body)
+					for lines.Scan() {
+						if number, ok := strings.CutPrefix(lines.Text(), "id: "); ok && (number == "3" || resp.Request.Header.Get("Again") != "") {
+							return number
+						}
+					}
+					return ""
+				}
+				require.Equal(t, "3", first())
+				req.Header.Set("Again", "yes")
+				req.Header.Set("Last-Event-ID", last)
+				require.Eventually(t, func() bool { return s.streams() == 0 }, 10*time.Second, time.Millisecond)
+				require.Equal(t, anew, first() == "1")
+			}
 		})
 	}
+}
+
+// streams is how many are open.
+func (s *Service) streams() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
 }
 
 // A client with small windows: what one stream may not send holds no other one up, and comes when its window grows.
