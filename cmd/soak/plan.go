@@ -84,6 +84,7 @@ func planCommand() *cobra.Command {
 	f.IntVar(&load.Topics, "topics", 0, "topics to publish messages to, dealt round to the streams, in place of noops (with --publish-rate)")
 	f.Float64Var(&load.Rate, "publish-rate", 0, "messages to publish per second, to all topics together (with --topics)")
 	f.BoolVar(&load.TLS, "tls", false, "the runners reach the service over TLS")
+	f.BoolVar(&load.HTTP2, "http2", false, "the service speaks HTTP/2 with the runners, so that streams share connections")
 	f.IntVar(&seconds, "seconds", 3600, "length of the run in seconds, for its price")
 	f.StringVar(&region, "region", "us-east-1", "region of AWS, for the price")
 	f.StringVar(&pricesFile, "prices", os.Getenv("PRICES"), "table of prices in place of the built-in one [PRICES]")

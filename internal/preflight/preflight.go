@@ -31,6 +31,9 @@ type Wire struct {
 
 // WireOf is that of a plan.
 func WireOf(p *plan.Plan) Wire {
+	if p.HTTPVersion == plan.HTTP2 {
+		return Wire{10 << 10, 25e-6}
+	}
 	if strings.HasPrefix(p.BackendURL, "https:") {
 		return Wire{24 << 10, 11e-6}
 	}

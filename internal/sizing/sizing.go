@@ -15,10 +15,11 @@ import (
 
 // What a need is made of. The host is a c5.large with a public address and the disk that infra/terraform gives it.
 const (
-	StreamsPerRunner = 19_000 // of 20,000 descriptors; the rest is for requests and k6 itself
-	RunnersPerHost   = 2      // one for each core
-	RunnerCPU        = .5     // of a core, for what its streams bring: a busier reader delays it
-	PortsPerAddress  = 28_232 // Linux's default range, for one source and one target address
+	StreamsPerRunner = 19_000  // of 20,000 descriptors; the rest is for requests and k6 itself
+	SharedPerRunner  = 100_000 // over HTTP/2, as were held here: 1000 descriptors at most carry them
+	RunnersPerHost   = 2       // one for each core
+	RunnerCPU        = .5      // of a core, for what its streams bring: a busier reader delays it
+	PortsPerAddress  = 28_232  // Linux's default range, for one source and one target address
 	HostMemory       = 4 << 30
 	UsableMemory     = HostMemory / 4 * 3 // the rest is the kernel's: sockets, page cache
 	HostType         = "c5.large"
@@ -52,6 +53,7 @@ type Load struct {
 	Topics   int           // that messages are published to, dealt round to the streams; 0: the service sends noops
 	Rate     float64       // messages per second, all topics together
 	TLS      bool
+	HTTP2    bool // streams share connections
 }
 
 // Need is what so many streams of it take.
@@ -68,7 +70,18 @@ func (l Load) Need(connections int) (Need, error) {
 	if l.TLS {
 		p.BackendURL = "https://service" // any
 	}
+	if l.HTTP2 {
+		p.HTTPVersion = plan.HTTP2
+	}
 	return of(connections, p)
+}
+
+// perRunner is the most streams that a runner of a plan holds.
+func perRunner(p *plan.Plan) int {
+	if p.HTTPVersion == plan.HTTP2 {
+		return SharedPerRunner
+	}
+	return StreamsPerRunner
 }
 
 // of is the need of a plan with so many connections.
@@ -76,7 +89,7 @@ func of(connections int, p plan.Plan) (Need, error) {
 	p.Connections = connections
 	noops := float64(connections) / p.NoopInterval
 	cores := noops * preflight.WireOf(&p).Noop
-	p.Runners = max(ceil(connections, StreamsPerRunner), min(max(p.Runners, int(math.Ceil(cores/RunnerCPU))), connections))
+	p.Runners = max(ceil(connections, perRunner(&p)), min(max(p.Runners, int(math.Ceil(cores/RunnerCPU))), connections))
 	p.ConnectionsPerVU = p.Density()
 	p.Seconds = max(p.Seconds, int(3*p.NoopInterval))
 	if err := p.Check(); err != nil {
@@ -84,12 +97,13 @@ func of(connections int, p plan.Plan) (Need, error) {
 	}
 	one := p
 	one.Connections, one.Runners = p.PerRunner(), 1
-	perHost := min(p.Runners, RunnersPerHost) * p.PerRunner()
+	sockets := p.Sockets(p.PerRunner())
+	perHost := min(p.Runners, RunnersPerHost) * sockets
 	n := Need{
 		Connections: connections, NoopsPerSecond: noops, RunnerCores: cores, HostType: HostType, Topics: p.Topics, PublishRate: p.PublishRate,
-		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(p.PerRunner()),
+		Runners: p.Runners, RunnerMemory: preflight.Memory(one, preflight.Services{Count: 1}), RunnerFiles: preflight.Files(sockets),
 		RunnerHosts: ceil(p.Runners, RunnersPerHost), Ports: perHost, SourceAddresses: ceil(perHost, PortsPerAddress),
-		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: 3 * connections,
+		TargetMemory: uint64(connections) * preflight.PerTargetStream, TargetFiles: p.Sockets(connections) + 2*connections,
 	}
 	n.TargetHosts = ceil(int(n.TargetMemory), UsableMemory)
 	return n, nil

@@ -60,6 +60,20 @@ func TestWhatReachesTheStreamsTakesCores(t *testing.T) {
 	require.Greater(t, secure.RunnerCores, slow.RunnerCores)
 }
 
+// Streams of HTTP/2 share connections, so that memory bounds what a runner holds, and no longer its descriptors.
+func TestStreamsThatShareConnections(t *testing.T) {
+	t.Parallel()
+	alone, err := Load{Interval: 15 * time.Second}.Need(1_000_000)
+	require.NoError(t, err)
+	shared, err := Load{Interval: 15 * time.Second, HTTP2: true}.Need(1_000_000)
+	require.NoError(t, err)
+	require.Equal(t, 10, shared.Runners)
+	require.Less(t, shared.RunnerFiles, 2000)
+	require.Equal(t, 1, shared.SourceAddresses)
+	require.Less(t, shared.TargetFiles, alone.TargetFiles*7/10)
+	require.LessOrEqual(t, shared.RunnerMemory*RunnersPerHost, uint64(UsableMemory), "two of them on a host")
+}
+
 func TestNeedOfNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, connections := range []int{0, -1, 10_000_001, 1 << 62} {
@@ -128,18 +142,17 @@ func TestSizesMatchTheBench(t *testing.T) {
 		{"CPU-s per 1000 noops over TLS", 1000 * secure.Noop, figure("tls, TLS 1.3, CPU-s per 1000 noops")},
 		{"MB of a runner with 5000 streams", memory(5000, 1) / 1e6, figure("runner, soak script, RSS at 5000")},
 	}
-	var scale struct {
-		Plan      plan.Plan
-		Resources struct {
-			RunnerRSSMax float64 `json:"runner_rss_max_bytes"`
-		}
-	}
-	text, err = os.ReadFile(filepath.Join("..", "..", "docs", "results", "scale-100k", "verdict.json"))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(text, &scale))
-	each := preflight.Memory(scale.Plan, preflight.Services{}) / uint64(scale.Plan.Runners)
+	plain100k, shared200k := scale(t, "scale-100k"), scale(t, "scale-200k-http2")
+	shared := preflight.WireOf(&shared200k.Plan)
+	steady = append(steady,
+		figures{"KB per stream over HTTP/2", float64(shared.Stream) / 1000, figure("http2, HTTP/2, RSS per connection")},
+		figures{"KB per stream over HTTP/2 and TLS", float64(shared.Stream) / 1000, figure("http2, HTTP/2 over TLS, RSS per connection")},
+		figures{"CPU-s per 1000 noops over HTTP/2", 1000 * shared.Noop, figure("http2, HTTP/2, CPU-s per 1000 noops")},
+		figures{"CPU-s per 1000 noops over HTTP/2 and TLS", 1000 * shared.Noop, figure("http2, HTTP/2 over TLS, CPU-s per 1000 noops")})
 	peak := []figures{
-		{"MB of a runner of 100,000 streams at most", float64(each) / 1e6, scale.Resources.RunnerRSSMax / 1e6},
+		{"MB of a runner of 100,000 streams at most", plain100k.planned(), plain100k.Resources.RunnerRSSMax / 1e6},
+		{"MB of a runner of 200,000 streams over HTTP/2 at most", shared200k.planned(), shared200k.Resources.RunnerRSSMax / 1e6},
+		{"CPU-s per 1000 noops of 200,000 streams over HTTP/2", 1000 * shared.Noop, 1000 * shared200k.cpu()},
 		{"KB per stream of nginx and backend", preflight.PerTargetStream / 1000., figure("nginx, PSS per connection") + figure("backend, RSS per idle connection")},
 	}
 	for _, c := range append(steady, peak...) {
@@ -148,4 +161,38 @@ func TestSizesMatchTheBench(t *testing.T) {
 	for _, c := range peak {
 		require.LessOrEqual(t, c.planned, c.measured*4/3, c.what)
 	}
+}
+
+// A run is what its verdict.json says of its runners.
+type run struct {
+	Plan    plan.Plan
+	Runners []struct {
+		Received float64
+		CPU      float64 `json:"cpu_seconds"`
+	}
+	Resources struct {
+		RunnerRSSMax float64 `json:"runner_rss_max_bytes"`
+	}
+}
+
+func scale(t *testing.T, name string) (r run) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "results", name, "verdict.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &r))
+	return r
+}
+
+// planned is the MB of each runner.
+func (r run) planned() float64 {
+	return float64(preflight.Memory(r.Plan, preflight.Services{})) / float64(r.Plan.Runners) / 1e6
+}
+
+// cpu is what a noop took, ramp and end included.
+func (r run) cpu() float64 {
+	var seconds, noops float64
+	for _, one := range r.Runners {
+		seconds, noops = seconds+one.CPU, noops+one.Received
+	}
+	return seconds / noops
 }

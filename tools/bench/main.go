@@ -60,6 +60,7 @@ var sections = []struct {
 	{"runner", (*bench).measureRunner},
 	{"messages", (*bench).measureMessages},
 	{"tls", (*bench).measureTLS},
+	{"http2", (*bench).measureHTTP2},
 	{"backend", (*bench).measureBackend},
 	{"nginx", (*bench).measureNginx},
 	{"growth", (*bench).measureGrowth},
