@@ -30,8 +30,12 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, named bool) (read bool, er
 		return false, fmt.Errorf("the file of settings: %w", err)
 	}
 	settings := map[string]yaml.Node{} // a key that is there twice is an error of the parser
-	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&settings); err != nil && !errors.Is(err, io.EOF) {
 		return false, fmt.Errorf("%s is no YAML of settings such as `connections: 1200`: %w", path, err)
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return false, fmt.Errorf("%s is more than one document of YAML: only the first would be read, so take out the lines with ---", path)
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
 		node := settings[name]
@@ -56,7 +60,9 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	}
 	values := []*yaml.Node{node}
 	if node.Kind == yaml.SequenceNode {
-		values = node.Content
+		if values = node.Content; len(values) > 1 && !repeats(flag) {
+			return fmt.Errorf("%s has %d values: only the last would be read, so write one, such as `%[1]s: %[3]s`", name, len(values), values[0].Value)
+		}
 	}
 	for _, value := range values {
 		if value.Kind != yaml.ScalarNode || value.Tag == "!!null" {
@@ -67,6 +73,16 @@ func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 		}
 	}
 	return nil
+}
+
+// repeats says that a flag takes more than one value.
+func repeats(flag *pflag.Flag) bool {
+	s, ok := flag.Value.(Setting)
+	if !ok {
+		return false
+	}
+	_, ok = s.Value.(*[]string)
+	return ok
 }
 
 // isSetting says that some command has a flag of that name.

@@ -61,6 +61,9 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 		"backend-token: abc":              "backend-token is a secret: it is read from the environment only, as BACKEND_TOKEN",
 		"config: other.yaml":              "config is no setting",
 		"seconds: 60\nseconds: 61":        "already defined at line 1",
+		"connections: [5, 6]":             "connections has 2 values: only the last would be read, so write one, such as `connections: 5`",
+		"seconds: 60\n---\nseconds: 61":   "is more than one document of YAML",
+		"seconds: 60\n---\n{":             "is more than one document of YAML",
 		"- connections":                   "is no YAML of settings such as `connections: 1200`",
 		"connections: 5\n\tseconds: 1000": "is no YAML of settings",
 	} {
