@@ -43,7 +43,9 @@ func (h *History) Prune(keep int) ([]Decision, error) {
 			d.Why = "its verdict cannot be read, so it may have failed"
 		case r.Verdict.Verdict == verdict.Fail:
 			d.Why = "it failed"
-		case r.Verdict.Verdict != verdict.Pass && len(r.Verdict.Findings)+len(r.faults()) > 0:
+		case r.Verdict.Verdict != verdict.Pass && r.Verdict.Verdict != verdict.Invalid:
+			d.Why = fmt.Sprintf("its verdict, %q, is not known here, so it may have failed", r.Verdict.Verdict)
+		case r.Verdict.Verdict == verdict.Invalid && len(r.Verdict.Findings)+len(r.faults()) > 0:
 			d.Why = "it is invalid, but found faults"
 		case baselines[r.Name] != "":
 			d.Why = "it is the baseline of " + baselines[r.Name]

@@ -79,6 +79,22 @@ func TestPruningKeepsARunThatGoesOn(t *testing.T) {
 	require.Equal(t, map[string]string{"run-500000": "one of the newest 1", "going": "it has no verdict, and may go on"}, whys(all))
 }
 
+// A verdict that a newer soak gave, or somebody's own, may be a failure.
+func TestPruningKeepsAVerdictThatIsNotKnown(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir()
+	made(t, out, 1, func(v *verdict.Verdict) { v.Verdict = "" })
+	made(t, out, 2, func(v *verdict.Verdict) { v.Verdict = "aborted" })
+	made(t, out, 3, nil)
+	all, err := read(t, out).Prune(1)
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{
+		"run-003": "one of the newest 1",
+		"run-002": `its verdict, "aborted", is not known here, so it may have failed`,
+		"run-001": `its verdict, "", is not known here, so it may have failed`,
+	}, whys(all))
+}
+
 func TestNothingIsRemovedWhereABaselineIsNotKnown(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
