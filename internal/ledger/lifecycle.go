@@ -65,10 +65,13 @@ func (l *Ledger) CloseRequested(at Instant) {
 	switch {
 	case l.rec.State == Waiting && l.served: // nobody wants another stream
 		l.rec.State = Completed
+		end := l.rec.ClosedAt // what fell due since then the next stream would have brought
 		if l.dialing {
-			l.rec.rarely().Unanswered = at - l.dialedAt
+			if l.rec.rarely().Unanswered = at - l.dialedAt; l.rec.rare.Unanswered > l.cfg.tolerance() {
+				end = at // if the service had answered
+			}
 		}
-		l.closeCounters(at)
+		l.closeCounters(end)
 	case l.rec.State == Connecting && !l.dialing: // between two attempts, and none follows
 		l.refuse(at, l.rec.Reason)
 	}
