@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/internal/doctor"
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -28,12 +29,12 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at this machine as a run would: limits, clock, programs, and what mends them",
 		Long: "doctor starts nothing and loads nobody. It says what a run with these settings would find wrong with this machine, and the\n" +
-			"command that mends it. What only some runs need is absent, not wrong.\n\n" +
+			"command that mends it. What only some runs need is absent, not wrong. Like a run it reads " + plan.SettingsFile + " where that is.\n\n" +
 			"Exit codes: 0 a run can begin, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := plan.FlagsFromEnvironment(cmd.Flags()); err != nil {
-				return usageError{Err: err}
+			if err := settleDoctor(cmd.Flags(), outcome); err != nil {
+				return err
 			}
 			if p.Connections < 1 || p.Runners < 1 || backends < 1 {
 				return usageError{Err: errors.New("CONNECTIONS, RUNNERS and --backends must be 1 at least")}
@@ -63,8 +64,27 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	plan.AddFlags(f, slices.DeleteFunc(p.Settings(), func(s plan.Setting) bool { return !slices.Contains(looked, s.Name) }))
 	f.IntVar(&backends, "backends", 1, "how many backends the run would start here")
 	f.BoolVar(&noNginx, "no-nginx", false, "the run would connect to the local backend directly")
+	f.String("config", plan.SettingsFile, "file of the run's settings, which flags and variables win over; the default is read where it is there")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// settleDoctor sets the flags that were not given from variables and from the file of settings, of which the run reads more.
+func settleDoctor(f *pflag.FlagSet, outcome *verdict.Outcome) error {
+	if err := plan.FlagsFromEnvironment(f); err != nil {
+		return usageError{Err: err}
+	}
+	all, config := runCommand(outcome).Flags(), f.Lookup("config")
+	if _, err := plan.FlagsFromFile(all, config.Value.String(), config.Changed); err != nil {
+		return usageError{Err: err}
+	}
+	var errs []error
+	all.Visit(func(set *pflag.Flag) {
+		if flag := f.Lookup(set.Name); flag != nil && !flag.Changed {
+			errs = append(errs, f.Set(set.Name, set.Value.String()))
+		}
+	})
+	return errors.Join(errs...)
 }
 
 // looked are the settings on which it depends what a machine has to offer.

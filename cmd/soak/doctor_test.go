@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"os"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,6 +47,36 @@ func TestDoctorAsData(t *testing.T) {
 		names[f.Name] = true
 	}
 	require.Subset(t, names, map[string]bool{"open files": true, "clock": true, "k6": true, "nginx": true})
+}
+
+// What `soak init` wrote names a service, so the run needs no backend; and a file may ask for more than the defaults.
+func TestDoctorReadsTheSettingsOfTheRun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("PATH", t.TempDir())
+	write := func(name, text string) { require.NoError(t, os.WriteFile(name, []byte(text), 0o600)) }
+	backend := func(args ...string) doctor.State {
+		out, _, err := examine(t, append(args, "--json")...)
+		require.NoError(t, err)
+		var found []doctor.Finding
+		require.NoError(t, json.Unmarshal([]byte(out), &found))
+		i := slices.IndexFunc(found, func(f doctor.Finding) bool { return f.Name == "backend" })
+		return found[i].State
+	}
+	write("other.yaml", "backend-url: http://a.test\nno-nginx: true\nscript: x.js\nseconds: 5\n")
+	require.Equal(t, backend("--backend-url", "http://a.test"), backend("--config", "other.yaml"))
+	require.NotEqual(t, backend(), backend("--config", "other.yaml"), "there is no backend here")
+	write("soak.yaml", "connections: 9000000\nrunners: 1\n")
+	out, code, err := examine(t)
+	require.NoError(t, err)
+	require.Equal(t, verdict.Invalid.ExitCode(), code)
+	require.Contains(t, out, "A run cannot begin")
+	require.Contains(t, out, "the limit of open files")
+	out, _, err = examine(t, "--connections", "10")
+	require.NoError(t, err)
+	require.NotContains(t, out, "the limit of open files")
+	write("soak.yaml", "conections: 5\n")
+	_, _, err = examine(t)
+	require.ErrorContains(t, err, "conections is no setting")
 }
 
 func TestDoctorRefusesWhatMakesNoSense(t *testing.T) {
