@@ -101,7 +101,7 @@ type bursts struct {
 }
 
 func (b *bursts) add(sent, came time.Time) {
-	const apart, close = 100 * time.Millisecond, 20 * time.Millisecond
+	const apart, close = 30 * time.Millisecond, 20 * time.Millisecond
 	within := !b.sent.IsZero() && sent.Sub(b.sent) > apart && came.Sub(b.came).Abs() < close
 	if within {
 		if !b.within {

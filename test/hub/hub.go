@@ -2,6 +2,7 @@
 package hub
 
 import (
+	"cmp"
 	"compress/gzip"
 	"context"
 	"encoding/json"
@@ -118,10 +119,7 @@ func (h *Hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		body, _ := io.ReadAll(r.Body)
 		h.Publish(topic, string(body))
-		if h.OK == 0 {
-			h.OK = http.StatusOK
-		}
-		w.WriteHeader(h.OK)
+		w.WriteHeader(cmp.Or(h.OK, http.StatusOK))
 	case kind == "join" && h.Then:
 		h.join(w, r)
 	default:
