@@ -171,7 +171,16 @@ func (st *h2Stream) Close() error {
 	return nil
 }
 
-func (st *h2Stream) interrupt() { _ = st.Close() }
+// interrupt has the stream look whether it is silent, when all has been read that waits in the socket.
+func (st *h2Stream) interrupt() {
+	c := st.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed == nil {
+		c.silent = append(c.silent, st)
+		c.nudge(nil)
+	}
+}
 
 func (st *h2Stream) resume(time.Time) {}
 
