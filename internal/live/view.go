@@ -260,12 +260,13 @@ func (v *View) timelines(now time.Time, whole bool) (html.Section, html.Axis, bo
 	return section, axis, partial
 }
 
-// links lead to the metrics of the run.
+// links lead to the metrics of the run. They have no user and password: whoever may look at the run need not know them.
 func (v *View) links() (out []html.Link) {
-	if v.Prometheus == "" {
-		return nil
+	at, err := url.Parse(v.Prometheus)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil // there is none, or it is no URL
 	}
-	base := strings.TrimSuffix(v.Prometheus, "/")
+	base := at.Scheme + "://" + at.Host + strings.TrimSuffix(at.EscapedPath(), "/")
 	if v.Written {
 		run := fmt.Sprintf("{testid=%q}", v.Plan.TestID)
 		for _, metric := range []html.Link{

@@ -204,6 +204,14 @@ func TestLinksToPrometheus(t *testing.T) {
 	require.Len(t, h.Page(true).Links, 1)
 	h.Written = true
 	require.Equal(t, "http://127.0.0.1:9090/prometheus/graph?g0.expr=k6_soak_lateness_p99_seconds%7Btestid%3D%22t%22%7D&g0.range_input=1h&g0.tab=0", h.Page(true).Links[1].URL)
+	h.Prometheus = "https://joe:sesame@prometheus.test?token=sesame"
+	for _, link := range h.Page(true).Links {
+		require.Contains(t, link.URL, "https://prometheus.test/")
+		require.NotContains(t, link.URL, "sesame")
+	}
+	require.Len(t, h.Page(true).Links, 4)
+	h.Prometheus = "javascript:alert(1)"
+	require.Empty(t, h.Page(true).Links)
 }
 
 func BenchmarkSecondOfADay(b *testing.B) {
