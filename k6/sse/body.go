@@ -112,7 +112,11 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 	if b.idle.wire == nil || !b.idle.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
-	silent := b.idle.silent(time.Since(processStart))
+	now := time.Since(processStart)
+	if st, ok := b.idle.wire.(*h2Stream); ok {
+		now = st.conn.readUntil()
+	}
+	silent := b.idle.silent(now)
 	if err == errNotReady { // it has just been read
 		if silent {
 			return 0, errIdle

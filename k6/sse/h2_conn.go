@@ -47,7 +47,8 @@ type h2Conn struct {
 	polled *polled   // nil where a goroutine reads
 	to     io.Writer // TLS, or the sender; nil where a goroutine reads
 	sender sender
-	cursor h2Cursor // of the reader
+	cursor h2Cursor      // of the reader
+	readAt time.Duration // since processStart: when the reader last looked what has come
 
 	mu      sync.Mutex // guards what follows
 	streams map[uint32]*h2Stream
@@ -179,6 +180,7 @@ func (c *h2Conn) turnSilent(buf []byte, b *eventstream.Block) error {
 // bring reads frames until nothing is left; it returns errNotReady then.
 func (c *h2Conn) bring(buf []byte, b *eventstream.Block) error {
 	half := len(buf) / 2
+	c.readAt = time.Since(processStart)
 	for {
 		n, err := c.receive(buf[:half])
 		if n > 0 {
@@ -258,6 +260,15 @@ func (c *h2Conn) failUnwritten(err error, buf []byte, b *eventstream.Block) {
 		err = read // tells more
 	}
 	c.fail(err, buf, b)
+}
+
+// readUntil is until when the reader knows what has come: in a turn that a stream asked for, that may have been before the turn.
+// A reader of its own waits in a read.
+func (c *h2Conn) readUntil() time.Duration {
+	if c.polled == nil {
+		return time.Since(processStart)
+	}
+	return c.readAt
 }
 
 // only is the stream of a connection that has one, nil for any other connection. The caller holds mu.
