@@ -64,6 +64,21 @@ func TestCIIsToldWhyThereIsNoVerdict(t *testing.T) {
 	require.ErrorContains(t, err, "there is no folder")
 }
 
+// As on a disk that is full: hours of a run are not lost with a page.
+func TestAVerdictWhoseReportsCannotBeWrittenIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.letGo()
+	_, _, err := drivers["local"](t, r)
+	require.NoError(t, err)
+	d := results.Dir(filepath.Join(r.config.Out, "t"))
+	require.NoError(t, os.Remove(d.Path(results.PageFile)))
+	require.NoError(t, os.MkdirAll(filepath.Join(d.Path(results.PageFile), "in the way"), 0o700))
+	_, err = Merge(string(d), r.config.Out, &bytes.Buffer{}, ci.To{})
+	require.ErrorContains(t, err, "the verdict is pass, but not all of its reports were written: ")
+	require.ErrorContains(t, err, "`soak report "+string(d))
+}
+
 // A part of a run has no verdict that CI could be told.
 func TestAPartTellsNothingToCI(t *testing.T) {
 	t.Parallel()

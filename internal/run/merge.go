@@ -43,7 +43,7 @@ func merge(location, out string, stdout io.Writer, t *ci.Teller) (verdict.Outcom
 	}
 	v, err := Judge(d, "", problems...)
 	if err != nil {
-		return "", err
+		return "", unreported(d, v, err)
 	}
 	list(d, out)
 	t.Judged(v, d.Path(results.PageFile))
@@ -85,6 +85,15 @@ func Judge(d, against results.Dir, problems ...string) (*verdict.Verdict, error)
 	return v, d.Report(v, m, against)
 }
 
+// unreported is why reports were not written, as on a disk that is full. The verdict of hours is not lost with them: v is nil
+// where there is none.
+func unreported(d results.Dir, v *verdict.Verdict, err error) error {
+	if v == nil {
+		return err
+	}
+	return fmt.Errorf("the verdict is %s, but not all of its reports were written: %w; mend that, and `soak report %s` writes them", v.Verdict, err, d.Relative())
+}
+
 // List keeps the page of all runs up to date, where the folder beside the one of the run has such a page.
 func List(d results.Dir) { list(d, "") }
 
@@ -118,7 +127,7 @@ func unlinked(path string) string {
 func (s *session) conclude() (verdict.Outcome, error) {
 	v, err := Judge(s.dir, "")
 	if err != nil {
-		return "", err
+		return "", unreported(s.dir, v, err)
 	}
 	all := list(s.dir, s.Out)
 	s.ci.Judged(v, s.dir.Path(results.PageFile))
