@@ -85,7 +85,7 @@ const zstdMagic = 4
 
 // known are the codings that New knows, and how each is begun, which may read.
 var known = map[string]func(src io.Reader) (io.Reader, error){
-	"gzip":    func(src io.Reader) (io.Reader, error) { return gzip.NewReader(src) },
+	"gzip":    newGzip,
 	"deflate": newDeflate,
 	"br":      func(src io.Reader) (io.Reader, error) { return brotli.NewReader(src), nil },
 	"zstd":    newZstd,
@@ -184,6 +184,44 @@ func (s *source) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	s.n, s.err = s.n+int64(n), err
 	return n, err
+}
+
+// members are those of a gzip stream. Each comes out when it has ended: the reader of many first waits for the head of the next,
+// which may be as far away as the next event.
+type members struct {
+	src *bufio.Reader
+	one *gzip.Reader
+}
+
+func newGzip(src io.Reader) (io.Reader, error) {
+	m := &members{src: src.(*bufio.Reader), one: new(gzip.Reader)}
+	return m, m.next()
+}
+
+func (m *members) next() error {
+	if err := m.one.Reset(m.src); err != nil {
+		return err
+	}
+	m.one.Multistream(false)
+	return nil
+}
+
+func (m *members) Read(p []byte) (n int, err error) {
+	for {
+		n, err = m.one.Read(p)
+		switch {
+		case err != io.EOF:
+			return n, err
+		case n > 0:
+			return n, nil // the end comes at the next read
+		}
+		if _, err = m.src.Peek(1); err != nil {
+			return 0, err
+		}
+		if err = m.next(); err != nil {
+			return 0, err
+		}
+	}
 }
 
 // newDeflate undoes what the standard calls deflate, which is zlib, or what many servers send as that, deflate alone.

@@ -184,6 +184,30 @@ func TestMembersThatFollowEachOther(t *testing.T) {
 	}
 }
 
+// A server that compresses each event by itself has sent it whole: it does not come with the next one.
+func TestAMemberComesWhenItHasEnded(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{0, 4} {
+		e := encoders[n]
+		var wire bytes.Buffer
+		r, err := New(e.coding, readerFunc(func(p []byte) (int, error) {
+			if wire.Len() == 0 {
+				return 0, errNothingYet
+			}
+			return wire.Read(p)
+		}))
+		require.NoError(t, err)
+		for n := range 50 {
+			text := fmt.Sprintf("id: %d\ndata: %s\n\n", n, strings.Repeat("x", 40*n))
+			_, _ = wire.Write(packed(e.start, text))
+			got := make([]byte, len(text))
+			_, err := io.ReadFull(r, got)
+			require.NoError(t, err, "%s %d", e.name, n)
+			require.Equal(t, text, string(got))
+		}
+	}
+}
+
 // What little data say that is a lot takes no more memory than the window. Not in parallel: it counts what all allocate.
 func TestABombTakesNoMemory(t *testing.T) {
 	for _, e := range encoders {
