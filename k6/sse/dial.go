@@ -3,10 +3,12 @@ package sse
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"go.k6.io/k6/v2/lib"
@@ -132,6 +134,9 @@ func (d *dialer) connect(ctx context.Context, req *request) (*answer, *failure) 
 	if req.url.Scheme == "https" {
 		conn := d.secureFor(conn, req.url.Hostname(), req.protocol)
 		if err := conn.HandshakeContext(ctx); err != nil {
+			if req.protocol == protocol2 && strings.HasSuffix(err.Error(), noProtocol) {
+				err = fmt.Errorf("%w: %w", errNoH2, err)
+			}
 			return fail(phaseFailure(ctx, ReasonTLS, "TLS handshake"+through.Through(), err))
 		}
 		cs := conn.ConnectionState()
@@ -140,6 +145,10 @@ func (d *dialer) connect(ctx context.Context, req *request) (*answer, *failure) 
 	d.turn.shaken()
 	return a, nil
 }
+
+// noProtocol is what crypto/tls says where a server speaks none of the protocols it was offered (RFC 7301, section 3.2); its
+// error has no type of its own.
+const noProtocol = "tls: no application protocol"
 
 // ask sends the request on a connection, and reads the response head.
 func (d *dialer) ask(ctx context.Context, req *request, a *answer) (*answer, *failure) {

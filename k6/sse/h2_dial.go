@@ -41,7 +41,7 @@ func (p protocol) alpn() []string {
 }
 
 var (
-	errNoH2      = errors.New("the server does not speak HTTP/2 over TLS: it chose no protocol (ALPN h2)")
+	errNoH2      = errors.New("the server does not speak HTTP/2 over TLS (ALPN h2)")
 	errForwarded = errors.New("requests to http:// URLs go to the proxy in HTTP/1.1: HTTP/2 by prior knowledge needs a way without one (NO_PROXY)")
 )
 

@@ -164,7 +164,7 @@ func TestProtocols(t *testing.T) {
 		{"auto over plain HTTP", "auto", "HTTP/1.1" + ended, false, true},
 		{"2 over TLS", "2", "HTTP/2.0" + ended, true, false},
 		{"2 by prior knowledge", "2", "HTTP/2.0" + ended, false, false},
-		{"2 over TLS, of HTTP/1.1", "2", "tls TLS handshake: remote error: tls: no application protocol", true, true},
+		{"2 over TLS, of HTTP/1.1", "2", "tls TLS handshake: the server does not speak HTTP/2 over TLS (ALPN h2): remote error: tls: no application protocol", true, true},
 		{"2 by prior knowledge, of HTTP/1.1", "2", "error begin HTTP/2: the server answered in HTTP/1.1: it does not speak HTTP/2 here", false, true},
 		{"1.1 over TLS, of HTTP/2", "1.1", "truncated read the response header: EOF", true, false},
 	} {
