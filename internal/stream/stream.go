@@ -82,7 +82,7 @@ func (s *Stream) IsEventStream() bool {
 }
 
 // Packed is how the body is compressed, "" where it is not.
-func (s *Stream) Packed() string { return coding.Of(s.Header.Get("Content-Encoding")) }
+func (s *Stream) Packed() string { return coding.Of(s.Header.Values("Content-Encoding")...) }
 
 // unpacked is the body without that.
 func (s *Stream) unpacked() (io.Reader, error) {

@@ -80,7 +80,7 @@ func (u *unpacking) Read(p []byte) (int, error) {
 }
 
 // coding is the content coding of the answer, "" for none.
-func (a *answer) coding() string { return coding.Of(a.header.Get("Content-Encoding")) }
+func (a *answer) coding() string { return coding.Of(a.header.Values("Content-Encoding")...) }
 
 // tellCoded tells an observer that wants to know. It is asked only of streams that are compressed.
 func tellCoded(o Observer, coding string) {

@@ -125,6 +125,7 @@ func TestHowPackedStreamsEnd(t *testing.T) {
 	}{
 		{"its end", "", say(packedHead("gzip") + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
 		{"an end in capitals", "", say(packedHead("GZip") + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
+		{"in two fields", "", say(strings.Replace(packedHead("gzip"), "Content-Enc", "Content-Encoding: identity\r\nContent-Enc", 1) + pack("gzip", twoEvents)), "a b server: the server ended the stream"},
 		{"an empty stream", "", say(packedHead("gzip") + pack("gzip", "")), "server: the server ended the stream"},
 		{"nothing", "", say(packedHead("br")), "server: the server ended the stream"},
 		{"members behind each other", "", say(packedHead("gzip") + two), "0 1 server: the server ended the stream"},

@@ -37,16 +37,19 @@ func Setting(value string) (accept string, err error) {
 	return "", fmt.Errorf("%q, which is neither none, gzip nor browser", value)
 }
 
-// Of is the coding that a Content-Encoding names, in lower case; "" for none.
-func Of(header string) string {
-	name := strings.ToLower(strings.TrimSpace(header))
-	switch name {
-	case "identity":
-		return ""
-	case "x-gzip": // section 8.4.1.3
-		return "gzip"
+// Of is the coding that a Content-Encoding names, in lower case; "" for none. Several fields are one list (RFC 9110, section 5.3).
+func Of(fields ...string) string {
+	var names []string
+	for name := range strings.SplitSeq(strings.ToLower(strings.Join(fields, ",")), ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "", "identity":
+		case "x-gzip": // section 8.4.1.3
+			names = append(names, "gzip")
+		default:
+			names = append(names, name)
+		}
 	}
-	return name
+	return strings.Join(names, ", ")
 }
 
 // Asked says whether a client with this Accept-Encoding asked for a coding (section 12.5.3). Without the header a server may

@@ -245,6 +245,9 @@ func TestWhatWasAskedFor(t *testing.T) {
 	for header, want := range map[string]string{"": "", " Identity ": "", "X-Gzip": "gzip", "BR": "br", "gzip, br": "gzip, br"} {
 		require.Equal(t, want, Of(header))
 	}
+	require.Equal(t, "gzip", Of("identity", "X-Gzip"))
+	require.Equal(t, "gzip, br", Of("gzip", "br, identity"))
+	require.Empty(t, Of())
 	for value, want := range map[string]string{"none": None, "gzip": Gzip, "browser": Browser} {
 		accept, err := Setting(value)
 		require.NoError(t, err)
