@@ -114,7 +114,7 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 	}
 	now := time.Since(processStart)
 	if st, ok := b.idle.wire.(*h2Stream); ok {
-		now = st.conn.readUntil()
+		now = st.conn.readAt // its turn may come before that of the connection
 	}
 	silent := b.idle.silent(now)
 	if err == errNotReady { // it has just been read

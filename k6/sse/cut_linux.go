@@ -2,7 +2,6 @@ package sse
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"sync"
 	"time"
@@ -60,13 +59,6 @@ func (s *source) turnCut(c *cutting, buf []byte, b *eventstream.Block) (over boo
 	return true
 }
 
-// turnAfter gives the stream a turn when some time is over. For the reader.
-func (s *source) turnAfter(d time.Duration) {
-	if wire, ok := s.body.wire.(io.Closer); ok { // of one that the poller reads: it closes nothing
-		time.AfterFunc(d, func() { _ = wire.Close() })
-	}
-}
-
 // turnPause begins a pause, or ends it when its time is over. In between the stream has no turn but to be stopped.
 func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
 	now := time.Now()
@@ -79,7 +71,7 @@ func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
 		c.done, c.until = true, now.Add(c.pause)
 		s.body.idle.heard(c.until) // the silence is ours
 		s.facets().cuts.Cut(now, CutPause)
-		s.turnAfter(c.pause)
+		time.AfterFunc(c.pause, s.body.wire.interrupt) // gives it a turn
 		return true
 	case now.Before(c.until) && !ended(s.body.wire):
 		return true

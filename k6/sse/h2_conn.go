@@ -53,7 +53,6 @@ type h2Conn struct {
 	mu      sync.Mutex // guards what follows
 	streams map[uint32]*h2Stream
 	nudged  []*h2Stream // want a turn
-	silent  []*h2Stream // want one when the socket is empty: see turnSilent
 	places  int         // reserved for streams that have no number yet
 	per     int         // streams at most, by the script; 0: no bound of its own
 	next    uint32      // the next stream's number
@@ -142,39 +141,9 @@ func (c *h2Conn) turn(buf []byte, b *eventstream.Block) {
 	if !c.turnNudged(buf, b) {
 		return
 	}
-	err := c.bring(buf, b)
-	if err == errNotReady {
-		err = c.turnSilent(buf, b)
-	}
-	if err != errNotReady {
+	if err := c.bring(buf, b); err != errNotReady {
 		c.fail(err, buf, b)
 	}
-}
-
-// turnSilent has those streams look whether they are silent that the idle sweep has found so: only now, since this process may
-// have stood still while their events waited in the socket.
-func (c *h2Conn) turnSilent(buf []byte, b *eventstream.Block) error {
-	c.mu.Lock()
-	silent := c.silent
-	if len(silent) == 0 || c.polled != nil && !c.polled.drained { // then there is another turn
-		c.mu.Unlock()
-		return errNotReady
-	}
-	c.silent = nil
-	c.mu.Unlock()
-	if c.polled == nil { // the nudge ended its read, whatever waited
-		_ = c.net.SetReadDeadline(time.Now().Add(lastChance))
-		if err := c.bring(buf, b); err != errNotReady {
-			return err
-		}
-	}
-	for _, st := range silent {
-		st.turn(buf[len(buf)/2:], b)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.flush()
-	return errNotReady
 }
 
 // bring reads frames until nothing is left; it returns errNotReady then.
@@ -260,15 +229,6 @@ func (c *h2Conn) failUnwritten(err error, buf []byte, b *eventstream.Block) {
 		err = read // tells more
 	}
 	c.fail(err, buf, b)
-}
-
-// readUntil is until when the reader knows what has come: in a turn that a stream asked for, that may have been before the turn.
-// A reader of its own waits in a read.
-func (c *h2Conn) readUntil() time.Duration {
-	if c.polled == nil {
-		return time.Since(processStart)
-	}
-	return c.readAt
 }
 
 // only is the stream of a connection that has one, nil for any other connection. The caller holds mu.

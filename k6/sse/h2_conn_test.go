@@ -260,7 +260,7 @@ func (o *stallingObserver) Event(at time.Time, e *eventstream.Event) {
 
 // What came while the reader stood still is read before a stream is said to have been silent for so long.
 func TestAStalledReaderIsNoSilenceOverH2(t *testing.T) {
-	over(t, polledWays, func(t *testing.T, w way) {
+	over(t, ways, func(t *testing.T, w way) {
 		v, slow, heard := w.vu(t), &stallingObserver{stalled: make(chan struct{})}, new(recorder)
 		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
 			rw.Header().Set("Content-Type", "text/event-stream")

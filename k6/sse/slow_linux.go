@@ -38,7 +38,7 @@ func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.B
 		return true
 	}
 	c.until = now.Add(slowTick)
-	s.turnAfter(slowTick)
+	time.AfterFunc(slowTick, s.body.wire.interrupt) // gives it a turn
 	wire.limited, wire.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1))
 	if s.bring(buf, b) {
 		s.body.idle.heard(now.Add(stays))
