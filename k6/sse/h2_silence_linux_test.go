@@ -1,6 +1,8 @@
 package sse
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -49,5 +51,54 @@ func TestABusyReaderTakesNoStreamForSilent(t *testing.T) {
 				require.Contains(t, r.String(), "closed:server")
 			}
 		}
+	})
+}
+
+// A stallingObserver holds up the reader of all streams at an event that says so.
+type stallingObserver struct {
+	recorder
+	stalled chan struct{}
+}
+
+func (o *stallingObserver) Event(at time.Time, e *eventstream.Event) {
+	o.recorder.Event(at, e)
+	if string(e.Data) == "stall" {
+		time.Sleep(time.Second)
+		close(o.stalled)
+	}
+}
+
+// What came while the reader stood still is read before a stream is said to have been silent for so long.
+func TestAStalledReaderIsNoSilenceOverH2(t *testing.T) {
+	over(t, ways, func(t *testing.T, w way) {
+		v, slow, heard := w.vu(t), &stallingObserver{stalled: make(chan struct{})}, new(recorder)
+		v.serveH2(func(rw http.ResponseWriter, r *http.Request) {
+			rw.Header().Set("Content-Type", "text/event-stream")
+			flush := http.NewResponseController(rw)
+			if r.URL.RawQuery == "slow" {
+				_, _ = fmt.Fprint(rw, "data: stall\n\n")
+				_ = flush.Flush()
+				<-slow.stalled
+				return
+			}
+			for {
+				_, _ = fmt.Fprint(rw, "data: noop\n\n")
+				_ = flush.Flush()
+				select {
+				case <-slow.stalled:
+					return
+				case <-r.Context().Done():
+					return
+				case <-time.After(30 * time.Millisecond):
+				}
+			}
+		})
+		v.set("slow", slow)
+		v.set("heard", heard)
+		v.mustRun(`
+			const s = new EventSource(url, { http, streamsPerConnection: 1, ledger: heard, reconnect: false, idleTimeout: 400 });
+			s.onopen = () => new EventSource(url + "?slow", { http, streamsPerConnection: 1, ledger: slow, reconnect: false });
+		`)
+		require.Contains(t, heard.String(), "closed:server")
 	})
 }
