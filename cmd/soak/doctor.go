@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/sse-soak/sse-soak/internal/doctor"
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -33,7 +32,7 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 			"Exit codes: 0 a run can begin, 2 it cannot, 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := settleDoctor(cmd.Flags(), outcome); err != nil {
+			if _, err := settle(cmd.Flags()); err != nil {
 				return err
 			}
 			if p.Connections < 1 || p.Runners < 1 || backends < 1 {
@@ -69,26 +68,8 @@ func doctorCommand(outcome *verdict.Outcome) *cobra.Command {
 	return cmd
 }
 
-// settleDoctor sets the flags that were not given from variables and from the file of settings, of which the run reads more.
-func settleDoctor(f *pflag.FlagSet, outcome *verdict.Outcome) error {
-	if err := plan.FlagsFromEnvironment(f); err != nil {
-		return usageError{Err: err}
-	}
-	all, config := runCommand(outcome).Flags(), f.Lookup("config")
-	if _, err := plan.FlagsFromFile(all, config.Value.String(), config.Changed); err != nil {
-		return usageError{Err: err}
-	}
-	var errs []error
-	all.Visit(func(set *pflag.Flag) {
-		if flag := f.Lookup(set.Name); flag != nil && !flag.Changed {
-			errs = append(errs, f.Set(set.Name, set.Value.String()))
-		}
-	})
-	return errors.Join(errs...)
-}
-
 // looked are the settings on which it depends what a machine has to offer.
-var looked = []string{"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL"}
+var looked = []string{"CONNECTIONS", "RUNNERS", "CONNECTIONS_PER_VU", "BACKEND_URL", "HTTP_VERSION", "STREAMS_PER_CONNECTION"}
 
 // ownPrograms are those of this repository.
 func ownPrograms(own bool) []doctor.Program {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -197,7 +198,7 @@ func settle(f *pflag.FlagSet) (file string, err error) {
 		return "", usageError{Err: err}
 	}
 	config := f.Lookup("config")
-	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed)
+	read, err := plan.FlagsFromFile(f, config.Value.String(), config.Changed, ofRuns)
 	if err != nil {
 		return "", usageError{Err: err}
 	}
@@ -205,6 +206,12 @@ func settle(f *pflag.FlagSet) (file string, err error) {
 		file = config.Value.String()
 	}
 	return file, nil
+}
+
+// ofRuns says that `soak run`, or a suite of it, has a flag of that name.
+func ofRuns(name string) bool {
+	run := runCommand(new(verdict.Outcome))
+	return slices.ContainsFunc(append(run.Commands(), run), func(c *cobra.Command) bool { return c.Flags().Lookup(name) != nil })
 }
 
 // start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -22,4 +23,20 @@ func TestARunTakesItsVariables(t *testing.T) {
 		soak.SetOut(io.Discard)
 		require.ErrorContains(t, soak.Execute(), `--on is "moon"`, line)
 	}
+}
+
+// One file is for all commands of a folder: what a suite alone has says nothing to the others.
+func TestSettingsOfOtherCommandsAreLeftToThem(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("soak.yaml", []byte("backends: 2\nscript: x.js\nheld-percent: 20\ncuts: fin:1\nvolume-concurrency: 5\nrunner: 1/2\n"), 0o600))
+	run := runCommand(new(verdict.Outcome))
+	for _, command := range append(run.Commands(), run) {
+		file, err := settle(command.Flags())
+		require.NoError(t, err, command.Name())
+		require.Equal(t, "soak.yaml", file)
+	}
+	require.Equal(t, "2", run.Flags().Lookup("backends").Value.String())
+	require.NoError(t, os.WriteFile("soak.yaml", []byte("held-pecent: 20\n"), 0o600))
+	_, err := settle(run.Flags())
+	require.ErrorContains(t, err, "soak.yaml, line 1: held-pecent is no setting")
 }

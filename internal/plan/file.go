@@ -20,8 +20,9 @@ import (
 const SettingsFile = "soak.yaml"
 
 // FlagsFromFile sets each flag that was neither given nor set from its variable from a YAML file, whose keys are the flags'
-// names. A file that has a name of its own (named) has to be there.
-func FlagsFromFile(flags *pflag.FlagSet, path string, named bool) (read bool, err error) {
+// names. A file that has a name of its own (named) has to be there. It is for all commands of a folder: a key that is none of
+// the flags is left to them if another command has it (others).
+func FlagsFromFile(flags *pflag.FlagSet, path string, named bool, others func(name string) bool) (read bool, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && !named {
 		return false, nil
@@ -39,6 +40,9 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, named bool) (read bool, er
 	}
 	for _, name := range slices.SortedFunc(maps.Keys(settings), func(a, b string) int { return settings[a].Line - settings[b].Line }) {
 		node := settings[name]
+		if flags.Lookup(name) == nil && others(name) {
+			continue
+		}
 		if err := setFromFile(flags, name, &node); err != nil {
 			return false, fmt.Errorf("%s, line %d: %w", path, node.Line, err)
 		}
@@ -49,8 +53,6 @@ func FlagsFromFile(flags *pflag.FlagSet, path string, named bool) (read bool, er
 func setFromFile(flags *pflag.FlagSet, name string, node *yaml.Node) error {
 	flag := flags.Lookup(name)
 	switch {
-	case flag == nil && isSetting(name):
-		return nil // of another suite
 	case strings.HasSuffix(name, "token"):
 		return fmt.Errorf("%s is a secret: it is read from the environment only, as %s", name, strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
 	case flag == nil || name == "help" || name == "config":
@@ -83,12 +85,6 @@ func repeats(flag *pflag.Flag) bool {
 	}
 	_, ok = s.Value.(*[]string)
 	return ok
-}
-
-// isSetting says that some command has a flag of that name.
-func isSetting(name string) bool {
-	p, l := Default(), DefaultLocal()
-	return slices.ContainsFunc(append(p.Settings(), l.Settings()...), func(s Setting) bool { return s.Help != "" && s.Flag() == name })
 }
 
 var fileTemplate = template.Must(template.New("").Parse(`# Settings of ` + "`soak run`" + ` in this folder. A flag wins over its variable, and that over this file.

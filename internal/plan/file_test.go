@@ -20,6 +20,9 @@ func flagsOf(t *testing.T) (*pflag.FlagSet, *Plan, *Local) {
 	return f, &p, &l
 }
 
+// alsoOfStorm says that other commands have a setting more.
+func alsoOfStorm(name string) bool { return name == "held-percent" }
+
 func written(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "settings.yaml")
@@ -41,8 +44,8 @@ reconnect: true
 backends: 2
 prefix: "007-"
 at: ["10s one: true", "20s two: false"]
-cuts-per-second: 3 # of another suite
-`), true)
+held-percent: 3 # of another suite
+`), true, alsoOfStorm)
 	require.NoError(t, err)
 	require.True(t, read)
 	require.Equal(t, []any{7, 90, .5, true, "007-"}, []any{p.Connections, p.Seconds, p.NoopInterval, p.Reconnect, p.Prefix})
@@ -68,7 +71,7 @@ func TestAFileOfSettingsThatIsWrong(t *testing.T) {
 		"connections: 5\n\tseconds: 1000": "is no YAML of settings",
 	} {
 		f, _, _ := flagsOf(t)
-		_, err := FlagsFromFile(f, written(t, text), true)
+		_, err := FlagsFromFile(f, written(t, text), true, alsoOfStorm)
 		require.ErrorContains(t, err, want, "%s", text)
 	}
 }
@@ -77,12 +80,12 @@ func TestOnlyAFileThatIsNamedHasToBeThere(t *testing.T) {
 	t.Parallel()
 	f, _, _ := flagsOf(t)
 	path := filepath.Join(t.TempDir(), SettingsFile)
-	read, err := FlagsFromFile(f, path, false)
+	read, err := FlagsFromFile(f, path, false, alsoOfStorm)
 	require.NoError(t, err)
 	require.False(t, read)
-	_, err = FlagsFromFile(f, path, true)
+	_, err = FlagsFromFile(f, path, true, alsoOfStorm)
 	require.ErrorContains(t, err, "the file of settings: open "+path)
-	read, err = FlagsFromFile(f, written(t, "# nothing\n"), true)
+	read, err = FlagsFromFile(f, written(t, "# nothing\n"), true, alsoOfStorm)
 	require.NoError(t, err)
 	require.True(t, read)
 }
@@ -93,7 +96,7 @@ func TestTheFileOfAllSettingsIsRead(t *testing.T) {
 	text, err := FileOf(map[string]string{"service": "./hub.js", "backend-url": "https://hub.example:8443", "topics": "4", "publish-rate": "0.5"})
 	require.NoError(t, err)
 	f, p, _ := flagsOf(t)
-	_, err = FlagsFromFile(f, written(t, text), true)
+	_, err = FlagsFromFile(f, written(t, text), true, alsoOfStorm)
 	require.NoError(t, err, text)
 	require.Equal(t, []any{"./hub.js", "https://hub.example:8443", 4, .5}, []any{p.Service, p.BackendURL, p.Topics, p.PublishRate})
 	f.VisitAll(func(flag *pflag.Flag) {
