@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,7 @@ type Config struct {
 	NoopSchedule   string
 	NoopTimestamps bool
 	MaxConnections int
+	MaxPlain       int
 	WriteTimeout   time.Duration
 	MaxPending     int
 	ResumeWindow   time.Duration
@@ -51,8 +53,11 @@ type Config struct {
 // Descriptors kept for the process itself: logs, epoll, listeners, ledger file.
 const reservedDescriptors = 64
 
-// Least number of descriptors for connections that are not streams.
-const minHTTPConnections = 64
+// Least number of descriptors for connections that are not streams, and the most unless MAX_PLAIN_CONNECTIONS says so.
+const (
+	minHTTPConnections  = 64
+	mostHTTPConnections = 4096
+)
 
 // check judges the settings that only make sense together.
 func (c *Config) check(fileLimit uint64) error {
@@ -74,14 +79,12 @@ func (c *Config) check(fileLimit uint64) error {
 func (c *Config) shareDescriptors(fileLimit uint64) error {
 	limit := int(min(fileLimit, 1<<24)) - reservedDescriptors
 	if c.MaxConnections == 0 {
-		c.httpConnections = max(minHTTPConnections, min(limit/4, 4096))
-		c.MaxConnections = max(1, limit-c.httpConnections)
-		return nil
+		c.MaxConnections = max(1, limit-cmp.Or(c.MaxPlain, max(minHTTPConnections, min(limit/4, mostHTTPConnections))))
 	}
-	c.httpConnections = min(limit-c.MaxConnections, 4096)
-	if c.httpConnections < minHTTPConnections {
-		return fmt.Errorf("MAX_CONNECTIONS=%d does not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS",
-			c.MaxConnections, fileLimit, c.MaxConnections+reservedDescriptors+minHTTPConnections)
+	c.httpConnections = min(limit-c.MaxConnections, cmp.Or(c.MaxPlain, mostHTTPConnections))
+	if least := cmp.Or(c.MaxPlain, minHTTPConnections); c.httpConnections < least {
+		return fmt.Errorf("MAX_CONNECTIONS=%d and %d connections that are no streams do not fit into %d file descriptors; raise the limit (ulimit -n %d) or lower MAX_CONNECTIONS or MAX_PLAIN_CONNECTIONS",
+			c.MaxConnections, least, fileLimit, c.MaxConnections+reservedDescriptors+least)
 	}
 	return nil
 }

@@ -151,6 +151,30 @@ func TestFull(t *testing.T) {
 
 // TestToken checks each protected route without, with a wrong and with the
 // right token; the others stay open.
+// Plain connections and streams share the descriptors: whoever asks for more of both than there are is told before a client comes.
+func TestPlainConnectionsThatAreToFit(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ streams, plain, files, wantStreams, wantPlain int }{
+		"nobody says":         {0, 0, 20_000, 15_840, 4096},
+		"few descriptors":     {0, 0, 1064, 750, 250},
+		"plain ones only":     {0, 15_000, 20_000, 4936, 15_000},
+		"both":                {4000, 15_000, 20_000, 4000, 15_000},
+		"streams only":        {19_800, 0, 20_000, 19_800, 136},
+		"too many plain ones": {0, 19_936, 20_000, 0, 0},
+		"too many of both":    {10_000, 10_000, 20_000, 0, 0},
+		"too many streams":    {19_900, 0, 20_000, 0, 0},
+	} {
+		cfg := Config{MaxConnections: c.streams, MaxPlain: c.plain}
+		err := cfg.shareDescriptors(uint64(c.files))
+		if c.wantPlain == 0 {
+			require.ErrorContains(t, err, "do not fit into 20000 file descriptors; raise the limit (ulimit -n", name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, []int{c.wantStreams, c.wantPlain}, []int{cfg.MaxConnections, cfg.httpConnections}, name)
+	}
+}
+
 func TestToken(t *testing.T) {
 	t.Parallel()
 	s := startTest(t, "--backend-token=s3cret", "--admin-listen=127.0.0.1:0")

@@ -33,6 +33,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("noop-schedule", scheduleBroadcast, "broadcast|staggered", "all noops at the same instant, or spread evenly over the interval", checked(&c.NoopSchedule, checkSchedule))
 	add("noop-timestamps", "on", "on|off", "a comment line `: sent=UNIX_MICROSECONDS` inside each event", onOff(&c.NoopTimestamps))
 	add("max-connections", "0", "streams", "most streams at a time; 0 takes three quarters of the descriptor limit", whole(&c.MaxConnections, 0, 1<<24))
+	add("max-plain-connections", "0", "connections", "most connections at a time that are no streams; 0 takes what max-connections leaves of the descriptors, 4096 at most", whole(&c.MaxPlain, 0, 1<<24))
 	add("write-timeout", "10", "seconds or 500ms", "a client that leaves a frame unread this long is cut off as slow", duration(&c.WriteTimeout, time.Millisecond, time.Hour))
 	add("max-pending", "64", "frames", "a client with more frames waiting than this is cut off as slow", whole(&c.MaxPending, 1, 1<<16))
 	add("resume-window", "60", "seconds or 500ms", "how long the numbering of a broken stream goes on for Last-Event-ID; 0 is off", duration(&c.ResumeWindow, 0, 24*time.Hour))

@@ -117,21 +117,6 @@ func need(p plan.Plan, s Services, perService int) (files uint64, who string) {
 	return files, who
 }
 
-// CheckUsers is Check for a suite, whose virtual users make a request each at a time.
-func CheckUsers(vus, runners int, m Machine) (warnings []string, err error) {
-	if need := uint64((vus+runners-1)/runners + spareFiles); m.Files > 0 && m.Files < need {
-		err = fmt.Errorf("the limit of open files is %d, a runner with %d virtual users needs %d: raise it with `ulimit -n %d` or ask for less at a time",
-			m.Files, vus/runners, need, need)
-	}
-	if bytes := UsersMemory(vus, runners); m.Available > 0 && m.Available < bytes {
-		warnings = append(warnings, fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: ask for less at a time", m.Available>>20, bytes>>20))
-	}
-	return warnings, err
-}
-
-// UsersMemory is what runners with so many virtual users together may take, in bytes.
-func UsersMemory(vus, runners int) uint64 { return uint64(runners*perRunner + vus*perVU) }
-
 // Memory is what a plan may take on one host, in bytes.
 func Memory(p plan.Plan, s Services) uint64 {
 	bytes := p.Runners*perRunner + p.Iterations()*perVU + p.Connections*WireOf(&p).Stream

@@ -99,7 +99,7 @@ func (d *kubernetes) start(ctx context.Context, r round) (running, error) {
 			job.Script = d.Suite.Script
 		}
 		if !d.Suite.Planned {
-			job.Script, job.Memory = d.Suite.Script, preflight.UsersMemory((d.needs.VUs-1)/d.Plan.Runners+1, 1)
+			job.Script, job.Memory = d.Suite.Script, preflight.Users{VUs: (d.needs.VUs-1)/d.Plan.Runners + 1, Runners: 1, Connections: (d.needs.Connections-1)/d.Plan.Runners + 1}.Memory()
 			maps.Copy(job.Env, d.inherited())
 		}
 		if err := d.manifests.Render(job); err != nil {

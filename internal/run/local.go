@@ -41,17 +41,14 @@ func (d *local) check(ctx context.Context) error {
 	}
 	d.seen.Limits = preflight.Look()
 	var errs []error
-	var warnings []string
+	var sentences, warnings []string
 	if d.Suite.Planned {
-		var sentences []string
 		sentences, warnings = preflight.Check(d.here(), d.seen.Limits, d.services())
-		for _, sentence := range sentences {
-			errs = append(errs, errors.New(sentence))
-		}
 	} else {
-		runners := d.here().Runners
-		some, err := preflight.CheckUsers((d.needs.VUs*runners+d.Plan.Runners-1)/d.Plan.Runners, runners, d.seen.Limits)
-		errs, warnings = append(errs, err), some
+		sentences, warnings = d.users().Check(d.seen.Limits)
+	}
+	for _, sentence := range sentences {
+		errs = append(errs, errors.New(sentence))
 	}
 	errs = append(errs, d.findProxies())
 	if ignored := runners.Ignored(); ignored != "" {
@@ -69,6 +66,20 @@ func (d *local) services() preflight.Services {
 		return preflight.Services{Count: d.Backends, Here: true, Proxied: !d.NoNginx}
 	}
 	return preflight.Services{Count: min(len(d.Plan.BackendURLs()), d.here().Runners)}
+}
+
+// users are what this machine's runners of a script ask for.
+func (d *local) users() preflight.Users {
+	part := func(all int) int { return (all*d.here().Runners + d.Plan.Runners - 1) / d.Plan.Runners }
+	u := preflight.Users{VUs: part(d.needs.VUs), Runners: d.here().Runners, Connections: part(d.needs.Connections), Sources: 1, Here: d.Plan.BackendURL == ""}
+	u.Proxied = u.Here && !d.NoNginx && !d.Suite.MutualTLS
+	switch {
+	case u.Here && d.Suite.MutualTLS:
+		u.Sources = target.Sources(u.VUs / u.Runners)
+	case os.Getenv("K6_LOCAL_IPS") != "":
+		u.Sources = 0
+	}
+	return u
 }
 
 func (d *local) prepare(ctx context.Context) error {
@@ -115,7 +126,7 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
-		LogDir: string(d.dir), NoNginx: d.NoNginx, Certificates: d.certificates, Cores: d.targetCores,
+		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, Certificates: d.certificates, Cores: d.targetCores,
 	}
 	if d.Suite.Planned {
 		config.Connections = d.Plan.PerBackend(d.Backends)

@@ -13,8 +13,10 @@ import (
 
 // Requirements are what a script asks for with the settings that it finds in its environment.
 type Requirements struct {
-	VUs      int           // at a time, over all runners
-	Duration time.Duration // at most
+	VUs int // at a time, over all runners
+	// Connections are those open at a time over all runners, where the script says so: 0 is one of each virtual user.
+	Connections int
+	Duration    time.Duration // at most
 	// Service is the description of the service, as internal/service reads it; nil where the script names none.
 	Service []byte
 	// OwnToken says that its token() gives another token than SUBSCRIBE_TOKEN.
@@ -56,8 +58,9 @@ func Inspect(ctx context.Context, k6, script string, env []string) (r Requiremen
 		MaxVUs        int    `json:"maxVUs"`
 		Ext           struct {
 			Soak struct {
-				Service  json.RawMessage `json:"service"`
-				OwnToken bool            `json:"ownToken"`
+				Service     json.RawMessage `json:"service"`
+				OwnToken    bool            `json:"ownToken"`
+				Connections int             `json:"connections"`
 			} `json:"soak"`
 		} `json:"ext"`
 	}
@@ -65,6 +68,7 @@ func Inspect(ctx context.Context, k6, script string, env []string) (r Requiremen
 		return r, fmt.Errorf("load %s: k6 says what cannot be read: %w", script, err)
 	}
 	r.VUs, r.Service, r.OwnToken = answer.MaxVUs, answer.Ext.Soak.Service, answer.Ext.Soak.OwnToken
+	r.Connections = answer.Ext.Soak.Connections
 	if r.Duration, err = time.ParseDuration(answer.TotalDuration); err != nil {
 		return r, fmt.Errorf("load %s: %w", script, err)
 	}

@@ -6,9 +6,17 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/sse-soak/sse-soak/internal/process"
+)
+
+// How many connections that are no streams a backend takes where nobody says, and how many beside those of the runners it may get:
+// soak itself asks it how it is.
+const (
+	usualPlain = 4096
+	sparePlain = 64
 )
 
 // A backend is one of the processes behind nginx, or the only one without.
@@ -54,6 +62,9 @@ func (l *Local) startBackend(b *backend, again bool) (*process.Process, error) {
 	env := append(os.Environ(), "LISTEN="+b.listen, "NOOP_INTERVAL="+l.config.NoopInterval.String(), "BACKEND_TOKEN="+l.token, "SERVER_NAME="+b.name)
 	if l.config.Certificates != "" {
 		env = append(env, l.config.Certificates.backendEnv()...)
+	}
+	if plain := l.config.Plain + sparePlain; plain > usualPlain {
+		env = append(env, "MAX_PLAIN_CONNECTIONS="+strconv.Itoa(plain))
 	}
 	if again {
 		env = append(env, "BACKEND_FAULT=")

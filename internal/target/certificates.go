@@ -91,6 +91,12 @@ func (t *Target) secure(c Certificates) error {
 // its port: each has ephemeral ports of its own.
 const localAddresses = "127.0.0.2-127.0.0.33"
 
+// sources are how many localAddresses are.
+const sources = 32
+
+// Sources is from how many addresses a runner on this machine connects to a local target: k6 gives each virtual user one.
+func Sources(vus int) int { return min(max(vus, 1), sources) }
+
 // RunnerEnv is what a runner needs to connect to the target with these certificates.
 func (t *Target) RunnerEnv(c Certificates) map[string]string {
 	env := map[string]string{"CERTS": string(c), "SSL_CERT_FILE": c.path("ca.pem")}

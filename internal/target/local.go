@@ -27,6 +27,7 @@ import (
 type LocalConfig struct {
 	Backend      string // path of the binary
 	Connections  int
+	Plain        int // connections at a time that are no streams; 0: what the backend takes anyway
 	NoopInterval time.Duration
 	LogDir       string
 	NoNginx      bool          // leave nginx out even where it is installed

@@ -79,6 +79,7 @@ export const options = {
   // As curl's --connect-to: the address that stands for the host of BACKEND_URL.
   hosts: __ENV.CONNECT_TO ? { [hostOf(backend)]: __ENV.CONNECT_TO } : undefined,
   systemTags: ['scenario', 'check'],
+  ext: { soak: { connections: most } }, // for `soak run`, which sees by it whether the machines can hold so many
 };
 
 /** The whole of a connection, by scale and outcome: what suites of requests measure too. */

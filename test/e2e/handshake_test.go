@@ -86,6 +86,15 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	}
 }
 
+// What cannot be held is said before anything starts: descriptors count connections, not the eight virtual users that open them.
+func TestHandshakeKnowsWhatCannotBeHeld(t *testing.T) {
+	t.Parallel()
+	r := smoke(t, "handshake", "--certs", certificates(t), "--connections", "16000000", "--hold-seconds", "1")
+	require.Equal(t, 2, r.end())
+	require.Contains(t, r.out.String(), "a runner with 16000000 connections at a time needs 16000512: raise it with `ulimit -n 16000512`")
+	require.NotContains(t, r.out.String(), "target https://")
+}
+
 // A service that takes everybody is found out, though every connection comes about.
 func TestHandshakeFindsAServiceThatTakesStrangers(t *testing.T) {
 	t.Parallel()

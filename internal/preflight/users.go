@@ -1,0 +1,60 @@
+package preflight
+
+import "fmt"
+
+// What a connection that is held over TLS takes at most, in bytes, rounded up from what was measured (docs/results/handshake.md).
+const (
+	perHeld       = 24 << 10 // in a runner
+	perHeldTarget = 56 << 10 // in a backend that soak starts, a goroutine of net/http each
+)
+
+// Users are what the script of a suite of requests asks for, over all runners.
+type Users struct {
+	VUs, Runners int
+	Connections  int  // open at a time; 0: one of each virtual user
+	Sources      int  // addresses from which each runner connects; 0: as many as it needs
+	Here         bool // the service runs on this host too
+	Proxied      bool // behind nginx, on this host
+}
+
+// Check says what would break a suite of requests, and what may disturb it.
+func (u Users) Check(m Machine) (errs, warnings []string) {
+	held := max(u.Connections, u.VUs)
+	need, who := uint64(Files(u.perRunner(held))), fmt.Sprintf("a runner with %d connections at a time", u.perRunner(held))
+	if all := uint64(Files(held)); u.Here && all > need {
+		need, who = all, fmt.Sprintf("the service with %d connections at a time", held)
+	}
+	if proxied := uint64(2 * Files(held)); u.Proxied && proxied > need {
+		need, who = proxied, fmt.Sprintf("nginx with %d connections at a time, two sides each,", held)
+	}
+	if m.Files > 0 && m.Files < need {
+		errs = append(errs, fmt.Sprintf("the limit of open files is %d, %s needs %d: raise it with `ulimit -n %d` (hard limit, /etc/security/limits.conf) or ask for less at a time",
+			m.Files, who, need, need))
+	}
+	if ports := u.perRunner(held); u.Sources > 0 && m.Ports > 0 && m.Ports*u.Sources < ports {
+		errs = append(errs, fmt.Sprintf("there are %d ephemeral ports for %d connections of a runner at a time to one address: `sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"`, more addresses (K6_LOCAL_IPS), or ask for less at a time",
+			m.Ports*u.Sources, ports))
+	}
+	if bytes := u.Memory(); m.Available > 0 && m.Available < bytes {
+		sentence := fmt.Sprintf("%d MiB of memory are available, the run may take %d MiB: ask for less at a time", m.Available>>20, bytes>>20)
+		if u.Connections > u.VUs { // which stay open: there is no way back
+			return append(errs, sentence), nil
+		}
+		warnings = append(warnings, sentence)
+	}
+	return errs, warnings
+}
+
+func (u Users) perRunner(n int) int { return (n + u.Runners - 1) / u.Runners }
+
+// Memory is what the runners together may take, and a service here, in bytes.
+func (u Users) Memory() uint64 {
+	bytes := u.Runners*perRunner + u.VUs*perVU
+	if u.Connections > u.VUs {
+		bytes += u.Connections * perHeld
+		if u.Here {
+			bytes += u.Connections * perHeldTarget
+		}
+	}
+	return uint64(bytes)
+}
