@@ -16,6 +16,7 @@ type Host struct {
 	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects that found an accept queue full
 	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, those among them
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // 0 of these is a count, not a gap
+	Room
 }
 
 // FromHost reads this machine's own counters, as far as its kernel shows them.
@@ -25,8 +26,9 @@ func (s *Sample) FromHost() {
 		s.BusySeconds = busy.User + busy.System + busy.Nice + busy.Irq + busy.Softirq + busy.Steal
 	}
 	if m, err := mem.VirtualMemory(); err == nil {
-		s.Available = m.Available
+		s.Available, s.Memory = m.Available, m.Total
 	}
+	s.readLinks()
 	self, err := procfs.Self()
 	if err != nil {
 		return

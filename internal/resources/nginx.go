@@ -38,9 +38,15 @@ func family(pid int) ([]*process.Process, error) {
 // FromStatus adds what is on nginx's status page (ngx_http_stub_status_module).
 func (s *Sample) FromStatus(page io.Reader) error {
 	var active int
-	if _, err := fmt.Fscanf(bufio.NewReader(page), "Active connections: %d", &active); err != nil {
+	text := bufio.NewReader(page)
+	if _, err := fmt.Fscanf(text, "Active connections: %d", &active); err != nil {
 		return fmt.Errorf("read nginx's status page: %w", err)
 	}
 	s.NginxActive += active
+	var accepted, handled, requests uint64
+	if _, err := fmt.Fscanf(text, "\nserver accepts handled requests\n%d %d %d", &accepted, &handled, &requests); err == nil {
+		s.NginxAccepted += accepted
+		s.NginxRequests += requests
+	}
 	return nil
 }

@@ -32,6 +32,7 @@ type Sample struct {
 	Goroutines       int     `json:"backend_goroutines"`
 	Files            int     `json:"backend_open_fds"`
 	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
+	Procs            int     `json:"backend_gomaxprocs,omitempty"`       // cores that it computes on at most
 	Served           uint64  `json:"backend_service_requests,omitempty"` // plain requests that came
 	BackendGCs       uint64  `json:"backend_gcs,omitempty"`
 	BackendGCSeconds float64 `json:"backend_gc_pause_seconds,omitempty"` // all pauses together
@@ -39,10 +40,13 @@ type Sample struct {
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
 	NginxActive      int     `json:"nginx_connections_active,omitempty"` // one for each client and each upstream
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
+	NginxAccepted    uint64  `json:"nginx_connections_accepted,omitempty"`
+	NginxRequests    uint64  `json:"nginx_requests,omitempty"`
 	// Gauge is what the run asked to be watched (GAUGE); nil where it is not known.
 	Gauge *float64 `json:"gauge,omitempty"`
 	// Counter says that it is none but a counter, which never falls.
 	Counter bool `json:"gauge_is_counter,omitempty"`
+	Service
 	Host
 }
 
@@ -55,6 +59,7 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"process_max_fds":               func(s *Sample, v float64) { s.MaxFiles += uint64(v) },
 	"backend_streams_open":          func(s *Sample, v float64) { s.Streams += int(v) },
 	served:                          func(s *Sample, v float64) { s.Served += uint64(v) },
+	"go_sched_gomaxprocs_threads":   func(s *Sample, v float64) { s.Procs += int(v) },
 	"go_goroutines":                 func(s *Sample, v float64) { s.Goroutines += int(v) },
 	"go_gc_duration_seconds_count":  func(s *Sample, v float64) { s.BackendGCs += uint64(v) },
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },

@@ -58,8 +58,8 @@ func TestFromNginxAddsUpProcesses(t *testing.T) {
 func TestFromStatus(t *testing.T) {
 	t.Parallel()
 	var s Sample
-	require.NoError(t, s.FromStatus(strings.NewReader("Active connections: 2401 \nserver accepts handled requests\n 1 1 1 \n")))
-	require.Equal(t, 2401, s.NginxActive)
+	require.NoError(t, s.FromStatus(strings.NewReader("Active connections: 2401 \nserver accepts handled requests\n 12 12 345 \nReading: 0 Writing: 1 Waiting: 0 \n")))
+	require.Equal(t, []uint64{2401, 12, 345}, []uint64{uint64(s.NginxActive), s.NginxAccepted, s.NginxRequests})
 	require.ErrorContains(t, s.FromStatus(strings.NewReader("<html>")), "nginx's status page")
 }
 
@@ -70,6 +70,7 @@ func TestFromHostCountsUp(t *testing.T) {
 	after.FromHost()
 	require.True(t, before.NetworkKnown)
 	require.NotZero(t, before.Available)
+	require.Greater(t, before.Memory, before.Available)
 	require.NotZero(t, before.BusySeconds)
 	require.GreaterOrEqual(t, after.BusySeconds, before.BusySeconds)
 	require.GreaterOrEqual(t, after.Retransmits, before.Retransmits)

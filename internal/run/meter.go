@@ -23,9 +23,10 @@ type meter struct {
 	shows   target.Several // where a gauge of the service is
 	path    string
 	every   time.Duration
-	gauge   string                 // of the service, to watch beside the usual; "": none
-	hear    func(resources.Sample) // each sample, too; nil: nobody
-	start   time.Time              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
+	gauge   string                                 // of the service, to watch beside the usual; "": none
+	hear    func(resources.Sample)                 // each sample, too; nil: nobody
+	logs    map[*target.Local]*resources.LogReader // of nginx
+	start   time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
 	last    resources.Sample
@@ -44,8 +45,12 @@ func newMeter(s *session) *meter {
 	if s.cluster != nil {
 		targets = append(slices.Clip(targets), s.cluster)
 	}
+	m.logs = map[*target.Local]*resources.LogReader{}
 	for _, t := range targets {
 		m.targets = append(append(m.targets, t), t.Backends()[1:]...)
+		if t.Local != nil {
+			m.logs[t.Local] = &resources.LogReader{}
+		}
 	}
 	m.shows = m.targets
 	return m
@@ -88,9 +93,15 @@ func (m *meter) sample(ctx context.Context) (s resources.Sample) {
 	s.FromHost()
 	for _, t := range m.targets {
 		m.read(ctx, s.FromMetrics, t.Metrics)
-		if l := t.Local; l != nil && l.NginxPID() != 0 {
+		l := t.Local
+		if l == nil {
+			continue
+		}
+		s.FromService(l.BackendPIDs(), l.NginxPID())
+		if l.NginxPID() != 0 {
 			s.FromNginx(l.NginxPID())
 			m.read(ctx, s.FromStatus, l.NginxStatus)
+			s.NginxLog.Add(m.logs[l].Read(l.NginxLog()))
 		}
 	}
 	m.readGauge(ctx, &s)

@@ -234,6 +234,9 @@ func (l *Local) NginxPID() int {
 	return l.nginx.present().PID()
 }
 
+// NginxLog is the file of its errors.
+func (l *Local) NginxLog() string { return l.log("nginx") }
+
 // NginxConfiguration is the file that nginx was started with, "" without nginx.
 func (l *Local) NginxConfiguration() string {
 	if l.nginx == nil {

@@ -1,0 +1,47 @@
+package resources
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// Room is how much there is of what a machine can run out of, beside its cores.
+type Room struct {
+	Memory       uint64 `json:"host_memory_bytes,omitempty"`
+	LinkRate     uint64 `json:"host_link_bytes_per_second,omitempty"` // that its network cards carry each way, where they say so
+	LinkSent     uint64 `json:"host_link_sent_bytes,omitempty"`       // by these cards
+	LinkReceived uint64 `json:"host_link_received_bytes,omitempty"`
+	OfTarget     bool   `json:"host_of_target,omitempty"` // it is the machine of a target that is elsewhere, by Prometheus
+}
+
+// readLinks adds up the network cards that say how fast they are. What has no device behind it, such as a bridge, carries
+// what a card carries, too.
+func (r *Room) readLinks() {
+	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
+	if err != nil {
+		return
+	}
+	counted, err := fs.NetDev()
+	if err != nil {
+		return
+	}
+	for name, line := range counted {
+		card := filepath.Join("/sys/class/net", name)
+		if _, err := os.Stat(filepath.Join(card, "device")); err != nil {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(card, "speed"))
+		if err != nil {
+			continue
+		}
+		if megabits, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && megabits > 0 {
+			r.LinkRate += uint64(megabits) * 1e6 / 8
+			r.LinkSent += line.TxBytes
+			r.LinkReceived += line.RxBytes
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package resources
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/procfs"
+)
+
+// Service is what the system shows of a target's processes where they are on this machine. What counts does so since they
+// started.
+type Service struct {
+	Periods     uint64  `json:"target_cpu_periods,omitempty"`   // of control groups with a limit of CPU
+	Throttled   uint64  `json:"target_cpu_throttled,omitempty"` // those in which the limit was reached
+	BackendRuns uint64  `json:"backend_timeslices,omitempty"`   // how often its threads were put on a core
+	NginxRuns   uint64  `json:"nginx_timeslices,omitempty"`
+	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"` // of what the fullest of its processes may open
+	NginxLog
+}
+
+// FromService reads what the system shows of the processes of backends, and of nginx where there is one (else 0).
+func (s *Sample) FromService(backends []int, nginx int) {
+	groups := map[string]bool{}
+	for _, pid := range backends {
+		s.BackendRuns += runs(pid)
+		groups[groupOf(pid)] = true
+	}
+	if nginx != 0 {
+		all, _ := family(nginx)
+		for _, p := range all {
+			s.NginxRuns += runs(int(p.Pid))
+			s.NginxFull = max(s.NginxFull, openShare(int(p.Pid)))
+		}
+		groups[groupOf(nginx)] = true
+	}
+	for group := range groups {
+		s.readThrottled(group)
+	}
+}
+
+// runs is how often the threads of a process were put on a core.
+func runs(pid int) (sum uint64) {
+	threads, _ := procfs.AllThreads(pid)
+	for _, thread := range threads {
+		if stat, err := thread.Schedstat(); err == nil {
+			sum += stat.RunTimeslices
+		}
+	}
+	return sum
+}
+
+// openShare is how many of its descriptors a process has open, of all that it may.
+func openShare(pid int) float64 {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0
+	}
+	open, openErr := p.FileDescriptorsLen()
+	limits, limitsErr := p.Limits()
+	if openErr != nil || limitsErr != nil || limits.OpenFiles == 0 {
+		return 0
+	}
+	return float64(open) / float64(limits.OpenFiles)
+}
+
+// groups are where control groups are mounted, by the controllers in /proc/PID/cgroup: "" is version 2.
+var groups = map[string]string{"": "/sys/fs/cgroup", "cpu": "/sys/fs/cgroup/cpu", "cpu,cpuacct": "/sys/fs/cgroup/cpu,cpuacct"}
+
+// groupOf is the folder of the control group that may limit the CPU of a process, "" where none is to be seen.
+func groupOf(pid int) string {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return ""
+	}
+	of, _ := p.Cgroups()
+	found := ""
+	for _, group := range of {
+		controllers := strings.Join(group.Controllers, ",")
+		if mount, ok := groups[controllers]; ok && (found == "" || controllers != "") { // of both, version 1 has the CPU
+			found = filepath.Join(mount, group.Path)
+		}
+	}
+	return found
+}
+
+// readThrottled adds how often a control group reached its limit of CPU.
+func (s *Sample) readThrottled(group string) {
+	if group == "" {
+		return
+	}
+	text, err := os.ReadFile(filepath.Join(group, "cpu.stat"))
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, err := strconv.ParseUint(value, 10, 64)
+		switch {
+		case err != nil:
+		case name == "nr_periods":
+			s.Periods += n
+		case name == "nr_throttled":
+			s.Throttled += n
+		}
+	}
+}
+
+// NginxLog is how often nginx's error log says that something was full.
+type NginxLog struct {
+	QueueFull     int `json:"nginx_log_backend_queue_full,omitempty"` // the accept queue of a backend's socket
+	NoConnections int `json:"nginx_log_no_connections,omitempty"`     // worker_connections
+	NoFiles       int `json:"nginx_log_no_fds,omitempty"`
+}
+
+// Add adds what the log of another nginx says.
+func (l *NginxLog) Add(o NginxLog) {
+	l.QueueFull += o.QueueFull
+	l.NoConnections += o.NoConnections
+	l.NoFiles += o.NoFiles
+}
+
+// A LogReader counts what comes in nginx's error log, from one sample to the next.
+type LogReader struct {
+	seen NginxLog
+	at   int64
+}
+
+// Read counts on from where it had come. A file that is not there says nothing.
+func (l *LogReader) Read(path string) NginxLog {
+	f, err := os.Open(path)
+	if err != nil {
+		return l.seen
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.NewSectionReader(f, l.at, 64<<20))
+	if err != nil {
+		return l.seen
+	}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	l.at += int64(len(whole))
+	l.seen.QueueFull += bytes.Count(whole, []byte("(11: Resource temporarily unavailable) while connecting to upstream"))
+	l.seen.NoConnections += bytes.Count(whole, []byte("worker_connections are not enough"))
+	l.seen.NoFiles += bytes.Count(whole, []byte("(24: Too many open files)"))
+	return l.seen
+}

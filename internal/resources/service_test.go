@@ -1,0 +1,64 @@
+package resources
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestFromServiceSeesThisProcess(t *testing.T) {
+	t.Parallel()
+	var s Sample
+	s.FromService([]int{os.Getpid()}, os.Getpid())
+	require.NotZero(t, s.BackendRuns)
+	require.NotZero(t, s.NginxRuns)
+	require.Greater(t, s.NginxFull, 0.)
+	require.Less(t, s.NginxFull, 1.)
+	s = Sample{}
+	s.FromService([]int{1 << 30}, 1<<30) // there is no such process
+	require.Equal(t, Sample{}, s)
+}
+
+func TestThrottledControlGroups(t *testing.T) {
+	t.Parallel()
+	var s Sample
+	group := t.TempDir()
+	s.readThrottled(group)
+	require.Equal(t, Sample{}, s, "it says nothing")
+	require.NoError(t, os.WriteFile(filepath.Join(group, "cpu.stat"), []byte("usage_usec 77\nnr_periods 50\nnr_throttled 40\nthrottled_usec 9\n"), 0o600))
+	s.readThrottled(group)
+	s.readThrottled(group)
+	require.Equal(t, []uint64{100, 80}, []uint64{s.Periods, s.Throttled}, "groups add up")
+}
+
+// What nginx 1.22 writes where something is full.
+func TestNginxLogIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "nginx.log")
+	var log LogReader
+	require.Zero(t, log.Read(path), "there is none yet")
+	const (
+		queue       = `2026/11/22 19:00:00 [error] 7#7: *1 connect() to unix:/tmp/backend-1.sock failed (11: Resource temporarily unavailable) while connecting to upstream, client: 127.0.0.1` + "\n"
+		connections = `2026/11/22 19:00:00 [alert] 7#7: 512 worker_connections are not enough` + "\n"
+		files       = `2026/11/22 19:00:00 [crit] 7#7: accept4() failed (24: Too many open files)` + "\n"
+		other       = `2026/11/22 19:00:00 [error] 7#7: *1 upstream prematurely closed connection` + "\n"
+	)
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	write := func(text string) {
+		_, err := f.WriteString(text)
+		require.NoError(t, err)
+	}
+	write(queue + connections + connections + other + queue[:100])
+	require.Equal(t, NginxLog{QueueFull: 1, NoConnections: 2}, log.Read(path), "a line that is not whole yet")
+	write(queue[100:] + files)
+	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))
+	require.Equal(t, NginxLog{QueueFull: 2, NoConnections: 2, NoFiles: 1}, log.Read(path))
+	var sum NginxLog
+	sum.Add(log.Read(path))
+	sum.Add(log.Read(path))
+	require.Equal(t, NginxLog{QueueFull: 4, NoConnections: 4, NoFiles: 2}, sum)
+}
