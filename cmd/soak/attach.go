@@ -9,7 +9,7 @@ import (
 )
 
 func attachCommand(outcome *verdict.Outcome) *cobra.Command {
-	c := run.Config{Local: plan.DefaultLocal(), Version: version()}
+	c := run.Config{Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	cmd := &cobra.Command{
 		Use:   "attach TESTID",
 		Short: "Follow a soak on Kubernetes that another soak left, and judge it",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -89,23 +88,4 @@ func noArgs(cmd *cobra.Command, args []string) error {
 func isCobraUsage(err error) bool {
 	const unknown = "unknown command"
 	return len(err.Error()) > len(unknown) && err.Error()[:len(unknown)] == unknown
-}
-
-// linked is the version of a release, set by the linker: -ldflags "-X main.linked=v1.2.3".
-var linked string
-
-func version() string {
-	if linked != "" {
-		return linked
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value[:min(len(s.Value), 12)]
-		}
-	}
-	return info.Main.Version
 }

@@ -20,7 +20,7 @@ import (
 )
 
 func runCommand(outcome *verdict.Outcome) *cobra.Command {
-	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version()}
+	c := run.Config{Suite: suite.Default(), Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
 	cmd := &cobra.Command{
 		Use:   "run",
@@ -63,7 +63,7 @@ const profileHelp = "smoke (seconds) or full (the default)"
 
 // plannedCommand is the command of a suite whose plan is that of a soak; its profile gives some settings other defaults.
 func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
-	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version()}
+	c := run.Config{Suite: kind, Plan: plan.Default(), Local: plan.DefaultLocal(), Version: version(), Commit: commit()}
 	c.Plan.ConnectionsPerVU = 0 // chosen by the number of streams
 	profile := plan.Setting{Name: "PROFILE", Value: new(string), Default: "full", Help: profileHelp + ": " + profileWords(kind)}
 	ofScript := settingsOf(kind, profile)
@@ -76,6 +76,7 @@ func plannedCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 			"Exit codes: 0 pass, 1 fail, 2 invalid (incomplete, or it could not run), 64 wrong usage.",
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c.Given = plan.GivenByEnvironment(cmd.Flags())
 			if _, err := settle(cmd.Flags()); err != nil {
 				return err
 			}
@@ -136,7 +137,7 @@ func suiteCommand(kind suite.Suite, outcome *verdict.Outcome) *cobra.Command {
 	if kind.Planned {
 		return plannedCommand(kind, outcome)
 	}
-	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version()}
+	c := run.Config{Suite: kind, Plan: plan.Plan{Runners: cmp.Or(kind.Runners, 2), Control: plan.Default().Control}, Local: plan.DefaultLocal(), Backends: 1, Version: version(), Commit: commit()}
 	short := strings.ToUpper(kind.Short[:1]) + kind.Short[1:]
 	ofScript := settingsOf(kind, plan.Setting{Name: "PROFILE", Value: new(string), Help: profileHelp})
 	cmd := &cobra.Command{
@@ -216,6 +217,7 @@ func ofRuns(name string) bool {
 
 // start runs what the flags ask for. ofScript are settings that the script reads, where the plan has none for them.
 func start(cmd *cobra.Command, c *run.Config, ofScript []plan.Setting, outcome *verdict.Outcome) (err error) {
+	c.Given = append(c.Given, plan.GivenByEnvironment(cmd.Flags())...)
 	file, err := settle(cmd.Flags())
 	if err != nil {
 		return err

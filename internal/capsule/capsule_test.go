@@ -19,6 +19,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/secret"
+
 	"github.com/sse-soak/sse-soak/test/watcher"
 )
 
@@ -263,7 +265,7 @@ func TestThePagesCodeStays(t *testing.T) {
 	page := "<style>\nkey: v\n</style><p>token=XX</p><script type=\"application/json\">{\"token\":\"XX\"}</script><script>\nkey: v\n</script>"
 	clean, found := NewSecrets(nil, "").Page([]byte(page))
 	require.True(t, found)
-	require.Equal(t, strings.ReplaceAll(page, "XX", redacted), string(clean))
+	require.Equal(t, strings.ReplaceAll(page, "XX", secret.Redacted), string(clean))
 }
 
 // Shards and the data of a page are lines of some MB: only what is near a name is looked at, wherever that is.
@@ -272,8 +274,7 @@ func TestSecretsInLongLines(t *testing.T) {
 	filler := strings.Repeat(`{"a": "b", `, 2000)
 	for _, text := range []string{`"token": "XX", "key": "XX"`, "?sig=XX", "Cookie: XX", "://me:XX@", "X-Api-Key: XX"} {
 		for _, line := range []string{text, filler + text, text + `", ` + filler, filler + text + `", ` + filler + text} {
-			secret := strings.Repeat("v", 5000)
-			require.Equal(t, strings.ReplaceAll(line, "XX", redacted), NewSecrets(nil, "").String(strings.ReplaceAll(line, "XX", secret)))
+			require.Equal(t, strings.ReplaceAll(line, "XX", secret.Redacted), NewSecrets(nil, "").String(strings.ReplaceAll(line, "XX", strings.Repeat("v", 5000))))
 		}
 	}
 }

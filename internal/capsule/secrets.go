@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
 // Secrets are values that never go into a capsule.
@@ -24,13 +26,6 @@ type form struct {
 	text []byte
 	is   *regexp.Regexp
 }
-
-// redacted stands where a secret was.
-const redacted = "[redacted]"
-
-// secretName is a variable that holds a secret. Of those with other names that secret.Named knows many hold none, such as
-// SSH_AUTH_SOCK and XDG_SESSION_TYPE.
-var secretName = regexp.MustCompile(`(?i)(TOKEN|PASSWORD|PASSWD|_PASS|SECRET|API_?KEY|(ACCESS|SECRET|PRIVATE)_KEY)$`)
 
 // ours are the project's own, which may be short.
 var ours = []string{"BACKEND_TOKEN", "SUBSCRIBE_TOKEN", "PUBLISH_TOKEN", "GRAFANA_PASSWORD", "PROMETHEUS_PASSWORD", "K6_PROMETHEUS_RW_PASSWORD"}
@@ -55,7 +50,7 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 		name, value, _ := strings.Cut(setting, "=")
 		value = strings.Trim(value, `"'`)
 		own := slices.Contains(ours, name)
-		switch told := own && len(value) >= shortestOfOur || secretName.MatchString(name) && len(value) >= shortest; {
+		switch told := own && len(value) >= shortestOfOur || secret.Variable(name) && len(value) >= shortest; {
 		case told && common.MatchString(value):
 			s.Common = append(s.Common, name)
 		case told:
@@ -81,7 +76,7 @@ func NewSecrets(environment []string, dotenv string, addresses ...string) Secret
 // add also takes the forms that a URL and JSON give a value.
 func (s *Secrets) add(value string) {
 	for _, text := range slices.Compact(slices.Sorted(slices.Values(append(inJSON(value), value, url.QueryEscape(value), url.PathEscape(value), url.UserPassword("", value).String()[1:])))) {
-		if strings.Contains(redacted, text) { // it would be found again in what replaces it
+		if strings.Contains(secret.Redacted, text) { // it would be found again in what replaces it
 			continue
 		}
 		s.known = append(s.known, form{[]byte(text), regexp.MustCompile(`(^|[^A-Za-z0-9])` + regexp.QuoteMeta(text) + `($|[^A-Za-z0-9])`)})
@@ -130,10 +125,10 @@ func (s Secrets) line(line []byte) []byte {
 			continue
 		}
 		for one.is.Match(line) { // again: of two side by side the first takes the character between them
-			line = one.is.ReplaceAll(line, []byte("${1}"+redacted+"${2}"))
+			line = one.is.ReplaceAll(line, []byte("${1}"+secret.Redacted+"${2}"))
 		}
 	}
-	return redactLookalikes(line)
+	return secret.Redact(line)
 }
 
 // String is Clean for one value.

@@ -170,6 +170,16 @@ func FlagsFromEnvironment(flags *pflag.FlagSet) (err error) {
 	return err
 }
 
+// GivenByEnvironment are the settings that FlagsFromEnvironment sets, as NAME=value: with them a command line is whole.
+func GivenByEnvironment(flags *pflag.FlagSet) (out []string) {
+	flags.VisitAll(func(flag *pflag.Flag) {
+		if s, ok := flag.Value.(Setting); ok && !flag.Changed && os.Getenv(s.Name) != "" {
+			out = append(out, s.Name+"="+os.Getenv(s.Name))
+		}
+	})
+	return out
+}
+
 // OfSuites are the settings that `soak run SUITE` has too, with their help there.
 func OfSuites(settings []Setting) (out []Setting) {
 	for _, s := range settings {

@@ -15,7 +15,7 @@ import (
 var markdown string
 
 var page = template.Must(template.New("report.md").Funcs(template.FuncMap{
-	"bytes": format.Bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark,
+	"bytes": format.Bytes, "escape": escaper.Replace, "facts": facts, "mark": Mark, "ran": Ran,
 	"list": func(all ...string) []string { return all },
 	"seal": func(o verdict.Outcome) string { return seal[o] },
 	"numeric": func(t verdict.Table) (out []bool) {

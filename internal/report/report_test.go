@@ -114,6 +114,10 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		Rounds: []*shard.Merged{m}, Server: server, OneHost: true,
 		Failures: []string{"the backend died at 22:20:00 UTC (signal: killed) and was restarted"},
 		Warnings: []string{"1000 MiB of memory are available, the run may take 2000 MiB: raise CONNECTIONS_PER_VU to share virtual users, or lower CONNECTIONS"},
+		Ran: &verdict.Ran{
+			Command: []string{"env", "CONNECTIONS=4", "bin/soak", "run", "--at", "30m reload: true"}, Commit: "0123456789ab+dirty", Soak: "v1.2.3", Go: "go1.26.8", Backend: "devel", Nginx: "nginx/1.22.1",
+			Machine: resources.Machine{Name: "host-a", System: "debian 12.11", Kernel: "6.1", CPU: "Some | CPU", Cores: 2, Memory: 8 << 30},
+		},
 	})
 	if err != nil {
 		panic(err)
@@ -136,6 +140,29 @@ func TestMarkdown(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, Markdown(&b, v))
 	golden(t, "report.md", []byte(b.String()))
+}
+
+// What a run did not write down is said to be missing, and never guessed.
+func TestWhatRanIsRecordedOrSaidNotToBe(t *testing.T) {
+	t.Parallel()
+	said := func(ran *verdict.Ran) (all string) {
+		for _, f := range Ran(&verdict.Verdict{Ran: ran, Runners: []verdict.Runner{{K6Version: "v2.2.0"}, {K6Version: "v2.2.0"}}}) {
+			all += f.Name + ": " + f.Value + "\n"
+		}
+		return all
+	}
+	require.Equal(t, `command: not recorded
+commit: not recorded
+versions: soak not recorded, k6 v2.2.0, Go not recorded, nginx not recorded
+machine: not recorded
+system: not recorded
+`, said(nil))
+	require.Equal(t, `command: bin/soak run --at '30m x: y'
+commit: not recorded
+versions: soak v1.2.3, k6 v2.2.0, Go 1.26.8, nginx none that soak started
+machine: 1 core of a CPU not recorded
+system: kernel 6.1
+`, said(&verdict.Ran{Command: []string{"bin/soak", "run", "--at", "30m x: y"}, Soak: "v1.2.3", Go: "go1.26.8", Machine: resources.Machine{Cores: 1, Kernel: "6.1"}}))
 }
 
 func TestConnections(t *testing.T) {

@@ -27,7 +27,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 	}
 	run := d.Seen(first) // what cannot be read is already a problem of the verdict
 	out := &html.Run{Verdict: v, Merged: m, Samples: samples, Circumstances: html.Circumstances{
-		Command: run.Command, Version: run.Version, Backend: run.Backend, Nginx: run.Nginx, Proxies: run.Proxies, Cores: run.Cores, Machine: run.Machine,
+		Command: run.Command, Version: run.Version, Commit: run.Commit, Go: run.Go, Backend: run.Backend, Nginx: run.Nginx, Proxies: run.Proxies, Cores: run.Cores, Machine: run.Machine,
 		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
 	}}
 	names := []string{VerdictFile, "series.csv"}

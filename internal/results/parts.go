@@ -18,7 +18,9 @@ import (
 type Run struct {
 	Command  []string          `json:"command"`
 	Version  string            `json:"version"`
-	OneClock bool              `json:"one_clock"` // target and runners are on this host
+	Commit   string            `json:"commit,omitempty"` // that this version was built of
+	Go       string            `json:"go,omitempty"`     // that it was built with
+	OneClock bool              `json:"one_clock"`        // target and runners are on this host
 	Nginx    string            `json:"nginx,omitempty"`
 	Cores    string            `json:"cores,omitempty"`   // which the target and the runners had of their own
 	Proxies  []string          `json:"proxies,omitempty"` // that runners here went through, without credentials
@@ -75,6 +77,17 @@ func (d Dir) Seen(first int) Run {
 		return Run{}
 	}
 	return run
+}
+
+// ran is what the run was made with, nil where nobody wrote it down. first is the index of its first runner.
+func (d Dir) ran(first int) *verdict.Ran {
+	run := d.Seen(first)
+	if run.Version == "" && len(run.Command) == 0 {
+		return nil
+	}
+	return &verdict.Ran{
+		Command: run.Command, Commit: run.Commit, Soak: run.Version, Go: run.Go, Backend: run.Backend, Nginx: run.Nginx, Machine: run.Machine,
+	}
 }
 
 // readRun is run.json, and what the parts of the run saw, each in the name of its runner.

@@ -49,6 +49,11 @@ func (d Dir) evidence(merged *shard.Merged, run Run, ledger wholeLedger) (*verdi
 		Rounds: []*shard.Merged{merged}, Cores: run.Machine.Cores, OneHost: run.OneClock,
 		Failures: run.Failures, Gone: run.Gone, Warnings: run.Warnings, Rate: run.Rate, Actions: run.Actions,
 	}
+	first := 0
+	if len(merged.Runners) > 0 {
+		first = merged.Runners[0].Index
+	}
+	e.Ran = d.ran(first)
 	if e.Server, err = d.ledgerOf(merged, ledger); err != nil {
 		e.Problems = append(e.Problems, err.Error())
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/results"
+	"github.com/sse-soak/sse-soak/internal/secret"
+	"github.com/sse-soak/sse-soak/internal/service"
 	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/target"
@@ -41,7 +43,22 @@ type Config struct {
 
 	Self    string    // path of soak, which serves the control group's reference target; "": there is none
 	Version string    // of soak
+	Commit  string    // that it was built of, +dirty behind it where files had changed; "": not known
+	Given   []string  // settings that came from variables, as NAME=value
 	Stdout  io.Writer // the plan and the verdict; warnings and progress go to stderr
+}
+
+// typed is the command line with the variables that were settings, as it may be published: a token in it is one too where
+// nothing says so.
+func (c *Config) typed(args []string) []string {
+	if len(c.Given) > 0 {
+		args = slices.Concat([]string{"env"}, c.Given, args)
+	}
+	args = secret.Command(args)
+	for i, arg := range args {
+		args[i] = service.Hide(arg, os.Getenv("SUBSCRIBE_TOKEN"), os.Getenv("PUBLISH_TOKEN"), os.Getenv("BACKEND_TOKEN"))
+	}
+	return args
 }
 
 // A UsageError says what is wrong with a flag or variable, and what would be right.

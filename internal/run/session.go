@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +82,9 @@ func tellCI(to ci.To, stdout io.Writer, judge func(*ci.Teller) (verdict.Outcome,
 }
 
 func newSession(c Config) *session {
-	return &session{Config: c, watch: new(live.Watch), seen: results.Run{Command: os.Args, Version: c.Version, Machine: resources.ThisMachine()}}
+	return &session{Config: c, watch: new(live.Watch), seen: results.Run{
+		Command: c.typed(os.Args), Version: c.Version, Commit: c.Commit, Go: runtime.Version(), Machine: resources.ThisMachine(),
+	}}
 }
 
 func (s *session) run(graceful, force context.Context) (outcome verdict.Outcome, err error) {

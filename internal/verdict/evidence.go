@@ -25,6 +25,7 @@ type Evidence struct {
 	Actions []Acted // of --at, in their order
 
 	Rate *price.Rate // what the machines cost; nil: not known
+	Ran  *Ran        // what the run was made with; nil: nobody wrote it down
 }
 
 // An Assessment is what a suite concludes from the evidence.

@@ -56,6 +56,7 @@ type Verdict struct {
 	StartedUnix float64     `json:"started_unix_s"`
 	EndedUnix   float64     `json:"ended_unix_s"`
 	Warnings    []string    `json:"warnings,omitempty"`
+	Ran         *Ran        `json:"ran,omitempty"`
 	OpenTime                // of streams that were to be open for the whole run
 
 	Layout  Layout   `json:"-"`

@@ -59,7 +59,7 @@ func (r *release) build(work string, p platform, programs ...string) (out []file
 	// One after the other: linking k6 takes 1.3 GB. The build ID stays: it is a hash of what is built, and macOS wants a UUID, which
 	// the linker makes of it.
 	for _, program := range programs {
-		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version
+		flags := "-s -w -X main.version=" + r.version + " -X main.linked=" + r.version + " -X main.revision=" + r.commit
 		build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", folder, program)
 		build.Dir, build.Env, build.Stderr = r.root, p.environment(), os.Stderr
 		if err := build.Run(); err != nil {

@@ -2,7 +2,6 @@ package html
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,7 +62,7 @@ func (s *subject) host() Table {
 	m := s.Machine
 	t := facts(
 		"script", s.script(),
-		"soak", s.Version, "k6", s.k6(), "backend", s.Backend, "nginx", s.Nginx,
+		"soak", s.Version, "commit", s.Commit, "k6", report.K6(s.v), "Go", s.Go, "backend", s.Backend, "nginx", s.Nginx,
 		"machine", m.Name, "system", m.System, "kernel", m.Kernel,
 		"CPU", ifKnown(m.Cores, strings.TrimSpace(format.Count(m.Cores, "core")+" "+m.CPU)), "memory", ifKnown(m.Memory, memory(mib(m.Memory))),
 		"open files", ifKnown(s.Limits.Files, format.Thousands(s.Limits.Files)+" per process"),
@@ -89,16 +88,6 @@ func (s *subject) script() string {
 	}
 	r := s.Merged.Runners[0]
 	return strings.TrimSpace(fmt.Sprintf("%s (sha256 %.12s)", r.Script, r.ScriptHash))
-}
-
-func (s *subject) k6() string {
-	var all []string
-	for _, r := range s.v.Runners {
-		if !slices.Contains(all, r.K6Version) {
-			all = append(all, r.K6Version)
-		}
-	}
-	return strings.Join(all, ", ")
 }
 
 // sampled is how far apart the samples are: not all suites take them as seldom as a soak.

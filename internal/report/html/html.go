@@ -31,6 +31,8 @@ type Run struct {
 type Circumstances struct {
 	Command       []string
 	Version       string // of soak
+	Commit        string // that it was built of
+	Go            string // that it was built with
 	Backend       string // version
 	Nginx         string
 	Cores         string            // which the target and the runners had of their own

@@ -1,12 +1,10 @@
-package capsule
+package secret
 
 import (
 	"bytes"
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/sse-soak/sse-soak/internal/secret"
 )
 
 // A lookalike is what looks like a secret, whoever's it is: the group "secret" is replaced. Where there is a group "name" it
@@ -24,12 +22,12 @@ var lookalikes = []lookalike{
 	{[]string{"://"}, regexp.MustCompile(`://[^\s/@"':]*:(?P<secret>[^\s/@"']+)@`)},
 	{[]string{"akia", "asia"}, regexp.MustCompile(`\b(?P<secret>(?:AKIA|ASIA)[0-9A-Z]{16})\b`)},
 
-	{secret.Words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
-	{secret.Words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
-	{secret.Words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
+	{Words, regexp.MustCompile(`"(?P<name>[^"\\]+)"\s*:\s*\[?\s*"(?P<secret>(?:[^"\\]|\\.)+)`)},                       // JSON
+	{Words, regexp.MustCompile(`["'](?P<name>[^"'\\]+)\\*["']\s*:\s*\[?\s*\\*["'](?P<secret>[^"'\\]+)`)},              // JSON in a JSON string
+	{Words, regexp.MustCompile(`(?i)(?P<name>[\w-]+)(?:=|%3D)(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'&\\<>;,]+)`)}, // a parameter, a variable
 	// A line of YAML, or a header, also in the middle of a line. A word before a colon there is part of a sentence.
-	{secret.Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + told)},
-	{secret.Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + told)},
+	{Words, regexp.MustCompile(`(?i)^\s*(?P<name>[\w-]+)` + told)},
+	{Words, regexp.MustCompile(`(?i)\b(?P<name>\w+-[\w-]+)` + told)},
 }
 
 // scheme may stand before a token.
@@ -38,8 +36,11 @@ const scheme = `(?:(?:bearer|basic|digest|token|apikey|key) +)?`
 // told is what stands behind the name of a header.
 const told = `\s*:\s*\[?(?:\\*["'])?(?P<secret>` + scheme + `[^\s"'\\<>\],;{([][^\s"'\\<>\],;]*)`
 
+// Redacted stands where a secret was.
+const Redacted = "[redacted]"
+
 // replaced is what may be in a secret's place already: ours, and Go's in a URL.
-var replaced = []string{strings.Trim(redacted, "[]"), "xxxxx"}
+var replaced = []string{strings.Trim(Redacted, "[]"), "xxxxx"}
 
 // harmless is a value that is no secret unless its name ends as that of one does, as that of token_ttl_s does not.
 var harmless = regexp.MustCompile(`^(?:-?[0-9.]+|true|false|null)$`)
@@ -50,8 +51,8 @@ const (
 	behind = 8 << 10
 )
 
-// redactLookalikes replaces in a line what looks like a secret.
-func redactLookalikes(line []byte) []byte {
+// Redact replaces in a line what looks like a secret, whoever's it is.
+func Redact(line []byte) []byte {
 	for _, like := range lookalikes {
 		line = like.redact(line)
 	}
@@ -67,7 +68,7 @@ func (l *lookalike) redact(line []byte) []byte {
 				continue
 			}
 			value := 2 * l.is.SubexpIndex("secret")
-			out = append(append(out, line[done:near[0]+at[value]]...), redacted...)
+			out = append(append(out, line[done:near[0]+at[value]]...), Redacted...)
 			done = near[0] + at[value+1]
 		}
 	}
@@ -91,7 +92,7 @@ func (l *lookalike) isSecret(text []byte, at []int) bool {
 		return true
 	}
 	name := group("name")
-	return secret.Named(name) && (secretName.MatchString(name) || !harmless.MatchString(value))
+	return Named(name) && (Variable(name) || !harmless.MatchString(value))
 }
 
 // near are the parts of a line around hints, from and to, in order and apart.
