@@ -268,6 +268,21 @@ func TestDisconnectsAreNoticed(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, status)
 }
 
+// The server names itself to those who end streams, so that a slow one among several is found.
+func TestForceDisconnectNamesItsServer(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"--server-name=backend-2"}, {}} {
+		s := startTest(t, flags...)
+		for path, want := range map[string]int{"/event/forcedisconnect?id=a": http.StatusOK, "/event/forcedisconnect?id=nobody": http.StatusNotFound} {
+			s.open("a")
+			status, header, _ := s.request("DELETE", path, "")
+			require.Equal(t, want, status)
+			require.Equal(t, strings.TrimPrefix(strings.Join(flags, ""), "--server-name="), header.Get("X-Server"))
+			_, _, _ = s.request("DELETE", "/event/forcedisconnect?id=a", "")
+		}
+	}
+}
+
 // TestConnectOvertakenByDelete: a forcedisconnect that overtakes the connect
 // ends the stream as soon as it is attached.
 func TestConnectOvertakenByDelete(t *testing.T) {

@@ -20,6 +20,9 @@ var (
 
 // forceDisconnect ends a stream and answers with its line of the ledger.
 func (s *service) forceDisconnect(w http.ResponseWriter, r *http.Request) error {
+	if s.cfg.ServerName != "" {
+		w.Header().Set("X-Server", s.cfg.ServerName)
+	}
 	id, err := parseDeviceID(r.URL.RawQuery)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func (c *Config) settings() *pflag.FlagSet {
 	add("ledger-file", "", "file", "the ledger is written here at exit (NDJSON)", checked(&c.LedgerFile))
 	add("drain-timeout", "0", "seconds or 500ms", "after SIGTERM, with all streams ended, answer the ledger this much longer", duration(&c.DrainTimeout, 0, time.Hour))
 	add("admin-listen", "", "HOST:PORT or unix:/path", "loopback listener for /fault; off when empty", checked(&c.AdminListen, checkLoopback))
-	add("server-name", "", "text", "value of the header X-Server of the plain services, to tell servers of a cluster apart", checked(&c.ServerName, checkToken))
+	add("server-name", "", "text", "value of the header X-Server of the plain services and of forcedisconnect, to tell servers of a cluster apart", checked(&c.ServerName, checkToken))
 	add("backend-fault", "", "fault;fault", "faults to inject, see below; dangerous by design", func(v string) (err error) { c.Faults, err = fault.Parse(v); return err })
 	add("log-level", "info", "debug|info|warn|error", "least level that is logged to stderr",
 		func(v string) error {

@@ -106,6 +106,11 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 		m.Runners[i].Controlled = &shard.Controlled{Control: group}
 	}
 	m.Runners[0].Controlled.Moments = []shard.Moment{{At: time.Unix(start+150, 0), Longest: 1300 * time.Millisecond, Late: 1}}
+	m.Ends = new(shard.Ends)
+	for i, took := range []time.Duration{8 * time.Millisecond, 21 * time.Millisecond, 1300 * time.Microsecond} {
+		m.Ends.Add(fmt.Sprintf("backend-%d", 1+i%2), shard.CodeOK, time.Unix(start+3595, 0).Add(took), took)
+	}
+	m.Ends.Add("backend-2", shard.CodeStatus+"404", time.Unix(start+3596, 0), 2*time.Millisecond)
 	server := verdict.ServerLedger{}
 	for _, c := range m.Connections.All() {
 		server[c.ID] = verdict.ServerEntry{ID: c.ID, First: 1, Last: 239, Sent: 239}

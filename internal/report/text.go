@@ -42,7 +42,7 @@ func Text(w io.Writer, v *verdict.Verdict) error {
 	if ok {
 		out.rows(machines)
 	}
-	if (v.Plan.Described() && len(tables(v)) > 0 || ok || len(v.Actions) > 0) && len(v.Warnings) > 0 {
+	if (len(tables(v)) > 0 || ok || len(v.Actions) > 0) && len(v.Warnings) > 0 {
 		out.printf("\n")
 	}
 	for _, warning := range v.Warnings {

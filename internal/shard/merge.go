@@ -19,6 +19,7 @@ type Merged struct {
 	Control     *Control // of all runners that had one; URL is "" where they differ
 	Codings     []Coding // by name, of streams that came compressed
 	Shared      *Shared  // of streams over HTTP/2; nil: there were none
+	Ends        *Ends    // requests that end streams; nil: there were none
 	Runners     []Runner // by index
 	Connect     *Histogram
 	FirstNoop   *Histogram
@@ -88,6 +89,7 @@ func (g *Merger) Add(s *Shard) {
 	m.addControl(s)
 	m.addCodings(s)
 	m.addShared(s)
+	m.addEnds(s)
 	g.parts = append(g.parts, partOf(s))
 	m.Connect.Merge(s.Connect)
 	m.FirstNoop.Merge(s.FirstNoop)

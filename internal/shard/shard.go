@@ -40,6 +40,7 @@ type Shard struct {
 	Control     *Control        `json:"control,omitempty"`   // nil where there was none
 	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
+	Ends        *Ends           `json:"ends,omitempty"`      // nil where none were made, and in shards of older versions
 }
 
 // Runner identifies a k6 process.

@@ -16,7 +16,7 @@ var soak = Suite{
 	Script:  []string{"load-tests", "sse", "connectionTest.js"},
 	Streams: true, Planned: true, Summary: true, Optional: true, Runners: 2, Samples: resources.Every, Doc: "docs/math.md",
 	Page: []string{
-		"criteria", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "arithmetic", "comparison", "headroom", "data",
+		"criteria", "actions", "plan", "account", "published", "timelines", "lateness", "machines", "leaks", "spikes", "ends", "teardown", "arithmetic", "comparison", "headroom", "data",
 	},
 	Assess: assessSoak, Metrics: soakMetrics,
 }
@@ -26,7 +26,7 @@ func assessSoak(r *Run) verdict.Assessment {
 	return verdict.Assessment{
 		Streams: s, Warnings: s.Warnings, Passed: s.Passed(),
 		Criteria: slices.Concat(s.Cut(), s.Faults(), s.HeldThroughout(), []verdict.Criterion{s.KeptUp()}, s.Agreement()),
-		Doubts:   []verdict.Criterion{s.Unnoticed()},
+		Doubts:   []verdict.Criterion{s.Unnoticed()}, Tables: endTables(s.Ends),
 	}
 }
 
@@ -43,6 +43,9 @@ func soakMetrics(v *verdict.Verdict) (out []verdict.Metric) {
 	if l := v.LatencyMS; l != nil {
 		ms("latency p50", l.P50)
 		ms("latency p99", l.P99)
+	}
+	if e := v.Ends; e != nil && e.Count > 0 {
+		ms("end answer p99", e.MS.P99)
 	}
 	if last := v.Messages.LastSubscriberMS; last != nil {
 		ms("last subscriber p50", last.P50)

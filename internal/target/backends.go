@@ -42,8 +42,11 @@ func (l *Local) addBackend(ctx context.Context, n int, atPort bool) error {
 		}
 	}
 	what := "the backend" + l.config.Suffix
-	if l.config.Backends > 1 {
+	switch {
+	case l.config.Backends > 1:
 		what = b.name + l.config.Suffix
+	case l.config.Suffix != "": // one of several targets, each with a backend
+		b.name = "backend" + l.config.Suffix
 	}
 	b.service = newService(what, func(again bool) (*process.Process, error) { return l.startBackend(b, again) })
 	l.backends = append(l.backends, b)

@@ -32,6 +32,8 @@ type Counts struct {
 	Reconnect  *Reconnects `json:"reconnect_ms,omitempty"`
 	Server     Server      `json:"server"`
 	Control    *Control    `json:"control,omitempty"`
+	// Ends are the requests that ended the streams; nil without any.
+	Ends *Ends `json:"end_requests,omitempty"`
 	// Cuts are those that the run made of its own streams, by kind.
 	Cuts []Cuts `json:"cuts,omitempty"`
 }
@@ -111,6 +113,10 @@ func StreamsOf(m *shard.Merged, server ServerLedger, oneHost bool) *Streams {
 	s.controlGroup()
 	s.interval()
 	s.latency()
+	s.addEnds(m)
+	if slow := s.slowEnds(); slow != "" {
+		s.Warnings = append(s.Warnings, slow)
+	}
 	s.basis()
 	s.openTime()
 	return s

@@ -106,7 +106,7 @@ func (e *ender) byRequest() bool {
 	return e.h.service == nil || e.h.service.End.By == service.ByRequest
 }
 
-// send sends the request, and returns the status of its answer, 0 where there is none.
+// send sends the request, records what became of it, and returns the status of its answer, 0 where there is none.
 func (e *ender) send(s *held) (status int) {
 	r, err := e.request(s)
 	var parsed *httpext.ParsedHTTPRequest
@@ -115,7 +115,10 @@ func (e *ender) send(s *held) (status int) {
 	}
 	if err == nil {
 		var answer *httpext.Response
-		if answer, err = httpext.MakeRequest(e.h.ctx, e.h.state, parsed); err == nil {
+		begun := time.Now()
+		answer, err = httpext.MakeRequest(e.h.ctx, e.h.state, parsed)
+		e.answered(parsed, answer, time.Since(begun))
+		if err == nil {
 			return answer.Status
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -42,6 +43,7 @@ func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
 type noopService struct {
 	refuse int           // the status of each DELETE, where it ends no stream; 0: it does
 	slow   time.Duration // that it takes to answer one
+	hangUp bool          // in place of an answer
 
 	mu        sync.Mutex
 	streams   map[string]chan struct{}
@@ -79,6 +81,7 @@ func (s *noopService) connect(w http.ResponseWriter, r *http.Request) {
 func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.Header().Set("X-Server", "backend-1")
 	s.deletes++
 	s.now++
 	s.most = max(s.most, s.now)
@@ -86,6 +89,9 @@ func (s *noopService) disconnect(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(s.slow)
 	s.mu.Lock()
 	s.now--
+	if s.hangUp {
+		panic(http.ErrAbortHandler)
+	}
 	if s.refuse != 0 {
 		w.WriteHeader(s.refuse)
 		return
@@ -185,6 +191,12 @@ func TestHoldOpensHoldsEndsAndChecks(t *testing.T) {
 	require.Equal(t, map[string][2]float64{"GET /event/connect": {10, 10}}, h.told("sse_connection_opened", "name"))
 	require.Equal(t, map[string][2]float64{"server": {10, 10}}, h.told("sse_connection_closed", "reason"))
 	require.Equal(t, strings.Repeat("Bearer x ", 10), strings.Join(s.connects, " ")+" ")
+	ends := filled(h.r).Ends
+	require.Len(t, ends.Outcomes, 1)
+	require.Equal(t, "backend-1", ends.Outcomes[0].Server)
+	require.Equal(t, shard.CodeOK, ends.Outcomes[0].Code)
+	require.EqualValues(t, 10, ends.Outcomes[0].Took.Count())
+	require.Positive(t, ends.Outcomes[0].MinUS)
 }
 
 // k6 takes no sample of an iteration that is over: however slow it is to take them, that waits for the last check.
@@ -218,6 +230,7 @@ func TestSoManyEndsAreAskedForAtATime(t *testing.T) {
 	require.True(t, h.run(t, strings.Replace(held10, "to: 10", `acceptEncoding: "gzip", to: 100`, 1)))
 	require.Equal(t, "Bearer xgzip", s.connects[0])
 	require.Equal(t, 100, s.deletes)
+	require.GreaterOrEqual(t, filled(h.r).Ends.Outcomes[0].MinUS, s.slow.Microseconds())
 	require.LessOrEqual(t, s.most, endsOfVU)
 	require.Equal(t, [2]float64{100, 100}, h.told("checks", "check")["Received all messages"])
 }
@@ -232,6 +245,19 @@ func TestHoldGivesUpWhatNeverOpened(t *testing.T) {
 	require.Equal(t, map[ledger.State]int{ledger.Refused: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {0, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.told("checks", "check"))
 	require.Empty(t, h.told("http_reqs", "name"))
+	require.Nil(t, filled(h.r).Ends)
+}
+
+// A service that is gone before its streams are ended answers none of the requests.
+func TestEndsThatNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	s := &noopService{hangUp: true}
+	url := s.serve(t)
+	h := holderOf(t, url, "")
+	require.True(t, h.run(t, strings.Replace(held10, "endTimeout: 5", "endTimeout: 0.2", 1)))
+	ends := filled(h.r).Ends
+	require.Equal(t, []string{strings.TrimPrefix(url, "http://")}, ends.Servers(), "who was asked")
+	require.EqualValues(t, 10, ends.Of(func(o *shard.EndOutcome) bool { return strings.HasPrefix(o.Code, shard.CodeNet) }).Took.Count())
 }
 
 // A request that the service refuses leaves the stream open: it is closed here after endTimeout.
@@ -243,6 +269,7 @@ func TestHoldClosesWhatDoesNotEnd(t *testing.T) {
 	require.Equal(t, map[ledger.State]int{ledger.Unfinished: 10}, h.states())
 	require.Equal(t, map[string][2]float64{"Get status was 200": {10, 10}, "Delete status was 200": {0, 10}, "Received all messages": {0, 10}}, h.told("checks", "check"))
 	require.Equal(t, map[string][2]float64{"false": {10, 10}}, h.told("http_req_failed", "expected_response"))
+	require.Equal(t, map[string]int64{"status-404": 10}, filled(h.r).Ends.Codes())
 }
 
 const noopJS = `var tokens = 0, described = service({
@@ -262,6 +289,7 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.ElementsMatch(t, []string{"Bearer t0", "Bearer t1", "Bearer t2"}, s.connects)
 	require.Equal(t, "6", js(t, h.Runtime, "String(tokens)"))
 	require.Equal(t, map[string][2]float64{"end of a stream of mine": {3, 3}}, h.told("http_reqs", "name"))
+	require.EqualValues(t, 3, filled(h.r).Ends.Outcomes[0].Took.Count())
 	require.Equal(t, map[string][2]float64{"stream of mine": {3, 3}}, h.told("sse_connection_opened", "name"))
 
 	s = &noopService{}
@@ -269,6 +297,7 @@ func TestHoldOfADescribedService(t *testing.T) {
 	require.True(t, h.run(t, heldDescribed))
 	require.Equal(t, map[string][2]float64{"Get status was 200": {3, 3}, "Received all messages": {3, 3}}, h.told("checks", "check"))
 	require.Zero(t, s.deletes)
+	require.Nil(t, filled(h.r).Ends)
 }
 
 // Each attempt after the first asks for its token anew, on the event loop.

@@ -44,6 +44,7 @@ type recorder struct {
 	latency          *shard.Latency
 	codings          []shard.Coding     // of streams that came compressed
 	shared           *shard.Shared      // of streams over HTTP/2; nil: there were none
+	ends             *shard.Ends        // requests that end streams; nil: there were none
 	reach            *shard.Reach       // nil where nothing is published
 	publishing       *publish.Publisher // nil where another runner publishes, or nobody
 	publishingAsked  bool
@@ -348,6 +349,7 @@ func (r *recorder) fill(s *shard.Shard) {
 		shared := *r.shared
 		s.Shared = &shared
 	}
+	s.Ends = r.ends.Copy()
 	s.Series = r.series[:len(r.series):len(r.series)]
 	s.Lateness, s.Connect, s.FirstNoop = r.lateness.Copy(), r.connect.Copy(), r.firstNoop.Copy()
 	if r.latency != nil {

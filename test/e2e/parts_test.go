@@ -181,6 +181,10 @@ func TestSeveralBackends(t *testing.T) {
 	require.Contains(t, r.out.String(), "2 backends started here, without nginx")
 	require.True(t, v.Server.Known && v.Server.Agrees)
 	require.Equal(t, v.Noops.Received, v.Server.Sent)
+	require.EqualValues(t, 30, v.Ends.Count, "of three shards, added up")
+	require.Len(t, v.Ends.Servers, 2)
+	require.EqualValues(t, 30, v.Ends.Servers[0].Count+v.Ends.Servers[1].Count)
+	require.FileExists(t, r.dir.Path("requests-that-end-the-streams.csv"))
 	require.FileExists(t, r.dir.Path("backend-1.log"))
 	require.FileExists(t, r.dir.Path("backend-2.log"))
 }

@@ -104,6 +104,16 @@ func (s *subject) ends() Section {
 	return out
 }
 
+// teardown is how long the requests took that ended the streams.
+func (s *subject) teardown() Section {
+	out := Section{ID: "teardown", Title: "Requests that end the streams", Short: "End requests"}
+	for _, t := range s.v.Tables {
+		t.Title = ""
+		out.Tables = append(out.Tables, suiteTable(t))
+	}
+	return out
+}
+
 // kinds are findings in words.
 var kinds = map[ledger.Kind]string{
 	ledger.KindLost: "lost: a number was skipped", ledger.KindUnsent: "never sent: the stream was silent",

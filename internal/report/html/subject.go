@@ -32,7 +32,7 @@ var sections = map[string]func(*subject) Section{
 	"criteria": (*subject).criteria, "actions": (*subject).actions, "machines": (*subject).machines, "spikes": (*subject).spikeTable, "comparison": (*subject).comparison, "data": (*subject).data,
 	// what was planned, and what was counted
 	"plan": (*subject).card, "account": (*subject).account, "published": (*subject).published, "timelines": (*subject).timelines, "lateness": (*subject).lateness, "leaks": (*subject).leaks,
-	"ends": (*subject).ends, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
+	"ends": (*subject).ends, "teardown": (*subject).teardown, "arithmetic": (*subject).arithmetic, "headroom": (*subject).headroom,
 	// what the script declared, and what it found
 	"found": (*subject).suiteTables, "curves": (*subject).curves, "settings": (*subject).suiteCard, "processes": (*subject).suiteTimelines,
 }

@@ -1,0 +1,188 @@
+package shard
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// Ends are the requests that end streams, as a runner saw them.
+type Ends struct {
+	Outcomes []EndOutcome `json:"outcomes"`
+	// Seconds are pairs of a second of Unix time and how many requests were answered in it, or failed, by time.
+	Seconds [][2]int64 `json:"seconds"`
+}
+
+// An EndOutcome is what became of those that one server answered in one way. Times are from asking for a connection to the last
+// byte of the answer.
+type EndOutcome struct {
+	Server  string     `json:"server,omitempty"` // as it calls itself, or the host that was asked
+	Code    string     `json:"code"`             // as TagCode
+	FirstUS int64      `json:"first_unix_us"`    // start of the first
+	LastUS  int64      `json:"last_unix_us"`     // end of the last
+	MinUS   int64      `json:"min_us"`
+	Took    *Histogram `json:"took"`
+}
+
+// MostServers are told apart by their names in a shard. The others are Other, so that a header which is new in each answer fills
+// nothing.
+const MostServers = 100
+
+const (
+	mostEndOutcomes = 10_000 // of a shard
+	mostServerName  = 100    // bytes
+)
+
+// Add adds a request that was answered, or failed, at a time and took so long.
+func (e *Ends) Add(server, code string, ended time.Time, took time.Duration) {
+	server = server[:min(len(server), mostServerName)]
+	o := e.outcome(server, code)
+	if o == nil {
+		if servers := e.Servers(); len(servers) >= MostServers && !slices.Contains(servers, server) {
+			server = Other
+		}
+		e.addOutcome(EndOutcome{Server: server, Code: code, FirstUS: math.MaxInt64, MinUS: math.MaxInt64, Took: NewHistogram()})
+		o = e.outcome(server, code)
+	}
+	o.FirstUS, o.LastUS = min(o.FirstUS, ended.Add(-took).UnixMicro()), max(o.LastUS, ended.UnixMicro())
+	o.MinUS = min(o.MinUS, took.Microseconds())
+	o.Took.Record(took)
+	e.addSeconds([][2]int64{{ended.Unix(), 1}})
+}
+
+// outcome is nil where there is none yet.
+func (e *Ends) outcome(server, code string) *EndOutcome {
+	i := slices.IndexFunc(e.Outcomes, func(have EndOutcome) bool { return have.Server == server && have.Code == code })
+	if i < 0 {
+		return nil
+	}
+	return &e.Outcomes[i]
+}
+
+// addOutcome adds what another one has, which stays as it is.
+func (e *Ends) addOutcome(o EndOutcome) {
+	have := e.outcome(o.Server, o.Code)
+	if have == nil {
+		o.Took = o.Took.Copy()
+		e.Outcomes = append(e.Outcomes, o)
+		slices.SortFunc(e.Outcomes, func(a, b EndOutcome) int {
+			return cmp.Or(cmp.Compare(a.Server, b.Server), cmp.Compare(a.Code, b.Code))
+		})
+		return
+	}
+	have.FirstUS, have.LastUS, have.MinUS = min(have.FirstUS, o.FirstUS), max(have.LastUS, o.LastUS), min(have.MinUS, o.MinUS)
+	have.Took.Merge(o.Took)
+}
+
+func (e *Ends) addSeconds(seconds [][2]int64) {
+	for _, s := range seconds {
+		i, there := slices.BinarySearchFunc(e.Seconds, s[0], func(have [2]int64, second int64) int { return cmp.Compare(have[0], second) })
+		if !there {
+			e.Seconds = slices.Insert(e.Seconds, i, [2]int64{s[0], 0})
+		}
+		e.Seconds[i][1] += s[1]
+	}
+}
+
+// Merge adds those of another runner.
+func (e *Ends) Merge(other *Ends) {
+	if other == nil {
+		return
+	}
+	for _, o := range other.Outcomes {
+		e.addOutcome(o)
+	}
+	e.addSeconds(other.Seconds)
+}
+
+// Copy has the same counts, nil of nil.
+func (e *Ends) Copy() *Ends {
+	if e == nil {
+		return nil
+	}
+	out := new(Ends)
+	out.Merge(e)
+	return out
+}
+
+// addEnds adds those of another runner.
+func (m *Merged) addEnds(s *Shard) {
+	if s.Ends == nil {
+		return
+	}
+	if m.Ends == nil {
+		m.Ends = new(Ends)
+	}
+	m.Ends.Merge(s.Ends)
+}
+
+// checkEnds refuses requests that were not made while the runner ran, and counts that do not fit each other.
+func (s *Shard) checkEnds() error {
+	if s.Ends == nil {
+		return nil
+	}
+	wrong := errors.New("it holds requests that end streams that cannot be")
+	from, to := s.Runner.StartedUS-slack.Microseconds(), s.Runner.EndedUS+slack.Microseconds()
+	answered, seconds, servers := int64(0), int64(0), map[string]bool{}
+	for _, o := range s.Ends.Outcomes {
+		servers[o.Server] = true
+		if o.Took == nil || o.Took.Count() < 1 || o.Took.Count() > mostCount || o.FirstUS < from || o.LastUS > to || o.FirstUS > o.LastUS ||
+			o.MinUS < 0 || o.MinUS > o.Took.Max().Microseconds() || len(o.Server)+len(o.Code) > mostText {
+			return wrong
+		}
+		answered += o.Took.Count()
+	}
+	last := int64(0)
+	for _, second := range s.Ends.Seconds {
+		if second[0] < from/1e6-1 || second[0] > to/1e6 || second[0] <= last || second[1] < 1 || second[1] > mostCount {
+			return wrong
+		}
+		last = second[0]
+		seconds += second[1]
+	}
+	// Beside MostServers there are Other and, of what was not answered, none.
+	if len(s.Ends.Outcomes) > mostEndOutcomes || len(s.Ends.Seconds) > mostSeconds || len(servers) > MostServers+2 || answered != seconds {
+		return wrong
+	}
+	return nil
+}
+
+// Codes are how many there were of each outcome but the good one.
+func (e *Ends) Codes() map[string]int64 {
+	out := map[string]int64{}
+	for _, o := range e.Outcomes {
+		if o.Code != CodeOK {
+			out[o.Code] += o.Took.Count()
+		}
+	}
+	return out
+}
+
+// Servers are the names of those that were asked, sorted.
+func (e *Ends) Servers() []string {
+	names := map[string]bool{}
+	for _, o := range e.Outcomes {
+		if o.Server != "" {
+			names[o.Server] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// Of adds up the outcomes that are wanted; nil: there are none.
+func (e *Ends) Of(wanted func(o *EndOutcome) bool) *EndOutcome {
+	var sum Ends
+	for _, o := range e.Outcomes {
+		if wanted(&o) {
+			o.Server, o.Code = "", ""
+			sum.addOutcome(o)
+		}
+	}
+	if len(sum.Outcomes) == 0 {
+		return nil
+	}
+	return &sum.Outcomes[0]
+}

@@ -1,0 +1,106 @@
+package shard
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/plan"
+)
+
+func TestRequestsThatEndStreamsAddUp(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_700_000_000, 500e6)
+	one, two, old := withControl(1, nil), withControl(2, nil), withControl(3, nil)
+	one.Ends, two.Ends = new(Ends), new(Ends)
+	whole := new(Ends)
+	for n := range 1000 {
+		took, server := time.Duration(n+1)*time.Millisecond, "backend-1"
+		part, code := one.Ends, CodeOK
+		if n%3 == 0 {
+			part, server = two.Ends, "backend-2"
+		}
+		if n == 500 {
+			code = CodeStatus + "404"
+		}
+		ended := at.Add(took)
+		part.Add(server, code, ended, took)
+		whole.Add(server, code, ended, took)
+	}
+	first := one.Ends.Copy()
+	for _, order := range [][]*Shard{{one, two, old}, {old, two, one}} {
+		m := Merge(plan.Plan{}, order)
+		require.Equal(t, whole, m.Ends, "the merged parts are the whole, whatever the order")
+	}
+	require.Equal(t, first, one.Ends, "what was merged stays")
+	require.Nil(t, Merge(plan.Plan{}, []*Shard{old}).Ends)
+
+	require.Equal(t, [][2]int64{{1_700_000_000, 499}, {1_700_000_001, 501}}, whole.Seconds)
+	require.Equal(t, map[string]int64{"status-404": 1}, whole.Codes())
+	require.Equal(t, []string{"backend-1", "backend-2"}, whole.Servers())
+	good := whole.Of(func(o *EndOutcome) bool { return o.Code == CodeOK })
+	require.EqualValues(t, 999, good.Took.Count())
+	require.EqualValues(t, 1000, good.MinUS)
+	require.Equal(t, time.Second, good.Took.Max())
+	require.EqualValues(t, 1_000_000, good.LastUS-good.FirstUS, "all began at one time")
+	require.Nil(t, whole.Of(func(o *EndOutcome) bool { return o.Code == CodeWrong }))
+}
+
+// A server may call itself anew in each answer: a shard keeps what can be shown, and every request is counted.
+func TestServersWithoutEndAreOne(t *testing.T) {
+	t.Parallel()
+	var e Ends
+	for n := range 2 * MostServers {
+		e.Add(fmt.Sprintf("%0*d", 200+n%2, n), CodeOK, time.Unix(1, 0), time.Millisecond)
+		e.Add(fmt.Sprint("s", n), CodeOK, time.Unix(1, 0), time.Millisecond)
+	}
+	e.Add("", CodeNet+"1212", time.Unix(1, 0), time.Millisecond)
+	require.Len(t, e.Outcomes, MostServers+2)
+	require.Contains(t, e.Servers(), Other)
+	require.EqualValues(t, 4*MostServers+1, e.Of(func(*EndOutcome) bool { return true }).Took.Count())
+	s := withControl(1, nil)
+	s.Ends = &e
+	require.NoError(t, s.checkEnds())
+}
+
+func TestEndsAreStoredAndHostileOnesRefused(t *testing.T) {
+	t.Parallel()
+	s := withControl(1, nil)
+	s.Runner.StartedUS, s.Runner.EndedUS = 1_700_000_000e6, 1_700_000_100e6
+	made := func() *Ends {
+		var e Ends
+		e.Add("a", CodeOK, time.Unix(1_700_000_090, 0), 30*time.Millisecond)
+		return &e
+	}
+	s.Ends = made()
+	path := filepath.Join(t.TempDir(), "runner-1"+Suffix)
+	require.NoError(t, Write(path, s))
+	back, err := ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, s.Ends, back.Ends)
+	for name, change := range map[string]func(e *Ends){
+		"none":           func(e *Ends) { e.Outcomes[0].Took = NewHistogram() },
+		"no histogram":   func(e *Ends) { e.Outcomes[0].Took = nil },
+		"before the run": func(e *Ends) { e.Outcomes[0].FirstUS -= 100e6 },
+		"after the run":  func(e *Ends) { e.Outcomes[0].LastUS += 100e6 },
+		"backwards":      func(e *Ends) { e.Outcomes[0].FirstUS += 1e6 },
+		"too short":      func(e *Ends) { e.Outcomes[0].MinUS = -1 },
+		"shortest above": func(e *Ends) { e.Outcomes[0].MinUS = 1e6 },
+		"a long name":    func(e *Ends) { e.Outcomes[0].Server = string(make([]byte, mostText+1)) },
+		"another count":  func(e *Ends) { e.Seconds[0][1]++ },
+		"another second": func(e *Ends) { e.Seconds[0][0] += 1000 },
+		"a second twice": func(e *Ends) { e.Seconds = append(e.Seconds, e.Seconds[0]) },
+		"many servers": func(e *Ends) {
+			for n := range MostServers + 2 {
+				e.addOutcome(EndOutcome{Server: fmt.Sprint(n), Code: CodeOK, FirstUS: e.Outcomes[0].FirstUS, LastUS: e.Outcomes[0].LastUS, MinUS: 1, Took: e.Outcomes[0].Took})
+			}
+		},
+	} {
+		s.Ends = made()
+		change(s.Ends)
+		require.ErrorContains(t, s.check(), "requests that end streams that cannot be", name)
+	}
+}

@@ -1,0 +1,124 @@
+package verdict
+
+import (
+	"fmt"
+
+	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Ends are the requests that ended the streams, over all runners. Times are from asking for a connection to the last byte of the answer.
+type Ends struct {
+	Request string `json:"request"` // by the name that its metrics have, too
+	EndTimes
+	Failed      int64            `json:"failed"`
+	Failures    map[string]int64 `json:"failures,omitempty"` // by outcome: status-404, net-1220
+	FailedMS    *Quantiles       `json:"failed_ms,omitempty"`
+	FirstUnix   float64          `json:"first_unix_s"` // start of the first
+	Seconds     float64          `json:"seconds"`      // to the end of the last
+	PerSecond   float64          `json:"per_second"`   // answered as they should be
+	MostASecond int64            `json:"most_in_a_second"`
+	Servers     []EndServer      `json:"servers,omitempty"` // where there are several
+}
+
+// EndTimes are those of requests that were answered as they should be.
+type EndTimes struct {
+	Count int64     `json:"count"`
+	MinMS float64   `json:"min_ms"`
+	MS    Quantiles `json:"ms"`
+}
+
+// An EndServer is what one of several servers answered.
+type EndServer struct {
+	Name string `json:"name"`
+	EndTimes
+	Failed int64 `json:"failed"`
+}
+
+func (c *Counts) addEnds(m *shard.Merged) {
+	e := m.Ends
+	if e == nil || len(e.Outcomes) == 0 {
+		return
+	}
+	good, all, failed := e.Of(isGood), e.Of(func(*shard.EndOutcome) bool { return true }), e.Of(isBad)
+	out := &Ends{
+		Request: "DELETE /event/forcedisconnect", EndTimes: endTimes(good), FirstUnix: float64(all.FirstUS) / 1e6,
+		Seconds: float64(all.LastUS-all.FirstUS) / 1e6,
+	}
+	if m.Service != nil {
+		out.Request = "end of a stream of " + m.Service.Name
+	}
+	if out.Seconds > 0 {
+		out.PerSecond = float64(out.Count) / out.Seconds
+	}
+	if failed != nil {
+		q := quantiles(failed.Took)
+		out.Failed, out.Failures, out.FailedMS = failed.Took.Count(), e.Codes(), &q
+	}
+	for _, s := range e.Seconds {
+		out.MostASecond = max(out.MostASecond, s[1])
+	}
+	if names := e.Servers(); len(names) > 1 {
+		for _, name := range names {
+			of := func(is func(*shard.EndOutcome) bool) *shard.EndOutcome {
+				return e.Of(func(o *shard.EndOutcome) bool { return o.Server == name && is(o) })
+			}
+			server := EndServer{Name: name, EndTimes: endTimes(of(isGood))}
+			if failed := of(isBad); failed != nil {
+				server.Failed = failed.Took.Count()
+			}
+			out.Servers = append(out.Servers, server)
+		}
+	}
+	c.Ends = out
+}
+
+func isGood(o *shard.EndOutcome) bool { return o.Code == shard.CodeOK }
+func isBad(o *shard.EndOutcome) bool  { return !isGood(o) }
+
+func endTimes(o *shard.EndOutcome) EndTimes {
+	if o == nil {
+		return EndTimes{}
+	}
+	return EndTimes{Count: o.Took.Count(), MinMS: float64(o.MinUS) / 1000, MS: quantiles(o.Took)}
+}
+
+// slowerThanNoops is how many times as long as noops are late an answer takes that only the ends are slow by.
+const slowerThanNoops = 5
+
+// slowEnds is a sentence where the requests that end streams are slow though messages are not: then it is what the service does for
+// them, not the load of its streams.
+func (s *Streams) slowEnds() string {
+	e, late, noun := s.Ends, s.LatenessMS.P99, s.m.Plan.Noun()
+	switch {
+	case e == nil || e.Count == 0:
+		return ""
+	case !s.byInterval() && s.LatencyMS == nil: // nobody knows how slow messages are
+		return ""
+	case !s.byInterval():
+		late = s.LatencyMS.P99
+	case s.m.Lateness.Count() == 0:
+		return ""
+	}
+	limit := milliseconds(s.m.Plan.Late())
+	if e.MS.P95 < limit || late >= limit || e.MS.P95 < slowerThanNoops*late {
+		return ""
+	}
+	text := fmt.Sprintf("the requests that end the streams (%s) are slow and the %ss are not: half of them took over %s, 5 %% over %s, and 99 %% of %ss were at most %s late",
+		e.Request, noun, format.Milliseconds(e.MS.P50), format.Milliseconds(e.MS.P95), noun, format.Milliseconds(late))
+	if stall := s.stallWhile(e); stall > e.MS.P95/2 {
+		return text + fmt.Sprintf("; but a runner stalled for %s meanwhile, so that it may be the load generator that was slow", format.Milliseconds(stall))
+	}
+	return text + "; look at what the service does to end one stream: a lock, a search through all of them, a write to a database"
+}
+
+// stallWhile is the longest stall of a runner while the requests were made, in milliseconds.
+func (s *Streams) stallWhile(e *Ends) (longest float64) {
+	for _, b := range s.m.Series {
+		from := float64(b.Unix)
+		if from+shard.BucketWidth.Seconds() > e.FirstUnix && from < e.FirstUnix+e.Seconds {
+			longest = max(longest, float64(b.StallMS))
+		}
+	}
+	return longest
+}

@@ -1,0 +1,84 @@
+package verdict
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// endsOf are so many requests that took so long each, one every ms, of two servers.
+func endsOf(n int, took time.Duration) *shard.Ends {
+	var e shard.Ends
+	at := time.Unix(1_700_003_595, 0)
+	for i := range n {
+		server := "backend-1"
+		if i%2 == 1 {
+			server = "backend-2"
+		}
+		e.Add(server, shard.CodeOK, at.Add(time.Duration(i)*time.Millisecond+took), took)
+	}
+	return &e
+}
+
+func TestRequestsThatEndTheStreams(t *testing.T) {
+	t.Parallel()
+	m, server := clean()
+	require.Nil(t, judgeSoak(m, server, Evidence{}).Ends, "a shard of an older version has none")
+	m.Ends = endsOf(2000, time.Millisecond)
+	m.Ends.Add("backend-2", "status-404", time.Unix(1_700_003_595, 0), 20*time.Millisecond)
+	m.Ends.Add("", "net-1212", time.Unix(1_700_003_596, 0), 30*time.Millisecond)
+	v := judgeSoak(m, server, Evidence{})
+	e := v.Ends
+	require.Equal(t, "DELETE /event/forcedisconnect", e.Request)
+	require.EqualValues(t, 2000, e.Count)
+	require.InDelta(t, 1, e.MinMS, 0)
+	require.InDelta(t, 1, e.MS.Max, 0)
+	require.EqualValues(t, 2, e.Failed)
+	require.Equal(t, map[string]int64{"status-404": 1, "net-1212": 1}, e.Failures)
+	require.InDelta(t, 30, e.FailedMS.Max, 0)
+	require.InDelta(t, 2.02, e.Seconds, .001, "from the start of the first, which failed")
+	require.InDelta(t, 2000/2.02, e.PerSecond, 1)
+	require.EqualValues(t, 1001, e.MostASecond)
+	require.Len(t, e.Servers, 2)
+	require.EqualValues(t, 1, e.Servers[1].Failed)
+	require.EqualValues(t, 1000, e.Servers[1].Count)
+	require.Empty(t, v.Warnings)
+	text, err := json.Marshal(v)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"end_requests":{"request":"DELETE /event/forcedisconnect","count":2000,"min_ms":1,`)
+
+	m.Service = &shard.Service{Name: "mine", Counts: shard.CountsNothing}
+	require.Equal(t, "end of a stream of mine", StreamsOf(m, nil, false).Ends.Request)
+}
+
+// The bottleneck of the original: its DELETEs took seconds, and its noops came in time.
+func TestSlowEndsAreTold(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		took, late, stall time.Duration
+		want              string
+	}{
+		"slow":               {2 * time.Second, 12 * time.Millisecond, 0, "half of them took over 2 s, 5 % over 2 s, and 99 % of noops were at most 12 ms late; look at what the service does"},
+		"fast":               {900 * time.Millisecond, 12 * time.Millisecond, 0, ""},
+		"as slow as noops":   {2 * time.Second, 500 * time.Millisecond, 0, ""},
+		"noops are late":     {20 * time.Second, 2 * time.Second, 0, ""},
+		"a generator stalls": {2 * time.Second, 12 * time.Millisecond, 1500 * time.Millisecond, "but a runner stalled for 1.5 s meanwhile"},
+	} {
+		m, _ := clean()
+		m.Ends = endsOf(100, c.took)
+		m.Lateness.Reset()
+		m.Lateness.Record(c.late)
+		m.Series = []shard.Bucket{{Unix: 1_700_003_595, Process: shard.Process{StallMS: c.stall.Milliseconds()}}, {Unix: 1_700_000_000, Process: shard.Process{StallMS: 5000}}}
+		warned := strings.Join(StreamsOf(m, nil, false).Warnings, "\n")
+		if c.want == "" {
+			require.NotContains(t, warned, "requests that end the streams", name)
+			continue
+		}
+		require.Contains(t, warned, c.want, name)
+	}
+}

@@ -1,0 +1,51 @@
+package soak
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"time"
+
+	"go.k6.io/k6/v2/lib/netext/httpext"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// serverHeader is where a service says which of several servers has answered.
+const serverHeader = "X-Server"
+
+// answered records what became of a request that ends a stream, one way or the other. One that was broken off because the run is being
+// interrupted tells nothing of the service.
+func (e *ender) answered(asked *httpext.ParsedHTTPRequest, answer *httpext.Response, took time.Duration) {
+	if e.h.ctx.Err() != nil {
+		return
+	}
+	server := asked.URL.GetURL().Host
+	if answer != nil {
+		server = cmp.Or(answer.Headers[http.CanonicalHeaderKey(serverHeader)], server)
+	}
+	e.h.m.recorder.endAnswered(server, e.code(answer), took)
+}
+
+// code is what became of a request, as shard.TagCode has it.
+func (e *ender) code(answer *httpext.Response) string {
+	const unknown = 1000 // k6's number for an error that it has no other for
+	switch {
+	case answer == nil:
+		return fmt.Sprint(shard.CodeNet, unknown)
+	case answer.Status == 0:
+		return fmt.Sprint(shard.CodeNet, cmp.Or(answer.ErrorCode, unknown))
+	case e.accepts(answer.Status):
+		return shard.CodeOK
+	}
+	return fmt.Sprint(shard.CodeStatus, answer.Status)
+}
+
+func (r *recorder) endAnswered(server, code string, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ends == nil {
+		r.ends = new(shard.Ends)
+	}
+	r.ends.Add(server, code, r.wall(time.Now()), took)
+}
