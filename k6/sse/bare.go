@@ -94,8 +94,8 @@ func (b *Bare) start(a *answer) error {
 	if p != nil {
 		b.wire, b.conn = p, nil
 	}
-	b.body = body{wire: b.wire, left: a.left, at: a.at, framing: a.frame}
-	b.body.watch(&b.silence)
+	b.body = bodyOf(a, b.wire)
+	b.body.watch(&b.silence, a.at)
 	b.parser.Reset(&b.body, 0)
 	if p == nil {
 		go b.read()
@@ -121,24 +121,27 @@ func (b *Bare) Close() {
 
 func (b *Bare) read() {
 	var e eventstream.Event
+	var at time.Time
+	b.body.at = &at
 	for {
 		if err := b.parser.Next(&e); err != nil || b.closing.Load() {
 			b.finish(err)
 			return
 		}
-		b.observer.Event(b.body.at, &e)
+		b.observer.Event(at, &e)
 	}
 }
 
 // turn reads what has come on a polled stream.
 func (b *Bare) turn(buf []byte, block *eventstream.Block) {
-	b.parser.Borrow(buf)
+	b.parser.Borrow(buf, block)
+	b.body.at = &block.At
 	for !b.closing.Load() {
 		switch err := b.parser.Next(&block.Event); err {
 		case nil:
-			b.observer.Event(b.body.at, &block.Event)
+			b.observer.Event(block.At, &block.Event)
 		case errNotReady:
-			b.parser.Borrow(nil)
+			b.parser.Return()
 			return
 		default:
 			b.finish(err)

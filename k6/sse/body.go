@@ -40,12 +40,26 @@ func framingOf(resp *http.Response) framing {
 // body reads a response's body from its connection, without a buffer of its own:
 // chunks are unwrapped in place, in the caller's buffer. For one goroutine.
 type body struct {
-	wire wire
-	left []byte    // read with the head
-	at   time.Time // when the last bytes arrived
-	idle idleMark
+	idleMark
+	left *leftover  // nil once it was read
+	at   *time.Time // when the last bytes arrived: its reader's; nil where that does not ask
 	pack *unpacking // nil: the body is as it is
 	framing
+}
+
+// leftover is what was read with the head.
+type leftover struct {
+	data []byte
+	at   time.Time
+}
+
+// bodyOf is the body of an answer, on a wire.
+func bodyOf(a *answer, w wire) body {
+	var left *leftover
+	if len(a.left) > 0 {
+		left = &leftover{a.left, a.at}
+	}
+	return body{idleMark: idleMark{wire: w}, left: left, framing: a.frame}
 }
 
 var (
@@ -77,9 +91,10 @@ func (b *body) Read(p []byte) (int, error) {
 
 // readSome takes what came with the head, then reads from the connection.
 func (b *body) readSome(p []byte) (int, error) {
-	if len(b.left) > 0 {
-		n := copy(p, b.left)
-		if b.left = b.left[n:]; len(b.left) == 0 {
+	if b.left != nil {
+		n := copy(p, b.left.data)
+		b.came(b.left.at)
+		if b.left.data = b.left.data[n:]; len(b.left.data) == 0 {
 			b.left = nil
 		}
 		return n, nil
@@ -90,13 +105,21 @@ func (b *body) readSome(p []byte) (int, error) {
 			n, err = b.goOn(p, err)
 		}
 		if n > 0 {
-			b.at = time.Now()
-			b.idle.heard(b.at)
+			now := time.Now()
+			b.came(now)
+			b.heard(now)
 			return n, nil // an error comes again
 		}
 		if err != nil {
 			return 0, err
 		}
+	}
+}
+
+// came tells the reader when bytes arrived.
+func (b *body) came(at time.Time) {
+	if b.at != nil {
+		*b.at = at
 	}
 }
 
@@ -109,19 +132,19 @@ const lastChance = 50 * time.Millisecond
 //
 //go:noinline // rare, and its frame would be part of every parked stream's stack
 func (b *body) goOn(p []byte, err error) (int, error) {
-	if b.idle.wire == nil || !b.idle.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if b.timeout == nil || !b.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	now := time.Since(processStart)
-	if st, ok := b.idle.wire.(*h2Stream); ok {
+	if st, ok := b.wire.(*h2Stream); ok {
 		now = st.conn.readAt // its turn may come before that of the connection
 	}
-	silent := b.idle.silent(now)
+	silent := b.silent(now)
 	if err == errNotReady { // it has just been read
 		if silent {
 			return 0, errIdle
 		}
-		b.idle.resume()
+		b.resume()
 		return 0, err
 	}
 	n := 0
@@ -131,22 +154,23 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 			err = errIdle
 		}
 	}
-	b.idle.resume()
+	b.resume()
 	return n, err
 }
 
 // watch has the stream end with errIdle once the server was silent for timeout, which may change
-// while it is watched; 0 is for ever. The caller calls unwatch when it has read the last, of any stream.
-func (b *body) watch(timeout *atomic.Int64) {
+// while it is watched; 0 is for ever. It was last heard at some time. The caller calls unwatch when it has read the last, of
+// any stream.
+func (b *body) watch(timeout *atomic.Int64, at time.Time) {
 	if timeout.Load() > 0 {
-		b.idle.wire, b.idle.timeout = b.wire, timeout
-		processSweep.watch(&b.idle, b.at)
+		b.timeout = timeout
+		processSweep.watch(&b.idleMark, at)
 	}
 }
 
 func (b *body) unwatch() {
-	if b.idle.wire != nil {
-		processSweep.forget(&b.idle)
+	if b.timeout != nil {
+		processSweep.forget(&b.idleMark)
 	}
 	if b.pack != nil {
 		b.pack.stop()

@@ -82,10 +82,11 @@ func (c *Client) read(ctx context.Context) {
 		return
 	}
 	a.hold()
-	b := &body{wire: parked{a.conn}, left: a.left, at: a.at, framing: a.frame}
+	b, at := bodyOf(a, parked{a.conn}), a.at
+	b.at = &at
 	var idle atomic.Int64
 	idle.Store(int64(c.params.idleTimeout))
-	b.watch(&idle)
+	b.watch(&idle, at)
 	defer b.unwatch()
 	var p eventstream.Parser
 	p.Reset(b.unpacked(a), int(c.params.maxEventSize))
@@ -95,7 +96,7 @@ func (c *Client) read(ctx context.Context) {
 			ended(nil, readFailure(err))
 			return
 		}
-		at := b.at
+		at := at
 		ev := &Event{Name: eventstream.Text(e.Name), Data: eventstream.Text(e.Data), Comment: eventstream.Text(e.Comment), ReceivedAt: epochMs(at)}
 		if e.HasID {
 			ev.ID = eventstream.Text(e.ID)

@@ -63,7 +63,7 @@ var _ Cuttable = (*source)(nil)
 func (s *source) Cut(how Cut, pause time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped != "" || s.cutting != nil || s.raw == nil || s.cancel != nil {
+	if now := s.moment(); now.stopped != "" || now.cutting != nil || s.raw == nil || now.cancel != nil {
 		return false
 	}
 	c := &cutting{how: how, pause: pause, over: make(chan struct{})}
@@ -119,7 +119,7 @@ func cutNow(tcp *net.TCPConn, how Cut) error {
 
 // wants has the next turn of the stream see a cut. The caller holds mu.
 func (s *source) wants(c *cutting) {
-	s.cutting = c
+	s.momentToSet().cutting = c
 	s.attention.Store(true)
 }
 
@@ -127,7 +127,7 @@ func (s *source) wants(c *cutting) {
 func (s *source) due() *cutting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cutting
+	return s.moment().cutting
 }
 
 // letGo ends the stream for all who reach it from elsewhere: nobody can cut it any more. It says how it was cut, 0 where it
@@ -135,10 +135,11 @@ func (s *source) due() *cutting {
 func (s *source) letGo() (how Cut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.cutting; c != nil && c.done && c.how != CutPause && c.how != cutSlow {
+	if c := s.moment().cutting; c != nil && c.done && c.how != CutPause && c.how != cutSlow {
 		how = c.how
 	}
-	s.raw, s.cutting = nil, nil
+	s.raw = nil
+	s.dropCut()
 	return how
 }
 
@@ -146,7 +147,15 @@ func (s *source) letGo() (how Cut) {
 func (s *source) forgetCut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.cutting = nil
+	s.dropCut()
+}
+
+// dropCut is the same. The caller holds mu.
+func (s *source) dropCut() {
+	if s.now != nil {
+		s.now.cutting = nil
+		s.passed()
+	}
 }
 
 // resting is a parked connection whose reader may pause.
@@ -168,7 +177,7 @@ func (c resting) Read(p []byte) (int, error) {
 //go:noinline // rare, and its frame would be part of every parked stream's stack
 func (s *source) rest(c *cutting) {
 	now := time.Now()
-	s.body.idle.heard(now.Add(c.pause)) // the silence is ours
+	s.body.heard(now.Add(c.pause)) // the silence is ours
 	s.facets().cuts.Cut(now, CutPause)
 	timer := time.NewTimer(c.pause)
 	defer timer.Stop()

@@ -69,7 +69,7 @@ func (s *source) turnPause(c *cutting, wire *polled) (over bool) {
 			return false
 		}
 		c.done, c.until = true, now.Add(c.pause)
-		s.body.idle.heard(c.until) // the silence is ours
+		s.body.heard(c.until) // the silence is ours
 		s.facets().cuts.Cut(now, CutPause)
 		time.AfterFunc(c.pause, s.body.wire.interrupt) // gives it a turn
 		return true

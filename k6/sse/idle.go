@@ -14,8 +14,8 @@ var processStart = time.Now()
 // stream costs a timer, a wake-up and a read in vain every idleTimeout, which was a
 // quarter of all CPU of a stream that gets two noops in that time.
 type idleMark struct {
-	wire    wire          // nil: not watched
-	timeout *atomic.Int64 // of the source, which may change it; 0: for ever
+	wire    wire
+	timeout *atomic.Int64 // of the source, which may change it; 0: for ever; nil: not watched
 	last    atomic.Int64  // when the last bytes arrived, since processStart
 	asked   atomic.Bool   // its read was interrupted and the reader has not answered yet
 	place   int32         // among the marks of the sweep

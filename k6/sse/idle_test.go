@@ -28,10 +28,9 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 // silentBody is a body as a process finds it that did not run for longer than its
 // idleTimeout: the sweep has come first and interrupted the read.
 func silentBody(ours net.Conn) *body {
-	b := &body{wire: parked{ours}, at: time.Now().Add(-time.Minute)}
-	b.idle.wire, b.idle.timeout = parked{ours}, within(time.Second)
-	b.idle.heard(b.at)
-	b.idle.asked.Store(true)
+	b := &body{idleMark: idleMark{wire: parked{ours}, timeout: within(time.Second)}}
+	b.heard(time.Now().Add(-time.Minute))
+	b.asked.Store(true)
 	_ = ours.SetReadDeadline(processStart)
 	return b
 }
@@ -55,7 +54,7 @@ func TestAnInterruptedReadTakesWhatWaits(t *testing.T) {
 			n, err := b.Read(p)
 			require.ErrorIs(t, err, bring.err)
 			require.Equal(t, bring.text, string(p[:n]))
-			require.False(t, b.idle.asked.Load())
+			require.False(t, b.asked.Load())
 		})
 	}
 }
@@ -72,7 +71,7 @@ func TestAnInterruptionThatIsOutdatedIsForgotten(t *testing.T) {
 	t.Parallel()
 	ours, theirs := pair(t)
 	b := silentBody(ours)
-	b.idle.heard(time.Now())
+	b.heard(time.Now())
 	time.AfterFunc(20*time.Millisecond, func() { _, _ = io.WriteString(theirs, "data: 0\n\n") })
 	n, err := b.Read(make([]byte, 64))
 	require.NoError(t, err)

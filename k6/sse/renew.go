@@ -32,7 +32,7 @@ func (s *eventSource) renew() error {
 // source in hand, so what that changes needs no lock. An event loop that is busy delays the attempt. On the event loop.
 func (s *source) renewBy(ask func() error) error {
 	s.mu.Lock()
-	over := s.stopped != ""
+	over := s.moment().stopped != ""
 	s.mu.Unlock()
 	if over || s.hub.interrupted.Load() {
 		s.end()

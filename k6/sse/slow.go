@@ -22,7 +22,7 @@ func (s *eventSource) slow(rate float64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped != "" || s.raw == nil || s.cancel != nil || s.cutting != nil && s.cutting.how != cutSlow {
+	if now := s.moment(); now.stopped != "" || s.raw == nil || now.cancel != nil || now.cutting != nil && now.cutting.how != cutSlow {
 		return false
 	}
 	if st, ok := s.raw.(*h2Stream); ok && !st.conn.alone {
@@ -40,7 +40,7 @@ func (s *eventSource) slow(rate float64) bool {
 func (s *source) endSlow(c *cutting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.cutting == c {
-		s.cutting = nil
+	if s.moment().cutting == c {
+		s.dropCut()
 	}
 }

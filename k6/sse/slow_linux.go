@@ -19,7 +19,7 @@ func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.B
 	now := time.Now()
 	if c.rate == math.MaxInt32 || wire.hungUp() {
 		s.endSlow(c)
-		s.body.idle.heard(now)
+		s.body.heard(now)
 		if err := wire.expect(unix.EPOLLIN | unix.EPOLLRDHUP); err != nil {
 			s.finishStream(err)
 			return true
@@ -32,7 +32,7 @@ func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.B
 			s.finishStream(err)
 			return true
 		}
-		s.body.idle.heard(now.Add(stays)) // the silence is ours
+		s.body.heard(now.Add(stays)) // the silence is ours
 	}
 	if c.rate == 0 || now.Before(c.until) {
 		return true
@@ -41,7 +41,7 @@ func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.B
 	time.AfterFunc(slowTick, s.body.wire.interrupt) // gives it a turn
 	wire.limited, wire.left = true, int32(max(int64(c.rate)*int64(slowTick)/int64(time.Second), 1))
 	if s.bring(buf, b) {
-		s.body.idle.heard(now.Add(stays))
+		s.body.heard(now.Add(stays))
 	}
 	wire.limited = false
 	return true

@@ -25,18 +25,13 @@ type source struct {
 	observer Observer
 	sees     *facets // nil: the observer has no more to be told of
 
-	reconnect atomic.Int32 // a reconnectMode
-	// idleTimeout is a time.Duration: it may change while the stream is read.
-	idleTimeout atomic.Int64
+	reconnect   atomic.Int32 // a reconnectMode
 	dropped     atomic.Int32 // how it connects again after drop
+	idleTimeout atomic.Int64 // a time.Duration, which may change while the stream is read
 
-	mu      sync.Mutex // guards what follows: how stop reaches the goroutine or timer
-	raw     io.Closer
-	cancel  context.CancelFunc
-	timer   *time.Timer
-	follow  *followUp // the second request of the open stream; nil without one
-	stopped Reason    // why it is to end; empty while it is not
-	cutting *cutting  // of the open stream; nil mostly
+	mu  sync.Mutex // guards what follows: how stop reaches the goroutine or timer
+	raw io.Closer
+	now *moment // nil: a stream is open, and there is nothing more to say of it
 
 	// Of the goroutine that has the source in its hands.
 	parser   eventstream.Parser
@@ -108,7 +103,7 @@ func (s *source) attach(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.raw = conn
-	return s.stopped == ""
+	return s.moment().stopped == ""
 }
 
 // stop ends the source for good, once; only the first reason counts. It does not
@@ -116,21 +111,22 @@ func (s *source) attach(conn net.Conn) bool {
 func (s *source) stop(why Reason) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped != "" {
+	now := s.momentToSet()
+	if now.stopped != "" {
 		return
 	}
-	s.stopped = why
+	now.stopped = why
 	s.attention.Store(true)
-	if s.cutting != nil {
-		close(s.cutting.over)
+	if now.cutting != nil {
+		close(now.cutting.over)
 	}
-	if s.cancel != nil {
-		s.cancel()
+	if now.cancel != nil {
+		now.cancel()
 	}
 	if s.raw != nil {
 		_ = s.raw.Close()
 	}
-	if s.timer != nil && s.timer.Stop() {
+	if now.timer != nil && now.timer.Stop() {
 		s.end() // nobody else has the source in its hands
 	}
 }
@@ -140,15 +136,50 @@ func (s *source) stop(why Reason) {
 func (s *source) isStopped() (stopped bool, c *cutting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stopped = s.stopped != "" || s.follow != nil && s.follow.failed != nil
-	if !stopped && s.cutting == nil {
+	now := s.moment()
+	stopped = now.stopped != "" || now.follow != nil && now.follow.failed != nil
+	if !stopped && now.cutting == nil {
 		s.attention.Store(false)
 	}
-	return stopped, s.cutting
+	return stopped, now.cutting
 }
 
 // end gives the source up.
 func (s *source) end() { s.client.ended() }
+
+// A moment is what a source has while it dials, waits to dial, is cut or is stopped: most of thousands are open, and have none.
+type moment struct {
+	cancel  context.CancelFunc // of a dial
+	timer   *time.Timer        // until the next one
+	follow  *followUp          // the second request of the open stream; nil without one
+	cutting *cutting           // of the open stream; nil mostly
+	stopped Reason             // why it is to end; empty while it is not
+}
+
+var noMoment moment
+
+// moment is that of the source, to be read. The caller holds mu.
+func (s *source) moment() *moment {
+	if s.now == nil {
+		return &noMoment
+	}
+	return s.now
+}
+
+// momentToSet is the same, to be written.
+func (s *source) momentToSet() *moment {
+	if s.now == nil {
+		s.now = new(moment)
+	}
+	return s.now
+}
+
+// passed lets the moment go where nothing is left in it. The caller holds mu.
+func (s *source) passed() {
+	if m := s.moment(); m.cancel == nil && m.timer == nil && m.follow == nil && m.cutting == nil && m.stopped == "" {
+		s.now = nil
+	}
+}
 
 // facets are an observer as those of more than Observer that it is.
 type facets struct {

@@ -158,7 +158,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	for name, o := range map[string]Observer{"events": nopObserver{}, "blocks": nopBlocks{}} {
 		s, buf, block := quietSource(o), make([]byte, 4096), &eventstream.Block{}
 		w := &endlessStream{text: noop + ":\n\n" + "event: ping\n\n" + "id: 1\n\n" + "retry: 100\n\n"}
-		s.body = body{wire: w}
+		s.body = body{idleMark: idleMark{wire: w}}
 		turn := func() { w.left = 1; s.turn(buf, block) }
 		for range 10 {
 			turn()
@@ -182,7 +182,7 @@ func BenchmarkTurn(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s, buf, block := quietSource(tt.observer), make([]byte, 4096), &eventstream.Block{}
 			w := &endlessStream{text: tt.text}
-			s.body = body{wire: w}
+			s.body = body{idleMark: idleMark{wire: w}}
 			b.ReportAllocs()
 			for b.Loop() {
 				w.left = 1

@@ -42,11 +42,11 @@ func (s *source) closed(a *answer, f *failure) {
 func (s *source) stopReason() Reason {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped == "" && s.hub.ctx.Err() != nil {
-		s.stopped = ReasonInterrupted // seen here before the hub's watch came round
+	if s.moment().stopped == "" && s.hub.ctx.Err() != nil {
+		s.momentToSet().stopped = ReasonInterrupted // seen here before the hub's watch came round
 		s.hub.interrupted.Store(true)
 	}
-	return s.stopped
+	return s.moment().stopped
 }
 
 func (s *source) countClosed(now time.Time, a *answer, why Reason) {
@@ -116,11 +116,11 @@ func delay(base time.Duration, failures int, retryAfter time.Duration) time.Dura
 func (s *source) wait(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopped != "" || reconnectMode(s.reconnect.Load()) == reconnectOff {
+	if s.moment().stopped != "" || reconnectMode(s.reconnect.Load()) == reconnectOff {
 		return false
 	}
 	s.raw = nil
-	s.timer = time.AfterFunc(d, s.client.again)
+	s.momentToSet().timer = time.AfterFunc(d, s.client.again)
 	return true
 }
 
@@ -137,7 +137,7 @@ func (s *source) setReconnect(on bool) (over bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.timer != nil
+	return s.moment().timer != nil
 }
 
 // setIdle changes the idleTimeout.

@@ -111,14 +111,16 @@ func (s *source) begin() (ctx context.Context, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ctx, cancel := context.WithCancel(s.hub.ctx)
-	s.timer, s.raw, s.cancel, s.cutting = nil, nil, cancel, nil
-	if s.stopped != "" {
+	now := s.momentToSet()
+	s.raw, now.timer, now.cancel, now.cutting = nil, nil, cancel, nil
+	if now.stopped != "" {
 		cancel()
 	}
 	return ctx, func() {
 		cancel()
 		s.mu.Lock()
-		s.cancel = nil
+		now.cancel = nil
+		s.passed()
 		s.mu.Unlock()
 	}
 }
@@ -151,8 +153,8 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 
 	s.counter = s.hub.counter(describeResponse(s.opts.tags, s.hub.state, a))
 	s.hub.push(s.hub.m.metrics.streamOpened(&s.counter.tags, begun, a.at)...)
-	s.body = body{wire: w, left: a.left, at: a.at, framing: a.frame}
-	s.body.watch(&s.idleTimeout)
+	s.body = bodyOf(a, w)
+	s.body.watch(&s.idleTimeout, a.at)
 	s.parser.Reset(s.body.unpacked(a), int(s.opts.maxEventSize))
 
 	s.client.hasOpened(begun, a)

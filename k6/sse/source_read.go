@@ -18,12 +18,14 @@ func (s *source) read() {
 		return
 	}
 	var e eventstream.Event
+	var at time.Time
+	s.body.at = &at
 	for {
 		if err := s.parser.Next(&e); err != nil {
 			s.finishStream(err)
 			return
 		}
-		s.dispatch(s.body.at, &e)
+		s.dispatch(at, &e)
 	}
 }
 
@@ -32,12 +34,13 @@ func (s *source) read() {
 //go:noinline // the other streams' stacks have no room for its frame
 func (s *source) readBlocks(blocks BlockObserver) {
 	var b eventstream.Block
+	s.body.at = &b.At
 	for {
 		if err := s.nextOf(blocks, &b); err != nil {
 			s.finishStream(err)
 			return
 		}
-		s.dispatch(s.body.at, &b.Event)
+		s.dispatch(b.At, &b.Event)
 	}
 }
 
@@ -49,10 +52,10 @@ func (s *source) nextOf(blocks BlockObserver, b *eventstream.Block) error {
 		case err != nil:
 			return err
 		case part == eventstream.CommentLine:
-			blocks.Comment(s.body.at, b.Comment)
+			blocks.Comment(b.At, b.Comment)
 			continue
 		}
-		blocks.Block(s.body.at, b)
+		blocks.Block(b.At, b)
 		if b.HasData {
 			return nil
 		}
@@ -80,7 +83,8 @@ func (s *source) attend(buf []byte, b *eventstream.Block) (over bool) {
 
 // readOn reads what has come. It returns false where the stream has ended.
 func (s *source) readOn(buf []byte, b *eventstream.Block) bool {
-	s.parser.Borrow(buf)
+	s.parser.Borrow(buf, b)
+	s.body.at = &b.At
 	blocks := s.facets().blocks
 	for {
 		var err error
@@ -91,9 +95,9 @@ func (s *source) readOn(buf []byte, b *eventstream.Block) bool {
 		}
 		switch err {
 		case nil:
-			s.dispatch(s.body.at, &b.Event)
+			s.dispatch(b.At, &b.Event)
 		case errNotReady:
-			s.parser.Borrow(nil)
+			s.parser.Return()
 			return true
 		default:
 			s.finishStream(err)

@@ -41,7 +41,7 @@ func (s *source) awaitFirst(a *answer) {
 	f := &followUp{base: a.url}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.follow, s.awaits = f, true
+	s.momentToSet().follow, s.awaits = f, true
 	if within := s.opts.rare.then.timeout; within > 0 {
 		f.timer = time.AfterFunc(within, func() {
 			s.failFollow(f, thenFailure(fmt.Errorf("%w: %v", errNoFirstEvent, within), 0))
@@ -57,7 +57,7 @@ func thenFailure(err error, status int) *failure {
 func (s *source) failFollow(f *followUp, why *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.follow != f || f.failed != nil || f.done {
+	if s.moment().follow != f || f.failed != nil || f.done {
 		return // that stream has ended, or is not waiting any more
 	}
 	f.failed = why
@@ -82,7 +82,7 @@ func (s *source) followFirst(e *eventstream.Event) {
 	}
 	s.awaits = false
 	s.mu.Lock()
-	f := s.follow
+	f := s.moment().follow
 	if f.timer != nil {
 		f.timer.Stop()
 	}
@@ -107,7 +107,7 @@ func (s *source) followFirst(e *eventstream.Event) {
 func (s *source) waitsFor(f *followUp) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.follow == f && f.failed == nil
+	return s.moment().follow == f && f.failed == nil
 }
 
 // startFollow has a goroutine send the request, unless the stream has ended. From the
@@ -121,7 +121,7 @@ func (s *source) startFollow(f *followUp, then *secondRequest, first *firstEvent
 	r.share(s.opts.sharing, s.hub.state)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.follow != f || f.failed != nil {
+	if s.moment().follow != f || f.failed != nil {
 		return
 	}
 	ctx, cancel := context.WithCancel(s.hub.ctx)
@@ -209,15 +209,16 @@ func (a *answer) drain() {
 func (s *source) endFollow(end *failure) *failure {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.follow
-	s.follow, s.awaits = nil, false
+	now := s.moment()
+	f := now.follow
+	now.follow, s.awaits = nil, false
 	if f.timer != nil {
 		f.timer.Stop()
 	}
 	if !f.done {
 		s.failures++
 	}
-	if f.failed != nil && s.stopped == "" && errors.Is(end.err, net.ErrClosed) {
+	if f.failed != nil && now.stopped == "" && errors.Is(end.err, net.ErrClosed) {
 		end = f.failed
 	}
 	if f.running {

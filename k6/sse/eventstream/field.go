@@ -17,7 +17,7 @@ func (p *Parser) field(line []byte) error {
 	switch string(name) {
 	case "data":
 		p.event = true
-		if len(p.data)+len(value) > p.limit {
+		if len(p.data)+len(value) > int(p.limit) {
 			return fmt.Errorf("%w of %d bytes (data)", ErrTooLong, p.limit)
 		}
 		p.data = p.join(p.data, p.hasData, value)
@@ -42,7 +42,7 @@ func (p *Parser) field(line []byte) error {
 
 // addComment takes one more comment line of the block: no event depends on it, so over the limit the ones before it go.
 func (p *Parser) addComment(value []byte) {
-	if len(p.comment)+len(value) > p.limit {
+	if len(p.comment)+len(value) > int(p.limit) {
 		p.comment, p.hasComment = p.comment[:0], false
 	}
 	p.comment = p.join(p.comment, p.hasComment, value)

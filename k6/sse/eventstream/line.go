@@ -36,7 +36,7 @@ func (p *Parser) readLine() (line []byte, ok bool, err error) {
 	if !whole {
 		n = len(rest)
 	}
-	if p.skipping || len(p.line)+n > p.limit {
+	if p.skipping || len(p.line)+n > int(p.limit) {
 		return p.skipComment(rest, n, whole)
 	}
 	line = rest[:n]

@@ -2,6 +2,7 @@ package eventstream
 
 import (
 	"io"
+	"math"
 	"time"
 )
 
@@ -24,33 +25,13 @@ const (
 // It never looks past the bytes it was given: an event is returned as soon as the
 // first byte of its blank line's end has been read, be it CR or LF.
 type Parser struct {
-	r          io.Reader
-	err        error // came with the last bytes, for the next read
-	buf        []byte
-	pos, end   int
-	limit      int
-	line       []byte // the start of a line whose end has not been read yet
-	data       []byte
-	name       []byte
-	comment    []byte
-	id         []byte // "last event ID string"
-	nextID     []byte // "last event ID buffer", where hasID says that it differs
-	reconnect  time.Duration
-	retry      time.Duration
-	small      uint8 // reads in a row that would have fitted the small buffer
-	long       uint8 // counts down from patience after a field too long for it
-	hasData    bool
-	hasComment bool
-	hasID      bool
-	hasRetry   bool
-	begun      bool // bytes of a block have been read since its last blank line
-	event      bool // a field of an event among them: data, event or id
-	comments   bool // and these were whole comment lines, no field: set by NextPart alone
-	skipping   bool // in the middle of a comment line that is over the limit
-	borrowed   bool // buf is not ours
-	told       bool // the buffers have what the last call told of
-	skipLF     bool // the last line ended with CR: an LF that follows belongs to it
-	bomDone    bool
+	r         io.Reader
+	id        []byte // "last event ID string"
+	reconnect time.Duration
+	*work     // nil: nothing of a block has come; see Borrow
+	limit     int32
+	skipLF    bool // the last line ended with CR: an LF that follows belongs to it
+	bomDone   bool
 }
 
 // New returns a parser over r with [DefaultLimit].
@@ -69,17 +50,7 @@ func (p *Parser) Reset(r io.Reader, limit int) {
 	if limit <= 0 {
 		limit = DefaultLimit
 	}
-	*p = Parser{
-		r: r, limit: limit, buf: p.buf, id: p.id, nextID: p.nextID, reconnect: p.reconnect,
-		data: p.data[:0], name: p.name[:0], comment: p.comment[:0], line: p.line[:0],
-	}
-}
-
-// Borrow has the parser read into a buffer of the caller's, so that it needs none of its
-// own while it waits for bytes. nil gives it back: when Next has returned an error of the
-// reader, nothing is left in it.
-func (p *Parser) Borrow(buf []byte) {
-	p.buf, p.borrowed, p.pos, p.end = buf, buf != nil, 0, 0
+	*p = Parser{r: r, limit: int32(min(limit, math.MaxInt32)), id: p.id, reconnect: p.reconnect, work: p.work.emptied()}
 }
 
 // LastEventID returns the last event ID string, what a reconnect sends, valid until the
@@ -92,8 +63,11 @@ func (p *Parser) ReconnectionTime() (time.Duration, bool) {
 	return p.reconnect - 1, p.reconnect > 0
 }
 
-// Release gives back the buffers; Reset makes the parser usable again.
+// Release gives back the buffers, lent ones too; Reset makes the parser usable again.
 func (p *Parser) Release() {
+	if p.work != nil && p.shared {
+		p.emptied()
+	}
 	*p = Parser{id: p.id, reconnect: p.reconnect}
 }
 
@@ -107,7 +81,7 @@ func (p *Parser) Release() {
 // as it is. After an error of the reader the state is kept: where the reader can
 // go on (a deadline), so can Next.
 func (p *Parser) Next(e *Event) error {
-	p.giveBack()
+	p.begin()
 	for {
 		line, ok, err := p.readLine()
 		if err != nil {
@@ -123,7 +97,7 @@ func (p *Parser) Next(e *Event) error {
 			if p.dispatch(e, false) {
 				return nil
 			}
-			p.giveBack()
+			p.recycleTold()
 			continue
 		}
 		if err := p.field(line); err != nil {
@@ -134,8 +108,16 @@ func (p *Parser) Next(e *Event) error {
 	}
 }
 
-// giveBack recycles what the last call told of.
-func (p *Parser) giveBack() {
+// begin readies a call of Next.
+func (p *Parser) begin() {
+	if p.work == nil {
+		p.work = new(work)
+	}
+	p.recycleTold()
+}
+
+// recycleTold empties the buffers of what the last call told of.
+func (p *Parser) recycleTold() {
 	if p.told {
 		p.data, p.name, p.comment, p.line = p.recycle(p.data), p.recycle(p.name), p.recycle(p.comment), p.recycle(p.line)
 		p.told = false
@@ -146,7 +128,7 @@ func (p *Parser) giveBack() {
 // field and is not asked for; the id and the retry time of such a block stay in force.
 func (p *Parser) dispatch(e *Event, always bool) bool {
 	if p.hasID {
-		p.id, p.nextID = p.nextID, p.id
+		p.id = append(p.id[:0], p.nextID...)
 	}
 	fire := p.hasData || always
 	if fire {

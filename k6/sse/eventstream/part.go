@@ -1,6 +1,9 @@
 package eventstream
 
-import "bytes"
+import (
+	"bytes"
+	"time"
+)
 
 // Part says what NextPart has read.
 type Part uint8
@@ -23,6 +26,10 @@ type Block struct {
 	HasData bool
 	// HasComment says that it had a comment line, even an empty one.
 	HasComment bool
+	// At is when the bytes came that ended it, where the reader of the stream sets it: no parser does.
+	At time.Time
+
+	lent *work // see [Parser.Borrow]
 }
 
 // NextPart reads as Next does, and returns at the end of every comment line and of every block. Of a
@@ -34,7 +41,7 @@ type Block struct {
 //
 // Like Next it allocates nothing per part.
 func (p *Parser) NextPart(b *Block) (Part, error) {
-	p.giveBack()
+	p.begin()
 	for {
 		line, ok, err := p.readLine()
 		if err != nil {
@@ -64,7 +71,7 @@ func (p *Parser) NextPart(b *Block) (Part, error) {
 		p.note(len(line))
 		if comment {
 			value := len(bytes.TrimPrefix(line[1:], []byte{' '}))
-			*b = Block{Event: Event{Comment: p.comment[len(p.comment)-value:]}, HasComment: true}
+			b.Event, b.HasData, b.HasComment = Event{Comment: p.comment[len(p.comment)-value:]}, false, true
 		}
 		p.line = p.recycle(p.line)
 		if comment {

@@ -33,13 +33,13 @@ func (p *Parser) recycle(b []byte) []byte {
 	return b[:0]
 }
 
-// shrink keeps a buffer that grew only for as long as texts need it, and none for a large one.
+// shrink keeps a buffer that grew only for as long as texts need it, or others use it, and none for a large one.
 func (p *Parser) shrink(b []byte) []byte {
 	switch {
 	case cap(b) == pooled:
 		pool.Put((*[pooled]byte)(b[:pooled]))
 		return nil
-	case cap(b) > largeBuffer, p.long == 0:
+	case cap(b) > largeBuffer, p.long == 0 && !p.shared:
 		return nil
 	}
 	return b[:0]
