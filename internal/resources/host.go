@@ -15,6 +15,7 @@ type Host struct {
 	Retransmits  uint64  `json:"host_tcp_retransmits,omitempty"`
 	Overflows    uint64  `json:"host_listen_overflows,omitempty"` // connects that found an accept queue full
 	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, those among them
+	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections of which the host keeps the ports
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // 0 of these is a count, not a gap
 	Room
 }
@@ -29,6 +30,9 @@ func (s *Sample) FromHost() {
 		s.Available, s.Memory = m.Available, m.Total
 	}
 	s.readLinks()
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		s.TimeWait = timeWait(fs)
+	}
 	self, err := procfs.Self()
 	if err != nil {
 		return
@@ -41,6 +45,18 @@ func (s *Sample) FromHost() {
 	s.Sent, s.Retransmits = count(tcp.OutSegs), count(tcp.RetransSegs)
 	s.Overflows, s.Drops = count(ext.ListenOverflows), count(ext.ListenDrops)
 	s.NetworkKnown = true
+}
+
+// timeWait is how many connections over IPv4 and IPv6 are in that state; 0: none, or the kernel does not show it.
+func timeWait(fs procfs.FS) int {
+	if stat, err := fs.NetSockstat(); err == nil {
+		for _, p := range stat.Protocols {
+			if p.Protocol == "TCP" && p.TW != nil {
+				return *p.TW
+			}
+		}
+	}
+	return 0
 }
 
 // count is a counter of the kernel, 0 where it has none.

@@ -62,9 +62,10 @@ type Second struct {
 	FromUS     int64   `json:"from_unix_us"`
 	ToUS       int64   `json:"to_unix_us"`
 	CPUSeconds float64 `json:"cpu_seconds"`
-	RunDelayMS int64   `json:"run_delay_ms"` // threads ready to run, waiting for a core, summed
-	StallMS    int64   `json:"stall_ms"`     // longest time by which the process woke up late
-	WaitMS     int64   `json:"wait_ms"`      // longest that anything in it waited to run; at least StallMS
+	RunDelayMS int64   `json:"run_delay_ms"`        // threads ready to run, waiting for a core, summed
+	StallMS    int64   `json:"stall_ms"`            // longest time by which the process woke up late
+	WaitMS     int64   `json:"wait_ms"`             // longest that anything in it waited to run; at least StallMS
+	RSS        uint64  `json:"rss_bytes,omitempty"` // at its end
 }
 
 // Stage finds a stage by its name.

@@ -3,7 +3,6 @@ package suite
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -44,16 +43,21 @@ func assessHandshake(r *Run) verdict.Assessment {
 		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", format.Thousands(sum.OK.Count()), format.Thousands(sum.Total()))},
 	}
 	a.Criteria = []verdict.Criterion{allMade(stages), failedShare(r, stages), strangersRefused(m)}
+	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Criteria = append(a.Criteria, heldToTheEnd(m))
+		held := r.heldMemory(m, stages[0])
+		memory, a.Metrics = held.table(), held.metrics()
 	}
-	memory, flat := r.memoryByScale(m, stages)
 	a.Criteria = append(a.Criteria, flat...)
 	a.Tables = []verdict.Table{scaleTable(m, stages), phaseTable(m, stages)}
+	if bytes := bytesTable(m, stages); len(bytes.Rows) > 0 { // else a shard of an earlier version
+		a.Tables = append(a.Tables, bytes)
+	}
 	if len(sum.Codes) > 0 {
 		a.Tables = append(a.Tables, sum.causes("Why connections failed", "cause", "connections", inWords))
 	}
-	a.Tables = append(a.Tables, memory)
+	a.Tables = append(a.Tables, memory, r.memoryOverTime(m, stages))
 	a.Tables = append(a.Tables, r.resourceTables(stages, stages)...)
 	for _, st := range stages {
 		a.Metrics = append(a.Metrics,
@@ -161,64 +165,4 @@ func checked(m *shard.Merged, name string) (passes, fails int64) {
 		}
 	}
 	return 0, 0
-}
-
-// Growth of memory from the first scale to the last that counts as flat.
-const (
-	flatFactor = 1.25
-	flatSpare  = 16 << 20
-)
-
-// memoryByScale is what runner and backend took at each scale. Memory is flat when the last scale
-// takes hardly more than the first, though it has many times the connections.
-func (r *Run) memoryByScale(m *shard.Merged, stages []StageResult) (t verdict.Table, flat []verdict.Criterion) {
-	t = verdict.Table{Title: "Memory by scale", Note: "the most during each scale", Columns: []string{"connections", "runners", "backend"}}
-	var runners, backend []uint64
-	for _, st := range stages {
-		a, b := r.memory(m, st.First, st.Last)
-		runners, backend = append(runners, a), append(backend, b)
-		t.Rows = append(t.Rows, []string{st.Title, sampled(a), sampled(b)})
-	}
-	if len(stages) < 2 || r.number("HOLD_SECONDS") > 0 {
-		return t, nil
-	}
-	last := len(stages) - 1
-	for _, p := range []struct {
-		name string
-		rss  []uint64
-	}{{"memory of the runners is flat", runners}, {"memory of the backend is flat", backend}} {
-		if p.rss[0] == 0 || p.rss[last] == 0 {
-			continue // it does not show it, or the scale was shorter than a sample
-		}
-		limit := uint64(flatFactor*float64(p.rss[0])) + flatSpare
-		flat = append(flat, verdict.Criterion{
-			Name: p.name, Limit: "at most " + format.Bytes(limit), Actual: format.Bytes(p.rss[last]), Pass: p.rss[last] <= limit,
-			Why: "what is kept of each connection adds up",
-		})
-	}
-	return t, flat
-}
-
-// sampled is an amount of memory as text, "–" for none: the scale was shorter than a sample.
-func sampled(n uint64) string {
-	if n == 0 {
-		return "–"
-	}
-	return format.Bytes(n)
-}
-
-// memory is the most that all runners together and the backend took between two instants.
-func (r *Run) memory(m *shard.Merged, from, to time.Time) (runners, backend uint64) {
-	for _, b := range m.Series {
-		start := time.Unix(b.Unix, 0)
-		if overlap(start, start.Add(shard.BucketWidth), from, to) > 0 {
-			runners = max(runners, b.RSS)
-		}
-	}
-	for _, s := range r.Samples {
-		if at := time.Unix(s.Unix, 0); !at.Before(from) && at.Before(to) {
-			backend = max(backend, s.BackendRSS)
-		}
-	}
-	return runners, backend
 }

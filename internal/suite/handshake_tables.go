@@ -83,3 +83,30 @@ func phaseTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	}
 	return t
 }
+
+// bytesTable is what went over the wire.
+func bytesTable(m *shard.Merged, stages []StageResult) verdict.Table {
+	t := verdict.Table{
+		Title: "Bytes",
+		Note: "on the wire as the runners saw it: records of TLS, without the headers of TCP and IP; each: over all connections, with their requests and answers; " +
+			"handshake: of those that came about",
+		Columns: []string{"connections", "sent", "received", "sent each", "received each", "sent by a handshake", "received by a handshake"},
+	}
+	sent, received := sumsByStage(m, "handshake_sent"), sumsByStage(m, "handshake_received")
+	tlsSent, tlsReceived := sumsByStage(m, "handshake_tls_sent"), sumsByStage(m, "handshake_tls_received")
+	each := func(sum float64, n int64) string {
+		if n == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.0f", sum/float64(n))
+	}
+	for _, st := range stages {
+		out, in := sent[st.Name], received[st.Name]
+		if out.Count == 0 {
+			continue
+		}
+		t.Add(format.Thousands(st.Total()), format.Bytes(uint64(out.Sum)), format.Bytes(uint64(in.Sum)), each(out.Sum, st.Total()), each(in.Sum, st.Total()),
+			each(tlsSent[st.Name].Sum, tlsSent[st.Name].Count), each(tlsReceived[st.Name].Sum, tlsReceived[st.Name].Count))
+	}
+	return t
+}

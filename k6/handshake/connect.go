@@ -37,7 +37,10 @@ type Connection struct {
 	ctx     context.Context // of the iteration
 	request *request
 	conn    net.Conn
-	open    int64 // connections open in the process when this one had opened
+	wire    *wire   // below conn
+	shook   traffic // of the TLS handshake
+	told    traffic // what metrics have
+	open    int64   // connections open in the process when this one had opened
 	closing sync.Once
 }
 
@@ -74,16 +77,17 @@ func (c *Connection) establish(ctx context.Context, state *lib.State) {
 		c.fail(dialCause(ctx, err), err)
 		return
 	}
-	c.conn, c.open = raw, c.m.root.open.Add(1)
+	c.wire = &wire{Conn: raw}
+	c.conn, c.open = c.wire, c.m.root.open.Add(1)
 	connected := time.Now()
 	c.TCPMs = milliseconds(connected.Sub(began))
-	secure := tls.Client(raw, c.tlsConfig(state))
+	secure := tls.Client(c.wire, c.tlsConfig(state))
 	if err := secure.HandshakeContext(ctx); err != nil {
 		c.fail(tlsCause(ctx, err, CauseTLSTimeout, CauseTLSReset, CauseTLS), err)
 		return
 	}
 	c.conn = secure
-	c.TLSMs = milliseconds(time.Since(connected))
+	c.TLSMs, c.shook = milliseconds(time.Since(connected)), c.wire.bytes()
 	s := secure.ConnectionState()
 	c.Version, c.Cipher, c.Group = tls.VersionName(s.Version), tls.CipherSuiteName(s.CipherSuite), s.CurveID.String()
 	if s.DidResume {

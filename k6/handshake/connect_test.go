@@ -39,7 +39,10 @@ func TestEachConnectionIsAFullHandshakeOfItsOwn(t *testing.T) {
 		good === 20 && c.version === "TLS 1.3" && c.group !== "" && c.cipher !== ""`, s.URL)))
 	require.Len(t, seen, 20)
 	require.Zero(t, v.root.open.Load())
-	require.Equal(t, map[string]int{"handshake_tcp": 20, "handshake_tls": 20, "handshake_answer": 20, "handshake_open": 20}, v.drained())
+	require.Equal(t, map[string]int{
+		"handshake_tcp": 20, "handshake_tls": 20, "handshake_answer": 20, "handshake_open": 20,
+		"handshake_sent": 20, "handshake_received": 20, "handshake_tls_sent": 20, "handshake_tls_received": 20,
+	}, v.drained())
 }
 
 // In TLS 1.3 a client is done before the server has looked at its certificate: only the answer

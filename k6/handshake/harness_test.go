@@ -61,9 +61,21 @@ func (v *vu) js(script string) any {
 	return value.Export()
 }
 
-// drained adds up the samples so far, by metric and, of failures, by cause.
+// drained counts the samples so far, by metric and, of failures, by cause.
 func (v *vu) drained() map[string]int {
 	out := map[string]int{}
+	v.drain(func(name string, _ float64) { out[name]++ })
+	return out
+}
+
+// sums adds up their values.
+func (v *vu) sums() map[string]float64 {
+	out := map[string]float64{}
+	v.drain(func(name string, value float64) { out[name] += value })
+	return out
+}
+
+func (v *vu) drain(each func(name string, value float64)) {
 	for {
 		select {
 		case container := <-v.samples:
@@ -72,10 +84,10 @@ func (v *vu) drained() map[string]int {
 				if cause, ok := s.Tags.Get("cause"); ok {
 					name += " " + cause
 				}
-				out[name]++
+				each(name, s.Value)
 			}
 		default:
-			return out
+			return
 		}
 	}
 }
@@ -137,11 +149,16 @@ func inPEM(t *testing.T, pair *tls.Certificate) (cert, key string) {
 // serve starts a server that wants a certificate of ca from its clients.
 func serve(t *testing.T, ca *authority, handler http.HandlerFunc) *httptest.Server {
 	t.Helper()
+	s := unstarted(ca, handler)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s
+}
+
+func unstarted(ca *authority, handler http.HandlerFunc) *httptest.Server {
 	s := httptest.NewUnstartedServer(handler)
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{*ca.server()}, ClientCAs: ca.pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.StartTLS()
-	t.Cleanup(s.Close)
 	return s
 }
 

@@ -14,6 +14,9 @@ type handshakeMetrics struct {
 	answer *metrics.Metric // trend, time: request to the head of the answer
 	failed *metrics.Metric // counter, by cause
 	open   *metrics.Metric // gauge: connections open in this process
+	// Counters of bytes on the wire: of all connections, and of TLS handshakes that came about.
+	sent, received       *metrics.Metric
+	tlsSent, tlsReceived *metrics.Metric
 }
 
 func registerMetrics(vu modules.VU) *handshakeMetrics {
@@ -24,16 +27,28 @@ func registerMetrics(vu modules.VU) *handshakeMetrics {
 		answer: r.MustNewMetric("handshake_answer", metrics.Trend, metrics.Time),
 		failed: r.MustNewMetric("handshake_failed", metrics.Counter),
 		open:   r.MustNewMetric("handshake_open", metrics.Gauge),
+
+		sent:        r.MustNewMetric("handshake_sent", metrics.Counter, metrics.Data),
+		received:    r.MustNewMetric("handshake_received", metrics.Counter, metrics.Data),
+		tlsSent:     r.MustNewMetric("handshake_tls_sent", metrics.Counter, metrics.Data),
+		tlsReceived: r.MustNewMetric("handshake_tls_received", metrics.Counter, metrics.Data),
 	}
 }
 
 // reportConnection pushes what became of a connection, with the VU's tags and the script's.
 func (m *module) reportConnection(c *Connection) {
 	set := m.tags(c)
-	samples := []metrics.Sample{sampleOf(m.metrics.open, set, float64(c.open))}
-	for metric, took := range map[*metrics.Metric]float64{m.metrics.tcp: c.TCPMs, m.metrics.tls: c.TLSMs, m.metrics.answer: c.AnswerMs} {
-		if took > 0 {
-			samples = append(samples, sampleOf(metric, set, took))
+	samples := make([]metrics.Sample, 0, 9)
+	samples = append(samples, sampleOf(m.metrics.open, set, float64(c.open)))
+	for _, phase := range [...]struct {
+		metric *metrics.Metric
+		value  float64
+	}{
+		{m.metrics.tcp, c.TCPMs}, {m.metrics.tls, c.TLSMs}, {m.metrics.answer, c.AnswerMs},
+		{m.metrics.tlsSent, float64(c.shook.sent)}, {m.metrics.tlsReceived, float64(c.shook.received)},
+	} {
+		if phase.value > 0 {
+			samples = append(samples, sampleOf(phase.metric, set, phase.value))
 		}
 	}
 	m.push(c, set, samples)
@@ -54,6 +69,11 @@ func (m *module) tags(c *Connection) *metrics.TagSet {
 }
 
 func (m *module) push(c *Connection, set *metrics.TagSet, samples []metrics.Sample) {
+	now := c.wire.bytes()
+	if more := now.since(c.told); more != (traffic{}) {
+		samples = append(samples, sampleOf(m.metrics.sent, set, float64(more.sent)), sampleOf(m.metrics.received, set, float64(more.received)))
+	}
+	c.told = now
 	if !c.OK {
 		samples = append(samples, sampleOf(m.metrics.failed, set.With("cause", c.Cause), 1))
 	}

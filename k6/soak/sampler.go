@@ -61,10 +61,7 @@ func (s *sampler) take() shard.Process {
 		return out
 	}
 	out.Files = s.files()
-	if m, err := s.self.MemoryInfo(); err == nil {
-		out.RSS = m.RSS
-		s.rssMax = max(s.rssMax, m.RSS)
-	}
+	out.RSS = s.rss()
 	if u, ok := s.usage(); ok {
 		now := time.Now()
 		out.CPUPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
@@ -74,6 +71,16 @@ func (s *sampler) take() shard.Process {
 		}
 	}
 	return out
+}
+
+// rss is the resident memory; 0: nobody says.
+func (s *sampler) rss() uint64 {
+	m, err := s.self.MemoryInfo()
+	if err != nil {
+		return 0
+	}
+	s.rssMax = max(s.rssMax, m.RSS)
+	return m.RSS
 }
 
 // files is how many descriptors this process has; 0: nobody says. Linux tells it as the size of their folder since 6.2: to list
@@ -137,7 +144,7 @@ func (l *secondSamples) add(now time.Time, s *sampler, stall, wait time.Duration
 		l.list = append(l.list, shard.Second{
 			FromUS: l.at.UnixMicro(), ToUS: now.UnixMicro(), CPUSeconds: u.cpu - l.last.cpu,
 			RunDelayMS: max(u.runDelay-l.last.runDelay, 0).Milliseconds(), // a thread that ended takes its share with it
-			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(),
+			StallMS:    stall.Milliseconds(), WaitMS: max(stall, wait).Milliseconds(), RSS: s.rss(),
 		})
 	}
 	l.at, l.last = now, u

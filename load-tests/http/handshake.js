@@ -101,10 +101,16 @@ const timeout = values.TIMEOUT_SECONDS * 1000;
 /** So often a stranger tries where it is not told: a refusal may be lost in the reset that follows it. */
 const STRANGERS_TRIES = 5;
 
+/** Seconds of quiet before connections that are held: what processes take without them is sampled once a second. */
+const QUIET = 3;
+
 /** Before the load: who has no certificate of the authority must not get in. */
 export function setup() {
   knock('without a certificate', null);
   knock('with a foreign certificate', stranger);
+  if (held) {
+    sleep(QUIET);
+  }
 }
 
 /**

@@ -14,6 +14,10 @@
  * | `handshake_tls` | trend, ms | the TLS handshake, until the client is done with it |
  * | `handshake_answer` | trend, ms | request to the end of the answer, on a connection that is there |
  * | `handshake_failed` | counter | connections that came to nothing, tag `cause` ({@link Cause}) |
+ * | `handshake_sent` | counter, bytes | on the wire, of all connections up to their latest answer: TLS records, without the headers of TCP and IP |
+ * | `handshake_received` | counter, bytes | the same, from the server |
+ * | `handshake_tls_sent` | counter, bytes | of these, what TLS handshakes took that came about |
+ * | `handshake_tls_received` | counter, bytes | |
  * | `handshake_open` | gauge | connections open in this process, at the moment one more had opened |
  *
  * Tags: those of the VU, and `tags`.

@@ -79,6 +79,10 @@ func TestHandshakeHoldsConnections(t *testing.T) {
 	v := r.judged()
 	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
 	require.Equal(t, "50 connections open at a time", factOf(v, "peak"))
+	require.Equal(t, "50", section(v, "Bytes").Rows[0][0])
+	memory := section(v, "Memory of held connections").Rows
+	require.Equal(t, []string{"runners, together", "backend"}, []string{memory[0][0], memory[1][0]})
+	require.NotEmpty(t, section(v, "Memory over time").Rows)
 	for _, c := range v.Checks {
 		if c.Name == "held to the end" {
 			require.EqualValues(t, 50, c.Passes)

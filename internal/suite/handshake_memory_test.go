@@ -1,0 +1,96 @@
+package suite
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// holding is a run of two runners that hold 1,000 connections: quiet for 10 s, 10 s of connects, 20 s in which they answer. Each
+// runner takes 20 MiB and then 30, the backend 10 and then 50, with a peak while connections come.
+func holding() *Run {
+	r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "20"},
+		shard.Stage{Name: "scale-1", Title: "1000", Kind: "held", Start: 10, Seconds: 100, Requests: 1000, Concurrency: 1000})
+	m := r.Rounds[0]
+	m.Runners = append(m.Runners, m.Runners[0])
+	m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "held to the end", Passes: 1000}}
+	memory := func(second int64, quiet, opening, held uint64) uint64 {
+		switch {
+		case second <= 10:
+			return quiet << 20
+		case second <= 20:
+			return opening << 20
+		}
+		return held << 20
+	}
+	at := began.Unix()
+	for range 2 {
+		for i := range int64(40) {
+			m.Seconds = append(m.Seconds, shard.Second{FromUS: (at + i) * 1e6, ToUS: (at + i + 1) * 1e6, RSS: memory(i+1, 20, 40, 30)})
+		}
+	}
+	for i := range int64(41) {
+		r.Samples = append(r.Samples, resources.Sample{Unix: at + i, BackendRSS: memory(i, 10, 60, 50), Files: 1010, Host: resources.Host{TimeWait: int(i)}})
+	}
+	for i := range int64(8) {
+		m.Series = append(m.Series, shard.Bucket{Unix: at + 5*i, Process: shard.Process{RSS: memory(5*i+5, 40, 80, 60), HeapLive: 8 << 20, Files: 1020}})
+	}
+	answers := shard.Metric{Name: "handshake_answer", Tags: map[string]string{shard.TagStage: "scale-1"}, Trend: shard.NewHistogram(), Count: 5000, LastUS: (at + 40) * 1e6}
+	m.Metrics = append(m.Metrics, answers)
+	for name, sum := range map[string]float64{"handshake_sent": 2.5e6, "handshake_received": 3e6, "handshake_tls_sent": 2e6, "handshake_tls_received": 1e6} {
+		m.Metrics = append(m.Metrics, shard.Metric{Name: name, Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 1000, Sum: sum})
+	}
+	r.answers("scale-1", 1000, 10)
+	for i := range m.Metrics {
+		if m.Metrics[i].Name == shard.RequestDuration {
+			m.Metrics[i].FirstUS, m.Metrics[i].LastUS = (at+10)*1e6, (at+20)*1e6
+		}
+	}
+	return r
+}
+
+func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
+	t.Parallel()
+	v := judged(holding())
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Equal(t, [][]string{
+		{"runners, together", "1,000", "40.0 MiB", "80.0 MiB", "60.0 MiB", "20.5"},
+		{"backend", "1,000", "10.0 MiB", "60.0 MiB", "50.0 MiB", "41.0"},
+	}, table(v, "Memory of held connections").Rows)
+	require.Equal(t, [][]string{{"1,000", "2.4 MiB", "2.9 MiB", "2500", "3000", "2000", "1000"}}, table(v, "Bytes").Rows)
+	rows := table(v, "Memory over time").Rows
+	require.Len(t, rows, 8)
+	require.Equal(t, []string{"0.1", "–", "40.0 MiB", "8.0 MiB", "1,020", "10.0 MiB", "1,010", "4"}, rows[0])
+	require.Equal(t, []string{"0.7", "1000", "60.0 MiB", "8.0 MiB", "1,020", "50.0 MiB", "1,010", "39"}, rows[7])
+	require.Equal(t, "runner, per held connection", v.Metrics[0].Name)
+}
+
+// Without a sample from before, or of a runner, nobody knows what a connection takes.
+func TestMemoryOfHeldConnectionsThatNobodySaw(t *testing.T) {
+	t.Parallel()
+	r := holding()
+	r.Rounds[0].Seconds = r.Rounds[0].Seconds[:40] // of one runner only
+	r.Samples = r.Samples[15:]
+	rows := table(judged(r), "Memory of held connections").Rows
+	require.Equal(t, []string{"runners, together", "1,000", "–", "–", "–", "–"}, rows[0])
+	require.Equal(t, []string{"backend", "1,000", "–", "60.0 MiB", "50.0 MiB", "–"}, rows[1])
+}
+
+// A long run has as many rows as fit on a page, whose stretches are longer.
+func TestMemoryOverTimeOfALongRun(t *testing.T) {
+	t.Parallel()
+	r := handshaking(nil, [2]uint64{60, 70}, [2]uint64{20, 20}).answers("scale-1", 100, 15).answers("scale-2", 1000, 15)
+	m := r.Rounds[0]
+	for i := range int64(1000) {
+		m.Series = append(m.Series, shard.Bucket{Unix: began.Add(120*time.Second).Unix() + 5*i, Process: shard.Process{RSS: 70 << 20}})
+	}
+	rows := table(judged(r), "Memory over time").Rows
+	require.InDelta(t, mostStretches, len(rows), 1)
+	require.Equal(t, "100, 1000", rows[0][1])
+	require.Equal(t, "70.0 MiB", rows[0][2])
+}

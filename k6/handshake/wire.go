@@ -1,0 +1,40 @@
+package handshake
+
+import (
+	"net"
+	"sync/atomic"
+)
+
+// A wire counts what goes over a connection below TLS: its records, handshakes included, without the headers of TCP and IP.
+type wire struct {
+	net.Conn
+	sent, received atomic.Int64
+}
+
+// traffic is so many bytes each way.
+type traffic struct{ sent, received int64 }
+
+// bytes are those so far; none of no connection.
+func (w *wire) bytes() traffic {
+	if w == nil {
+		return traffic{}
+	}
+	return traffic{w.sent.Load(), w.received.Load()}
+}
+
+// since is what went over the wire after another reading.
+func (t traffic) since(before traffic) traffic {
+	return traffic{t.sent - before.sent, t.received - before.received}
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	w.received.Add(int64(n))
+	return n, err //nolint:wrapcheck // a net.Conn
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	n, err := w.Conn.Write(b)
+	w.sent.Add(int64(n))
+	return n, err //nolint:wrapcheck // a net.Conn
+}

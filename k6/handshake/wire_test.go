@@ -1,0 +1,50 @@
+package handshake
+
+import (
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the metrics say is what the server's side of the wire has seen.
+func TestBytesAreThoseOfTheWire(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	s := unstarted(ca, fine)
+	counted := &countingListener{Listener: s.Listener, conns: make(chan *wire, 10)}
+	s.Listener = counted
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	v := newVU(t, ca, ca.client())
+
+	require.Equal(t, true, v.js(fmt.Sprintf(`connect(%q).ok`, s.URL)))
+	peer, sums := <-counted.conns, v.sums()
+	const end = 24 // bytes by which either side ends TLS; the other one may be gone by then
+	require.InDelta(t, float64(peer.received.Load())+end/2, sums["handshake_sent"], end/2)
+	require.InDelta(t, float64(peer.sent.Load())-end/2, sums["handshake_received"], end/2)
+	require.Greater(t, sums["handshake_tls_sent"], 500., "it shows a certificate")
+	require.Less(t, sums["handshake_tls_sent"], sums["handshake_sent"])
+	require.Less(t, sums["handshake_tls_received"], sums["handshake_received"])
+
+	require.Equal(t, true, v.js(fmt.Sprintf(`var held = connect(%q, {hold: true}); held.ask() && held.ask()`, s.URL)))
+	peer, sums = <-counted.conns, v.sums()
+	require.InDelta(t, peer.received.Load(), sums["handshake_sent"], 0, "requests on an open connection are counted once")
+	require.InDelta(t, peer.sent.Load(), sums["handshake_received"], 0)
+}
+
+type countingListener struct {
+	net.Listener
+	conns chan *wire
+}
+
+func (l *countingListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a net.Listener
+	}
+	w := &wire{Conn: conn}
+	l.conns <- w
+	return w, nil
+}
