@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -24,7 +25,7 @@ func Ran(v *verdict.Verdict) []verdict.Fact {
 	if ran.Nginx == "" && len(ran.Command) > 0 {
 		nginx = "none that soak started"
 	}
-	versions := []string{"soak " + cmp.Or(ran.Soak, notRecorded), "k6 " + cmp.Or(K6(v), notRecorded), "Go " + cmp.Or(strings.TrimPrefix(ran.Go, "go"), notRecorded)}
+	versions := []string{"soak " + cmp.Or(ran.Soak, notRecorded), "k6 " + cmp.Or(K6(v), ran.K6, notRecorded), "Go " + cmp.Or(strings.TrimPrefix(ran.Go, "go"), notRecorded)}
 	if ran.Backend != "" {
 		versions = append(versions, "backend "+ran.Backend)
 	}
@@ -36,6 +37,16 @@ func Ran(v *verdict.Verdict) []verdict.Fact {
 	out.add("machine", "%s", computer(ran.Machine))
 	out.add("system", "%s", system(ran.Machine))
 	return out
+}
+
+// WriteRan writes that section for a page that is no report of a run.
+func WriteRan(w io.Writer, ran *verdict.Ran) error {
+	text := "\n## What ran\n\n| | |\n|---|---|\n"
+	for _, f := range Ran(&verdict.Verdict{Ran: ran}) {
+		text += fmt.Sprintf("| **%s** | %s |\n", f.Name, escaper.Replace(f.Value))
+	}
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // K6 are the versions of the runners.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 // Exit codes: a limit that is broken is a result, a measurement that failed is none.
@@ -173,7 +175,7 @@ func (b *bench) run() (err error) {
 	if b.dir, err = os.MkdirTemp("", "bench-"); err != nil {
 		return err
 	}
-	r := Report{Schema: 1, Machine: thisMachine(), Quick: b.quick}
+	r := Report{Schema: 1, Machine: thisMachine(), Ran: whatran.Here("."), Quick: b.quick}
 	for _, s := range sections {
 		if len(b.only) > 0 && !slices.Contains(b.only, s.name) || s.name == "growth" && b.growth == 0 {
 			continue

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/resources"
 	"github.com/sse-soak/sse-soak/internal/slope"
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 // Verdict is what a metric is against its limit.
@@ -37,6 +39,7 @@ const (
 type Metric struct {
 	Section    string  `json:"section"`
 	Measured   string  `json:"measured"` // when
+	Commit     string  `json:"commit,omitempty"`
 	Name       string  `json:"name"`
 	Definition string  `json:"definition"` // one line: what was measured how
 	Unit       string  `json:"unit"`
@@ -106,10 +109,11 @@ func short(v float64) string {
 
 // A Report is all that one run of bench found, as it is stored.
 type Report struct {
-	Schema  int      `json:"schema"`
-	Machine Machine  `json:"machine"`
-	Quick   bool     `json:"quick,omitempty"`
-	Figures []Metric `json:"figures"`
+	Schema  int          `json:"schema"`
+	Machine Machine      `json:"machine"`
+	Ran     *whatran.Ran `json:"ran,omitempty"` // of the last sections that were measured
+	Quick   bool         `json:"quick,omitempty"`
+	Figures []Metric     `json:"figures"`
 }
 
 // Machine names what the figures were measured on. No name of a host: results are published.
@@ -146,6 +150,9 @@ func loadAverage() string {
 func (r *Report) add(section string, began time.Time, figures []Metric) {
 	for _, f := range figures {
 		f.Section, f.Measured = section, began.UTC().Format(minutes)
+		if r.Ran != nil {
+			f.Commit = r.Ran.Commit
+		}
 		f.judge(r.Quick)
 		r.Figures = append(r.Figures, f)
 	}
@@ -203,7 +210,7 @@ func (r *Report) write(w io.Writer) {
 	for i, f := range r.Figures {
 		if i == 0 || f.Section != r.Figures[i-1].Section {
 			_ = table.Flush()
-			fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s.\n\n", strings.ToUpper(f.Section[:1]), f.Section[1:], f.Measured)
+			fmt.Fprintf(w, "\n## %s%s\n\nMeasured %s, commit %s.\n\n", strings.ToUpper(f.Section[:1]), f.Section[1:], f.Measured, cmp.Or(f.Commit, "not recorded"))
 			fmt.Fprint(table, "| figure\t| ours\t| limit\t|\t| peers |\n|---\t|---\t|---\t|---\t|---|\n")
 		}
 		limit := ""
@@ -219,6 +226,7 @@ func (r *Report) write(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\nIn brackets: the smallest and largest of the repetitions, for slopes the 95 % confidence interval. Peers' figures are\n"+
 		"those that DESIGN.md and issue 2 publish, measured on a machine of the same kind. KB is 1024 bytes.")
+	_ = whatran.Write(w, r.Ran)
 }
 
 // save writes the files that the flags ask for.

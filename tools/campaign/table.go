@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 // A row is the counts of one kind.
@@ -28,6 +29,7 @@ type row struct {
 type summary struct {
 	Commit        string
 	Machine       resources.Machine
+	Ran           *whatran.Ran `json:",omitempty"`
 	Seed          uint64
 	Runs          int
 	Clean, Faulty *row
@@ -39,7 +41,7 @@ type summary struct {
 func (c *campaign) summary() *summary {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), WallSeconds: time.Since(c.began).Seconds()}
+	s := &summary{Seed: c.seed, Runs: len(c.results), Machine: resources.ThisMachine(), Ran: whatran.Here(c.root), WallSeconds: time.Since(c.began).Seconds()}
 	rows := map[[2]string]*row{}
 	of := func(group, kind string) *row {
 		if rows[[2]string{group, kind}] == nil {
@@ -133,6 +135,7 @@ func (s *summary) write(w io.Writer) {
 		fmt.Fprintf(w, "\n- %s", b.sentence())
 	}
 	fmt.Fprintln(w)
+	_ = whatran.Write(w, s.Ran)
 }
 
 // dotted is a count whose zero does not catch the eye.

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 // load is what each service gets.
@@ -108,7 +110,7 @@ func (b *bench) run(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	r := report{Schema: 1, Machine: thisMachine(b.root), Suite: b.suite, Load: b.load}
+	r := report{Schema: 1, Machine: thisMachine(b.root), Ran: whatran.Here(b.root), Suite: b.suite, Load: b.load}
 	for _, name := range b.only {
 		b.say("%s …", name)
 		row := b.measure(ctx, name)

@@ -14,15 +14,17 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/atomicfile"
 	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 // A report is all that one run of servicesbench found.
 type report struct {
-	Schema  int     `json:"schema"`
-	Suite   string  `json:"suite,omitempty"` // "": the soak
-	Machine machine `json:"machine"`
-	Load    load    `json:"load"`
-	Rows    []row   `json:"services"`
+	Schema  int          `json:"schema"`
+	Suite   string       `json:"suite,omitempty"` // "": the soak
+	Machine machine      `json:"machine"`
+	Ran     *whatran.Ran `json:"ran,omitempty"`
+	Load    load         `json:"load"`
+	Rows    []row        `json:"services"`
 }
 
 // machine names what it was measured on. No name of a host: results are published.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/tools/whatran"
 )
 
 // write makes the tables, in Markdown.
@@ -35,6 +36,7 @@ func (r *report) write(w io.Writer) error {
 		line(&s, row.Service, row.Version, row.Settings, row.Traits.Heartbeat, row.Traits.Ends, row.Traits.Resumes)
 	}
 	r.findings(&s)
+	_ = whatran.Write(&s, r.Ran)
 	_, err := io.WriteString(w, s.String())
 	return err
 }
