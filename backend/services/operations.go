@@ -20,7 +20,8 @@ const (
 	maxValues = 1000
 )
 
-// operations are what every service can do. An error says what the caller did wrong.
+// operations are what every service can do. An error says what the caller did wrong. Beside them there is registerName, which is
+// sent something.
 var operations = map[string]func(url.Values) (any, error){
 	"math.multiply": func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a * b }) },
 	"math.add":      func(q url.Values) (any, error) { return calculate(q, func(a, b float64) float64 { return a + b }) },
@@ -38,15 +39,27 @@ var operations = map[string]func(url.Values) (any, error){
 	"status": func(url.Values) (any, error) { return "ok", nil },
 }
 
+const registerName = "account.register"
+
 // operate answers {service}/{operation}.
 func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	service, name, _ := strings.Cut(path, "/")
 	if !answer.ValidName(service) {
 		return answer.Refuse(http.StatusNotFound, "a service's name has "+answer.NameRule)
 	}
+	if name == registerName {
+		if r.Method != http.MethodPost {
+			return answer.NotAllowed(w, http.MethodPost)
+		}
+		result, err := register(w, r)
+		if err != nil {
+			return err
+		}
+		return did(w, service, name, result)
+	}
 	operation, ok := operations[name]
 	if !ok {
-		return answer.Refuse(http.StatusNotFound, "there is no such operation; there are "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
+		return answer.Refuse(http.StatusNotFound, "there is no such operation; there are "+registerName+", "+strings.Join(slices.Sorted(maps.Keys(operations)), ", "))
 	}
 	if r.Method != http.MethodGet {
 		return answer.NotAllowed(w, http.MethodGet)
@@ -59,7 +72,11 @@ func operate(w http.ResponseWriter, r *http.Request, path string) error {
 	if err != nil {
 		return err
 	}
-	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": name, "result": result})
+	return did(w, service, name, result)
+}
+
+func did(w http.ResponseWriter, service, operation string, result any) error {
+	return answer.JSON(w, http.StatusOK, map[string]any{"service": service, "operation": operation, "result": result})
 }
 
 func calculate(q url.Values, do func(a, b float64) float64) (any, error) {

@@ -1,8 +1,9 @@
 // Package services is what the backend answers beside event streams, so that load tests of plain
-// HTTP have something whose answers can be checked: small operations, an upload that is hashed,
+// HTTP have something whose answers can be checked: small operations, a registration, an upload that is hashed,
 // and the generic endpoints of go-httpbin.
 //
 //	GET  /default/services/{service}/{operation}?…    see operations.go
+//	POST /default/services/{service}/account.register {"id": "a1", "email": "a@example.com", "name": "A"}
 //	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin, as its own index page says
 //

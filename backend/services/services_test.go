@@ -61,10 +61,11 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		{"GET", "/default/services/s/string.upper?text=" + strings.Repeat("x", maxText+1), 400, "at most 4096 bytes"},
 		{"GET", "/default/services/s/array.sort?values=1,,2", 400, "numbers with commas"},
 		{"GET", "/default/services/s/array.sort?values=" + strings.Repeat("1,", maxValues) + "1", 400, "at most 1000"},
-		{"GET", "/default/services/s/math.divide?a=1&b=2", 404, "there are array.sort, echo, math.add"},
+		{"GET", "/default/services/s/math.divide?a=1&b=2", 404, "there are account.register, array.sort, echo, math.add"},
 		{"GET", "/default/services/a%2Fb/status", 404, "a service's name"},
 		{"GET", "/default/services//status", 404, "a service's name"},
 		{"POST", "/default/services/s/status", 405, "GET only"},
+		{"GET", "/default/services/s/account.register", 405, "POST only"},
 		{"GET", "/default/upload", 405, "answers POST only"},
 		{"GET", "/default/nothing", 404, "there is no such route"},
 	} {
@@ -73,6 +74,39 @@ func TestWhatIsRefusedSaysWhy(t *testing.T) {
 		require.Contains(t, body, c.says, c.path)
 		require.Empty(t, header.Get("X-Server"))
 	}
+}
+
+func TestARegistrationIsCheckedAndAnswered(t *testing.T) {
+	t.Parallel()
+	h := New("backend-1")
+	register := func(body string) (int, string) {
+		status, header, answered := ask(t, h, "POST", "/default/services/calculator/account.register", body)
+		require.Equal(t, "backend-1", header.Get("X-Server"))
+		return status, answered
+	}
+	for range 2 { // nothing is kept of the first
+		status, answered := register(`{"id": "a1", "email": "Ada@Example.com", "name": " Ada Lovelace "}`)
+		require.Equal(t, 200, status)
+		require.JSONEq(t, `{"service":"calculator","operation":"account.register","result":{"id":"a1","email":"ada@example.com","name":"Ada Lovelace"}}`, answered)
+	}
+	for body, says := range map[string]string{
+		``:  "the body must be an object with id, email and name",
+		`7`: "the body must be an object",
+		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`: "the body must be an object with id, email and name",
+		`{"id":"a1","email":"a@example.com","name":"A"} {}`:           "nothing behind it",
+		`{"id":"a/1","email":"a@example.com","name":"A"}`:             "the id has",
+		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:        "the email must be an address",
+		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`: "the email must be an address",
+		`{"id":"a1","email":"a@example.com","name":"  "}`:                             "the name must be there",
+		`{"id":"a1","email":"a@example.com","name":"` + strings.Repeat("x", maxPerson+1) + `"}`: "at most 200 bytes",
+	} {
+		status, answered := register(body)
+		require.Equal(t, 400, status, body)
+		require.Contains(t, answered, says, body)
+	}
+	status, answered := register(`{"id":"` + strings.Repeat("x", maxRegistration) + `"}`)
+	require.Equal(t, 413, status)
+	require.Contains(t, answered, "at most 4096 bytes")
 }
 
 func TestAnUploadIsHashed(t *testing.T) {

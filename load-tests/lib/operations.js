@@ -8,7 +8,11 @@ import { sendOnce } from 'k6/x/soak';
 import { record, sent } from './record.js';
 import { authorization } from './settings.js';
 
-/** @typedef {{name: string, path: string, answer: string}} Operation */
+/**
+ * An operation with a `body` is posted. {@link UNIQUE} in body and answer stands for a text that no other request has.
+ *
+ * @typedef {{name: string, path: string, answer: string, body?: string}} Operation
+ */
 
 /**
  * @param {string} name
@@ -20,6 +24,11 @@ function operation(name, query, result) {
   return { name, path: `/default/services/calculator/${name}${query}`, answer: JSON.stringify(result) };
 }
 
+/** What stands for a text of its own in each request, as in the operations of k6/x/requests. */
+const UNIQUE = '{unique}';
+
+const ACCOUNT = { id: UNIQUE, email: `user-${UNIQUE}@example.com`, name: 'Ada Lovelace' };
+
 export const OPERATIONS = [
   operation('math.multiply', '?a=9&b=22', 198),
   operation('math.add', '?a=9&b=22', 31),
@@ -27,6 +36,7 @@ export const OPERATIONS = [
   operation('string.upper', '?text=every%20single%20noop', 'EVERY SINGLE NOOP'),
   operation('echo', '?text=a%26b%20%3D%20c', 'a&b = c'),
   operation('array.sort', '?values=3,1,2,-5,0.5', [-5, 0.5, 1, 2, 3]),
+  { ...operation('account.register', '', ACCOUNT), body: JSON.stringify({ ...ACCOUNT, name: ` ${ACCOUNT.name} ` }) },
   operation('status', '', 'ok'),
 ];
 
@@ -40,14 +50,35 @@ export const OPERATIONS = [
  */
 export function ask(base, op, timeout) {
   sendOnce();
+  const params = /** @type {const} */ ({ headers: authorization(), tags: { name: op.name }, responseType: 'text', timeout: timeout * 1000 });
+  const { body } = op;
+  if (body === undefined) {
+    const started = Date.now();
+    return recorded(sent(() => http.get(base + op.path, params)), started, op, op.answer);
+  }
+  const own = unique();
+  const filled = body.replaceAll(UNIQUE, own);
+  const headers = { ...params.headers, 'Content-Type': 'application/json' };
   const started = Date.now();
-  const response = sent(() => http.get(base + op.path, {
-    headers: authorization(),
-    tags: { name: op.name },
-    responseType: 'text',
-    timeout: timeout * 1000,
-  }));
-  record(response, started, op.name, (r) => JSON.stringify(JSON.parse(r.body).result) === op.answer);
+  return recorded(sent(() => http.post(base + op.path, filled, { ...params, headers })), started, op, op.answer.replaceAll(UNIQUE, own));
+}
+
+let made = 0;
+
+/** A text that no other request has, in this run or another. */
+function unique() {
+  made++;
+  return `${exec.scenario.startTime.toString(36)}-${exec.vu.idInTest}-${made}`;
+}
+
+/**
+ * @param {import('k6/http').RefinedResponse<'text'> | null} response
+ * @param {number} started
+ * @param {Operation} op
+ * @param {string} answer
+ */
+function recorded(response, started, op, answer) {
+  record(response, started, op.name, (r) => JSON.stringify(JSON.parse(r.body).result) === answer);
   return response;
 }
 

@@ -19,8 +19,9 @@ export const options = {
     'request_duration{endpoint:refused,code:net-1212}': ['min>=1000'],
     'request_duration{endpoint:unnamed,code:net-1000}': ['min>=1000'],
     'request_duration{endpoint:switched,code:status-101}': ['min>=1000'],
-    // Each operation is asked once, the first again, and one of them with another answer in mind.
-    [`checks{check:${RIGHT}}`]: [`rate==${(OPERATIONS.length + 2) / (OPERATIONS.length + 9)}`],
+    // Each operation is asked once, the first again, the one with a body twice more, and two with another answer in mind.
+    [`checks{check:${RIGHT}}`]: [`rate==${(OPERATIONS.length + 4) / (OPERATIONS.length + 12)}`],
+    'request_duration{endpoint:anyone,code:wrong}': ['max>0'],
     'http_reqs{name:echo}': ['count==1'],
     'request_duration{endpoint:echo,code:ok}': ['max>0'],
   },
@@ -55,6 +56,16 @@ export default run({
     for (const op of OPERATIONS) {
       equal(ask(base, op, 5)?.status, 200, op.name);
     }
+  },
+  'each registration has an id of its own, which the answer has to name': () => {
+    const register = OPERATIONS.find((op) => op.body !== undefined);
+    if (!register) {
+      throw new Error('no operation has a body');
+    }
+    const ids = [1, 2].map(() => JSON.parse(ask(base, register, 5)?.body ?? '').result.id);
+    equal(new Set(ids).size, 2);
+    equal(ids.some((id) => id.includes('{')), false);
+    ask(base, { ...register, name: 'anyone', answer: register.answer.replace('{unique}', 'someone') }, 5);
   },
   'the first iteration asks for the first operation': () => {
     equal(askNext(base, 5)?.request.url, base + OPERATIONS[0].path);

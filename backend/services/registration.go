@@ -1,0 +1,54 @@
+package services
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/mail"
+	"strings"
+
+	"github.com/sse-soak/sse-soak/backend/answer"
+)
+
+// Bounds of a registration.
+const (
+	maxRegistration = 4096 // bytes
+	maxMail         = 254
+	maxPerson       = 200 // bytes of a name
+)
+
+// A registration is what a client sends to have an account, and what it gets as a receipt.
+type registration struct {
+	ID    string `json:"id"` // unique by the client's own care: nothing is kept
+	Email string `json:"email"`
+	Name  string `json:"name"`
+}
+
+// register checks a registration as a service would that writes it down, and answers with what it would have written: the
+// address in lower case, the name without spaces around it. Nothing is kept, so that hours of load take no memory.
+func register(w http.ResponseWriter, r *http.Request) (any, error) {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRegistration))
+	body.DisallowUnknownFields()
+	var asked registration
+	if err := body.Decode(&asked); err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, answer.BadBody(err, fmt.Sprintf("a registration has at most %d bytes", maxRegistration))
+		}
+		return nil, errors.New(`the body must be an object with id, email and name, such as {"id":"a1","email":"a@example.com","name":"A"}`)
+	}
+	address, err := mail.ParseAddress(asked.Email)
+	asked.Name = strings.TrimSpace(asked.Name)
+	switch {
+	case body.More():
+		return nil, errors.New("the body must be one object, with nothing behind it")
+	case !answer.ValidName(asked.ID):
+		return nil, errors.New("the id has " + answer.NameRule)
+	case err != nil || address.Address != asked.Email || len(asked.Email) > maxMail:
+		return nil, errors.New("the email must be an address such as a@example.com")
+	case asked.Name == "" || len(asked.Name) > maxPerson:
+		return nil, fmt.Errorf("the name must be there and have at most %d bytes", maxPerson)
+	}
+	asked.Email = strings.ToLower(asked.Email)
+	return asked, nil
+}
