@@ -238,6 +238,18 @@ func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
 	}
 }
 
+// A service with cores of its own is another service than one that shares them with the runners.
+func TestTheCoresAreOfThePlan(t *testing.T) {
+	t.Parallel()
+	runs := readAll(t, 1, 2, nil)
+	apart := folder(t, 3, nil)
+	write(t, filepath.Join(apart, "run.json"), map[string]any{"one_clock": true, "cores": "service on core 0, runners on core 1"})
+	r, err := Read(apart)
+	require.NoError(t, err)
+	_, err = Compare(runs, []Run{r}, .1)
+	require.ErrorContains(t, err, "cores is not there in the one and service on core 0, runners on core 1 in the other")
+}
+
 // The address of a target that soak started is drawn at random; of another one it is part of the plan.
 func TestTheTargetIsPartOfThePlan(t *testing.T) {
 	t.Parallel()

@@ -83,8 +83,11 @@ func Open(dir string) (Run, error) {
 	if actions := r.actions(); actions != "" {
 		r.plan["actions"] = actions
 	}
-	if ownTarget(dir) {
+	if run := manifest(dir); run.OneClock {
 		delete(r.plan, "backend_url")
+		if run.Cores != "" {
+			r.plan["cores"] = run.Cores
+		}
 	}
 	return r, nil
 }
@@ -98,16 +101,19 @@ func (r Run) actions() string {
 	return strings.Join(all, "; ")
 }
 
-// ownTarget says that soak started the target itself: then its address is drawn at random.
-func ownTarget(dir string) bool {
+// circumstances are what run.json says that has to be the same, beside the plan.
+type circumstances struct {
+	OneClock bool   `json:"one_clock"` // soak started the target itself: its address is drawn at random
+	Cores    string `json:"cores"`     // that target and runners had of their own
+}
+
+// manifest reads run.json; it is empty where there is none that can be read.
+func manifest(dir string) (run circumstances) {
 	b, err := os.ReadFile(filepath.Join(dir, "run.json"))
-	if err != nil {
-		return false
+	if err != nil || json.Unmarshal(b, &run) != nil {
+		return circumstances{}
 	}
-	var run struct {
-		OneClock bool `json:"one_clock"`
-	}
-	return json.Unmarshal(b, &run) == nil && run.OneClock
+	return run
 }
 
 // MostEarlier is how many earlier runs say what is normal: the latest ones.

@@ -122,8 +122,9 @@ const (
 
 // What PIN may be.
 const (
-	PinOff  = "off"
 	PinAuto = "auto"
+	PinNone = "none"
+	PinOff  = "off" // none, as earlier versions named it
 )
 
 // Settings is the table of these settings.
@@ -132,7 +133,7 @@ func (l *Local) Settings() []Setting {
 		out      = "folder of all runs; this one gets a folder in it"
 		machines = "hosts of AWS that the run is on, for what it costs: REGION,TYPE=COUNT,…,gp3=GIB (make aws-soak says it)"
 		progress = "what a terminal shows meanwhile: line, or full for a line for each runner, and findings as they come"
-		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; off: they share all"
+		pin      = "auto: target and runners get cores of their own, half of this machine's each, where the target is started here; none: they share all (default: auto in suites of plain requests, else none)"
 		live     = "show the run in a browser while it goes on, by default for this machine only; for others, too, with an address as in --live=:8080"
 		prices   = "table of prices in place of the built-in one (internal/price/prices.json)"
 	)
@@ -147,7 +148,7 @@ func (l *Local) Settings() []Setting {
 			Help: "run a command during the run, here: 'TIME [NAME]: COMMAND', such as '60s deploy: systemctl restart hub'; may be given again"},
 		{Name: "PROGRESS", Value: &l.Progress, Default: ProgressLine, Holds: Here, Doc: "docs/live.md",
 			Help: progress, SuiteHelp: progress},
-		{Name: "PIN", Value: &l.Pin, Default: PinOff, Holds: Here, Help: pin, SuiteHelp: pin},
+		{Name: "PIN", Value: &l.Pin, Holds: Here, Help: pin, SuiteHelp: pin},
 		{Name: "LIVE", Value: &l.Live, Bare: "1", Holds: Here, Doc: "docs/live.md", Help: live, SuiteHelp: live},
 		{Name: "ON", Value: &l.On, Default: "local", Holds: Here, Help: "where the runners run: local, or k8s (docs/kubernetes.md)"},
 		{Name: "OVERLAY", Value: &l.Overlay, Default: "local", Holds: Here, Help: "k8s: an overlay of infra/k6-operator/overlays, or the path of another"},

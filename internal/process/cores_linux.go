@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
 
@@ -21,6 +22,15 @@ func Allowed() (out Cores) {
 		}
 	}
 	return out
+}
+
+// CoreOf names the core that a thread of this machine is of, alike for all of its threads.
+func CoreOf(thread int) string {
+	siblings, err := os.ReadFile(fmt.Sprintf("/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list", thread))
+	if err != nil {
+		return fmt.Sprint(thread)
+	}
+	return string(siblings)
 }
 
 // startOn starts a command on those cores: a process inherits them from the thread that makes it.

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,15 +35,27 @@ func TestAProcessStaysOnItsCores(t *testing.T) {
 
 func TestCoresAreSharedOut(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ all, first, second Cores }{
-		{Cores{0, 1}, Cores{0}, Cores{1}},
-		{Cores{2, 3, 5}, Cores{2}, Cores{3, 5}},
-		{Cores{4}, nil, nil},
-		{nil, nil, nil},
+	each := func(n int) string { return fmt.Sprint(n) }
+	pairs := func(n int) string { return fmt.Sprint(n / 2) } // 0 and 1 are threads of one core
+	apart := func(n int) string { return fmt.Sprint(n % 4) } // 0 and 4 are
+	for _, c := range []struct {
+		all, first, second Cores
+		core               func(int) string
+		threads            bool
+	}{
+		{Cores{0, 1}, Cores{0}, Cores{1}, each, false},
+		{Cores{2, 3, 5}, Cores{2}, Cores{3, 5}, each, false},
+		{Cores{4}, nil, nil, each, false},
+		{nil, nil, nil, each, false},
+		{Cores{0, 1, 2, 3}, Cores{0, 1}, Cores{2, 3}, pairs, false},
+		{Cores{0, 1, 2, 3, 4, 5, 6, 7}, Cores{0, 1, 4, 5}, Cores{2, 3, 6, 7}, apart, false},
+		{Cores{0, 1}, Cores{0}, Cores{1}, pairs, true},
 	} {
-		first, second := c.all.Halves()
+		first, second, threads := c.all.Halves(c.core)
 		require.Equal(t, []Cores{c.first, c.second}, []Cores{first, second})
+		require.Equal(t, c.threads, threads, c.all)
 	}
+	require.NotEmpty(t, CoreOf(Allowed()[0]))
 	require.Equal(t, "0,2,3", Cores{0, 2, 3}.String())
 }
 

@@ -17,14 +17,14 @@ type Host struct {
 	Drops        uint64  `json:"host_listen_drops,omitempty"`     // connects that the kernel dropped, those among them
 	TimeWait     int     `json:"host_time_wait,omitempty"`        // closed connections of which the host keeps the ports
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // 0 of these is a count, not a gap
+	OwnCores
 	Room
 }
 
 // FromHost reads this machine's own counters, as far as its kernel shows them.
 func (s *Sample) FromHost() {
 	if t, err := cpu.Times(false); err == nil && len(t) == 1 {
-		busy := t[0]
-		s.BusySeconds = busy.User + busy.System + busy.Nice + busy.Irq + busy.Softirq + busy.Steal
+		s.BusySeconds = busySeconds(t[0])
 	}
 	if m, err := mem.VirtualMemory(); err == nil {
 		s.Available, s.Memory = m.Available, m.Total

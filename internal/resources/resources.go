@@ -26,6 +26,7 @@ const Every = 5 * time.Second
 // seconds or events does so since its process or the host started; differences tell.
 type Sample struct {
 	Unix             int64   `json:"unix_s"`
+	AtUS             int64   `json:"at_us,omitempty"` // the same to the microsecond; 0 in earlier versions, and of a Prometheus
 	BackendRSS       uint64  `json:"backend_rss_bytes"`
 	BackendCPU       float64 `json:"backend_cpu_seconds"`
 	Streams          int     `json:"backend_streams_open"`
@@ -48,6 +49,14 @@ type Sample struct {
 	Counter bool `json:"gauge_is_counter,omitempty"`
 	Service
 	Host
+}
+
+// At is when it was taken, as precisely as is known.
+func (s *Sample) At() time.Time {
+	if s.AtUS != 0 {
+		return time.UnixMicro(s.AtUS)
+	}
+	return time.Unix(s.Unix, 0)
 }
 
 // ofBackend are a backend's metrics by the names on its metrics page, which a Prometheus keeps.

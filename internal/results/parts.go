@@ -16,17 +16,20 @@ import (
 
 // A Run is what `soak run` saw that the runners could not: run.json.
 type Run struct {
-	Command  []string          `json:"command"`
-	Version  string            `json:"version"`
-	Commit   string            `json:"commit,omitempty"` // that this version was built of
-	Go       string            `json:"go,omitempty"`     // that it was built with
-	OneClock bool              `json:"one_clock"`        // target and runners are on this host
-	Nginx    string            `json:"nginx,omitempty"`
-	Cores    string            `json:"cores,omitempty"`   // which the target and the runners had of their own
-	Proxies  []string          `json:"proxies,omitempty"` // that runners here went through, without credentials
-	Backend  string            `json:"backend,omitempty"` // version, where it is one of ours
-	Machine  resources.Machine `json:"machine"`           // of `soak run`
-	Limits   preflight.Machine `json:"limits"`            // of `soak run`
+	Command  []string `json:"command"`
+	Version  string   `json:"version"`
+	Commit   string   `json:"commit,omitempty"` // that this version was built of
+	Go       string   `json:"go,omitempty"`     // that it was built with
+	OneClock bool     `json:"one_clock"`        // target and runners are on this host
+	Nginx    string   `json:"nginx,omitempty"`
+	Cores    string   `json:"cores,omitempty"` // which the service and the runners had of their own, or why they had none
+	// ServiceCores and RunnerCores are the same as numbers.
+	ServiceCores []int             `json:"service_cores,omitempty"`
+	RunnerCores  []int             `json:"runner_cores,omitempty"`
+	Proxies      []string          `json:"proxies,omitempty"` // that runners here went through, without credentials
+	Backend      string            `json:"backend,omitempty"` // version, where it is one of ours
+	Machine      resources.Machine `json:"machine"`           // of `soak run`
+	Limits       preflight.Machine `json:"limits"`            // of `soak run`
 	// ResourcesFrom is the Prometheus that resources.ndjson comes from, "" when soak sampled itself.
 	ResourcesFrom string          `json:"resources_from,omitempty"`
 	Rate          *price.Rate     `json:"rate,omitempty"`     // what the machines cost

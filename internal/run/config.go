@@ -84,8 +84,8 @@ func (s *session) complete(now time.Time) (err error) {
 	if s.On != "local" && s.On != "k8s" {
 		return fmt.Errorf("--on is %q: a soak runs on local or k8s", s.On)
 	}
-	if s.Pin != "" && s.Pin != plan.PinOff && s.Pin != plan.PinAuto {
-		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinOff, plan.PinAuto)
+	if !slices.Contains([]string{"", plan.PinAuto, plan.PinNone, plan.PinOff}, s.Pin) {
+		return fmt.Errorf("--pin is %q: it is %s or %s", s.Pin, plan.PinAuto, plan.PinNone)
 	}
 	s.Live = liveAddress(s.Live)
 	if s.Progress != "" && s.Progress != plan.ProgressLine && s.Progress != plan.ProgressFull {

@@ -19,14 +19,15 @@ import (
 
 // A meter samples CPU and memory of target and host, and keeps the last sample for the progress line.
 type meter struct {
-	targets target.Several // to read all of
-	shows   target.Several // where a gauge of the service is
-	path    string
-	every   time.Duration
-	gauge   string                                 // of the service, to watch beside the usual; "": none
-	hear    func(resources.Sample)                 // each sample, too; nil: nobody
-	logs    map[*target.Local]*resources.LogReader // of nginx
-	start   time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
+	targets                   target.Several // to read all of
+	shows                     target.Several // where a gauge of the service is
+	path                      string
+	every                     time.Duration
+	serviceCores, runnerCores []int                                  // that each has of its own; none: they share all
+	gauge                     string                                 // of the service, to watch beside the usual; "": none
+	hear                      func(resources.Sample)                 // each sample, too; nil: nobody
+	logs                      map[*target.Local]*resources.LogReader // of nginx
+	start                     time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
 	last    resources.Sample
@@ -37,7 +38,7 @@ type meter struct {
 // newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
 // described service nothing is known but what its description says, so there only the host is sampled, and the gauge that is named.
 func newMeter(s *session) *meter {
-	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now()}
+	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
 	if m.shows = s.targets; s.Plan.Described() {
 		return m
 	}
@@ -89,8 +90,10 @@ func (m *meter) run(ctx context.Context) {
 func (m *meter) sample(ctx context.Context) (s resources.Sample) {
 	ctx, cancel := context.WithTimeout(ctx, resources.Every)
 	defer cancel()
-	s.Unix = m.start.Add(time.Since(m.start)).Unix()
+	now := m.start.Add(time.Since(m.start))
+	s.Unix, s.AtUS = now.Unix(), now.UnixMicro()
 	s.FromHost()
+	s.FromCores(m.serviceCores, m.runnerCores)
 	for _, t := range m.targets {
 		m.read(ctx, s.FromMetrics, t.Metrics)
 		l := t.Local

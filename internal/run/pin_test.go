@@ -8,13 +8,14 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/process"
+	"github.com/sse-soak/sse-soak/internal/suite"
 )
 
 // A pinned driver says what it did.
-func pinned(t *testing.T, how string, own bool) *local {
+func pinned(t *testing.T, kind suite.Suite, how string, own bool) *local {
 	t.Helper()
 	r := newRig(t, "")
-	r.config.Pin = how
+	r.config.Suite, r.config.Pin = kind, how
 	d := &local{session: newSession(r.config)}
 	d.own = own
 	d.pin()
@@ -23,34 +24,46 @@ func pinned(t *testing.T, how string, own bool) *local {
 
 func TestTargetAndRunnersGetCoresOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	for _, how := range []string{"", plan.PinOff} {
-		d := pinned(t, how, true)
+	compare, err := suite.Of(plan.Plan{Suite: "compare"})
+	require.NoError(t, err)
+	for _, d := range []*local{
+		pinned(t, suite.Default(), "", true), pinned(t, suite.Default(), plan.PinOff, true),
+		pinned(t, compare, plan.PinNone, true), pinned(t, compare, plan.PinOff, true),
+	} {
 		require.Empty(t, d.targetCores)
 		require.Empty(t, d.runnerCores)
 		require.Empty(t, d.seen.Cores)
 	}
-	d := pinned(t, plan.PinAuto, true)
-	if len(process.Allowed()) < 2 {
-		require.Empty(t, d.seen.Cores)
-		require.Len(t, d.seen.Warnings, 1)
-		return
+	for _, d := range []*local{pinned(t, suite.Default(), plan.PinAuto, true), pinned(t, compare, "", true)} {
+		if len(process.Allowed()) < 2 {
+			require.Equal(t, sharing(), d.seen.Cores)
+			require.Empty(t, d.seen.ServiceCores)
+			continue
+		}
+		require.NotEmpty(t, d.targetCores)
+		require.NotEmpty(t, d.runnerCores)
+		require.NotSubset(t, d.targetCores, d.runnerCores)
+		require.Contains(t, d.seen.Cores, "service on core "+d.targetCores.String()+", runners on core "+d.runnerCores.String())
+		require.Equal(t, []int(d.runnerCores), d.seen.RunnerCores)
+		require.Empty(t, d.seen.Warnings)
 	}
-	require.NotEmpty(t, d.targetCores)
-	require.NotEmpty(t, d.runnerCores)
-	require.NotSubset(t, d.targetCores, d.runnerCores)
-	require.Equal(t, "target on core "+d.targetCores.String()+", runners on core "+d.runnerCores.String(), d.seen.Cores)
 }
 
 func TestRunnersOfATargetElsewhereHaveAllCores(t *testing.T) {
 	t.Parallel()
-	d := pinned(t, plan.PinAuto, false)
+	d := pinned(t, suite.Default(), plan.PinAuto, false)
 	require.Empty(t, d.runnerCores)
 	require.Equal(t, []string{"PIN=auto: the target is not started here, so the runners have all cores"}, d.seen.Warnings)
+	compare, err := suite.Of(plan.Plan{Suite: "compare"})
+	require.NoError(t, err)
+	d = pinned(t, compare, "", false)
+	require.Empty(t, d.runnerCores)
+	require.Empty(t, d.seen.Warnings, "nobody asked for it")
 }
 
-func TestPinIsOffOrAuto(t *testing.T) {
+func TestPinIsAutoOrNone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "")
 	r.config.Pin = "0-3"
-	require.EqualError(t, newSession(r.config).complete(time.Now()), `--pin is "0-3": it is off or auto`)
+	require.EqualError(t, newSession(r.config).complete(time.Now()), `--pin is "0-3": it is auto or none`)
 }

@@ -23,6 +23,7 @@ var burst = Suite{
 		{"SEQUENCE", "requests one after the other, at the end"},
 		{"SEQUENCE_SECONDS", "seconds that the sequence may take at most"},
 	}, limitSettings...),
+	Apart:  true,
 	Assess: assessBurst,
 }
 

@@ -29,6 +29,7 @@ var compare = Suite{
 		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
 		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
 	}, limitSettings...),
+	Apart:  true,
 	Assess: assessCompare,
 }
 

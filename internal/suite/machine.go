@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/plan"
@@ -23,6 +24,15 @@ type Machine struct {
 	Controlled              bool          // the control group was held by all runners, all the time
 	Shared                  bool          // target and runners share the machine
 	Short                   bool          // the stage was too short for figures that are taken every second
+	Apart                   bool          // service and runners have cores of their own there
+	ServiceBusy             float64       // where they have: how much of the service's was taken, by whomever, 0 to 1
+	GeneratorBusy           float64       // of the runners'
+	Foreign                 bool          // it was not the service that took most of its cores
+}
+
+// headroom says how busy the cores of each side were.
+func (m Machine) headroom() string {
+	return fmt.Sprintf("the service's cores were %.0f %% busy, the generator's %.0f %%", 100*m.ServiceBusy, 100*m.GeneratorBusy)
 }
 
 // machine is what was taken between two instants.
@@ -45,9 +55,16 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	}
 	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
 	out.Control, out.Controlled = control(m, from, to)
+	from, to, known := r.sampled(from, to)
 	out.Backend = r.percent(from, to, func(s resources.Sample) float64 { return s.BackendCPU })
 	out.Nginx = r.percent(from, to, func(s resources.Sample) float64 { return s.NginxCPU })
 	out.Host = r.percent(from, to, func(s resources.Sample) float64 { return s.BusySeconds })
+	if out.Apart = r.ServiceCores > 0 && r.RunnerCores > 0; out.Apart {
+		out.ServiceBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.ServiceCores })/100/float64(r.ServiceCores), 1)
+		out.GeneratorBusy = min(r.percent(from, to, func(s resources.Sample) float64 { return s.Host.RunnerCores })/100/float64(r.RunnerCores), 1)
+		out.Short = out.Short || !known || out.GeneratorBusy == 0
+		out.Foreign = 100*out.ServiceBusy*float64(r.ServiceCores) > 2*(out.Backend+out.Nginx)
+	}
 	for at := from; at.Before(to); at = at.Add(time.Second) {
 		out.Peak = max(out.Peak, r.percent(at, at.Add(time.Second), func(s resources.Sample) float64 { return s.BusySeconds }))
 	}
@@ -99,6 +116,23 @@ func seconds(m *shard.Merged) []shard.Second {
 	return out
 }
 
+// sampled are the first and the last sample between two instants. A sample over the edge holds what was before or after, too. ok
+// is false where there are no two, or only those of earlier versions, which are timed by whole seconds: then the edges have to do.
+func (r *Run) sampled(from, to time.Time) (first, last time.Time, ok bool) {
+	for _, s := range r.Samples {
+		if at := s.At(); s.AtUS != 0 && !at.Before(from) && !at.After(to) {
+			if first.IsZero() {
+				first = at
+			}
+			last = at
+		}
+	}
+	if !last.After(first) {
+		return from, to, false
+	}
+	return first, last, true
+}
+
 // percent is by how much a counter of CPU seconds grew between two instants, of one core.
 func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) float64 {
 	var grown, seconds float64
@@ -107,11 +141,11 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 	}
 	before := r.Samples[0]
 	for _, now := range r.Samples[1:] {
-		width := float64(now.Unix - before.Unix)
+		width := now.At().Sub(before.At()).Seconds()
 		if width <= 0 {
-			continue // within the same second: the next one has its share
+			continue // at the same time: the next one has its share
 		}
-		w := overlap(time.Unix(before.Unix, 0), time.Unix(now.Unix, 0), from, to)
+		w := overlap(before.At(), now.At(), from, to)
 		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process
 			grown += delta * w / width
 			seconds += w

@@ -29,6 +29,7 @@ var rampup = Suite{
 		{"SEARCH", "1: run again between the last good and the first bad stage, until the two are within a tenth"},
 		{"MIN_RATE", "requests/s that must be sustained for a pass; 0: any"},
 	}, limitSettings...),
+	Apart:  true,
 	Assess: assessRampup,
 	Next:   searchRampup,
 }

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -57,21 +58,30 @@ func (r *Run) resourceTables(every, shown []StageResult) []verdict.Table {
 
 // cpuTable is what the processes took by some part of the run; row fills it.
 func (r *Run) cpuTable(part, runners, more string) verdict.Table {
-	return verdict.Table{
+	t := verdict.Table{
 		Title:   "CPU by " + part + ", % of one core",
 		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),
 		Columns: []string{part, runners, "nginx", "backend", "machine", "waited", "longest stall"},
 	}
+	if r.ServiceCores > 0 {
+		t.Note += fmt.Sprintf("; service and generator have %s and %s of their own: how busy these were", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"))
+		t.Columns = append(t.Columns, "service's cores", "generator's cores")
+	}
+	return t
 }
 
 func (m Machine) row(name string) []string {
-	if m.Short {
-		return []string{name, "–", "–", "–", "–", "–", "–"}
+	var apart []string
+	if m.Apart {
+		apart = []string{fmt.Sprintf("%.0f %%", 100*m.ServiceBusy), fmt.Sprintf("%.0f %%", 100*m.GeneratorBusy)}
 	}
-	return []string{
+	if m.Short {
+		return append([]string{name}, slices.Repeat([]string{"–"}, 6+len(apart))...)
+	}
+	return append([]string{
 		name, percentPoints(m.Runners), percentPoints(m.Nginx), percentPoints(m.Backend), percentPoints(m.Host), percentPoints(100 * m.RunDelay),
 		fmt.Sprintf("%d ms", m.Stall.Milliseconds()),
-	}
+	}, apart...)
 }
 
 func percentPoints(v float64) string { return fmt.Sprintf("%.0f", v) }

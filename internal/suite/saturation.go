@@ -27,6 +27,8 @@ import (
 //     it may have waited for a core as the runners did. Slowness and timeouts are not the service's there
 //     where the runners took more than half of the machine, or waited at any moment of that load for so
 //     long that it explains them.
+//   - Where each has cores of its own, these say it in place of the last rule: the one whose cores were full is the limit, and
+//     of two the fuller one. Of cores that others filled nothing is known.
 //   - Nor are they where AWS dropped packets of a runner's machine during that load.
 
 // codes of failures that the generator can have made.
@@ -157,9 +159,10 @@ const (
 	NoLimit      Limit = "–"
 	LimitUnknown Limit = "not known"
 	LimitIsOurs  Limit = "generator"
+	LimitService Limit = "service" // where it had cores of its own, and filled them
 )
 
-// Limit is whether the load generator was saturated, and why.
+// Limit is which of the two was the limit, and why. That it was the service is known only where each has cores of its own.
 func (m Machine) Limit() (limit Limit, why string) {
 	if m.Short {
 		return LimitUnknown, fmt.Sprintf("%.0f seconds are the least that tell whether the load generator was saturated", shortest)
@@ -167,7 +170,18 @@ func (m Machine) Limit() (limit Limit, why string) {
 	if why := m.GeneratorLimit(); why != "" {
 		return LimitIsOurs, why
 	}
-	return NoLimit, ""
+	switch {
+	case !m.Apart || m.ServiceBusy < machineFull:
+		return NoLimit, ""
+	case m.Foreign:
+		return LimitUnknown, fmt.Sprintf("others took most of the service's cores: these were %.0f %% busy, and it took %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
+	}
+	return LimitService, m.headroom()
+}
+
+// generatorFull says that the generator's cores were full, and fuller than the service's.
+func (m Machine) generatorFull() bool {
+	return m.Apart && m.GeneratorBusy >= max(machineFull, m.ServiceBusy)
 }
 
 // GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
@@ -182,6 +196,10 @@ func (m Machine) GeneratorLimit() string {
 		return fmt.Sprintf("the control group was late too, by up to %s", format.Duration(m.Control))
 	case !m.Controlled && u.Stall > longestStall:
 		return fmt.Sprintf("a runner stalled for %s", format.Duration(u.Stall))
+	case m.generatorFull():
+		return m.headroom()
+	case m.Apart: // its threads wait for each other
+		return ""
 	case u.WaitedLong() && u.CPU+u.Waited > float64(max(m.Cores, 1))/2:
 		return fmt.Sprintf("the runners waited %.1f s for a core in each second, and computed for %.1f s", u.Waited, u.CPU)
 	case m.full(m.Host) && m.Runners > m.Host/2:
@@ -205,6 +223,12 @@ func (m Machine) dropped() string {
 func (m Machine) crowded(took time.Duration) string {
 	if m.Dropped > 0 {
 		return m.dropped()
+	}
+	if m.Apart {
+		if m.generatorFull() {
+			return m.headroom()
+		}
+		return ""
 	}
 	service := m.Backend + m.Nginx
 	byRunners := m.full(m.Host) && m.Runners > m.Host/2

@@ -42,7 +42,10 @@ type Suite struct {
 	// every trend: memory would grow with the requests.
 	Summary bool
 	// Direct says that soak starts the backend without nginx in front of it; --no-nginx=false takes that back.
-	Direct  bool
+	Direct bool
+	// Apart says that a service which soak starts and the runners get cores of their own where PIN says nothing: the suite asks
+	// what the service can do, so what the runners take of its cores would be missing in the answer.
+	Apart   bool
 	Samples time.Duration // how often target and host are sampled; 0: every second
 	// OneMachine says in a sentence why the runners cannot be on several machines (--runner K/N), NoCluster why they
 	// cannot be on Kubernetes; "" where they can.

@@ -25,6 +25,7 @@ var throughput = Suite{
 		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
 		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
 	}, limitSettings...),
+	Apart:  true,
 	Assess: assessThroughput,
 }
 
@@ -59,6 +60,8 @@ func bound(st StageResult) string {
 		return "; a lower bound, the load generator was saturated: " + why
 	case LimitUnknown:
 		return "; perhaps a lower bound, " + why
+	case LimitService:
+		return "; the service was the limit: " + why
 	}
 	return ""
 }

@@ -160,7 +160,7 @@ func (l *Local) startNginx(ctx context.Context, binary string) error {
 	}
 	err = nginx.Render(f, nginx.Config{
 		Dir: l.dir, ErrorLog: log, Listen: l.port, Sockets: sockets,
-		Root: os.Geteuid() == 0, Workers: runtime.NumCPU(),
+		Root: os.Geteuid() == 0, Workers: cmp.Or(len(l.config.Cores), runtime.NumCPU()),
 		Connections: l.config.Connections, NoopInterval: l.config.NoopInterval,
 	})
 	if err = errors.Join(err, f.Close()); err != nil {

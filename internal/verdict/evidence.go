@@ -14,6 +14,8 @@ type Evidence struct {
 	Samples []resources.Sample // of target and host
 	Cores   int                // of the machine
 	OneHost bool               // target and runners share a machine, so their clocks are one
+	// ServiceCores and RunnerCores are how many cores each had of its own there; 0 where they shared all.
+	ServiceCores, RunnerCores int
 	// Machines are those that a Prometheus watched. The runners have their own in their shards.
 	Machines []*machine.Record
 

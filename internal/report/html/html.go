@@ -35,7 +35,7 @@ type Circumstances struct {
 	Go            string // that it was built with
 	Backend       string // version
 	Nginx         string
-	Cores         string            // which the target and the runners had of their own
+	Cores         string            // which the service and the runners had of their own, or why they had none
 	Proxies       []string          // that the runners went through
 	Machine       resources.Machine // of `soak run`
 	Limits        preflight.Machine

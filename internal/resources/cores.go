@@ -1,0 +1,40 @@
+package resources
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/shirou/gopsutil/v4/cpu"
+)
+
+// OwnCores are the CPU seconds that were taken, by whomever, of the cores that the service and the runners have of their own.
+type OwnCores struct {
+	ServiceCores float64 `json:"service_cores_cpu_seconds,omitempty"`
+	RunnerCores  float64 `json:"runner_cores_cpu_seconds,omitempty"`
+}
+
+// FromCores reads what was taken of these cores; of none where they share all.
+func (s *Sample) FromCores(service, runners []int) {
+	if len(service) == 0 {
+		return
+	}
+	all, err := cpu.Times(true)
+	if err != nil {
+		return
+	}
+	for _, t := range all {
+		n, err := strconv.Atoi(strings.TrimPrefix(t.CPU, "cpu"))
+		switch {
+		case err != nil:
+		case slices.Contains(service, n):
+			s.ServiceCores += busySeconds(t)
+		case slices.Contains(runners, n):
+			s.RunnerCores += busySeconds(t)
+		}
+	}
+}
+
+func busySeconds(t cpu.TimesStat) float64 {
+	return t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal
+}

@@ -1,0 +1,110 @@
+package suite
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// apart gives service and generator a core each, of which they take so much in the stages, and nothing before and after.
+// Samples come half a second off the edges of the stages.
+func (r *Run) apart(service, generator float64) *Run {
+	r.ServiceCores, r.RunnerCores, r.OneHost = 1, 1, true
+	var s resources.Sample
+	s.Host.ServiceCores, s.Host.RunnerCores = 1, 1
+	for i := range int64(120) {
+		at := began.Add(time.Duration(i)*time.Second - time.Second/2)
+		s.Unix, s.AtUS = at.Unix(), at.UnixMicro()
+		r.Samples = append(r.Samples, s)
+		for _, st := range r.Rounds[0].Suite.Stages {
+			part := overlap(at, at.Add(time.Second), began.Add(time.Duration(st.Start*float64(time.Second))), began.Add(time.Duration((st.Start+st.Seconds)*float64(time.Second))))
+			s.Host.ServiceCores += part * service
+			s.BackendCPU += part * service * .8 // the rest is the kernel's, for its packets
+			s.Host.RunnerCores += part * generator
+			s.BusySeconds += part * (service + generator)
+		}
+	}
+	return r
+}
+
+// With cores of their own the one whose cores were full is the limit, of two the fuller one. What the threads of a runner
+// wait for each other says nothing then.
+func TestWhoseCoresWereFullIsTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		service, generator float64
+		limit              Limit
+		why                string
+	}{
+		{.97, .61, LimitService, "the service's cores were 97 % busy, the generator's 61 %"},
+		{.61, .97, LimitIsOurs, "the service's cores were 61 % busy, the generator's 97 %"},
+		{.99, .93, LimitService, "the service's cores were 99 % busy, the generator's 93 %"},
+		{.93, .99, LimitIsOurs, "the service's cores were 93 % busy, the generator's 99 %"},
+		{.80, .80, NoLimit, ""},
+	} {
+		r := levels().answers("level-10", 2000, 20).apart(c.service, c.generator)
+		for i := range int64(10) {
+			at := began.Unix() + 50 + i
+			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: c.generator, RunDelayMS: 2500})
+		}
+		limit, why := of(r.stages(), kindLoad)[1].Machine.Limit()
+		require.Equal(t, c.limit, limit, c)
+		require.Equal(t, c.why, why)
+	}
+}
+
+func TestTheReportTellsHowBusyTheCoresOfEachSideWere(t *testing.T) {
+	t.Parallel()
+	v := judged(levels().answers("level-10", 2000, 20).apart(.97, .61))
+	require.Contains(t, fact(v, "peak"), "; the service was the limit: the service's cores were 97 % busy, the generator's 61 %")
+	require.Equal(t, "service", table(v, "By requests at a time").Rows[1][6])
+	cpu := table(v, "CPU by stage, % of one core")
+	require.Equal(t, []string{"service's cores", "generator's cores"}, cpu.Columns[7:])
+	require.Equal(t, []string{"97 %", "61 %"}, cpu.Rows[1][7:])
+	require.Contains(t, cpu.Note, "service and generator have 1 core and 1 core of their own")
+}
+
+// Cores that others filled are not full of the service.
+func TestOthersOnTheCoresOfTheService(t *testing.T) {
+	t.Parallel()
+	r := levels().answers("level-10", 2000, 20).apart(.97, .61)
+	for i := range r.Samples {
+		r.Samples[i].BackendCPU /= 2
+	}
+	limit, why := of(r.stages(), kindLoad)[1].Machine.Limit()
+	require.Equal(t, LimitUnknown, limit)
+	require.Equal(t, "others took most of the service's cores: these were 97 % busy, and it took 39 % of one", why)
+}
+
+// Samples of a Prometheus do not say it, and a stage that is over too soon has none.
+func TestCoresOfWhichNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	r := levels().answers("level-10", 2000, 20).apart(.97, .61)
+	r.Samples = r.Samples[:3]
+	limit, _ := of(r.stages(), kindLoad)[1].Machine.Limit()
+	require.Equal(t, LimitUnknown, limit)
+	r = levels().answers("level-10", 2000, 20).apart(0, 0)
+	for i := range r.Samples {
+		r.Samples[i].Host = resources.Host{}
+	}
+	limit, _ = of(r.stages(), kindLoad)[1].Machine.Limit()
+	require.Equal(t, LimitUnknown, limit)
+}
+
+// An open load that is too slow while the generator's cores are full is not the service's fault, unless the service's were full.
+func TestSlownessOfFullCores(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		service, generator float64
+		want               Status
+	}{{.5, .98, ByGenerator}, {.98, .5, Bad}, {.99, .95, Bad}, {.5, .5, Bad}} {
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, MaxVUs: 20})
+		r.answers("rate-20", 200, 900).withOwn(0).apart(c.service, c.generator)
+		status, why := r.limits().Judge(arrivalLevels(of(r.stages(), kindLoad))[0])
+		require.Equal(t, c.want, status, "%v: %s", c, why)
+	}
+}
