@@ -20,7 +20,7 @@ import (
 
 // bench is started at the root of the repository.
 func TestScriptsExist(t *testing.T) {
-	for _, script := range []string{bareScript, soakScript, tlsScript, described} {
+	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, described} {
 		require.FileExists(t, "../../"+script)
 	}
 }

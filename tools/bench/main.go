@@ -63,6 +63,7 @@ var sections = []struct {
 	{"messages", (*bench).measureMessages},
 	{"tls", (*bench).measureTLS},
 	{"http2", (*bench).measureHTTP2},
+	{"handshake", (*bench).measureHandshake},
 	{"backend", (*bench).measureBackend},
 	{"nginx", (*bench).measureNginx},
 	{"growth", (*bench).measureGrowth},
@@ -80,6 +81,7 @@ func sectionNames() (names []string) {
 type sizes struct {
 	base, full     int // runner: its memory is the difference of the two
 	encrypted      int // tls: the same in place of full
+	handshakes     int
 	idle, busy     int // backend
 	broadcast      int
 	nginx, growing int           // growing: growth
@@ -91,11 +93,11 @@ type sizes struct {
 
 var (
 	fullSizes = sizes{
-		base: 500, full: 5000, encrypted: 3000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growing: 1200,
+		base: 500, full: 5000, encrypted: 3000, handshakes: 10_000, idle: 5000, busy: 15000, broadcast: 5000, nginx: 5000, growing: 1200,
 		shards: 1000, ledgers: 1000, settle: 8 * time.Second, idleSettle: 10 * time.Second,
 	}
 	quickSizes = sizes{
-		base: 200, full: 1000, encrypted: 600, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growing: 200,
+		base: 200, full: 1000, encrypted: 600, handshakes: 1000, idle: 1000, busy: 2000, broadcast: 1000, nginx: 500, growing: 200,
 		shards: 10, ledgers: 100, settle: time.Second, idleSettle: time.Second,
 	}
 )
@@ -132,7 +134,7 @@ func command(b *bench) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return b.run() },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	cmd.AddCommand(rawCommand(b.ctx), http2Command(b.ctx))
+	cmd.AddCommand(rawCommand(b.ctx), http2Command(b.ctx), rawHandshakesCommand(b.ctx))
 	f := cmd.Flags()
 	f.BoolVar(&b.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
 	f.StringSliceVar(&b.only, "only", nil, "sections to run: "+strings.Join(sectionNames(), ", "))
@@ -159,7 +161,7 @@ func (b *bench) check() error {
 	case b.update && (b.json == "" || b.quick):
 		return usage("--update adds to the full run in the file that --json names")
 	}
-	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, tlsScript, described} {
+	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, tlsScript, handshakeScript, described} {
 		if _, err := os.Stat(name); err != nil {
 			return fmt.Errorf("%w; `make build` makes the programs, and bench runs at the root of the repository", err)
 		}
