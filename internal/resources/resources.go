@@ -104,14 +104,18 @@ type Summary struct {
 
 // Summarize sums samples up. A counter that falls belongs to a new process.
 func Summarize(samples []Sample) (s Summary) {
-	var backend, nginx float64
+	var backend, nginx, last float64
 	for i, now := range samples {
+		if now.BackendCPU == 0 { // a process without descriptors does not tell it
+			now.BackendCPU = last
+		}
 		s.BackendRSSMax = max(s.BackendRSSMax, now.BackendRSS)
 		s.NginxRSSMax = max(s.NginxRSSMax, now.NginxRSS)
 		if i > 0 {
-			backend += max(now.BackendCPU-samples[i-1].BackendCPU, 0)
+			backend += max(now.BackendCPU-last, 0)
 			nginx += max(now.NginxCPU-samples[i-1].NginxCPU, 0)
 		}
+		last = now.BackendCPU
 	}
 	if len(samples) > 1 {
 		if wall := float64(samples[len(samples)-1].Unix - samples[0].Unix); wall > 0 {

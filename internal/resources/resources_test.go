@@ -94,6 +94,7 @@ func TestSummarize(t *testing.T) {
 		{Unix: 100, BackendRSS: 5, BackendCPU: 10, NginxRSS: 1, NginxCPU: 1},
 		{Unix: 105, BackendRSS: 9, BackendCPU: 11, NginxRSS: 3, NginxCPU: 2},
 		{Unix: 110, BackendRSS: 7, BackendCPU: .5, NginxRSS: 2, NginxCPU: 3}, // the backend was restarted
+		{Unix: 115, BackendRSS: 7, NginxRSS: 2, NginxCPU: 3},                 // it had no descriptor left to tell it
 		{Unix: 120, BackendRSS: 7, BackendCPU: 1.5, NginxRSS: 2, NginxCPU: 3},
 	})
 	require.Equal(t, Summary{BackendRSSMax: 9, BackendCPUPercent: 10, NginxRSSMax: 3, NginxCPUPercent: 10}, got)

@@ -27,7 +27,8 @@ type Machine struct {
 	Apart                   bool          // service and runners have cores of their own there
 	ServiceBusy             float64       // where they have: how much of the service's was taken, by whomever, 0 to 1
 	GeneratorBusy           float64       // of the runners'
-	Foreign                 bool          // it was not the service that took most of its cores
+	Taken                   Taken
+	Foreign                 bool // it was not the service that took most of its cores
 }
 
 // headroom says how busy the cores of each side were.
@@ -53,6 +54,7 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 		out.Stall = max(out.Stall, time.Duration(second.StallMS)*time.Millisecond)
 		out.Wait = max(out.Wait, waitOf(second))
 	}
+	out.Taken = r.taken(m, from, to)
 	out.Dropped = verdict.DroppedByAWS((*verdict.Evidence)(r), from, to)
 	out.Control, out.Controlled = control(m, from, to)
 	from, to, known := r.sampled(from, to)
@@ -144,6 +146,9 @@ func (r *Run) percent(from, to time.Time, value func(resources.Sample) float64) 
 		width := now.At().Sub(before.At()).Seconds()
 		if width <= 0 {
 			continue // at the same time: the next one has its share
+		}
+		if value(now) == 0 && value(before) > 0 {
+			continue // a process without descriptors does not tell it
 		}
 		w := overlap(before.At(), now.At(), from, to)
 		if delta := value(now) - value(before); delta >= 0 { // one that falls is of a new process

@@ -75,6 +75,7 @@ func assessRampup(r *Run) verdict.Assessment {
 	limits, levels := r.limits(), arrivalLevels(stages)
 	tried := limits.Try(levels)
 	breaking, sum := FindBreaking(tried), total(stages)
+	broke := WhatBroke(stages, breaking)
 	var bytes float64
 	for _, st := range stages {
 		bytes += st.Bytes
@@ -86,7 +87,12 @@ func assessRampup(r *Run) verdict.Assessment {
 		Metrics:  []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:   []string{fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond))},
 	}
-	more := []verdict.Table{breaking.recommendations(perSecond)}
+	a.Facts = slices.Concat(a.Facts, broke.facts(), falling(stages, levels, limits))
+	var more []verdict.Table
+	if broke != nil {
+		more = append(more, broke.table())
+	}
+	more = append(more, breaking.recommendations(perSecond))
 	if len(stages) > 1 {
 		more = append(more, stressTable(stages))
 	}

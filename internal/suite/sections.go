@@ -85,25 +85,9 @@ func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total,
 		t.Rows = append(t.Rows, latencyRow(st.Title, st.Requests))
 	}
 	t.Rows = append(t.Rows, latencyRow("all", sum.Requests))
+	a.Facts = append(a.Facts, refusals(shown)...)
 	a.Criteria = append(a.Criteria, r.accounted(all)...)
 	a.Tables = slices.Concat(a.Tables, []verdict.Table{t}, failures(shown, sum), more, r.resourceTables(all, shown))
-}
-
-// failures are the times and the causes of failed requests, where there are any.
-func failures(stages []StageResult, sum Total) (out []verdict.Table) {
-	t := verdict.Table{Title: "How long failed requests took, ms", Note: "apart from the good answers", Columns: []string{"stage", "failed", "p50", "p95", "p99", "max"}}
-	for _, st := range stages {
-		if h := st.Failed; h.Count() > 0 {
-			t.Add(append([]string{st.Title, format.Thousands(h.Count())}, quantiles(h, .5, .95, .99, 1)...)...)
-		}
-	}
-	if len(t.Rows) > 0 {
-		out = append(out, t)
-	}
-	if len(sum.Codes) > 0 {
-		out = append(out, sum.causes("Errors", "code", "requests", what))
-	}
-	return out
 }
 
 // causes lists what went wrong by code, the most frequent first.

@@ -108,6 +108,25 @@ func DroppedByAWS(e *Evidence, from, to time.Time) (packets float64) {
 	return packets
 }
 
+// OnTarget is by how much some counters of the target's machines grew in the stretches that begin and end around two instants;
+// not known where none of these machines shows one of them.
+func OnTarget(e *Evidence, from, to time.Time, which func(machine.Counter) bool) (grown float64, known bool) {
+	for _, m := range MachinesOf(e) {
+		for _, c := range m.Counters {
+			if of, ok := machine.Of(c.Name); !ok || !m.Target || !which(of) {
+				continue
+			}
+			known = true
+			for _, moved := range c.moved {
+				if moved.From().Before(to) && moved.To().After(from) {
+					grown += moved.By
+				}
+			}
+		}
+	}
+	return grown, known
+}
+
 func effectOf(name string) machine.Effect {
 	c, _ := machine.Of(name)
 	return c.Effect

@@ -1,0 +1,289 @@
+package suite
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/machine"
+	"github.com/sse-soak/sse-soak/internal/resources"
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// stageAt is one of a thousand requests, on a service of which everything is known and nothing full, as edited.
+func stageAt(rate float64, edit func(*StageResult)) StageResult {
+	st := StageResult{Stage: shard.Stage{Title: count(rate) + "/s", Rate: rate, Seconds: 10}, Requests: NewRequests()}
+	st.Machine = Machine{
+		Backend: 50, Nginx: 20, Runners: 30, Host: 100, Apart: true, ServiceBusy: .7, GeneratorBusy: .3, Shared: true, Cores: 2,
+		Taken: Taken{
+			Inside: true, Proxy: true, Host: true, Procs: 2, Files: 20, MaxFiles: 1000, NginxFull: .1, Memory: 4 << 30, Available: 3 << 30,
+			Queue: true, Loopback: true, Link: -1, TargetCores: 1, GeneratorCores: 1,
+		},
+	}
+	for range 1000 {
+		st.OK.Record(time.Millisecond)
+	}
+	if edit != nil {
+		edit(&st)
+	}
+	return st
+}
+
+func TestEachResourceThatBreaksAService(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		full func(*StageResult) // of the stage that was bad
+		what string             // with its evidence
+		says string             // more of the sentence
+	}{
+		"the limit of a control group": {
+			func(st *StageResult) { st.Machine.Taken.Periods, st.Machine.Taken.Throttled = 100, 92 },
+			"CPU limit of its control group: full from 400/s on, reached in 92 % of the time at 400/s, it has none at 200/s, which was good", "",
+		},
+		"cores of its own": {
+			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = .99, 61, 37 },
+			"CPU of the service: full from 400/s on, 99 % busy (backend 61 %, nginx 37 % of a core) at 400/s, 70 % busy (backend 50 %, nginx 20 % of a core) at 200/s, which was good",
+			"not full: CPU of the backend (GOMAXPROCS) 30 % busy, of 2 cores, CPU of the load generator 30 % busy",
+		},
+		"cores that are shared": {
+			func(st *StageResult) {
+				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 90
+			},
+			"CPU of the service: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core), shared with the load generator at 400/s", "",
+		},
+		"its machine, by Prometheus": {
+			func(st *StageResult) {
+				st.Machine.Apart, st.Machine.Shared, st.Machine.Host = false, false, 390
+				st.Machine.Taken.Inside, st.Machine.Taken.TargetCores = false, 4
+			},
+			"CPU of the service: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core) at 400/s", "",
+		},
+		"others on the service's cores": {
+			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
+			"CPU that other programs take: full from 400/s on, 100 % busy, 65 % of a core by other programs at 400/s, 70 % busy, 0 % of a core by other programs at 200/s",
+			"full from the same load on: CPU of the service 100 % busy",
+		},
+		"others on cores that are shared": {
+			func(st *StageResult) {
+				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores = false, 200, 2
+			},
+			"CPU that other programs take: full from 400/s on, 100 % busy, 100 % of a core by other programs at 400/s", "",
+		},
+		"GOMAXPROCS": {
+			func(st *StageResult) { st.Machine.Backend, st.Machine.Taken.Procs = 99, 1 },
+			"CPU of the backend (GOMAXPROCS): full from 400/s on, 99 % busy, of 1 core at 400/s", "",
+		},
+		"memory": {
+			func(st *StageResult) { st.Machine.Taken.Available = 64 << 20 },
+			"memory of the service's machine: full from 400/s on, 98 % of 4.00 GiB at 400/s, 25 % of 4.00 GiB at 200/s", "",
+		},
+		"a process that was killed": {
+			func(st *StageResult) { st.Machine.Taken.Killed = 1 },
+			"memory of the service's machine: full from 400/s on, the kernel killed 1 process for want of it at 400/s", "",
+		},
+		"network cards": {
+			func(st *StageResult) { st.Machine.Taken.Loopback, st.Machine.Taken.Link = false, .97 },
+			"bandwidth: full from 400/s on, 97 % of this machine's network cards at 400/s", "",
+		},
+		"AWS's allowance": {
+			func(st *StageResult) { st.Machine.Taken.Loopback, st.Machine.Taken.Allowance = false, 14 },
+			"bandwidth: full from 400/s on, AWS held back or dropped 14 packets at 400/s", "",
+		},
+		"descriptors of the backend": {
+			func(st *StageResult) { st.Machine.Taken.Files = 1000 },
+			"descriptors of the backend: full from 400/s on, 1,000 of 1,000 open at 400/s, 20 of 1,000 open at 200/s, which was good",
+			"not full: CPU of the service 70 % busy (backend 50 %, nginx 20 % of a core), CPU of the backend",
+		},
+		"descriptors of nginx": {
+			func(st *StageResult) { st.Machine.Taken.NginxFull = .99 },
+			"descriptors of nginx: full from 400/s on, 99 % of the fullest process open at 400/s, 10 % of the fullest process open at 200/s", "",
+		},
+		"descriptors of nginx, between two samples": {
+			func(st *StageResult) { st.Machine.Taken.Log.NoFiles = 7 },
+			"descriptors of nginx: full from 400/s on, 7 times there was none at 400/s", "",
+		},
+		"worker_connections": {
+			func(st *StageResult) { st.Machine.Taken.Log.NoConnections = 40 },
+			"connections of nginx: full from 400/s on, 40 times there was none at 400/s, none refused at 200/s", "",
+		},
+		"an accept queue": {
+			func(st *StageResult) { st.Machine.Taken.Overflows = 25 },
+			"accept queue of the service: full from 400/s on, 25 connects found it full (ListenOverflows) at 400/s, none refused at 200/s", "",
+		},
+		"the accept queue of a unix socket": {
+			func(st *StageResult) { st.Machine.Taken.Log.QueueFull = 300 },
+			"accept queue behind nginx: full from 400/s on, 300 connects of nginx found it full at 400/s", "",
+		},
+		"the load generator's cores": {
+			func(st *StageResult) { st.Machine.GeneratorBusy = .95 },
+			"CPU of the load generator: full from 400/s on, 95 % busy at 400/s, 30 % busy at 200/s", "not full: CPU of the service 70 % busy",
+		},
+		"the load generator's share of all cores": {
+			func(st *StageResult) {
+				st.Machine.Apart, st.Machine.Runners, st.Machine.Taken.GeneratorCores = false, 185, 2
+			},
+			"CPU of the load generator: full from 400/s on, 92 % busy at 400/s", "",
+		},
+		"the load generator's ports": {
+			func(st *StageResult) { st.Codes["net-1213"] = 3 },
+			"the generator's ports and descriptors: full from 400/s on, 3 connects found none at 400/s", "",
+		},
+		"what is full first comes first, and what is full too is named": {
+			func(st *StageResult) {
+				st.Machine.ServiceBusy, st.Machine.Taken.Files, st.Machine.Taken.Overflows = 1, 1000, 90
+			},
+			"CPU of the service: full from 400/s on",
+			"full from the same load on: descriptors of the backend 1,000 of 1,000 open, accept queue of the service 90 connects found it full (ListenOverflows)",
+		},
+	} {
+		stages := []StageResult{stageAt(400, c.full), stageAt(100, nil), stageAt(200, nil), stageAt(800, nil)}
+		f := WhatBroke(stages, Breaking{Sustained: 200, Failed: 400, Status: Bad})
+		require.Contains(t, f.String(), c.what, name)
+		require.Contains(t, f.String(), c.says, name)
+		require.Equal(t, f.Full[0].Advice, f.advice(), name)
+		table := f.table()
+		require.Equal(t, []string{"resource", "200/s", "400/s", "full from"}, table.Columns)
+		require.Len(t, table.Rows, len(broken))
+	}
+}
+
+// A core may be full for some loads before the service breaks.
+func TestTheResourceThatWasFullFirst(t *testing.T) {
+	t.Parallel()
+	busy := func(st *StageResult) { st.Machine.ServiceBusy = .96 }
+	queue := func(st *StageResult) { busy(st); st.Machine.Taken.Overflows = 9 }
+	stages := []StageResult{stageAt(100, nil), stageAt(200, busy), stageAt(300, busy), stageAt(400, queue)}
+	f := WhatBroke(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	require.Contains(t, f.String(), "CPU of the service: full from 200/s on, 96 % busy")
+	require.Contains(t, f.String(), "; full later: accept queue of the service 9 connects found it full")
+	stages[0] = stageAt(100, busy)
+	stages[1] = stageAt(200, nil)
+	f = WhatBroke(stages, Breaking{Sustained: 300, Failed: 400, Status: Bad})
+	require.InDelta(t, 300, f.Full[0].From, 0, "not at 200/s, so it was not full from 100/s on")
+	f = WhatBroke(stages[3:], Breaking{Failed: 400, Status: Bad})
+	require.NotContains(t, f.String(), "which was good")
+	require.Equal(t, "–", f.table().Rows[0][1])
+	require.Nil(t, WhatBroke(stages, Breaking{Sustained: 400}), "nothing broke")
+	require.Empty(t, (*Finding)(nil).facts())
+}
+
+func TestAFewEventsBreakNothing(t *testing.T) {
+	t.Parallel()
+	few := func(st *StageResult) {
+		for range 9000 {
+			st.OK.Record(time.Millisecond)
+		}
+		st.Machine.Taken.Overflows = 9
+	}
+	f := WhatBroke([]StageResult{stageAt(100, nil), stageAt(200, few)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	require.Empty(t, f.Full, "9 of 10,000 requests")
+	require.Contains(t, f.String(), "accept queue of the service 9 connects found it full")
+}
+
+func TestAServiceThatBreaksWithNothingFull(t *testing.T) {
+	t.Parallel()
+	f := WhatBroke([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	require.True(t, strings.HasPrefix(f.String(), "nothing that was measured was full at 200/s: CPU that other programs take 70 % busy, 0 % of a core by other programs, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
+	require.NotContains(t, f.String(), "not known")
+	require.Equal(t, noAdvice, f.advice())
+
+	nothing := func(st *StageResult) { st.Machine = Machine{Taken: Taken{Link: -1}} }
+	f = WhatBroke([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
+	require.Equal(t, "nothing that was measured was full at 200/s: the generator's ports and descriptors none refused; not known: "+
+		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
+		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
+		"CPU of the load generator", f.String())
+	require.Equal(t, []string{"CPU of the service", "not known", "not known", "–"}, f.table().Rows[2])
+	f.Status = ByGenerator
+	require.Equal(t, generatorAdvice, f.advice())
+	require.Equal(t, "what was full", f.facts()[0].Name, "it is not known that the service broke")
+}
+
+// The page for people has the same names and the same advice.
+func TestTheDocumentationHasEachResource(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "http-suites.md"))
+	require.NoError(t, err)
+	_, tables, _ := strings.Cut(string(page), "### What broke?")
+	tables, _, _ = strings.Cut(tables, "###")
+	for _, of := range broken {
+		require.Regexp(t, `(?m)^\| `+regexp.QuoteMeta(of.Name)+` \| .* \| `+regexp.QuoteMeta(of.Advice)+` \|$`, tables, of.Name)
+	}
+	require.Contains(t, tables, " | "+noAdvice+" |\n")
+}
+
+// withSamples adds one a second, of a service on this machine, as edited for each second of the run.
+func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample)) *Run {
+	r.OneHost = true
+	for i := range seconds {
+		s := resources.Sample{Unix: began.Unix() + i, BackendCPU: .1 * float64(i+1), NginxCPU: .05 * float64(i), Procs: 2, Files: 11, MaxFiles: 30, Served: uint64(20 * i)}
+		s.BackendRuns, s.NginxRuns, s.NginxAccepted = uint64(60*i)+1, uint64(40*i)+1, uint64(2*i)
+		s.BusySeconds, s.Memory, s.Available, s.NetworkKnown = .4*float64(i), 4<<30, 3<<30, true
+		if edit != nil {
+			edit(i, &s)
+		}
+		r.Samples = append(r.Samples, s)
+	}
+	return r
+}
+
+func TestWhatAStageTook(t *testing.T) {
+	t.Parallel()
+	stage := ramp(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
+		s.Periods, s.Throttled, s.Overflows = uint64(10*at), uint64(3*at), uint64(at)
+		s.QueueFull = int(at)
+		if at == 15 { // in the stage, from 10 to 20: without descriptors a backend tells no more than this
+			s.Files, s.MaxFiles, s.BackendCPU, s.Available = 30, 0, 0, 1<<30
+		}
+	}).stages()[1]
+	got := stage.Machine.Taken
+	require.Equal(t, Taken{
+		Inside: true, Proxy: true, Host: true, Periods: 100, Throttled: 30, Procs: 2, Files: 30, MaxFiles: 30, Log: resources.NginxLog{QueueFull: 10},
+		Memory: 4 << 30, Available: 1 << 30, Queue: true, Overflows: 10, Loopback: true, Link: -1, TargetCores: 2, GeneratorCores: 2,
+		Each: got.Each, Accepts: .1, Runs: 5, PerRequest: true,
+	}, got)
+	require.InDelta(t, .0075, got.Each, 1e-9)
+	require.InDelta(t, 10, stage.Machine.Backend, 1e-6, "a sample without the CPU is none")
+}
+
+func TestWhatAStageTookOfAServiceElsewhere(t *testing.T) {
+	t.Parallel()
+	record := func(name string, cores int, counters ...string) *machine.Record {
+		w := machine.Follow(name, time.Second)
+		for i := range 3 {
+			reading := machine.Reading{}
+			for _, c := range counters {
+				reading[c] = float64(7 * i)
+			}
+			w.Add(began.Add(time.Duration(5+5*i)*time.Second), reading)
+		}
+		r := w.Record()
+		r.Cores = cores
+		return r
+	}
+	r := ramp(rampupParameters, 20).withSamples(60, func(at int64, s *resources.Sample) {
+		s.LinkRate, s.LinkSent, s.LinkReceived = 1000, uint64(100*at), uint64(900*at)
+	})
+	r.OneHost = false
+	got := r.stages()[1].Machine.Taken
+	require.False(t, got.Host, "the samples are of the runners' machine")
+	require.InDelta(t, .9, got.Link, 1e-9)
+	require.Zero(t, got.TargetCores)
+
+	for i := range r.Samples {
+		r.Samples[i].OfTarget = true
+	}
+	r.Machines = append(r.Machines, record("stack", 4, machine.Killed, "bw_out_allowance_exceeded"), record("runner-1", 8))
+	got = r.stages()[1].Machine.Taken
+	require.True(t, got.Host && got.Queue && got.Allowed)
+	require.Equal(t, []float64{4, 14, 14}, []float64{got.TargetCores, got.Killed, got.Allowance})
+
+	r.Samples = nil
+	got = r.stages()[1].Machine.Taken
+	require.False(t, got.Host || got.Inside || got.PerRequest)
+}
