@@ -18,7 +18,7 @@ func TestTheRootRegistersTheWholeExtension(t *testing.T) {
 	for _, e := range ext.GetAll() {
 		registered = append(registered, e.Name+" "+e.Type.String())
 	}
-	require.ElementsMatch(t, []string{"k6/x/handshake js", "k6/x/soak js", "soak output", "k6/x/sse js"}, registered)
+	require.ElementsMatch(t, []string{"k6/x/handshake js", "k6/x/requests js", "k6/x/soak js", "soak output", "k6/x/sse js"}, registered)
 }
 
 // Whoever builds a k6 with this extension compiles what the root imports: what judges, reports or
@@ -56,7 +56,7 @@ func TestAMainOfSomebodyElseGetsTheExtension(t *testing.T) {
 	}
 	output(t, dir, "go", "build", "-mod=mod", "-trimpath", "-o", "k6", ".")
 	said := output(t, dir, filepath.Join(dir, "k6"), "version")
-	for _, name := range []string{"k6/x/handshake [js]", "k6/x/soak [js]", "soak [output]", "k6/x/sse [js]"} {
+	for _, name := range []string{"k6/x/handshake [js]", "k6/x/requests [js]", "k6/x/soak [js]", "soak [output]", "k6/x/sse [js]"} {
 		require.Contains(t, said, ", "+name)
 	}
 }

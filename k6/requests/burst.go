@@ -1,0 +1,70 @@
+package requests
+
+import (
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+)
+
+// dialing bounds how many connections are opened at a time: the server's queue of connections is not what a burst tests.
+const dialing = 250
+
+// burst opens a connection for each request first. Then all of them are sent, and only when the last one is on the wire is the
+// first answer read.
+func (s *stage) burst() {
+	n := int(s.tuple.ScaleInt64(s.requests))
+	lanes, exchanges, errs := make([]*lane, n), make([]exchange, n), make([]error, n)
+	each := func(atATime int, do func(i int)) {
+		var working sync.WaitGroup
+		turns := make(chan struct{}, max(atATime, 1))
+		for i := range n {
+			turns <- struct{}{}
+			working.Go(func() {
+				defer func() { <-turns }()
+				do(i)
+			})
+		}
+		working.Wait()
+	}
+	each(dialing, func(i int) {
+		lanes[i] = s.newLane()
+		now := time.Now()
+		exchanges[i] = exchange{op: s.operations[i%len(s.operations)], from: now, deadline: now.Add(s.timeout)}
+		if errs[i] = lanes[i].connect(&exchanges[i]); errs[i] != nil {
+			lanes[i].finish(&exchanges[i], errs[i])
+		}
+	})
+	release, released := make(chan struct{}), time.Time{}
+	var ready, onTheWire, working sync.WaitGroup
+	for i := range n {
+		ready.Add(1)
+		onTheWire.Add(1)
+		working.Go(func() {
+			l, x := lanes[i], &exchanges[i]
+			defer l.close()
+			ready.Done()
+			<-release
+			if errs[i] != nil {
+				onTheWire.Done()
+				s.note(x)
+				return
+			}
+			x.from, x.deadline = time.Now(), released.Add(s.timeout)
+			err := l.send(x)
+			sent := time.Since(released)
+			onTheWire.Done()
+			onTheWire.Wait()
+			l.finish(x, l.receive(x, err))
+			more := []metrics.Sample{s.sample(s.m.metrics.sentAfter, x.end, metrics.D(sent))}
+			if inHand, told := s.inHand(x); told {
+				more = append(more, inHand)
+			}
+			s.note(x, more...)
+		})
+	}
+	ready.Wait()
+	released = time.Now()
+	close(release)
+	working.Wait()
+}

@@ -1,0 +1,46 @@
+package requests
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// closed shares requests out among so many lanes: a new one as soon as one has its answer.
+func (s *stage) closed() {
+	n, tuple := s.share(s.concurrency)
+	if n == 0 {
+		return
+	}
+	requests := tuple.ScaleInt64(s.requests)
+	if s.requests > 0 {
+		n = int(min(int64(n), requests))
+	}
+	var begun atomic.Int64
+	var working sync.WaitGroup
+	for range n {
+		working.Go(func() {
+			l := s.newLane()
+			defer l.close()
+			for s.ctx.Err() == nil && (s.length == 0 || time.Since(s.began) < s.length) {
+				i := begun.Add(1)
+				if s.requests > 0 && i > requests {
+					return
+				}
+				if !s.allowed() {
+					return
+				}
+				now := time.Now()
+				x := l.do(s.operations[(i-1)%int64(len(s.operations))], now, now.Add(s.timeout))
+				s.note(&x)
+			}
+		})
+	}
+	working.Wait()
+	s.drop(max(requests-begun.Load(), 0))
+}
+
+// allowed waits for k6's --rps; false: the stage is over.
+func (s *stage) allowed() bool {
+	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(s.ctx) == nil
+}

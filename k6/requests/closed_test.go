@@ -1,0 +1,296 @@
+package requests
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib"
+)
+
+func direct(*url.URL) (*url.URL, error) { return nil, nil }
+
+func TestAClosedLoopMakesEachRequestOnce(t *testing.T) {
+	t.Parallel()
+	var served, atATime, most, connections atomic.Int64
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := atATime.Add(1)
+		for m := most.Load(); now > m && !most.CompareAndSwap(m, now); m = most.Load() {
+		}
+		defer atATime.Add(-1)
+		served.Add(1)
+		w.Header().Set("X-Server", "a")
+		body, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, `{"method": %q, "got": %q, "agent": %q}`, r.Method, body, r.Header.Get("User-Agent"))
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	v := newVU(t, func(s *lib.State) { s.Options.UserAgent.SetValid("tester") })
+	require.Equal(t, counts{Made: 1000}, v.await(`closed({concurrency: 10, requests: 1000, operations: [
+		{name: 'get', url: %q, want: {json: {agent: 'tester', got: '', method: 'GET'}}},
+		{name: 'post', method: 'POST', url: %q, body: 'text', want: {json: 'text', at: 'got'}},
+	]})`, s.URL, s.URL))
+	require.EqualValues(t, 1000, served.Load())
+	require.LessOrEqual(t, most.Load(), int64(10))
+	require.LessOrEqual(t, connections.Load(), int64(10), "connections are reused")
+	sums := v.sums()
+	require.Equal(t, 1000, sums["request_duration ok a"].n)
+	require.Equal(t, 1000, sums["request_first_byte ok a"].n)
+	require.LessOrEqual(t, sums["request_first_byte ok a"].total, sums["request_duration ok a"].total)
+}
+
+// Each request has a text of its own, and the answer has to name that one.
+func TestUniqueTexts(t *testing.T) {
+	t.Parallel()
+	var seen sync.Map
+	var again, swapped atomic.Int64
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if _, known := seen.LoadOrStore(string(body), true); known || r.FormValue("id") != string(body) || r.Header.Get("X-Id") != string(body) || len(body) != 20 {
+			again.Add(1)
+		}
+		if swapped.Add(1) == 7 {
+			body[3]++
+		}
+		_, _ = fmt.Fprintf(w, `{"id": "%s"}`, body)
+	})
+	v := newVU(t)
+	require.Equal(t, counts{Made: 100, Failed: 1}, v.await(`closed({concurrency: 5, requests: 100, operations: [
+		{method: 'PUT', url: '%s/?id={unique}', headers: {'X-Id': '{unique}'}, body: '{unique}', want: {json: {id: '{unique}'}}},
+	]})`, s.URL))
+	require.Equal(t, map[string]int{"ok": 99, "wrong": 1}, v.codes())
+	require.Zero(t, again.Load())
+}
+
+func TestRunnersShareALoadExactly(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int64
+	s := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
+	sequence, err := lib.NewExecutionSegmentSequenceFromString("0,1/3,2/3,1")
+	require.NoError(t, err)
+	for _, call := range []string{
+		`closed({concurrency: 7, requests: 100, operations: [{url: %q}]})`,
+		`closed({concurrency: 1, requests: 100, operations: [{url: %q}]})`,
+		`closed({concurrency: 100, requests: 100, operations: [{url: %q}]})`,
+		`open({rate: 1000, seconds: 0.1, concurrency: 10, operations: [{url: %q}]})`,
+		`open({rate: 1000, seconds: 0.1, concurrency: 2, operations: [{url: %q}]})`,
+		`burst({requests: 100, operations: [{url: %q}]})`,
+	} {
+		served.Store(0)
+		for i := range 3 {
+			v := newVU(t, func(s *lib.State) {
+				s.Options.ExecutionSegment, s.Options.ExecutionSegmentSequence = sequence[i], &sequence
+			})
+			require.Zero(t, v.await(call, s.URL).Failed)
+		}
+		require.EqualValues(t, 100, served.Load(), call)
+	}
+}
+
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	ok := "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	closedPort := "http://" + l.Addr().String()
+	for name, c := range map[string]struct {
+		url, want, code string
+	}{
+		"right":                    {says(t, ok), `{body: 'ok'}`, "ok"},
+		"wrong body":               {says(t, ok), `{body: 'no'}`, "wrong"},
+		"no JSON":                  {says(t, ok), `{json: 'ok'}`, "wrong"},
+		"JSON":                     {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: [1, 2], at: 'a.b'}`, "ok"},
+		"JSON without the name":    {says(t, "HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{\"a\":{\"b\":[1,2]}}"), `{json: null, at: 'a.c'}`, "wrong"},
+		"any body":                 {says(t, ok), `{}`, "ok"},
+		"chunked":                  {says(t, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\no\r\n1\r\nk\r\n0\r\n\r\n"), `{body: 'ok'}`, "ok"},
+		"interim answers":          {says(t, "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"+ok), `{body: 'ok'}`, "ok"},
+		"interim answers for ever": {says(t, strings.Repeat("HTTP/1.1 102 P\r\n\r\n", 11)), `{}`, "net-1000"},
+		"no content":               {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{status: 204}`, "ok"},
+		"no content, unasked":      {says(t, "HTTP/1.1 204 No Content\r\n\r\n"), `{}`, "status-204"},
+		"busy":                     {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-503"},
+		"redirect":                 {says(t, "HTTP/1.1 302 F\r\nLocation: /\r\nContent-Length: 0\r\n\r\n"), `{}`, "status-302"},
+		"other protocol":           {says(t, "HTTP/1.1 101 S\r\nUpgrade: x\r\n\r\n"), `{}`, "status-101"},
+		"to the end of the connection": {raw(t, func(conn net.Conn, request func() bool) {
+			_ = request()
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n\r\nok"))
+		}), `{body: 'ok'}`, "ok"},
+		"half a body": {raw(t, func(conn net.Conn, request func() bool) {
+			_ = request()
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no"))
+		}), `{body: 'ok'}`, "net-1000"},
+		"half a head": {raw(t, func(conn net.Conn, request func() bool) {
+			_ = request()
+			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-"))
+		}), `{}`, "net-1000"},
+		"no HTTP": {says(t, "ok\r\n"), `{}`, "net-1000"},
+		"hangs up": {raw(t, func(_ net.Conn, request func() bool) {
+			_ = request()
+		}), `{}`, "net-1000"},
+		"resets": {raw(t, func(conn net.Conn, request func() bool) {
+			_ = request()
+			_ = conn.(*net.TCPConn).SetLinger(0)
+		}), `{}`, "net-1220"},
+		"refuses": {closedPort, `{}`, "net-1212"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newVU(t)
+			v.await(`closed({concurrency: 1, requests: 3, operations: [{url: %q, want: %s}]})`, c.url, c.want)
+			require.Equal(t, map[string]int{c.code: 3}, v.codes())
+		})
+	}
+}
+
+func TestASlowAnswerIsATimeout(t *testing.T) {
+	t.Parallel()
+	u := raw(t, func(conn net.Conn, request func() bool) {
+		_ = request()
+		_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
+		_ = request() // never comes
+	})
+	v := newVU(t)
+	require.Equal(t, counts{Made: 2, Failed: 2}, v.await(`closed({concurrency: 2, requests: 2, timeout: 50, operations: [{url: %q}]})`, u))
+	sums := v.sums()
+	require.Equal(t, 2, sums["request_duration net-1050"].n)
+	require.GreaterOrEqual(t, sums["request_duration net-1050"].total, 100.0)
+	require.Equal(t, 2, sums["request_first_byte net-1050"].n, "something came")
+}
+
+// A connection that the server closed, or on which it said what nobody asked for, is not used again.
+func TestConnectionsAreOpenedAnew(t *testing.T) {
+	t.Parallel()
+	const answer = "Content-Length: 2\r\n\r\nok"
+	for name, says := range map[string]string{
+		"closed, as it says":         "HTTP/1.1 200 OK\r\nConnection: close\r\n" + answer,
+		"closed without a word":      "HTTP/1.1 200 OK\r\n" + answer,
+		"HTTP/1.0":                   "HTTP/1.0 200 OK\r\n" + answer,
+		"an answer that nobody asks": "HTTP/1.1 200 OK\r\n" + answer + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var opened atomic.Int64
+			u := raw(t, func(conn net.Conn, request func() bool) {
+				opened.Add(1)
+				_ = request()
+				_, _ = conn.Write([]byte(says))
+			})
+			l, ask := newVU(t).lane(`{url: %q, want: {body: 'ok'}}`, u)
+			for n := range int64(5) {
+				require.Equal(t, "ok", ask())
+				require.Equal(t, n+1, opened.Load())
+				if l.raw != nil {
+					l.idle(t)
+				}
+			}
+		})
+	}
+}
+
+func TestNoConnectionReuse(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int64
+	u := raw(t, func(conn net.Conn, request func() bool) {
+		for opened.Add(1); request(); {
+			_, _ = conn.Write([]byte("HTTP/1.1 204 N\r\n\r\n"))
+		}
+	})
+	v := newVU(t, func(s *lib.State) { s.Options.NoConnectionReuse.SetValid(true) })
+	v.await(`closed({concurrency: 1, requests: 4, operations: [{url: %q, want: {status: 204}}]})`, u)
+	require.EqualValues(t, 4, opened.Load())
+}
+
+// What a closed loop cannot begin in its time was never made; what it began is waited for.
+func TestAClosedLoopEndsByTime(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(20 * time.Millisecond) })
+	v := newVU(t)
+	c := v.await(`closed({concurrency: 2, requests: 1000, seconds: 0.2, operations: [{url: %q}]})`, s.URL)
+	require.Zero(t, c.Failed)
+	require.Positive(t, c.Made)
+	require.EqualValues(t, 1000, c.Made+c.Dropped)
+	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
+	require.Positive(t, v.await(`closed({concurrency: 2, seconds: 0.1, operations: [{url: %q}]})`, s.URL).Made)
+	require.Zero(t, v.sums()["dropped_iterations"].total, "as many as the time allows")
+}
+
+func TestAnInterruptedStageEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{
+		`closed({concurrency: 20, requests: 100, timeout: '10m', operations: [{url: %q}]})`,
+		`open({rate: 200, seconds: 600, concurrency: 20, timeout: '10m', operations: [{url: %q}]})`,
+		`burst({requests: 20, timeout: '10m', operations: [{url: %q}]})`,
+	} {
+		var asked atomic.Int64
+		all := make(chan struct{})
+		u := raw(t, func(_ net.Conn, request func() bool) {
+			_ = request()
+			if asked.Add(1) == 20 {
+				close(all)
+			}
+			_ = request()
+		})
+		v := newVU(t)
+		go func() {
+			<-all
+			v.CancelContext()
+		}()
+		began := time.Now()
+		_, _ = v.RunOnEventLoop(fmt.Sprintf(call, u))
+		require.Less(t, time.Since(began), time.Minute)
+		require.Empty(t, v.codes(), "what was interrupted is neither good nor failed")
+	}
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) { //nolint:paralleltest // it counts those of the process
+	u := says(t, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	v := newVU(t)
+	before := runtime.NumGoroutine()
+	for _, call := range []string{
+		`closed({concurrency: 50, requests: 500, operations: [{url: %q}]})`,
+		`open({rate: 1000, seconds: 0.2, concurrency: 50, operations: [{url: %q}]})`,
+		`burst({requests: 50, operations: [{url: %q}]})`,
+	} {
+		require.Zero(t, v.await(call, u).Failed)
+	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 10*time.Second, time.Millisecond)
+}
+
+func TestWrongUsageThrows(t *testing.T) {
+	t.Parallel()
+	v := newVU(t)
+	for script, says := range map[string]string{
+		`closed()`:                              "there are no options",
+		`closed({concurrency: 1, requests: 1})`: "operations is missing",
+		`closed({operations: [], concurrency: 1, requests: 1})`:                                            "at least one operation",
+		`closed({operations: [{url: 'ftp://h'}], concurrency: 1, requests: 1})`:                            "must begin with http://",
+		`closed({operations: [{url: 'http://h', method: 'A B'}], concurrency: 1, requests: 1})`:            "invalid method",
+		`closed({operations: [{url: 'http://h', headers: {a: 'b\nc'}}], concurrency: 1, requests: 1})`:     "invalid header",
+		`closed({operations: [{url: 'http://h', body: 7}], concurrency: 1, requests: 1})`:                  "its body must be a text",
+		`closed({operations: [{url: 'http://h', want: {body: '', json: 1}}], concurrency: 1, seconds: 1})`: "either a body or json",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1})`:                                        "it would never end",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1.5, requests: 1})`:                         "concurrency is 1.5",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, timeout: 0})`:               "timeout is 0",
+		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, rate: 1})`:                  `no option "rate"`,
+		`open({operations: [{url: 'http://h'}], rate: 0, seconds: 1, concurrency: 1})`:                     "rate is 0",
+		`burst({operations: [{url: 'http://h'}]})`:                                                         "requests is missing",
+	} {
+		_, err := v.VU.Runtime().RunString(script)
+		require.ErrorContains(t, err, says, script)
+	}
+}

@@ -1,0 +1,84 @@
+package requests
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"syscall"
+
+	"go.k6.io/k6/v2/lib/netext"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/k6/network"
+)
+
+// codeOf is the outcome of a request that had no whole answer: k6's number of the error, which k6 keeps to itself
+// (TestCodesAreThoseOfK6 compares them).
+func codeOf(err error) string { return shard.CodeNet + strconv.Itoa(number(err)) }
+
+func number(err error) int {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		var op *net.OpError
+		if errors.As(err, &op) && op.Op == "dial" {
+			return 1211
+		}
+		return 1050
+	}
+	for ; err != nil; err = errors.Unwrap(err) {
+		if n := numberOf(err); n != 0 {
+			return n
+		}
+	}
+	return 1000
+}
+
+// numberOf is the number of an error itself, 0 for none.
+func numberOf(err error) int {
+	switch e := err.(type) { //nolint:errorlint // number unwraps
+	case *net.DNSError:
+		if e.IsNotFound {
+			return 1101
+		}
+		return 1100
+	case netext.BlackListedIPError:
+		return 1110
+	case netext.BlockedHostError:
+		return 1111
+	case *net.OpError:
+		return numberOfOp(e)
+	case tls.RecordHeaderError:
+		return 1301
+	case x509.UnknownAuthorityError:
+		return 1310
+	case x509.HostnameError:
+		return 1311
+	}
+	return 0
+}
+
+func numberOfOp(e *net.OpError) int {
+	var system *os.SyscallError
+	isSystem := errors.As(e, &system)
+	switch {
+	case e.Net != "tcp" && e.Net != "tcp6":
+		return 1010
+	case isSystem && network.IsOneOf(e, syscall.ECONNRESET):
+		return 1220
+	case isSystem && network.IsOneOf(e, syscall.EPIPE):
+		return 1201
+	case e.Op != "dial":
+		return 1200
+	case isSystem && network.IsOneOf(e, syscall.ECONNREFUSED):
+		return 1212
+	case isSystem:
+		return 1213
+	}
+	if n := number(e.Err); n != 1000 {
+		return n
+	}
+	return 1210
+}

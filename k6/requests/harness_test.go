@@ -1,0 +1,190 @@
+package requests
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/js/modulestest"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/lib/types"
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/proxy"
+)
+
+// vu is a VU with the module in it, as a script sees it.
+type vu struct {
+	*modulestest.Runtime
+	t       *testing.T
+	state   *lib.State
+	module  *module
+	samples chan metrics.SampleContainer
+}
+
+func newVU(t *testing.T, change ...func(*lib.State)) *vu {
+	t.Helper()
+	rt := modulestest.NewRuntime(t)
+	v := &vu{Runtime: rt, t: t, samples: make(chan metrics.SampleContainer, 10_000)}
+	v.module = New().NewModuleInstance(rt.VU).(*module)
+	v.module.proxies = proxy.Chooser(direct)
+	for name, value := range v.module.Exports().Named {
+		require.NoError(t, rt.VU.Runtime().Set(name, value))
+	}
+	v.state = &lib.State{
+		Dialer:         netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4)),
+		Tags:           lib.NewVUStateTags(rt.VU.InitEnvField.Registry.RootTagSet()),
+		BuiltinMetrics: rt.BuiltinMetrics, Samples: v.samples,
+	}
+	for _, c := range change {
+		c(v.state)
+	}
+	rt.MoveToVUContext(v.state)
+	return v
+}
+
+// counts is what a stage resolves to.
+type counts struct{ Made, Failed, Dropped int64 }
+
+// await runs a call of the module, and returns what it resolves to.
+func (v *vu) await(format string, args ...any) (c counts) {
+	v.t.Helper()
+	done := make(chan string, 1)
+	require.NoError(v.t, v.VU.Runtime().Set("done", func(text string) { done <- text }))
+	_, err := v.RunOnEventLoop(fmt.Sprintf("("+format+").then((c) => done(JSON.stringify(c)))", args...))
+	require.NoError(v.t, err)
+	require.NoError(v.t, json.Unmarshal([]byte(<-done), &c))
+	return c
+}
+
+// lane is one of a closed stage with one operation, to be asked step by step.
+func (v *vu) lane(operation string, args ...any) (l *lane, ask func() string) {
+	v.t.Helper()
+	options, err := v.VU.Runtime().RunString("({concurrency: 1, requests: 1, operations: [" + fmt.Sprintf(operation, args...) + "]})")
+	require.NoError(v.t, err)
+	s, err := v.module.parse("closed", options, v.state)
+	require.NoError(v.t, err)
+	s.ctx = v.VU.Context()
+	l = s.newLane()
+	v.t.Cleanup(l.close)
+	return l, func() string {
+		x := l.do(s.operations[0], time.Now(), time.Now().Add(time.Minute))
+		return x.code
+	}
+}
+
+// idle waits until the server's end of a connection that is not used has arrived, and long enough for the lane to look.
+func (l *lane) idle(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		pending, ended := peek(l.raw)
+		return pending || ended
+	}, 10*time.Second, time.Millisecond)
+	l.used = time.Time{}
+}
+
+// A sum is what samples of one metric and outcome came to.
+type sum struct {
+	n     int
+	total float64
+	most  float64
+}
+
+// sums adds up the samples so far, by metric and outcome.
+func (v *vu) sums() map[string]sum {
+	out := map[string]sum{}
+	for {
+		select {
+		case container := <-v.samples:
+			for _, s := range container.GetSamples() {
+				name := s.Metric.Name
+				for _, tag := range []string{"code", "server"} {
+					if value, ok := s.Tags.Get(tag); ok {
+						name += " " + value
+					}
+				}
+				of := out[name]
+				out[name] = sum{of.n + 1, of.total + s.Value, max(of.most, s.Value)}
+			}
+		default:
+			return out
+		}
+	}
+}
+
+// codes are the outcomes of the requests so far.
+func (v *vu) codes() map[string]int {
+	out := map[string]int{}
+	for name, s := range v.sums() {
+		var code string
+		if n, _ := fmt.Sscanf(name, "request_duration %s", &code); n == 1 {
+			out[code] += s.n
+		}
+	}
+	return out
+}
+
+func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// raw is a server that does as it is told with each connection; request reads the next request whole.
+func raw(t *testing.T, with func(conn net.Conn, request func() bool)) (url string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var served sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	served.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
+			served.Go(func() {
+				r := bufio.NewReader(conn)
+				with(conn, func() bool {
+					req, err := http.ReadRequest(r)
+					return err == nil && req.Body.Close() == nil
+				})
+				_ = conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		mu.Lock()
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+		mu.Unlock()
+		served.Wait()
+	})
+	return "http://" + l.Addr().String()
+}
+
+// says is a server that gives the same bytes for each request.
+func says(t *testing.T, answer string) string {
+	return raw(t, func(conn net.Conn, request func() bool) {
+		for request() {
+			if _, err := conn.Write([]byte(answer)); err != nil {
+				return
+			}
+		}
+	})
+}

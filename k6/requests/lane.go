@@ -1,0 +1,295 @@
+package requests
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/sse-soak/sse-soak/k6/network"
+)
+
+// Bounds of an answer.
+const (
+	readBuffer = 4 << 10
+	maxKept    = 64 << 20 // of a body that is looked at: a longer one is wrong
+	keepBuffer = 64 << 10 // between two answers
+	maxInterim = 10       // 1xx responses before the final one
+)
+
+// A lane makes one request at a time, on one connection while that lasts. One goroutine uses it.
+type lane struct {
+	s      *stage
+	target *target // that the connection goes to
+	conn   net.Conn
+	raw    net.Conn // below TLS
+	reader *bufio.Reader
+	body   bytes.Buffer
+	filled []byte // a request with a text of its own
+	text   []byte // that text, in filled
+	used   time.Time
+
+	mu   sync.Mutex // of what interrupt may close
+	open net.Conn
+}
+
+// lanes are those of a stage that may have a connection.
+type lanes struct {
+	mu  sync.Mutex
+	all map[*lane]struct{}
+}
+
+// interrupt ends whatever the lanes wait for.
+func (l *lanes) interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for lane := range l.all {
+		lane.mu.Lock()
+		if lane.open != nil {
+			_ = lane.open.SetDeadline(longAgo)
+		}
+		lane.mu.Unlock()
+	}
+}
+
+var longAgo = time.Unix(1, 0)
+
+func (s *stage) newLane() *lane {
+	l := &lane{s: s}
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if s.lanes.all == nil {
+		s.lanes.all = map[*lane]struct{}{}
+	}
+	s.lanes.all[l] = struct{}{}
+	return l
+}
+
+// close ends the lane.
+func (l *lane) close() {
+	l.hangUp()
+	l.s.lanes.mu.Lock()
+	defer l.s.lanes.mu.Unlock()
+	delete(l.s.lanes.all, l)
+}
+
+func (l *lane) attach(conn net.Conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = conn
+}
+
+// hangUp closes the connection, for TLS without a close_notify, which could wait for seconds for room to be sent.
+func (l *lane) hangUp() {
+	if l.raw != nil {
+		l.attach(nil)
+		_ = l.raw.Close()
+	}
+	l.conn, l.raw, l.target = nil, nil, nil
+}
+
+// An exchange is a request and what came of it.
+type exchange struct {
+	op       *operation
+	from     time.Time // from which its time counts
+	deadline time.Time
+	first    time.Time // of its answer's bytes; zero: none came
+	end      time.Time
+	code     string // "": it was interrupted, and is not counted
+	server   string
+	inFlight string
+}
+
+// do makes a request, whose time counts from an instant and may last until another.
+func (l *lane) do(op *operation, from, deadline time.Time) exchange {
+	x := exchange{op: op, from: from, deadline: deadline}
+	err := l.connect(&x)
+	if err == nil {
+		err = l.send(&x)
+		err = l.receive(&x, err)
+	}
+	l.finish(&x, err)
+	return x
+}
+
+// finish says how an exchange ended.
+func (l *lane) finish(x *exchange, err error) {
+	x.end = time.Now()
+	l.used = x.end
+	if err == nil {
+		return
+	}
+	l.hangUp()
+	if l.s.ctx.Err() != nil {
+		x.code = ""
+		return
+	}
+	if !x.end.Before(x.deadline) {
+		err = context.DeadlineExceeded
+	}
+	x.code = codeOf(err)
+}
+
+// connect makes sure that there is a connection to the target of an exchange.
+func (l *lane) connect(x *exchange) error {
+	if l.conn != nil && (l.target != x.op.target || l.ended()) {
+		l.hangUp()
+	}
+	if l.conn != nil {
+		return nil
+	}
+	ctx, cancel := context.WithDeadline(l.s.ctx, x.deadline)
+	defer cancel()
+	t := x.op.target
+	raw, err := l.s.state.Dialer.DialContext(ctx, "tcp", t.address)
+	if err != nil {
+		return t.through.Undialed(err) //nolint:wrapcheck // says all
+	}
+	l.raw, l.target = raw, t
+	l.attach(raw)
+	if err := l.arm(x.deadline); err != nil {
+		return err
+	}
+	conn, err := t.through.Reach(ctx, raw, func(conn net.Conn, name string) *tls.Conn {
+		return tls.Client(conn, network.TLSConfig(l.s.state, name))
+	})
+	if err != nil {
+		return err //nolint:wrapcheck // names the proxy
+	}
+	if t.tls != nil {
+		secure := tls.Client(conn, t.tls)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return err //nolint:wrapcheck // codeOf looks at it
+		}
+		conn = secure
+	}
+	l.conn = conn
+	if l.reader == nil {
+		l.reader = bufio.NewReaderSize(conn, readBuffer)
+	}
+	l.reader.Reset(conn)
+	return nil
+}
+
+// arm sets the deadline of what the connection does next, unless the stage is over.
+func (l *lane) arm(deadline time.Time) error {
+	_ = l.raw.SetDeadline(deadline) // an error comes again at the first read
+	return l.s.ctx.Err()            //nolint:wrapcheck // after it: interrupt may have come before
+}
+
+// ended says that the server has hung up on the connection since the last answer. Right after that answer nobody looks: it
+// costs a system call, and what is on its way could not be seen anyway.
+func (l *lane) ended() bool {
+	if time.Since(l.used) < time.Millisecond {
+		return false
+	}
+	pending, ended := peek(l.raw)
+	if ended || !pending {
+		return ended
+	}
+	if l.conn == l.raw {
+		return true // bytes that nobody asked for
+	}
+	// Of TLS it may be a session ticket, or the end.
+	_ = l.raw.SetDeadline(time.Now().Add(time.Millisecond))
+	_, err := l.reader.Peek(1)
+	var timeout net.Error
+	return !errors.As(err, &timeout) || !timeout.Timeout()
+}
+
+// send writes the request.
+func (l *lane) send(x *exchange) error {
+	if err := l.arm(x.deadline); err != nil {
+		return err
+	}
+	sent := x.op.sent
+	if len(x.op.unique) > 0 {
+		l.filled, l.text = x.op.own(l.filled, l.s.prefix, l.s.uniques.Add(1))
+		sent = l.filled
+	}
+	_, err := l.conn.Write(sent)
+	return err //nolint:wrapcheck // codeOf looks at it
+}
+
+// receive reads the answer. A server may answer before it has read all of a request, and hang up: unsent is the error of that.
+func (l *lane) receive(x *exchange, unsent error) error {
+	resp, err := l.head(x) //nolint:bodyclose // answer reads it to its end, or the connection is closed
+	if err == nil {
+		err = l.answer(x, resp)
+	}
+	if err != nil && unsent != nil {
+		return unsent
+	}
+	if unsent != nil {
+		l.hangUp()
+	}
+	return err
+}
+
+// head reads the head of the final answer.
+func (l *lane) head(x *exchange) (*http.Response, error) {
+	for range maxInterim {
+		if _, err := l.reader.Peek(1); err != nil {
+			return nil, err //nolint:wrapcheck // codeOf looks at it
+		}
+		x.first = time.Now()
+		resp, err := http.ReadResponse(l.reader, x.op.asked)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // codeOf looks at it
+		}
+		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+			return resp, nil
+		}
+	}
+	return nil, errors.New("the server sends interim responses (1xx) without end")
+}
+
+// said is the body of the answer, with the placeholder for the request's own text.
+func (l *lane) said(op *operation) []byte {
+	if len(op.unique) == 0 {
+		return l.body.Bytes()
+	}
+	return bytes.ReplaceAll(l.body.Bytes(), l.text, []byte(placeholder))
+}
+
+// answer reads the body, and says what the answer is worth.
+func (l *lane) answer(x *exchange, resp *http.Response) error {
+	x.server, x.inFlight = resp.Header.Get("X-Server"), resp.Header.Get("X-In-Flight")
+	w := &x.op.want
+	l.body.Reset()
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols: // unasked; no HTTP follows
+		defer l.hangUp()
+	case resp.StatusCode == w.status && w.looks():
+		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, maxKept)); err != nil {
+			return err //nolint:wrapcheck // codeOf looks at it
+		}
+		fallthrough
+	default:
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+			return err //nolint:wrapcheck // codeOf looks at it
+		}
+	}
+	switch {
+	case resp.StatusCode != w.status:
+		x.code = "status-" + strconv.Itoa(resp.StatusCode)
+	case w.met(l.said(x.op)):
+		x.code = "ok"
+	default:
+		x.code = "wrong"
+	}
+	if resp.Close || l.reader.Buffered() > 0 || l.s.state.Options.NoConnectionReuse.Bool {
+		l.hangUp()
+	}
+	if l.body.Cap() > keepBuffer {
+		l.body = bytes.Buffer{}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package requests
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/lib/netext"
+	"go.k6.io/k6/v2/lib/types"
+	"golang.org/x/net/http/httpproxy"
+
+	"github.com/sse-soak/sse-soak/test/forward"
+)
+
+// secure starts a TLS server, and returns what makes a VU trust it.
+func secure(t *testing.T, handler http.HandlerFunc, change func(*http.Server)) (*httptest.Server, func(*lib.State)) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(handler)
+	change(s.Config)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(s.Certificate())
+	return s, func(state *lib.State) { state.TLSConfig = &tls.Config{RootCAs: pool} }
+}
+
+// A server ends an idle connection of TLS by a close_notify; session tickets that wait to be read are no end.
+func TestOverTLS(t *testing.T) {
+	t.Parallel()
+	for name, idle := range map[string]time.Duration{"kept": time.Hour, "closed when idle": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var opened atomic.Int64
+			s, trusts := secure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto)) }, func(s *http.Server) {
+				s.IdleTimeout = idle
+				s.ConnState = func(_ net.Conn, state http.ConnState) {
+					if state == http.StateNew {
+						opened.Add(1)
+					}
+				}
+			})
+			l, ask := newVU(t, trusts).lane(`{url: %q, want: {body: 'HTTP/1.1'}}`, s.URL)
+			for range 4 {
+				require.Equal(t, "ok", ask())
+				if idle < time.Second {
+					l.idle(t)
+				}
+				l.used = time.Time{}
+			}
+			require.EqualValues(t, map[bool]int{true: 1, false: 4}[idle > time.Second], opened.Load())
+		})
+	}
+}
+
+func TestATLSFailureHasK6sNumber(t *testing.T) {
+	t.Parallel()
+	s, _ := secure(t, func(http.ResponseWriter, *http.Request) {}, func(*http.Server) {})
+	v := newVU(t)
+	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q}]})`, s.URL)
+	require.Equal(t, map[string]int{"net-1310": 1}, v.codes())
+	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
+	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q}]})`, strings.Replace(plain.URL, "http:", "https:", 1))
+	require.Equal(t, map[string]int{"net-1301": 1}, v.codes())
+}
+
+func TestTheNamesOfK6Apply(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host)) })
+	u, err := url.Parse(s.URL)
+	require.NoError(t, err)
+	v := newVU(t)
+	dialer := v.state.Dialer.(*netext.Dialer)
+	host, err := types.NewHost([]byte{127, 0, 0, 1}, u.Port())
+	require.NoError(t, err)
+	dialer.Hosts, err = types.NewHosts(map[string]types.Host{"service.test": *host})
+	require.NoError(t, err)
+	dialer.BlockedHostnames, err = types.NewHostnameTrie([]string{"*.blocked.test"})
+	require.NoError(t, err)
+	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: 'http://service.test/', want: {body: 'service.test'}}]})`)
+	require.Equal(t, map[string]int{"ok": 1}, v.codes())
+	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: 'http://a.blocked.test/'}]})`)
+	require.Equal(t, map[string]int{"net-1111": 1}, v.codes())
+	require.Positive(t, dialer.BytesRead)
+}
+
+func TestThroughAProxy(t *testing.T) {
+	t.Parallel()
+	plain := serve(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) })
+	encrypted, trusts := secure(t, func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Host + r.RequestURI)) }, func(*http.Server) {})
+	for scheme, c := range map[string]struct {
+		at   *httptest.Server
+		went string
+	}{
+		"http": {plain, "GET http://example.com/a"}, "https": {encrypted, "CONNECT example.com:443"},
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			user := url.UserPassword("us er", "pass/word")
+			p, err := forward.Start(forward.Options{User: user, Resolve: func(string) string { return c.at.Listener.Addr().String() }})
+			require.NoError(t, err)
+			t.Cleanup(p.Stop)
+			v := newVU(t, trusts)
+			config := &httpproxy.Config{HTTPProxy: p.URL, HTTPSProxy: p.URL}
+			v.module.proxies = config.ProxyFunc()
+			v.await(`closed({concurrency: 1, requests: 3, operations: [{url: '%s://example.com/a?b=c', want: {body: 'example.com/a?b=c'}}]})`, scheme)
+			require.Equal(t, map[string]int{"ok": 3}, v.codes())
+			require.Equal(t, c.went, p.Went()[0])
+		})
+	}
+}

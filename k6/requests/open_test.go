@@ -1,0 +1,87 @@
+package requests
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAnOpenLoopKeepsItsRate(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int64
+	s := serve(t, func(http.ResponseWriter, *http.Request) { served.Add(1) })
+	v := newVU(t)
+	began := time.Now()
+	require.Equal(t, counts{Made: 200}, v.await(`open({rate: 400, seconds: 0.5, concurrency: 20, operations: [{url: %q}]})`, s.URL))
+	require.GreaterOrEqual(t, time.Since(began), 490*time.Millisecond, "the last one is due at 497 ms")
+	require.EqualValues(t, 200, served.Load())
+	require.Equal(t, map[string]int{"ok": 200}, v.codes())
+}
+
+// A service that stalls cannot hide: the requests that had to wait for a connection are as late as they would be to a user.
+func TestAStalledServiceCannotHide(t *testing.T) {
+	t.Parallel()
+	const stall = 400 * time.Millisecond
+	var first atomic.Bool
+	s := serve(t, func(http.ResponseWriter, *http.Request) {
+		if first.CompareAndSwap(false, true) {
+			time.Sleep(stall)
+		}
+	})
+	v := newVU(t)
+	require.Equal(t, counts{Made: 50}, v.await(`open({rate: 100, seconds: 0.5, concurrency: 1, operations: [{url: %q}]})`, s.URL))
+	sums := v.sums()["request_duration ok"]
+	require.GreaterOrEqual(t, sums.most, 390.0)
+	// 40 were due while it stalled, each 10 ms after the one before: together they were late by 8 s.
+	require.GreaterOrEqual(t, sums.total, 7500.0)
+}
+
+// What could not be begun within its time was never made, and is counted.
+func TestWhatCannotBeBegunWasNeverMade(t *testing.T) {
+	t.Parallel()
+	u := raw(t, func(_ net.Conn, request func() bool) {
+		for request() { // and no answer
+		}
+	})
+	v := newVU(t)
+	c := v.await(`open({rate: 100, seconds: 0.5, concurrency: 2, timeout: 100, operations: [{url: %q}]})`, u)
+	require.EqualValues(t, 50, c.Made+c.Dropped)
+	require.Equal(t, c.Made, c.Failed)
+	require.GreaterOrEqual(t, c.Made, int64(2))
+	require.Greater(t, c.Dropped, c.Made, "two at a time, each for up to 100 ms")
+	require.EqualValues(t, c.Dropped, v.sums()["dropped_iterations"].total)
+}
+
+func TestABurstIsOnTheWireBeforeAnyAnswerIsRead(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	var inHand atomic.Int64
+	all := make(chan struct{})
+	s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if inHand.Add(1) == n {
+			close(all)
+		}
+		<-all // a burst that waited for an answer first would never end
+		w.Header().Set("X-In-Flight", "300")
+	})
+	v := newVU(t)
+	require.Equal(t, counts{Made: n}, v.await(`burst({requests: 300, operations: [{url: %q}]})`, s.URL))
+	sums := v.sums()
+	require.Equal(t, n, sums["request_duration ok"].n)
+	require.Equal(t, n, sums["sent_after"].n)
+	require.Equal(t, sum{n, n * n, n}, sums["server_in_flight"])
+}
+
+func TestABurstCountsConnectionsThatDoNotOpen(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	v := newVU(t)
+	require.Equal(t, counts{Made: 10, Failed: 10}, v.await(`burst({requests: 10, operations: [{url: %q}]})`, "http://"+l.Addr().String()))
+	require.Equal(t, map[string]int{"net-1212": 10}, v.codes())
+}

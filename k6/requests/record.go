@@ -1,0 +1,138 @@
+package requests
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"go.k6.io/k6/v2/metrics"
+
+	"github.com/sse-soak/sse-soak/internal/shard"
+)
+
+// Samples go to k6 in batches: one by one they cost as much as the request.
+const (
+	batchSize  = 512
+	batchEvery = 100 * time.Millisecond
+	maxSeries  = 1000 // servers name themselves: what is beyond is shard.Other
+)
+
+// record is what came of a stage's requests. Its lanes write to it.
+type record struct {
+	stage  *stage
+	mu     sync.Mutex
+	batch  metrics.Samples
+	series map[series]*metrics.TagSet
+
+	made, failed, dropped int64
+}
+
+// series is what the samples of requests are told apart by.
+type series struct {
+	op           *operation
+	server, code string
+}
+
+func (r *record) init(s *stage) {
+	r.stage, r.series = s, map[series]*metrics.TagSet{}
+}
+
+// note adds an exchange that has an end, and further samples about it.
+func (r *record) note(x *exchange, more ...metrics.Sample) {
+	if x.code == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.made++
+	if x.code != shard.CodeOK {
+		r.failed++
+	}
+	tags := r.tagsOf(x)
+	r.add(r.stage.m.metrics.duration, tags, x.end, metrics.D(x.end.Sub(x.from)))
+	if !x.first.IsZero() {
+		r.add(r.stage.m.metrics.first, tags, x.end, metrics.D(x.first.Sub(x.from)))
+	}
+	r.batch = append(r.batch, more...)
+	if len(r.batch) >= batchSize {
+		r.push()
+	}
+}
+
+func (r *record) tagsOf(x *exchange) *metrics.TagSet {
+	key := series{x.op, x.server, x.code}
+	if tags := r.series[key]; tags != nil {
+		return tags
+	}
+	if len(r.series) >= maxSeries {
+		key.server = shard.Other
+		if tags := r.series[key]; tags != nil {
+			return tags
+		}
+	}
+	tags := r.stage.tags.Tags.With(shard.TagEndpoint, x.op.name).With(shard.TagCode, x.code)
+	if key.server != "" {
+		tags = tags.With(shard.TagServer, key.server)
+	}
+	r.series[key] = tags
+	return tags
+}
+
+func (r *record) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, value float64) {
+	r.batch = append(r.batch, metrics.Sample{
+		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at, Metadata: r.stage.tags.Metadata, Value: value,
+	})
+}
+
+// drop adds requests that were never made.
+func (r *record) drop(n int64) {
+	if n == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dropped += n
+	r.add(r.stage.state.BuiltinMetrics.DroppedIterations, r.stage.tags.Tags, time.Now(), float64(n))
+}
+
+// sample is one more of an exchange, with the tags of the stage.
+func (r *record) sample(m *metrics.Metric, at time.Time, value float64) metrics.Sample {
+	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: m, Tags: r.stage.tags.Tags}, Time: at, Metadata: r.stage.tags.Metadata, Value: value}
+}
+
+// inHand is what the server says of its work, where it does: how many requests it had in hand.
+func (r *record) inHand(x *exchange) (metrics.Sample, bool) {
+	n, err := strconv.ParseInt(x.inFlight, 10, 64)
+	return r.sample(r.stage.m.metrics.inFlight, x.end, float64(n)), err == nil && n > 0
+}
+
+// push gives the batch to k6. While a stage goes on its VU does, and k6 takes the samples of any VU that has not returned.
+func (r *record) push() {
+	if len(r.batch) == 0 {
+		return
+	}
+	r.stage.state.Samples <- r.batch
+	r.batch = make(metrics.Samples, 0, batchSize+4)
+}
+
+// flushEvery pushes until ctx ends, so that outputs see a slow stage too.
+func (r *record) flushEvery(ctx context.Context) {
+	tick := time.NewTicker(batchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			r.finish()
+		}
+	}
+}
+
+// finish pushes what is left.
+func (r *record) finish() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.push()
+}
