@@ -44,7 +44,7 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	before := c.twice()
 	byNumber := c.noop(&n)
 	l.cutBrought(n.At, n.Number, c.twice()[0] > before[0], false)
-	if c.ids.hopeless() {
+	if c.ids.hopeless(&c.oddities().against) {
 		l.byNumber, l.foreignIDs = nil, true
 	}
 	l.say()

@@ -8,9 +8,9 @@ import (
 // connection is what both counters know of it.
 type connection struct {
 	cfg              *Config
-	streams          int     // how many were opened
-	openedAt         Instant // headers of the present one
+	openedAt         Instant // headers of the present stream
 	closeRequestedAt Instant // 0: not yet
+	streams          uint32  // how many were opened
 }
 
 // openedAfterRequest says that the present stream was opened after the request to close. No noop is due on
@@ -23,14 +23,14 @@ func (c *connection) openedAfterRequest() bool {
 type counter struct {
 	*connection
 	Received uint64  // that of Counts; most streams have nothing else to count
-	Hidden   uint64  // the same
 	faults   *faults // nil: none yet
 	slots    slots
 	pace     pace
 	lastAt   Instant // the last noop of this stream, or its headers: gaps are measured from here
 
 	maxGap, maxLateness time.Duration
-	sawNoop             bool // on this stream
+	Hidden              uint32 // that of Counts: at most some for each noop that was not on time
+	sawNoop             bool   // on this stream
 }
 
 // faults are what was wrong with the noops of a connection.
@@ -62,7 +62,7 @@ func (c *counter) counts() (all Counts) {
 	if c.faults != nil {
 		all = c.faults.Counts
 	}
-	all.Received, all.Hidden = c.Received, c.Hidden
+	all.Received, all.Hidden = c.Received, uint64(c.Hidden)
 	return all
 }
 

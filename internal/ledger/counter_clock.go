@@ -6,11 +6,30 @@ import "time"
 // for any service.
 type clockCounter struct {
 	counter
+	doubts *doubts // nil: there were none yet
+}
+
+// doubts are about the last arrivals; the next one decides them.
+type doubts struct {
 	early       earlyArrival // the last arrival, if it may have been a duplicate
 	pendingGap  time.Duration
 	pendingSlot int64
-	headLate    bool // the first noop of the stream came after its first slot
-	loose       bool // the last gap was longer than jitter makes it, while the phase was unknown
+}
+
+// inDoubt are the doubts, to be written.
+func (c *clockCounter) inDoubt() *doubts {
+	if c.doubts == nil {
+		c.doubts = new(doubts)
+	}
+	return c.doubts
+}
+
+// early is the last arrival, if it may have been a duplicate.
+func (c *clockCounter) early() earlyArrival {
+	if c.doubts == nil {
+		return earlyArrival{}
+	}
+	return c.doubts.early
 }
 
 // An earlyArrival came well before its slot. It is the next noop, and the one before was late, or it is a
@@ -34,10 +53,12 @@ const knownPhase = 5
 
 func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	interval := c.cfg.Interval
-	if c.early.doubledBy(n.At, interval) {
-		c.takeForDuplicate()
+	if c.doubts != nil {
+		if c.doubts.early.doubledBy(n.At, interval) {
+			c.takeForDuplicate()
+		}
+		c.doubts.early = earlyArrival{}
 	}
-	c.early = earlyArrival{}
 	gap, before, first := n.At-c.lastAt, c.slots.anchor, !c.sawNoop
 	doubt, burst := c.slots.balance > 0, c.inBurst(n.At)
 	if c.tellsPace(n.At) && c.measures(n.At) {
@@ -56,7 +77,8 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 	c.silence(c.lastAt, c.slots.fill(n.At, passed, 1, 0, burst, true))
 	switch {
 	case passed > 1:
-		c.pendingGap, c.pendingSlot = gap, passed
+		doubts := c.inDoubt()
+		doubts.pendingGap, doubts.pendingSlot = gap, passed
 	case passed == 0: // or it is a copy of the one before, and the noop of the slot is lost
 		c.fault().Filled++
 		c.Hidden++
@@ -65,7 +87,7 @@ func (c *clockCounter) noop(n *Noop) (a Arrival) {
 		c.lateBy(&a, ordinal, n.At, gap-interval)
 	}
 	if since := n.At - before; !first && !doubt && since >= interval/4 && since < share(interval, 1-jitter) {
-		c.early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
+		c.inDoubt().early = earlyArrival{before: before, at: n.At, intact: n.Intact, ordinal: ordinal}
 	}
 	if first {
 		c.begin(n.At, passed)
@@ -83,12 +105,12 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, again
 	doubt, steady := c.slots.balance > 0, c.slots.steady
 	ahead := doubt && !c.slots.stands(c.lastAt, interval)
 	regular := (gap - interval).Abs() < share(interval, early)
-	if c.loose && regular {
+	if c.slots.loose && regular {
 		c.Hidden++ // the previous noop was on time: the one before it may have been late, and one between them lost
 	}
 	loose := c.sawNoop && !steady && !doubt && gap > interval+share(interval, jitter)
 	passed = c.passed(at)
-	c.loose = loose && passed == 1
+	c.slots.loose = loose && passed == 1
 	switch {
 	case ahead && !steady && regular: // the last arrival was on a slot of its own after all: these two tell the phase
 		c.slots.anchor, passed = at, 1
@@ -111,15 +133,16 @@ func (c *clockCounter) place(at Instant, gap time.Duration) (passed int64, again
 // settleLateness decides how late the noop before was: what came next tells whether the slots before it
 // were lost or late with it.
 func (c *clockCounter) settleLateness(a *Arrival, ordinal uint64, passed int64) {
-	if c.pendingGap <= 0 {
+	d := c.doubts
+	if d == nil || d.pendingGap <= 0 {
 		return
 	}
-	was := c.pendingGap - time.Duration(c.pendingSlot)*c.cfg.Interval
+	was := d.pendingGap - time.Duration(d.pendingSlot)*c.cfg.Interval
 	if passed == 0 {
-		was = c.pendingGap - c.cfg.Interval
+		was = d.pendingGap - c.cfg.Interval
 	}
 	c.lateBy(a, ordinal, c.lastAt, was)
-	c.pendingGap = 0
+	d.pendingGap = 0
 }
 
 // tellsPace says that a noop counts for the interval that is measured: what comes soon after another may
@@ -132,7 +155,7 @@ func (c *clockCounter) tellsPace(at Instant) bool {
 // between headers and this one, it may have been lost. After an outage, the number of noops owed in it is
 // only an estimate.
 func (c *clockCounter) begin(at Instant, slotsPassed int64) {
-	c.headLate = at-c.openedAt > c.cfg.Interval*3/2
+	c.slots.headLate = at-c.openedAt > c.cfg.Interval*3/2
 	if slotsPassed > 1 || at-c.openedAt >= share(c.cfg.Interval, startsAtOnce) {
 		c.Hidden++
 	}
@@ -143,16 +166,17 @@ func (c *clockCounter) begin(at Instant, slotsPassed int64) {
 
 // takeForDuplicate turns the early arrival from a noop into a duplicate.
 func (c *clockCounter) takeForDuplicate() {
-	if c.early.intact {
+	early := c.early()
+	if early.intact {
 		c.Received--
 	} else {
 		c.fault().Corrupted--
-		c.withdraw(KindCorrupted, c.early.at)
+		c.withdraw(KindCorrupted, early.at)
 	}
 	c.fault().Duplicated++
-	c.found(KindDuplicated, c.early.ordinal-1, c.early.at)
-	c.slots.anchor = c.early.before
-	c.early = earlyArrival{}
+	c.found(KindDuplicated, early.ordinal-1, early.at)
+	c.slots.anchor = early.before
+	c.doubts.early = earlyArrival{}
 }
 
 // phaseUnknown says that an arrival before the next slot may still be a noop on time: the first noop of
@@ -161,14 +185,14 @@ func (c *clockCounter) phaseUnknown(at Instant, gap time.Duration) bool {
 	if c.slots.steady {
 		return false
 	}
-	behind := gap >= c.cfg.Interval/4 || c.headLate
+	behind := gap >= c.cfg.Interval/4 || c.slots.headLate
 	return behind && c.Arrived() <= whole(at-c.openedAt+share(at-c.openedAt, aboutDue), c.cfg.Interval)
 }
 
 func (c *clockCounter) lose() { c.oweSinceHeaders() }
 
 func (c *clockCounter) close(end Instant) {
-	if c.early.at > 0 && c.early.ordinal > knownPhase {
+	if early := c.early(); early.at > 0 && early.ordinal > knownPhase {
 		c.takeForDuplicate()
 	}
 	at, hidden := c.lastAt, c.Hidden

@@ -10,16 +10,17 @@ import (
 // Slots for which the service made no number are found by the clock.
 type numberCounter struct {
 	counter
-	ids       ids
-	numbers   numbers
-	from      uint64  // how many numbers the first noop of this numbering allows
-	since     Instant // when it came
-	headStart int64   // numbers before the first noop for which the clock had no slot
-	odd       *oddities
+	ids     ids
+	numbers numbers
+	from    uint64  // how many numbers the first noop of this numbering allows
+	since   Instant // when it came
+	odd     *oddities
 }
 
 // oddities are what few streams have.
 type oddities struct {
+	against
+	headStart  int64 // numbers before the first noop for which the clock had no slot
 	numberings int
 	skipped    uint64  // numbers that a message, not a noop, skipped since the last noop
 	doubtAt    Instant // when slots last came into doubt
@@ -35,12 +36,14 @@ func (c *numberCounter) oddly() *oddities {
 	return c.odd
 }
 
+var noOddities oddities
+
 // oddities are the same, to be read.
-func (c *numberCounter) oddities() oddities {
+func (c *numberCounter) oddities() *oddities {
 	if c.odd == nil {
-		return oddities{}
+		return &noOddities
 	}
-	return *c.odd
+	return c.odd
 }
 
 // messages is how many distinct numbered events came that are no noops.
@@ -58,7 +61,7 @@ const maxJump = 1 << 32
 // sequence says whether the ids so far are a sequence: at least one followed another, or there is only
 // the first.
 func (c *numberCounter) sequence() bool {
-	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.sequence(c.keepsUp())
+	return (c.ids.next > 0 || c.ids.gap || c.numbers.highest <= 1) && c.ids.sequence(&c.oddities().against, c.keepsUp())
 }
 
 // keepsUp says that the numbers grew about as fast as slots passed: a service that sends a noop again in
@@ -104,7 +107,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	sight, grew := c.numbers.see(n.Number, n.At)
 	if sight == repeated {
 		if c.sawNoop && n.At-c.slots.anchor >= c.cfg.Interval/2 {
-			c.ids.stale++
+			c.oddly().stale++
 		}
 		c.fault().Duplicated++
 		c.found(KindDuplicated, n.Number, n.At)
@@ -127,7 +130,7 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	c.count(n)
 	if sight == filled {
-		c.ids.filled(n.At-c.numbers.gaps.skippedAt >= 2*c.cfg.Interval)
+		c.oddly().filled(n.At-c.numbers.gaps.skippedAt >= 2*c.cfg.Interval)
 		c.fault().Reordered++
 		c.found(KindReordered, n.Number, n.At)
 		return a
@@ -137,9 +140,9 @@ func (c *numberCounter) noop(n *Noop) (a Arrival) {
 	}
 	switch {
 	case leapt:
-		c.ids.leap++
+		c.oddly().leap++
 	case next && known:
-		c.ids.sawNext()
+		c.ids.sawNext(&c.oddities().against)
 	case known:
 		c.ids.gap = true
 	}
@@ -163,9 +166,9 @@ func (c *numberCounter) aheadOfClock(n *Noop) bool {
 //go:noinline
 func (c *numberCounter) renumber(n *Noop) {
 	if n.OtherID {
-		c.ids.words++
+		c.oddly().words++
 	} else {
-		c.ids.bare++
+		c.oddly().bare++
 	}
 	next := c.numbers.highest + 1
 	if n.Number == 0 {
@@ -201,10 +204,10 @@ func (c *numberCounter) fillSlots(at Instant, grew int64) int64 {
 	passed := c.due(c.passed(at))
 	switch {
 	case !c.sawNoop && grew > passed: // the phase is unknown yet: the numbers tell how many slots passed
-		c.headStart = grew - passed
+		c.oddly().headStart = grew - passed
 		passed = grew
-	case grew == 0 && c.headStart > 0: // a number from before the first noop came after all
-		c.headStart--
+	case grew == 0 && c.oddities().headStart > 0: // a number from before the first noop came after all
+		c.odd.headStart--
 		grew = 1
 	}
 	if passed > grew {

@@ -114,7 +114,7 @@ func (l *Ledger) PauseOver(at Instant) {
 		return
 	}
 	l.cuts.pausing, l.cuts.came, l.cuts.readAt = false, false, at
-	l.heardAt = at // the silence was the client's own
+	l.silence().heardAt = at // the silence was the client's own
 	if c := l.cuts.latest(); c != nil && c.Back == 0 {
 		c.Back = at
 	}

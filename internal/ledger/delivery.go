@@ -316,8 +316,9 @@ func (l *Ledger) Heard(at Instant, what Heard) {
 
 // silentUntil ends a time in which nothing came.
 func (l *Ledger) silentUntil(at Instant) {
-	if silence := at - l.heardAt; silence > l.maxSilence {
-		l.maxSilence, l.silentFrom = silence, l.heardAt
+	s := l.silence()
+	if silence := at - s.heardAt; silence > s.longest {
+		s.longest, s.from = silence, s.heardAt
 	}
-	l.heardAt = max(l.heardAt, at) // a comment line may be known as a heartbeat only when the next block came
+	s.heardAt = max(s.heardAt, at) // a comment line may be known as a heartbeat only when the next block came
 }

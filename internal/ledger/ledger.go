@@ -116,19 +116,53 @@ type Ledger struct {
 	streamOpen bool    // a stream is open now
 	served     bool    // the server ended the last stream after its lifetime, and no attempt to open another has failed since
 	dialing    bool    // an attempt is under way
-	connecting bool    // a dial was made since the last stream
-	connectAt  Instant // the first of these
-	dialedAt   Instant // the last of these
+	dials      *dials  // nil: none was made since the last stream, and nobody asks when that was dialed
 	outage     *Outage // the present one; nil: there is none
 	cuts       *cuts
-	heardAt    Instant       // the last sign of life of this stream
-	maxSilence time.Duration // the longest time without one
-	silentFrom Instant       // when it began
+	silences   *silences // nil: nobody asks for them
+}
+
+// dials are the attempts since the last stream; of an open one those that led to it.
+type dials struct {
+	from Instant // the first
+	last Instant
+	over bool // a stream is open
+}
+
+// begun is the first of them.
+func (d *dials) begun() Instant {
+	if d == nil {
+		return 0
+	}
+	return d.from
+}
+
+// latest is the last of them.
+func (d *dials) latest() Instant {
+	if d == nil {
+		return 0
+	}
+	return d.last
+}
+
+// silences are the times without a sign of life on a stream.
+type silences struct {
+	heardAt Instant       // the last sign
+	longest time.Duration // the longest time without one
+	from    Instant       // when it began
+}
+
+// silence are the silences, to be written.
+func (l *Ledger) silence() *silences {
+	if l.silences == nil {
+		l.silences = &silences{heardAt: l.openedAt}
+	}
+	return l.silences
 }
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
-	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id, State: Planned}}
+	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}}
 	l.clock.connection = &l.connection
 	if cfg.Cuts {
 		l.cuts = new(cuts)
@@ -207,7 +241,10 @@ func (l *Ledger) Sums() (r Record) {
 
 func (l *Ledger) sumUp(r *Record) {
 	l.rec.fill(r)
-	r.Streams, r.MaxSilence, r.SilentFrom = l.streams, l.maxSilence, l.silentFrom
+	r.Streams = int(l.streams)
+	if s := l.silences; s != nil {
+		r.MaxSilence, r.SilentFrom = s.longest, s.from
+	}
 	switch {
 	case l.messages != nil:
 		r.Numbered = true

@@ -9,13 +9,13 @@ func (l *Ledger) Connecting(at Instant) {
 	if l.rec.Attempts == 0 && l.closeRequestedAt == 0 {
 		l.leave(at)
 	}
-	if !l.connecting {
-		l.connecting, l.connectAt = true, at
+	if l.dials == nil || l.dials.over {
+		l.dials = &dials{from: at}
 	}
-	l.dialing, l.dialedAt = true, at
+	l.dialing, l.dials.last = true, at
 	l.rec.Attempts++
-	if l.streams == 0 && l.rec.State != Refused {
-		l.rec.State = Connecting
+	if l.streams == 0 && l.rec.State() != Refused {
+		l.rec.become(Connecting)
 	}
 }
 
@@ -25,22 +25,29 @@ func (l *Ledger) Connecting(at Instant) {
 func (l *Ledger) Opened(at Instant) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took := at - l.connectAt
+	took := at - l.dials.begun()
 	l.streams++
 	if l.rec.rare != nil {
 		l.rec.rare.kept = 0
 	}
 	switch o := l.comeBack(at); {
 	case l.streams == 1:
-		l.rec.OpenedAt, l.rec.Connect = at, took
+		l.rec.connected(at, took)
 	case o != nil:
 		l.cameBack(at, o)
 	}
-	l.rec.State = Open
-	l.dialing, l.connecting = false, false
+	l.rec.become(Open)
+	l.dialing = false
+	if l.cfg.Lifetime == 0 {
+		l.dials = nil
+	} else if l.dials != nil {
+		l.dials.over = true
+	}
 	l.streamOpen, l.served = true, false
 	l.openedAt = at
-	l.heardAt = at
+	if l.silences != nil {
+		l.silences.heardAt = at
+	}
 	l.clock.opened(at)
 	if l.byNumber != nil {
 		l.byNumber.opened(at)
@@ -63,17 +70,17 @@ func (l *Ledger) CloseRequested(at Instant) {
 	l.closeRequestedAt = max(at, 1)
 	l.comeBack(at)
 	switch {
-	case l.rec.State == Waiting && l.served: // nobody wants another stream
-		l.rec.State = Completed
-		end := l.rec.ClosedAt // what fell due since then the next stream would have brought
+	case l.rec.State() == Waiting && l.served: // nobody wants another stream
+		l.rec.become(Completed)
+		end := l.rec.theEnd().ClosedAt // what fell due since then the next stream would have brought
 		if l.dialing {
-			if l.rec.rarely().Unanswered = at - l.dialedAt; l.rec.rare.Unanswered > l.cfg.tolerance() {
+			if l.rec.rarely().Unanswered = at - l.dials.latest(); l.rec.rare.Unanswered > l.cfg.tolerance() {
 				end = at // if the service had answered
 			}
 		}
 		l.closeCounters(end)
-	case l.rec.State == Connecting && !l.dialing: // between two attempts, and none follows
-		l.refuse(at, l.rec.Reason)
+	case l.rec.State() == Connecting && !l.dialing: // between two attempts, and none follows
+		l.refuse(at, l.rec.theEnd().Reason)
 	}
 }
 
@@ -94,9 +101,10 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 		if !asked {
 			l.cutLost(at)
 		}
-		l.rec.Held += at - l.openedAt
-		l.rec.Open += max(l.end(at)-l.openedAt, 0)
-		l.rec.ClosedAt = at
+		past := l.rec.ended()
+		past.Held += at - l.openedAt
+		past.Open += max(l.end(at)-l.openedAt, 0)
+		past.ClosedAt = at
 		if again && !asked {
 			l.lose(at)
 			l.outage.Cut = reason == ReasonCut
@@ -111,27 +119,27 @@ func (l *Ledger) Closed(at Instant, reason string, clean, again bool) {
 	if !again {
 		l.comeBack(at)
 	}
-	l.rec.Reason = reason
+	l.rec.ended().Reason = reason
 	switch {
 	case again && !asked:
 		if l.streams > 0 {
-			l.rec.State = Waiting
+			l.rec.become(Waiting)
 		}
 	case l.streams == 0:
 		l.refuse(at, reason)
-	case l.served && asked && l.rec.State == Completed: // the last attempt
-	case l.served && l.rec.State == Open: // the client was told a moment ago that it shall not come back
-		l.rec.State = Completed
+	case l.served && asked && l.rec.State() == Completed: // the last attempt
+	case l.served && l.rec.State() == Open: // the client was told a moment ago that it shall not come back
+		l.rec.become(Completed)
 		l.closeCounters(l.end(at))
-	case asked && (clean || l.cfg.ClientEnds && reason == ReasonClient) && l.rec.State == Open:
-		l.rec.State = Completed
+	case asked && (clean || l.cfg.ClientEnds && reason == ReasonClient) && l.rec.State() == Open:
+		l.rec.become(Completed)
 		l.closeCounters(l.end(at))
-	case l.rec.State == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
-		l.rec.State = Unfinished
+	case l.rec.State() == Open && (asked || reason == ReasonClient || reason == ReasonInterrupted):
+		l.rec.become(Unfinished)
 		l.closeCounters(l.end(at))
 	default:
 		l.closeCounters(l.end(at))
-		l.rec.State = Dropped
+		l.rec.become(Dropped)
 		l.rec.find(Finding{Kind: KindDropped, At: at, Note: reason})
 	}
 }
@@ -150,7 +158,7 @@ func (l *Ledger) ended(at Instant) {
 // lived compares the life of a stream that nobody asked to end with what the service gives it. Its headers may have come
 // late: the service began it when the client asked for it, or after that.
 func (l *Ledger) lived(at Instant, clean bool) {
-	if at-l.dialedAt < l.cfg.Lifetime {
+	if at-l.dials.latest() < l.cfg.Lifetime {
 		l.rec.rarely().Cut++
 		l.rec.find(Finding{Kind: KindCut, At: at, Lateness: at - l.openedAt})
 		return
@@ -180,7 +188,7 @@ func (l *Ledger) Explain(text string) {
 		return
 	}
 	f := &l.rec.rare.Findings[len(l.rec.rare.Findings)-1]
-	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.Reason {
+	if (f.Kind == KindRefused || f.Kind == KindDropped) && f.Note == l.rec.theEnd().Reason {
 		f.Note += ": " + text
 	}
 }

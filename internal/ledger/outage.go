@@ -116,11 +116,13 @@ func (l *Ledger) refuse(at Instant, reason string) {
 		reason = ReasonNoAnswer
 	}
 	l.comeBack(at)
-	if l.rec.State == Refused { // the client tried once more after the request to close
+	if l.rec.State() == Refused { // the client tried once more after the request to close
 		return
 	}
-	l.rec.State, l.rec.Reason = Refused, reason
-	l.rec.ClosedAt, l.rec.Connect = at, at-l.connectAt
+	l.rec.become(Refused)
+	past := l.rec.ended()
+	past.Reason, past.ClosedAt = reason, at
+	l.rec.rarely().Connect = at - l.dials.begun()
 	l.rec.find(Finding{Kind: KindRefused, At: at, Note: reason})
 }
 

@@ -14,12 +14,18 @@ const earlyGaps = 7
 type pace struct {
 	first, last Instant
 	steps       int64
-	early       *[earlyGaps]time.Duration // the first gaps, for the clock, until there are enough; nil: there are
-	typical     time.Duration             // their median, from then on
-	rest        time.Duration             // what the gaps counted so far are longer than their intervals
-	gaps        int8                      // so many of early
+	gauge       *gauge // nil: by number, or every gap is about as planned
 	started     bool
 	late        bool // the first noop was
+	planned     bool // the median of the first gaps is the planned interval
+}
+
+// A gauge tells how many intervals the gaps between noops are that have no numbers.
+type gauge struct {
+	early   [earlyGaps]time.Duration // the first gaps, until there are enough
+	gaps    int8                     // so many of early
+	typical time.Duration            // their median, from then on
+	rest    time.Duration            // what the gaps counted so far are longer than their intervals
 }
 
 // measured is a time, and the number of intervals in it.
@@ -45,25 +51,37 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 func (p *pace) gap(at Instant, planned time.Duration) {
 	gap := at - p.last
 	p.last = at
-	if p.typical > 0 {
-		p.steps += intervals(gap, p.typical, &p.rest)
+	if p.gauge == nil && p.planned {
+		var rest time.Duration
+		if p.steps += intervals(gap, planned, &rest); rest != 0 {
+			p.gauge = &gauge{typical: planned, rest: rest}
+		}
 		return
 	}
-	if p.early == nil {
-		p.early = new([earlyGaps]time.Duration)
+	if p.gauge == nil {
+		p.gauge = new(gauge)
 	}
-	p.early[p.gaps] = gap
-	if p.gaps++; p.gaps == earlyGaps {
-		p.steps, p.rest = p.told(planned)
-		p.typical, p.early, p.gaps = p.median(planned), nil, 0
+	g := p.gauge
+	if g.typical > 0 {
+		p.steps += intervals(gap, g.typical, &g.rest)
+	} else {
+		g.early[g.gaps] = gap
+		if g.gaps++; g.gaps < earlyGaps {
+			return
+		}
+		p.steps, g.rest = g.told(planned)
+		g.typical, g.gaps = g.median(planned), 0
+	}
+	if p.planned = g.typical == planned; p.planned && g.rest == 0 {
+		p.gauge = nil
 	}
 }
 
 // told is how many intervals the first gaps are, by their median.
-func (p *pace) told(planned time.Duration) (steps int64, rest time.Duration) {
-	typical := p.median(planned)
-	for _, g := range p.early[:p.gaps] {
-		steps += intervals(g, typical, &rest)
+func (g *gauge) told(planned time.Duration) (steps int64, rest time.Duration) {
+	typical := g.median(planned)
+	for _, gap := range g.early[:g.gaps] {
+		steps += intervals(gap, typical, &rest)
 	}
 	return steps, rest
 }
@@ -81,13 +99,13 @@ func intervals(gap, interval time.Duration, rest *time.Duration) int64 {
 
 // median is that of the first gaps, or the planned interval where jitter makes a median of it, or losses
 // do, which leave gaps of whole intervals.
-func (p *pace) median(planned time.Duration) time.Duration {
-	gaps := slices.Clone(p.early[:p.gaps])
+func (g *gauge) median(planned time.Duration) time.Duration {
+	gaps := slices.Clone(g.early[:g.gaps])
 	slices.Sort(gaps)
 	median := gaps[len(gaps)/2]
 	var mean time.Duration
-	for _, g := range gaps {
-		mean += g / time.Duration(len(gaps))
+	for _, gap := range gaps {
+		mean += gap / time.Duration(len(gaps))
 	}
 	n := nearest(median, planned)
 	near := func(d time.Duration, within float64) bool {
@@ -108,8 +126,8 @@ func nearest(gap, interval time.Duration) int64 {
 
 // intervals is how many lie between the first noop and the last.
 func (p *pace) intervals(planned time.Duration) int64 {
-	if p.gaps > 0 {
-		steps, _ := p.told(planned)
+	if g := p.gauge; g != nil && g.gaps > 0 {
+		steps, _ := g.told(planned)
 		return steps
 	}
 	return p.steps

@@ -14,9 +14,9 @@ func TestALedgerFitsItsSizeClass(t *testing.T) {
 		t.Skip("the sizes are those of 64 bits")
 	}
 	for name, of := range map[string]struct{ size, limit uintptr }{
-		"Ledger":        {unsafe.Sizeof(Ledger{}), 480},
-		"numberCounter": {unsafe.Sizeof(numberCounter{}), 240},
-		"deliveries":    {unsafe.Sizeof(deliveries{}), 256},
+		"Ledger":        {unsafe.Sizeof(Ledger{}), 288},
+		"numberCounter": {unsafe.Sizeof(numberCounter{}), 192},
+		"deliveries":    {unsafe.Sizeof(deliveries{}), 240},
 	} {
 		require.LessOrEqual(t, of.size, of.limit, name)
 	}
@@ -32,9 +32,13 @@ func TestAStreamWithoutAFaultKeepsNothingMore(t *testing.T) { //nolint:parallelt
 		l.Noop(Noop{At: Instant(n+1) * testInterval, Number: n + 1, Intact: true})
 	}
 	require.Nil(t, l.rec.rare)
+	require.Nil(t, l.rec.past)
+	require.Nil(t, l.dials)
+	require.Nil(t, l.silences)
 	require.Nil(t, l.outage)
 	require.Nil(t, l.clock.faults)
-	require.Nil(t, l.clock.pace.early)
+	require.Nil(t, l.clock.pace.gauge)
+	require.Nil(t, l.clock.doubts)
 	require.Nil(t, l.byNumber.faults)
 	require.Nil(t, l.byNumber.odd)
 	require.Nil(t, l.byNumber.numbers.gaps)

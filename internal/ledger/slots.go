@@ -34,6 +34,8 @@ type slots struct {
 	steady bool // that happened once without a hole: the phase is known
 	// arrivals are those on a slot of their own, up to knownPhase.
 	arrivals int8
+	headLate bool // the first arrival of the stream came after its first slot
+	loose    bool // the last gap was longer than jitter makes it, while the phase was unknown
 }
 
 func (s *slots) start(at Instant) { *s = slots{anchor: at} }

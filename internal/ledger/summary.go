@@ -9,17 +9,59 @@ import (
 // open once and are held to their end: what else can happen is behind one pointer.
 type summary struct {
 	ID       string
-	State    State
+	first    [2]Instant // the first time without a stream, unless there was more to tell of it: from the first dial to the headers
+	past     *past      // nil: no stream or attempt has ended yet
+	rare     *rarities  // nil: none yet
+	Attempts uint32
+	state    state
+	opened   bool // first ended with a stream: it tells of Connect and OpenedAt, too
+}
+
+// past is what is known when a stream, or an attempt, has ended.
+type past struct {
 	Reason   string
-	Attempts int
-	Connect  time.Duration
-	OpenedAt Instant
 	ClosedAt Instant
 	Held     time.Duration
 	Open     time.Duration
-	Away     time.Duration
-	longest  [2]Instant // of all times without a stream, the longest, unless there was more to tell of it: mostly the first connect
-	rare     *rarities  // nil: none yet
+}
+
+// state is a State in one byte.
+type state uint8
+
+// states has them in the order of a connection's life.
+var states = [...]State{Planned, Connecting, Open, Waiting, Completed, Dropped, Refused, Unfinished}
+
+// State is what the connection is doing, or how it ended.
+func (s *summary) State() State { return states[s.state] }
+
+// become changes the State.
+func (s *summary) become(to State) { s.state = state(slices.Index(states[:], to)) }
+
+// ended is the past, to be written.
+func (s *summary) ended() *past {
+	if s.past == nil {
+		s.past = new(past)
+	}
+	return s.past
+}
+
+var noPast past
+
+// theEnd is the same, to be read.
+func (s *summary) theEnd() *past {
+	if s.past == nil {
+		return &noPast
+	}
+	return s.past
+}
+
+// connected notes the first stream, and how long it took to get it.
+func (s *summary) connected(at Instant, took time.Duration) {
+	if s.first[1] == at && at-s.first[0] == took {
+		s.opened = true
+		return
+	}
+	s.rarely().Connect, s.rare.OpenedAt = took, at
 }
 
 // rarities are what few streams have.
@@ -31,8 +73,12 @@ type rarities struct {
 	Others     []EventCount
 	Unanswered time.Duration
 
+	Connect  time.Duration // where first does not tell of it
+	OpenedAt Instant       // the same
+	Away     time.Duration // but first
+
 	Refusals  []Refusal
-	Longest   Outage // where longest does not tell all of it
+	Longest   Outage // where first does not tell all of it
 	Survived  int
 	MaxOutage time.Duration
 	Outages   []Outage
@@ -49,21 +95,26 @@ func (s *summary) rarely() *rarities {
 	return s.rare
 }
 
+var noRarities rarities
+
 // rarities are the same, to be read.
-func (s *summary) rarities() rarities {
+func (s *summary) rarities() *rarities {
 	if s.rare == nil {
-		return rarities{}
+		return &noRarities
 	}
-	return *s.rare
+	return s.rare
 }
 
 // fill writes the summary into a record, without its lists.
 func (s *summary) fill(r *Record) {
-	rare := s.rarities()
+	rare, end := s.rarities(), s.theEnd()
 	*r = Record{
-		ID: s.ID, State: s.State, Reason: s.Reason, Attempts: s.Attempts, Connect: s.Connect, OpenedAt: s.OpenedAt,
-		ClosedAt: s.ClosedAt, Held: s.Held, Open: s.Open, Away: s.Away, Longest: s.theLongest(),
+		ID: s.ID, State: s.State(), Reason: end.Reason, Attempts: int(s.Attempts), Connect: rare.Connect, OpenedAt: rare.OpenedAt,
+		ClosedAt: end.ClosedAt, Held: end.Held, Open: end.Open, Away: s.first[1] - s.first[0] + rare.Away, Longest: s.theLongest(),
 		Unlisted: rare.Unlisted, Unanswered: rare.Unanswered, Survived: rare.Survived, MaxOutage: rare.MaxOutage,
+	}
+	if s.opened {
+		r.Connect, r.OpenedAt = s.first[1]-s.first[0], s.first[1]
 	}
 }
 
@@ -78,21 +129,22 @@ func (s *summary) theLongest() Outage {
 	if s.rare != nil && s.rare.Longest.To > 0 {
 		return s.rare.Longest
 	}
-	return Outage{From: s.longest[0], To: s.longest[1]}
+	return Outage{From: s.first[0], To: s.first[1]}
 }
 
 // wasAway adds a time without a stream.
 func (s *summary) wasAway(o *Outage) {
-	s.Away += o.To - o.From
 	longest := s.theLongest()
-	if o.To-o.From <= longest.To-longest.From {
-		return
+	switch took := o.To - o.From; {
+	case took <= 0:
+	case s.rare == nil && longest.To == 0 && o.Refusals == nil && o.Resumed == 0 && !o.Planned && !o.Cut:
+		s.first = [2]Instant{o.From, o.To}
+	default:
+		s.rarely().Away += took
+		if took > longest.To-longest.From {
+			s.rare.Longest = *o
+		}
 	}
-	if s.rare == nil && o.Refusals == nil && o.Resumed == 0 && !o.Planned && !o.Cut {
-		s.longest = [2]Instant{o.From, o.To}
-		return
-	}
-	s.rarely().Longest = *o
 }
 
 // find adds a finding, or counts it where there are too many.
