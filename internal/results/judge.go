@@ -184,6 +184,14 @@ func checkPlan(p plan.Plan) error {
 	return kind.Check(p)
 }
 
+// hasConnections says that connections.csv has a row. A suite that did something to all of its streams lists none of them.
+func hasConnections(v *verdict.Verdict) bool {
+	for range v.Records() {
+		return true
+	}
+	return false
+}
+
 // Report writes verdict.json and every report beside it. against is a run of the same plan to
 // compare with, "" for the last one beside d that passed.
 func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
@@ -197,7 +205,7 @@ func (d Dir) Report(v *verdict.Verdict, m *shard.Merged, against Dir) error {
 		d.Write("report.md", func(w io.Writer) error { return report.Markdown(w, v) }),
 		d.Write("series.csv", func(w io.Writer) error { return report.Series(w, m, samples) }),
 	)
-	if m.Connections.Len() > 0 {
+	if hasConnections(v) {
 		err = errors.Join(err, d.Write(ConnectionsFile, func(w io.Writer) error { return report.Connections(w, m, v) }))
 	}
 	for i := range v.Tables {

@@ -31,7 +31,7 @@ func (d Dir) page(v *verdict.Verdict, m *shard.Merged, samples []resources.Sampl
 		Limits: run.Limits, ResourcesFrom: run.ResourcesFrom, OneClock: run.OneClock,
 	}}
 	names := []string{VerdictFile, "series.csv"}
-	if m.Connections.Len() > 0 {
+	if hasConnections(v) {
 		names = append(names, ConnectionsFile)
 	}
 	for i := range v.Tables {

@@ -155,7 +155,7 @@ func assessCompare(r *Run) verdict.Assessment {
 		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why)},
 		Tables: slices.Concat([]verdict.Table{
 			levelTable(by), sideTable(one, many, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, by[single]), fixedTable("Cluster", limits, by[cluster]),
-		}, failures(all, sum), r.resourceTables(every, all)),
+		}, endpointTables(all), failures(all, sum), r.resourceTables(every, all)),
 		Metrics: []verdict.Metric{
 			{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
 			{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},

@@ -80,14 +80,14 @@ func (r *Run) serverAgrees(stages []StageResult) []verdict.Criterion {
 // report adds what every suite of requests says of the stages that it shows: how long answers took, what went wrong, and
 // what the processes took. more goes before the processes; sum is of the requests that count.
 func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total, more ...verdict.Table) {
-	t := verdict.Table{Title: "Latency of good answers, ms", Columns: []string{"stage", "n", "min", "mean", "sd", "p50", "p75", "p95", "p99", "max"}}
+	t := latencyTable("Latency of good answers, ms", "stage")
 	for _, st := range shown {
 		t.Rows = append(t.Rows, latencyRow(st.Title, st.Requests))
 	}
 	t.Rows = append(t.Rows, latencyRow("all", sum.Requests))
 	a.Facts = append(a.Facts, refusals(shown)...)
 	a.Criteria = append(a.Criteria, r.accounted(all)...)
-	a.Tables = slices.Concat(a.Tables, []verdict.Table{t}, failures(shown, sum), more, r.resourceTables(all, shown))
+	a.Tables = slices.Concat(a.Tables, endpointTables(shown), []verdict.Table{t}, failures(shown, sum), more, r.resourceTables(all, shown))
 }
 
 // causes lists what went wrong by code, the most frequent first.
@@ -105,6 +105,11 @@ func (q *Requests) byCount() []string {
 	return slices.SortedFunc(maps.Keys(q.Codes), func(a, b string) int {
 		return cmp.Or(cmp.Compare(q.Codes[b], q.Codes[a]), cmp.Compare(a, b))
 	})
+}
+
+// latencyTable has a latencyRow for each part of the requests.
+func latencyTable(title, part string) verdict.Table {
+	return verdict.Table{Title: title, Columns: []string{part, "n", "min", "mean", "sd", "p50", "p75", "p95", "p99", "max"}}
 }
 
 func latencyRow(name string, q *Requests) []string {

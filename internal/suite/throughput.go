@@ -3,11 +3,9 @@ package suite
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
-	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -74,7 +72,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	a := verdict.Assessment{
 		Facts:    []verdict.Fact{sum.fact()},
 		Criteria: []verdict.Criterion{rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(levels))), notTheGenerator(counted)},
-		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes), endpointTable(sum)},
+		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
 	if best, ok := peak(levels); ok {
 		a.Facts = append(a.Facts,
@@ -130,24 +128,6 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 		status, _ := l.Judge(v)
 		limit, _ := st.Machine.Limit()
 		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit))
-	}
-	return t
-}
-
-// endpointTable splits all counted requests by what was asked.
-func endpointTable(sum Total) verdict.Table {
-	t := verdict.Table{Title: "By endpoint", Columns: []string{"endpoint", "requests", "failed", "wrong", "mean ms", "p50 ms", "p95 ms", "p99 ms"}}
-	by := map[string]*Requests{}
-	for _, metric := range sum.metrics {
-		endpoint := metric.Tags[shard.TagEndpoint]
-		if by[endpoint] == nil {
-			by[endpoint] = NewRequests()
-		}
-		by[endpoint].Add(metric)
-	}
-	for _, endpoint := range slices.Sorted(maps.Keys(by)) {
-		q := by[endpoint]
-		t.Add(append([]string{endpoint, format.Thousands(q.Total()), format.Thousands(q.Failed.Count()), format.Thousands(q.Codes[shard.CodeWrong]), figure(q.Mean())}, quantiles(q.OK, .5, .95, .99)...)...)
 	}
 	return t
 }
