@@ -68,7 +68,7 @@ func (m *meter) run(ctx context.Context) {
 	tick := time.NewTicker(m.every)
 	defer tick.Stop()
 	for {
-		now := m.sample(ctx)
+		now := m.sample(ctx, min(m.every, resources.Every))
 		if m.hear != nil {
 			m.hear(now)
 		}
@@ -77,7 +77,7 @@ func (m *meter) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-			if err := out.Encode(m.sample(context.WithoutCancel(ctx))); err != nil { // the last stretch counts too
+			if err := out.Encode(m.sample(context.WithoutCancel(ctx), resources.Every)); err != nil { // the last stretch counts too
 				m.note(err)
 			}
 			return
@@ -86,9 +86,10 @@ func (m *meter) run(ctx context.Context) {
 	}
 }
 
-// sample takes one of the target, as far as it shows itself, and of this host.
-func (m *meter) sample(ctx context.Context) (s resources.Sample) {
-	ctx, cancel := context.WithTimeout(ctx, resources.Every)
+// sample takes one of the target, as far as it shows itself within some time, and of this host. A target that breaks does not
+// show itself, and what the host shows is wanted most then.
+func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.Sample) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	now := m.start.Add(time.Since(m.start))
 	s.Unix, s.AtUS = now.Unix(), now.UnixMicro()

@@ -1,0 +1,158 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/backend/services"
+	"github.com/sse-soak/sse-soak/internal/verdict"
+	"github.com/sse-soak/sse-soak/test/address"
+	"github.com/sse-soak/sse-soak/test/untested"
+)
+
+// fullFrom is the load from which on a resource was full, as the report has it; "–": it was not.
+func fullFrom(v *verdict.Verdict, resource string) string {
+	for _, row := range section(v, "What was full").Rows {
+		if row[0] == resource {
+			return row[3]
+		}
+	}
+	return "no such row"
+}
+
+// cpuGroup makes a control group with 1 ms of CPU in 50, and returns the file that takes processes.
+func cpuGroup(t *testing.T) string {
+	t.Helper()
+	folder, limit := "/sys/fs/cgroup/cpu", map[string]string{"cpu.cfs_period_us": "50000", "cpu.cfs_quota_us": "1000"}
+	if _, err := os.Stat(folder); err != nil {
+		folder, limit = "/sys/fs/cgroup", map[string]string{"cpu.max": "1000 50000"}
+	}
+	group, err := os.MkdirTemp(folder, "soak-e2e-")
+	if err != nil {
+		untested.Skip(t, "this user may not make control groups")
+	}
+	t.Cleanup(func() { require.NoError(t, os.Remove(group)) })
+	for name, text := range limit {
+		if err := os.WriteFile(filepath.Join(group, name), []byte(text), 0o600); err != nil {
+			untested.Skip(t, "control groups do not limit CPU here: "+err.Error())
+		}
+	}
+	return filepath.Join(group, "cgroup.procs")
+}
+
+// A backend that may take 20 ms of CPU a second answers 20 requests a second, but not 1000.
+func TestTheLimitOfAControlGroupBreaksAService(t *testing.T) {
+	t.Parallel()
+	group, mine := cpuGroup(t), mark(t)
+	r := begin(t, []string{mine}, "rampup", "--profile", "smoke", "--stages", "20,1000", "--stage-seconds", "4", "--warmup-seconds", "3")
+	await(t, "the backend has come", func() bool {
+		for _, pid := range processes(mine) {
+			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "backend\n" {
+				return os.WriteFile(group, []byte(fmt.Sprint(pid)), 0o600) == nil
+			}
+		}
+		return false
+	})
+	v := r.judged()
+	require.Equal(t, "1,000/s", fullFrom(v, "CPU limit of its control group"), r.out.String())
+	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "CPU limit of its control group", r.out.String())
+}
+
+// far takes connections to a service, whose answers it holds back for a tenth of a second.
+func far(t *testing.T, service string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go carry(client, service)
+		}
+	}()
+	return "http://" + l.Addr().String()
+}
+
+func carry(client net.Conn, service string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", service)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() {
+		defer server.Close()
+		copyAfter(server, client, 0)
+	}()
+	copyAfter(client, server, 100*time.Millisecond)
+}
+
+func copyAfter(to, from net.Conn, delay time.Duration) {
+	buffer := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buffer)
+		time.Sleep(delay) // the distance itself
+		if _, writeErr := to.Write(buffer[:n]); err != nil || writeErr != nil {
+			return
+		}
+	}
+}
+
+// An answer takes a tenth of a second, so that 1500 requests a second want 150 connections; the backend has descriptors for fewer.
+func TestDescriptorsOfTheBackendBreakIt(t *testing.T) {
+	t.Parallel()
+	listen := address.For(t)
+	startBackend(t, nil, "LISTEN="+listen, "BACKEND_TOKEN=secret")
+	await(t, "the backend answers", func() bool {
+		resp, err := http.Get("http://" + listen + "/readyz")
+		return err == nil && resp.Body.Close() == nil
+	})
+	for _, pid := range processes(listen) { // it would not start with so few
+		require.NoError(t, unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: 100}, nil))
+	}
+	r := begin(t, []string{"BACKEND_TOKEN=secret"}, "rampup", "--profile", "smoke", "--stages", "20,1500", "--backend-url", far(t, listen))
+	v := r.judged()
+	require.Equal(t, "1,500/s", fullFrom(v, "descriptors of the backend"), r.out.String())
+	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "descriptors of the backend", r.out.String())
+	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), " of 100 open", r.out.String())
+}
+
+// hesitant takes one connection in 20 ms.
+type hesitant struct{ net.Listener }
+
+func (l hesitant) Accept() (net.Conn, error) {
+	time.Sleep(20 * time.Millisecond) // the fault itself
+	return l.Listener.Accept()
+}
+
+// Each request comes on a connection of its own, to a listener with room for one that takes 50 a second.
+func TestAnAcceptQueueBreaksAService(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(services.New(""))
+	raw, err := s.Listener.(*net.TCPListener).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) }))
+	require.NoError(t, err)
+	s.Listener = hesitant{s.Listener}
+	s.Config.SetKeepAlivesEnabled(false)
+	s.Start()
+	t.Cleanup(s.Close)
+	r := begin(t, nil, "rampup", "--profile", "smoke", "--stages", "10,300", "--backend-url", s.URL)
+	v := r.judged()
+	require.Equal(t, "300/s", fullFrom(v, "accept queue of the service"), r.out.String())
+	require.Contains(t, factOf(v, "what broke")+factOf(v, "what was full"), "connects found it full (ListenOverflows)", r.out.String())
+}
