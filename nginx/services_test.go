@@ -6,8 +6,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -30,6 +33,45 @@ func TestPlainRequestsGoRoundTheServers(t *testing.T) {
 		got[server]++
 	}
 	require.Equal(t, map[string]int{"1": requests / 3, "2": requests / 3, "3": requests / 3}, got)
+}
+
+// A handler runs to its end before the next one begins, as long as it waits for nothing: a backend on two cores never has more than two
+// requests in hand. What waits for it, nginx knows.
+func TestRequestsThatNginxHasInHand(t *testing.T) {
+	t.Parallel()
+	c := running(t)
+	const atOnce = 20
+	var arrived atomic.Int32
+	release := make(chan struct{})
+	serve(t, "unix", c.Sockets[0], func(w http.ResponseWriter, _ *http.Request) {
+		if arrived.Add(1) == atOnce {
+			close(release)
+		}
+		<-release
+		w.Header().Set("X-In-Flight", "1000")
+	})
+	start(t, c)
+	inHand := make(chan string, atOnce)
+	get := func() {
+		resp, err := http.Get("http://" + c.Listen + "/default/services/x/status")
+		if err != nil {
+			inHand <- err.Error()
+			return
+		}
+		_ = resp.Body.Close()
+		inHand <- strings.Join(resp.Header.Values("X-In-Flight"), ", ")
+	}
+	for range atOnce {
+		go get()
+	}
+	most := ""
+	for range atOnce {
+		if n := <-inHand; len(n) > len(most) || len(n) == len(most) && n > most {
+			most = n
+		}
+	}
+	require.Equal(t, strconv.Itoa(atOnce), most)
+	require.Eventually(t, func() bool { get(); return <-inHand == "1" }, 10*time.Second, time.Millisecond, "they are not counted any more")
 }
 
 // The backend reads what the client has sent while the client still sends, and no file takes it.

@@ -7,8 +7,8 @@
 //	POST /default/upload                              {"bytes": 5242880, "sha256": "…"}
 //	     /httpbin/…                                   go-httpbin, as its own index page says
 //
-// Every answer names its server (X-Server) and how many requests that server had in hand when
-// this one came, itself included (X-In-Flight).
+// Every answer names its server (X-Server) and how many requests the handlers of that server were at work on when
+// this one came, itself included (X-In-Flight). What still waits for a handler is not among them: nginx counts that too.
 package services
 
 import (

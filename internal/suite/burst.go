@@ -86,7 +86,7 @@ func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health m
 	t := verdict.Table{
 		Title: "Bursts",
 		Note: l.goodMeans() + ", and a good answer to the health check after it. Sent within: how far apart the requests left; " +
-			"in hand: the most that a server had at a time, by its own count",
+			"in hand: the most requests that were taken and not answered when one was, by the header X-In-Flight",
 		Columns: []string{"at once", "failed", "sent within", "in hand", "answered/s", "p95 ms", "health", "status"},
 	}
 	sentAfter, inFlight := sumsByStage(r.Rounds[0], "sent_after"), sumsByStage(r.Rounds[0], "server_in_flight")
