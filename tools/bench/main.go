@@ -65,6 +65,7 @@ var sections = []struct {
 	{"http2", (*bench).measureHTTP2},
 	{"handshake", (*bench).measureHandshake},
 	{"backend", (*bench).measureBackend},
+	{"churn", (*bench).measureChurn},
 	{"nginx", (*bench).measureNginx},
 	{"growth", (*bench).measureGrowth},
 	{"merge", (*bench).measureMerge},
@@ -134,7 +135,7 @@ func command(b *bench) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return b.run() },
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage("%w", err) })
-	cmd.AddCommand(rawCommand(b.ctx), http2Command(b.ctx), rawHandshakesCommand(b.ctx))
+	cmd.AddCommand(rawCommand(b.ctx), churnCommand(b.ctx), http2Command(b.ctx), rawHandshakesCommand(b.ctx))
 	f := cmd.Flags()
 	f.BoolVar(&b.quick, "quick", false, "small counts, under a minute: shows that it works, judges no limit")
 	f.StringSliceVar(&b.only, "only", nil, "sections to run: "+strings.Join(sectionNames(), ", "))
