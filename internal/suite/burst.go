@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -27,11 +28,12 @@ var burst = Suite{
 	Assess: assessBurst,
 }
 
-// fixedLevels are stages with a fixed number of requests, as levels of concurrency.
+// fixedLevels are stages with a fixed number of requests, as levels of concurrency. Where time is fixed, all that were made were
+// offered.
 func fixedLevels(stages []StageResult) []Level {
 	out := make([]Level, 0, len(stages))
 	for _, st := range stages {
-		out = append(out, st.level(float64(st.Concurrency), float64(st.Stage.Requests)))
+		out = append(out, st.level(float64(st.Concurrency), float64(cmp.Or(int64(st.Stage.Requests), st.Total()+st.Dropped))))
 	}
 	return out
 }

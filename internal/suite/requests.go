@@ -112,7 +112,7 @@ func quantile(h *shard.Histogram, q float64) float64 {
 type StageResult struct {
 	shard.Stage
 	*Requests
-	Dropped int64   // iterations that never began: no virtual user was free, or time was up
+	Dropped int64   // requests that were never made: no connection was free in time, or time was up
 	Bytes   float64 // received
 	Sent    float64 // bytes
 	Machine Machine // while it ran

@@ -21,7 +21,7 @@ import (
 //     Where its control group was in time, and the requests of the stage were small, it can have added no more than the
 //     group saw: such a request does nothing but wait, as the streams of the group do.
 //   - Requests that were never made are the generator's where it waited, before it left them out, for half
-//     of the time that a virtual user has for a request; or where more of its virtual users' time went into
+//     of the time that a connection has for a request; or where more of its connections' time went into
 //     its own waits than into the service's times.
 //   - Where service and runners share a machine that is full, and the service took less than half of it,
 //     it may have waited for a core as the runners did. Slowness and timeouts are not the service's there
@@ -73,7 +73,7 @@ func (st *StageResult) waited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
 }
 
-// patience is the time that a virtual user has for a request before there is none for the next one; of a
+// patience is the time that a connection has for a request before there is none for the next one; of a
 // closed model, the stage's.
 func (st *StageResult) patience() time.Duration {
 	seconds := st.Seconds
@@ -94,7 +94,7 @@ func (st *StageResult) waitedBefore(dropped shard.Metric) bool {
 	return false
 }
 
-// waitedMore says that more of the virtual users' time went into the generator's own waits than into the
+// waitedMore says that more of the connections' time went into the generator's own waits than into the
 // service's times.
 func (st *StageResult) waitedMore() bool { return 2*spent(st.Own) < spent(st.OK) }
 

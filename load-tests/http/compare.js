@@ -5,7 +5,7 @@
 //   bin/soak run compare                 starts both and judges
 //   bin/k6 run load-tests/http/compare.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
 
-import { askNext } from '../lib/operations.js';
+import { operationsOf } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
 import { Schedule, timeFor } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
@@ -40,22 +40,20 @@ for (const concurrency of [0, ...values.LEVELS]) {
   for (const target of Object.keys(targets)) {
     const warmup = concurrency === 0;
     const requests = warmup ? values.WARMUP_REQUESTS : values.LEVEL_REQUESTS;
-    schedule.shared({
+    schedule.closed({
       name: warmup ? `warmup-${target}` : `level-${concurrency}-${target}`,
       title: warmup ? 'warm-up' : `${concurrency} at a time, ${target}`,
       kind: warmup ? 'warmup' : 'load',
       target,
+      operations: operationsOf(targets[target]),
       concurrency: concurrency || 10,
       requests,
       seconds: timeFor(requests, values.SLOWEST),
       timeout: values.TIMEOUT_SECONDS,
-      env: { TARGET: target },
     });
   }
 }
 
 export const options = schedule.suite('compare', chosen);
 
-export default function () {
-  askNext(targets[__ENV.TARGET], values.TIMEOUT_SECONDS);
-}
+export default () => schedule.run();

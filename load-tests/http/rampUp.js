@@ -1,11 +1,12 @@
 // @ts-check
 // Ramp-up: a constant rate of requests in stages, each higher than the one before, until the
-// service breaks. An open model: requests come at their rate whether the service keeps up or not.
+// service breaks. An open model: requests come at their rate whether the service keeps up or not, and the time of
+// each counts from when it was due.
 //
 //   bin/soak run rampup                  judges it and reports the breaking point
 //   bin/k6 run load-tests/http/rampUp.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
-import { askNext } from '../lib/operations.js';
+import { operationsOf } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
 import { Schedule } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
@@ -29,10 +30,10 @@ const chosen = profile({
 });
 const { values } = chosen;
 
-const backend = url('BACKEND_URL');
+const operations = operationsOf(url('BACKEND_URL'));
 
-/** So many virtual users let answers take a second before requests are left out. */
-const MOST_VUS = 2000;
+/** So many connections, and answers may take a second before requests have to wait for one. */
+const MOST_CONNECTIONS = 2000;
 
 const schedule = new Schedule();
 const rates = values.STAGES.filter((rate) => values.CEILING === 0 || rate <= values.CEILING);
@@ -40,18 +41,17 @@ if (rates.length === 0) {
   throw new Error(`CEILING is ${values.CEILING}: no stage of ${values.STAGES.join(',')} is below it.`);
 }
 for (const [i, rate] of [rates[0], ...rates].entries()) {
-  schedule.arrivals({
+  schedule.open({
     name: i === 0 ? 'warmup' : `rate-${rate}`,
     kind: i === 0 ? 'warmup' : 'load',
+    operations,
     rate,
     seconds: i === 0 ? values.WARMUP_SECONDS : values.STAGE_SECONDS,
-    maxVUs: Math.min(Math.max(rate, 20), MOST_VUS),
+    connections: Math.min(Math.max(rate, 20), MOST_CONNECTIONS),
     timeout: values.TIMEOUT_SECONDS,
   });
 }
 
 export const options = schedule.suite('rampup', chosen);
 
-export default function () {
-  askNext(backend, values.TIMEOUT_SECONDS);
-}
+export default () => schedule.run();

@@ -41,6 +41,23 @@ export const OPERATIONS = [
 ];
 
 /**
+ * All of them, as data for k6/x/requests.
+ *
+ * @param {string} base URL of the service
+ * @returns {import('k6/x/requests').Operation[]}
+ */
+export function operationsOf(base) {
+  return OPERATIONS.map(({ name, path, answer, body }) => ({
+    name,
+    method: body === undefined ? 'GET' : 'POST',
+    url: base + path,
+    headers: body === undefined ? authorization() : { ...authorization(), 'Content-Type': 'application/json' },
+    body,
+    want: { json: JSON.parse(answer), at: 'result' },
+  }));
+}
+
+/**
  * Asks the service and records the answer.
  *
  * @param {string} base URL of the service

@@ -2,11 +2,17 @@
 // The stages of a suite, one after the other: each is a k6 scenario and a stage in the shard,
 // made from the same values.
 
+import exec from 'k6/execution';
+import { closed, open } from 'k6/x/requests';
 import { suite } from 'k6/x/soak';
 
 import { SPLIT_BY, SYSTEM_TAGS } from './record.js';
 
 /** @typedef {import('k6/x/soak').Stage} Stage */
+/** @typedef {import('k6/x/requests').Operation[]} Operations */
+/** @typedef {{name: string, title?: string, kind?: string, target?: string, operations: Operations, timeout: number}} Asked times in seconds */
+
+const runners = Number(__ENV.RUNNERS || 1);
 
 /** Seconds between two stages, so that what one leaves behind does not fall into the next. */
 const PAUSE = 1;
@@ -27,36 +33,38 @@ export class Schedule {
     /** @type {Stage[]} */
     this.stages = [];
     this.seconds = 0;
+    /** @type {Record<string, () => Promise<unknown>>} what a scenario does */
+    this.calls = {};
   }
 
   /**
    * Requests at a constant rate, whether the service keeps up or not.
    *
-   * @param {{name: string, title?: string, kind?: string, rate: number, seconds: number, maxVUs: number, timeout: number, exec?: string}} stage
+   * @param {Asked & {rate: number, seconds: number, connections: number}} stage
    */
-  arrivals(stage) {
-    if (stage.seconds === 0) {
-      return;
+  open({ operations, timeout, rate, seconds, connections, ...stage }) {
+    if (seconds > 0) {
+      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, maxVUs: connections }, timeout, () =>
+        open({ operations, timeout: timeout * 1000, rate, seconds, concurrency: connections }));
     }
-    this.#add(
-      { name: stage.name, title: stage.title ?? `${stage.rate}/s`, kind: stage.kind ?? 'load', seconds: stage.seconds, rate: stage.rate, maxVUs: stage.maxVUs },
-      {
-        executor: 'constant-arrival-rate',
-        rate: stage.rate,
-        timeUnit: '1s',
-        duration: `${stage.seconds}s`,
-        preAllocatedVUs: stage.maxVUs,
-        maxVUs: stage.maxVUs,
-        gracefulStop: `${stage.timeout}s`,
-        exec: stage.exec ?? 'default',
-      },
-    );
+  }
+
+  /**
+   * So many requests at a time: a new one when one is answered.
+   *
+   * @param {Asked & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the most that `requests` may take
+   */
+  closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
+    if (seconds > 0) {
+      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests, maxVUs: concurrency }, timeout, () =>
+        closed({ operations, timeout: timeout * 1000, concurrency, requests, seconds }));
+    }
   }
 
   /**
    * Requests that are shared out among so many at a time: a new one when one is answered.
    *
-   * @param {{name: string, title?: string, kind?: string, target?: string, concurrency: number, requests: number, seconds: number, timeout: number, exec?: string, env?: Record<string, string>}} stage
+   * @param {{name: string, title?: string, kind?: string, target?: string, concurrency: number, requests: number, seconds: number, timeout: number, exec?: string}} stage
    *   `seconds` is the most that it may take
    */
   shared(stage) {
@@ -69,7 +77,6 @@ export class Schedule {
         maxDuration: `${stage.seconds}s`,
         gracefulStop: `${stage.timeout}s`,
         exec: stage.exec ?? 'default',
-        env: stage.env ?? {},
       },
     );
   }
@@ -104,7 +111,32 @@ export class Schedule {
    */
   suite(name, { name: profile, parameters }) {
     suite({ name, profile, parameters, splitBy: SPLIT_BY, stages: this.stages });
-    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS };
+    // For `soak run`, which sees by it whether the machines can hold so many.
+    const connections = Math.max(...this.stages.map(({ maxVUs }) => maxVUs ?? 0));
+    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections } } };
+  }
+
+  /** What a virtual user does in the scenario that it is in. */
+  run() {
+    return this.calls[exec.scenario.name]();
+  }
+
+  /**
+   * Adds a stage that is one call of k6/x/requests: one virtual user of each runner makes it, and it ends by itself.
+   *
+   * @param {{name: string, kind?: string, title: string, seconds: number} & Partial<Stage>} stage
+   * @param {number} timeout
+   * @param {() => Promise<unknown>} call
+   */
+  #call(stage, timeout, call) {
+    this.calls[stage.name] = call;
+    this.#add({ kind: 'load', ...stage }, {
+      executor: 'per-vu-iterations',
+      vus: runners,
+      iterations: 1,
+      maxDuration: `${Math.ceil(stage.seconds + 2 * timeout) + 5}s`,
+      gracefulStop: '0s',
+    });
   }
 
   /**

@@ -6,6 +6,8 @@ import { equal, run, thresholds } from './cases.js';
 
 export const options = { thresholds };
 
+const operations = [{ url: 'http://127.0.0.1:1/' }];
+
 /** Of a script, whose stages are declared in the init context. */
 const declared = new Schedule();
 declared.atOnce({ name: 'burst-9', requests: 9, seconds: 15, timeout: 10 });
@@ -14,24 +16,33 @@ const script = declared.suite('burst', { name: 'smoke', parameters: { BURSTS: '9
 export default run({
   'a script has the scenarios of its schedule': () => {
     equal(script.scenarios, declared.scenarios);
+    equal(script.ext?.soak.connections, 9);
     equal(script.systemTags, ['scenario', 'status', 'error_code', 'check']);
   },
   'requests at a rate': () => {
     const s = new Schedule();
-    s.arrivals({ name: 'rate-50', rate: 50, seconds: 30, maxVUs: 60, timeout: 10 });
-    equal(s.stages, [{ name: 'rate-50', title: '50/s', kind: 'load', seconds: 30, rate: 50, maxVUs: 60, start: 0 }]);
-    equal(s.scenarios['rate-50'], {
-      executor: 'constant-arrival-rate', rate: 50, timeUnit: '1s', duration: '30s', preAllocatedVUs: 60, maxVUs: 60,
-      gracefulStop: '10s', exec: 'default', startTime: '0s',
-    });
+    s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 10 });
+    equal(s.stages, [{ kind: 'load', title: '50/s', name: 'rate-50', seconds: 30, rate: 50, maxVUs: 60, start: 0 }]);
+    equal(s.scenarios['rate-50'], { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '55s', gracefulStop: '0s', startTime: '0s' });
+    equal(Object.keys(s.calls), ['rate-50']);
+  },
+  'so many requests at a time': () => {
+    const s = new Schedule();
+    s.closed({ name: 'level-5', operations, concurrency: 5, requests: 200, seconds: 20, timeout: 2, target: 'cluster' });
+    s.closed({ name: 'level-9', operations, concurrency: 9, seconds: 2.5, timeout: 2 });
+    equal(s.stages, [
+      { kind: 'load', title: '5 at a time', name: 'level-5', target: 'cluster', seconds: 20, concurrency: 5, requests: 200, maxVUs: 5, start: 0 },
+      { kind: 'load', title: '9 at a time', name: 'level-9', seconds: 2.5, concurrency: 9, requests: undefined, maxVUs: 9, start: 21 },
+    ]);
+    equal(Object.values(s.scenarios).map((scenario) => /** @type {any} */ (scenario).maxDuration), ['29s', '12s']);
   },
   'requests shared out': () => {
     const s = new Schedule();
-    s.shared({ name: 'level-5', concurrency: 5, requests: 200, seconds: 20, timeout: 2, target: 'cluster', env: { TARGET: 'cluster' } });
+    s.shared({ name: 'level-5', concurrency: 5, requests: 200, seconds: 20, timeout: 2, target: 'cluster' });
     equal(s.stages, [{ name: 'level-5', title: '5 at a time', kind: 'load', target: 'cluster', seconds: 20, concurrency: 5, requests: 200, maxVUs: 5, start: 0 }]);
     equal(s.scenarios['level-5'], {
       executor: 'shared-iterations', vus: 5, iterations: 200, maxDuration: '20s', gracefulStop: '2s', exec: 'default',
-      env: { TARGET: 'cluster' }, startTime: '0s',
+      startTime: '0s',
     });
   },
   'requests at once': () => {
@@ -46,17 +57,18 @@ export default run({
   },
   'one stage after the other, with a pause between': () => {
     const s = new Schedule();
-    s.arrivals({ name: 'a', rate: 1, seconds: 10, maxVUs: 1, timeout: 1, kind: 'warmup', title: 'warm-up', exec: 'warm' });
+    s.open({ name: 'a', operations, rate: 1, seconds: 10, connections: 1, timeout: 1, kind: 'warmup', title: 'warm-up' });
     s.shared({ name: 'b', concurrency: 1, requests: 1, seconds: 5, timeout: 1 });
     s.atOnce({ name: 'c', requests: 1, seconds: 2, timeout: 1 });
     equal(s.stages.map(({ start }) => start), [0, 11, 17]);
     equal(Object.values(s.scenarios).map(({ startTime }) => startTime), ['0s', '11s', '17s']);
     equal(s.seconds, 20);
-    equal([s.stages[0].kind, s.stages[0].title, s.scenarios.a.exec], ['warmup', 'warm-up', 'warm']);
+    equal([s.stages[0].kind, s.stages[0].title], ['warmup', 'warm-up']);
   },
   'a stage of no seconds is left out': () => {
     const s = new Schedule();
-    s.arrivals({ name: 'warmup', rate: 50, seconds: 0, maxVUs: 60, timeout: 10 });
+    s.open({ name: 'warmup', operations, rate: 50, seconds: 0, connections: 60, timeout: 10 });
+    s.closed({ name: 'warmup-2', operations, concurrency: 50, seconds: 0, timeout: 10 });
     equal([s.stages, s.scenarios, s.seconds], [[], {}, 0]);
   },
   'time for a number of requests': () => equal([timeFor(1000, 300), timeFor(0, 300)], [5, 1]),

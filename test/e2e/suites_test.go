@@ -86,7 +86,7 @@ func TestAnUploadOfWhichAByteIsChangedIsNoticed(t *testing.T) {
 func TestThroughput(t *testing.T) {
 	t.Parallel()
 	v := passes(t, "throughput")
-	require.Len(t, section(v, "By endpoint").Rows, 7)
+	require.Len(t, section(v, "By endpoint").Rows, 8)
 	require.Len(t, section(v, "By requests at a time").Rows, 3)
 	require.Len(t, section(v, "By number of requests").Rows, 2)
 	for _, row := range section(v, "By endpoint").Rows {
