@@ -61,9 +61,13 @@ func TestServersWithoutEndAreOne(t *testing.T) {
 	require.Len(t, e.Outcomes, MostServers+2)
 	require.Contains(t, e.Servers(), Other)
 	require.EqualValues(t, 4*MostServers+1, e.Of(func(*EndOutcome) bool { return true }).Took.Count())
+	for n := range 3 * mostEndOutcomes { // and any status
+		e.Add(fmt.Sprint("s", n%50), fmt.Sprint(CodeStatus, n%800), time.Unix(1, 0), time.Millisecond)
+	}
 	s := withControl(1, nil)
 	s.Ends = &e
 	require.NoError(t, s.checkEnds())
+	require.EqualValues(t, 4*MostServers+1+3*mostEndOutcomes, e.Of(func(*EndOutcome) bool { return true }).Took.Count())
 }
 
 func TestEndsAreStoredAndHostileOnesRefused(t *testing.T) {
