@@ -3,6 +3,7 @@ package sse
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,35 @@ func TestAConnectionThatDiesDropsAll(t *testing.T) {
 			require.Equal(t, "connecting opened event:a closed:reset+retry connecting opened event:back closed:client", r.String())
 		}
 	})
+}
+
+// A server that goes says so to whoever has just connected: the request goes elsewhere, five times at most.
+func TestGoAwayBeforeAnyRequest(t *testing.T) {
+	for _, c := range []struct {
+		going int
+		want  string
+	}{{3, "^open a$"}, {100, "^reset: .*GOAWAY NO_ERROR"}} {
+		t.Run(strconv.Itoa(c.going), func(t *testing.T) {
+			over(t, ways, func(t *testing.T, w way) {
+				v := w.vu(t)
+				v.set("url", w.url(serveSilent(t, func(p *framed) {
+					if p.n < c.going {
+						p.inPieces(0, func() { _ = p.WriteSettings(); _ = p.WriteGoAway(0, http2.ErrCodeNo, nil) })
+					} else {
+						_ = p.WriteSettings()
+						p.data(p.accepted(), "data: a\n\n")
+					}
+					p.ended()
+				})))
+				require.Regexp(t, c.want, v.log(`
+					const s = new EventSource(url, { http: "2", reconnect: false });
+					s.onopen = () => log.push("open");
+					s.onmessage = (e) => { log.push(e.data); s.close(); };
+					s.onerror = (e) => log.push(e.reason + ": " + e.message);
+				`))
+			})
+		})
+	}
 }
 
 // Streams above the last one of a GOAWAY were not looked at: they are asked for again at once, elsewhere. The others go on.

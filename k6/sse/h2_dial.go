@@ -96,9 +96,12 @@ const unprocessedTries = 5
 
 // share is roundTrip for a request that may go over HTTP/2: on a connection that is there, or on a new one.
 func (d *dialer) share(ctx context.Context, req *request) (*answer, *failure) {
+	told := false
 	for try := 1; ; try++ {
 		c, a, fail := d.place(ctx, req)
 		switch {
+		case fail != nil && errors.Is(fail.err, errUnprocessed) && try < unprocessedTries:
+			continue
 		case fail != nil:
 			return nil, fail
 		case c == nil: // HTTP/1.1
@@ -107,8 +110,9 @@ func (d *dialer) share(ctx context.Context, req *request) (*answer, *failure) {
 		d.turn.shaken()
 		a = &answer{url: req.url, remote: c.remote, tls: c.tls, proxy: c.through}
 		debug := d.debug()
-		if try == 1 {
+		if !told {
 			debug.tell(req)
+			told = true
 		}
 		err := c.ask(ctx, req, a)
 		if errors.Is(err, errUnprocessed) && try < unprocessedTries {

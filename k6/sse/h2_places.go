@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -21,6 +22,8 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 			return nil
 		case c.usable():
 			return errNoPlace
+		case errors.Is(c.going, errHalfStream): // it goes, as at a deploy: another connection may lead to one that stays
+			return fmt.Errorf("%w: %w", errUnprocessed, c.going)
 		}
 		return cmp.Or(c.going, c.failed, c.broken)
 	case <-ctx.Done():
