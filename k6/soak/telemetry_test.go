@@ -238,7 +238,7 @@ func TestPublishingOutlivesAVirtualUser(t *testing.T) {
 	b.Closed(r.start, gone)
 }
 
-// A hundred thousand ledgers take a while to add up. The reader of all streams stood still meanwhile, if one began or ended.
+// A hundred thousand ledgers take a while to add up. Meanwhile no stream was read, once one began or ended.
 func TestAStreamEndsWhileLedgersAreAddedUp(t *testing.T) {
 	t.Parallel()
 	r := newRecorder()

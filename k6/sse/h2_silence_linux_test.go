@@ -68,7 +68,7 @@ func (o *stallingObserver) Event(at time.Time, e *eventstream.Event) {
 	}
 }
 
-// What came while the reader stood still is read before a stream is said to have been silent for so long.
+// What came while the reader was busy is read before a stream is said to have been silent for so long.
 func TestAStalledReaderIsNoSilenceOverH2(t *testing.T) {
 	over(t, ways, func(t *testing.T, w way) {
 		v, slow, heard := w.vu(t), &stallingObserver{stalled: make(chan struct{})}, new(recorder)
