@@ -20,8 +20,21 @@ import (
 
 // bench is started at the root of the repository.
 func TestScriptsExist(t *testing.T) {
-	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, described} {
+	for _, script := range []string{bareScript, soakScript, tlsScript, handshakeScript, requestsScript, described} {
 		require.FileExists(t, "../../"+script)
+	}
+}
+
+// A rate that failures helped to is none: wrk counts an answer of any status.
+func TestWhatWrkSays(t *testing.T) {
+	rate, err := wrkSaid("  60 requests in 3.00s, 1MB read\nRequests/sec:  62836.25\nTransfer/sec:     12.93MB\n")
+	require.NoError(t, err)
+	require.InDelta(t, 62836.25, rate, 0)
+	for _, text := range []string{
+		"  Non-2xx or 3xx responses: 60\nRequests/sec:  62836.25\n", "  Socket errors: connect 0, read 2, write 0, timeout 0\nRequests/sec:  62836.25\n", "unable to connect\n",
+	} {
+		_, err = wrkSaid(text)
+		require.Error(t, err, text)
 	}
 }
 

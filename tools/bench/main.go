@@ -64,6 +64,7 @@ var sections = []struct {
 	{"tls", (*bench).measureTLS},
 	{"http2", (*bench).measureHTTP2},
 	{"handshake", (*bench).measureHandshake},
+	{"requests", (*bench).measureRequests},
 	{"backend", (*bench).measureBackend},
 	{"churn", (*bench).measureChurn},
 	{"nginx", (*bench).measureNginx},
@@ -162,7 +163,7 @@ func (b *bench) check() error {
 	case b.update && (b.json == "" || b.quick):
 		return usage("--update adds to the full run in the file that --json names")
 	}
-	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, tlsScript, handshakeScript, described} {
+	for _, name := range []string{"bin/k6", "bin/backend", "bin/soak", bareScript, soakScript, tlsScript, handshakeScript, requestsScript, described} {
 		if _, err := os.Stat(name); err != nil {
 			return fmt.Errorf("%w; `make build` makes the programs, and bench runs at the root of the repository", err)
 		}

@@ -1,0 +1,22 @@
+// @ts-check
+// The closed loop of k6/x/requests on one operation, counted as a suite counts it, with a threshold on its times.
+
+import { operationsOf } from '../../load-tests/lib/operations.js';
+import { Schedule } from '../../load-tests/lib/schedule.js';
+import { number, url } from '../../load-tests/lib/settings.js';
+
+const schedule = new Schedule();
+schedule.closed({
+  name: 'closed',
+  operations: operationsOf(url('BACKEND_URL')).filter(({ name }) => name === 'math.multiply'),
+  concurrency: number('CONCURRENCY', 50),
+  seconds: number('WINDOW', 10),
+  timeout: 10,
+});
+
+export const options = {
+  ...schedule.suite('throughput', { name: 'bench', parameters: {} }),
+  thresholds: { request_duration: ['p(95)<10000'] },
+};
+
+export default () => schedule.run();
