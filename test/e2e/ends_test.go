@@ -1,0 +1,38 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/internal/verdict"
+)
+
+// The bottleneck of the original: the streams get their noops in time, but to end them takes long. That is no fault, and it is told.
+func TestSlowDeletesAreTold(t *testing.T) {
+	t.Parallel()
+	to, err := url.Parse(backend(t, "NOOP_INTERVAL=1s"))
+	require.NoError(t, err)
+	through := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }, FlushInterval: -1}
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodDelete {
+			time.Sleep(1200 * time.Millisecond)
+		}
+		through.ServeHTTP(w, r)
+	}))
+	t.Cleanup(slow.Close)
+	r := begin(t, nil, "--backend-url", slow.URL, "--connections", "20", "--runners", "2", "--seconds", "8", "--noop-interval", "1")
+	v := r.judged()
+	require.Equal(t, verdict.Pass, v.Verdict, r.out.String())
+	require.EqualValues(t, 20, v.Ends.Count)
+	require.GreaterOrEqual(t, v.Ends.MinMS, 1200.)
+	require.Contains(t, strings.Join(v.Warnings, "\n"), "the requests that end the streams (DELETE /event/forcedisconnect) are slow and the noops are not: half of them took over 1.")
+}
