@@ -121,7 +121,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		},
 		"the load generator's cores": {
 			func(st *StageResult) { st.Machine.GeneratorBusy = .95 },
-			"CPU of the load generator: full from 400/s on, 95 % busy at 400/s, 30 % busy at 200/s", "not full: CPU of the service 70 % busy",
+			"CPU of the load generator: full from 400/s on, 95 % busy (runners 30 % of a core) at 400/s, 30 % busy (runners 30 % of a core) at 200/s", "not full: CPU of the service 70 % busy",
 		},
 		"the load generator's share of all cores": {
 			func(st *StageResult) {

@@ -234,7 +234,7 @@ func generatorCPU(st *StageResult) Use {
 	case m.Short:
 		return unknown(tooSoon)
 	case m.Apart:
-		return cpu(m.GeneratorBusy, "")
+		return cpu(m.GeneratorBusy, fmt.Sprintf(" (runners %.0f %% of a core)", m.Runners))
 	case m.Taken.GeneratorCores == 0:
 		return unknown("the runners' machines do not say how many cores they have")
 	}
