@@ -238,7 +238,8 @@ declare module 'k6/x/soak' {
    * Holds the streams of a virtual user, all in Go: connects to each, as many at a time as the server can take, counts what comes
    * in a ledger, asks for its end when its time is over, 20 at a time and not while a noop is due, and makes its checks: `Get
    * status was 200`, `Delete status was 200` (where the service takes such a request) and `Received all messages`. Its metrics
-   * are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams. A stream keeps no JS while it
+   * are those of an `EventSource` (`sse_*`), and those of `k6/http` for the requests that end streams; what became of
+   * these, and how long they took, is in the shard too, by server. A stream keeps no JS while it
    * is open; what a description has as a function is called once for each attempt to connect.
    *
    * @example
