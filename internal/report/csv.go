@@ -104,6 +104,7 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 		"runner_rss_bytes", "runner_heap_live_bytes", "runner_cpu_percent", "runner_goroutines", "runner_gc_pause_us", "runner_run_delay_ms", "runner_stall_ms",
 		"backend_rss_bytes", "backend_cpu_percent", "backend_streams_open", "backend_goroutines", "backend_open_fds",
 		"nginx_rss_bytes", "nginx_cpu_percent",
+		"runner_threads", "backend_threads", "nginx_threads", "host_network_received_bytes", "host_network_sent_bytes", "dns_lookup_ms",
 	}
 	if sent != nil {
 		head = append(head, "published", "confirmed")
@@ -127,6 +128,7 @@ func Series(w io.Writer, m *shard.Merged, samples []resources.Sample) error {
 			b.RSS, b.HeapLive, percent(b.CPUPercent), b.Goroutines, b.GCPauseUS, b.RunDelayMS, b.StallMS,
 			now.BackendRSS, rate(before.BackendCPU, now.BackendCPU, before.Unix, now.Unix), now.Streams, now.Goroutines, now.Files,
 			now.NginxRSS, rate(before.NginxCPU, now.NginxCPU, before.Unix, now.Unix),
+			b.Threads, now.BackendThreads, now.NginxThreads, now.Received, now.Transmitted, now.LookupMS,
 		}
 		if sent != nil {
 			values = append(values, sent[b.Unix].sent, sent[b.Unix].confirmed)

@@ -40,6 +40,7 @@ func facts(v *verdict.Verdict) list {
 	if v.Control != nil {
 		out.add("control", "%s", v.Control.Line())
 	}
+	out.system(&v.Resources)
 	out = append(out, Cost(v.Cost)...)
 	if v.StartedUnix > 0 {
 		out.add("from", "%s to %s", format.Moment(v.StartedUnix), format.Moment(v.EndedUnix))
@@ -131,6 +132,29 @@ func (l *list) processes(v *verdict.Verdict) {
 		l.add("nginx", "%s at most", format.Bytes(r.NginxRSSMax))
 	}
 	l.add("runners", "%.1f %% of a core together, %s at most each", r.RunnerCPUAverage, format.Bytes(r.RunnerRSSMax))
+}
+
+// system is what the machine of `soak run` and the processes show beside CPU and memory, as far as it is known.
+func (l *list) system(r *verdict.Resources) {
+	var threads []string
+	for _, of := range []struct {
+		name string
+		most int
+	}{{"backend", r.BackendThreads}, {"nginx", r.NginxThreads}, {"runners together", r.RunnerThreads}} {
+		if of.most > 0 {
+			threads = append(threads, fmt.Sprintf("%s %d", of.name, of.most))
+		}
+	}
+	if len(threads) > 0 {
+		l.add("threads", "%s at most", strings.Join(threads, ", "))
+	}
+	if r.Received+r.Transmitted > 0 {
+		l.add("network", "%s received, %s sent by all interfaces of the machine,", format.Bytes(r.Received), format.Bytes(r.Transmitted))
+		l.add("", "loopback among them, where each byte counts on both sides")
+	}
+	if r.Lookups > 0 {
+		l.add("DNS", "%s of the target's name: p50 %s  max %s", format.Count(r.Lookups, "lookup"), format.Milliseconds(r.LookupP50), format.Milliseconds(r.LookupMax))
+	}
 }
 
 // outages are how long clients had no stream.

@@ -82,12 +82,15 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	}
 	m.Series = []shard.Bucket{
 		{Unix: start, Open: 4, Opened: 4, Process: shard.Process{RSS: 100 << 20, HeapLive: 30 << 20, CPUPercent: 12.34, Goroutines: 40}},
-		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), Process: shard.Process{RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4}},
+		{Unix: start + 5, Open: 4, Noops: 4, Late: 1, Faults: 1, Lateness: lateness.Pack(), Process: shard.Process{RSS: 110 << 20, HeapLive: 31 << 20, CPUPercent: 2, Goroutines: 41, Threads: 11, GCPauseUS: 99, RunDelayMS: 3, StallMS: 4}},
 		{Unix: start + 10, Closed: 4},
 	}
 	samples := []resources.Sample{
 		{Unix: start + 1, BackendRSS: 20 << 20, BackendCPU: 1, Streams: 4, Goroutines: 9, Files: 12, NginxRSS: 8 << 20, NginxCPU: .5},
-		{Unix: start + 6, BackendRSS: 21 << 20, BackendCPU: 1.5, Streams: 4, Goroutines: 9, Files: 12, NginxRSS: 8 << 20, NginxCPU: .6},
+		{
+			Unix: start + 6, BackendRSS: 21 << 20, BackendCPU: 1.5, Streams: 4, Goroutines: 9, Files: 12, BackendThreads: 7, NginxRSS: 8 << 20, NginxCPU: .6, NginxThreads: 3,
+			Host: resources.Host{System: resources.System{Received: 5000, Transmitted: 7000, LookupMS: 1.5}},
+		},
 		{Unix: start + 11, BackendRSS: 19 << 20, BackendCPU: .1, NginxRSS: 8 << 20, NginxCPU: .6}, // a new backend
 	}
 	for i := range m.Runners { // each on a machine of its own, the second of which has a full table of connections
@@ -126,6 +129,9 @@ func handmade() (*shard.Merged, *verdict.Verdict, []resources.Sample) {
 	})
 	if err != nil {
 		panic(err)
+	}
+	v.Resources.SystemSummary = resources.SystemSummary{
+		BackendThreads: 7, NginxThreads: 3, RunnerThreads: 11, Received: 40 << 20, Transmitted: 41 << 20, Lookups: 12, LookupP50: 1.5, LookupMax: 80,
 	}
 	v.Resources.BackendRSSMax, v.Resources.BackendCPUAverage, v.Resources.NginxRSSMax = 21<<20, 4.25, 8<<20
 	return m, v, samples

@@ -19,6 +19,7 @@ type Host struct {
 	NetworkKnown bool    `json:"host_network_known,omitempty"`    // 0 of these is a count, not a gap
 	OwnCores
 	Room
+	System
 }
 
 // FromHost reads this machine's own counters, as far as its kernel shows them.
@@ -32,6 +33,7 @@ func (s *Sample) FromHost() {
 	s.readLinks()
 	if fs, err := procfs.NewDefaultFS(); err == nil {
 		s.TimeWait = timeWait(fs)
+		s.readBytes(fs)
 	}
 	self, err := procfs.Self()
 	if err != nil {

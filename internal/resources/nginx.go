@@ -19,6 +19,9 @@ func (s *Sample) FromNginx(master int) {
 		if t, err := p.Times(); err == nil {
 			s.NginxCPU += t.User + t.System
 		}
+		if n, err := p.NumThreads(); err == nil {
+			s.NginxThreads += int(n)
+		}
 		if n, err := p.NumFDs(); err == nil {
 			s.NginxFiles += int(n)
 		}

@@ -31,6 +31,7 @@ type Sample struct {
 	BackendCPU       float64 `json:"backend_cpu_seconds"`
 	Streams          int     `json:"backend_streams_open"`
 	Goroutines       int     `json:"backend_goroutines"`
+	BackendThreads   int     `json:"backend_threads,omitempty"`
 	Files            int     `json:"backend_open_fds"`
 	MaxFiles         uint64  `json:"backend_max_fds,omitempty"`
 	Procs            int     `json:"backend_gomaxprocs,omitempty"`       // cores that it computes on at most
@@ -41,6 +42,7 @@ type Sample struct {
 	NginxCPU         float64 `json:"nginx_cpu_seconds"`
 	NginxActive      int     `json:"nginx_connections_active,omitempty"` // one for each client and each upstream
 	NginxFiles       int     `json:"nginx_open_fds,omitempty"`
+	NginxThreads     int     `json:"nginx_threads,omitempty"`
 	NginxAccepted    uint64  `json:"nginx_connections_accepted,omitempty"`
 	NginxRequests    uint64  `json:"nginx_requests,omitempty"`
 	// Gauge is what the run asked to be watched (GAUGE); nil where it is not known.
@@ -69,6 +71,7 @@ var ofBackend = map[model.LabelValue]func(*Sample, float64){
 	"backend_streams_open":          func(s *Sample, v float64) { s.Streams += int(v) },
 	served:                          func(s *Sample, v float64) { s.Served += uint64(v) },
 	"go_sched_gomaxprocs_threads":   func(s *Sample, v float64) { s.Procs += int(v) },
+	"go_threads":                    func(s *Sample, v float64) { s.BackendThreads += int(v) },
 	"go_goroutines":                 func(s *Sample, v float64) { s.Goroutines += int(v) },
 	"go_gc_duration_seconds_count":  func(s *Sample, v float64) { s.BackendGCs += uint64(v) },
 	"go_gc_duration_seconds_sum":    func(s *Sample, v float64) { s.BackendGCSeconds += v },

@@ -27,6 +27,7 @@ type meter struct {
 	gauge                     string                                 // of the service, to watch beside the usual; "": none
 	hear                      func(resources.Sample)                 // each sample, too; nil: nobody
 	logs                      map[*target.Local]*resources.LogReader // of nginx
+	lookups                   *resources.Lookups                     // of the target's name; nil: it has none, or a proxy looks it up
 	start                     time.Time                              // samples are timed from here by the monotonic clock, so a stepped wall clock leaves no gap
 
 	mu      sync.Mutex
@@ -38,7 +39,7 @@ type meter struct {
 // newMeter is one of all processes of the target and of the cluster beside it: the first of each with its nginx. Of a
 // described service nothing is known but what its description says, so there only the host is sampled, and the gauge that is named.
 func newMeter(s *session) *meter {
-	m := &meter{path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
+	m := &meter{lookups: s.lookups(), path: s.dir.Path(results.ResourcesFile), every: cmp.Or(s.Suite.Samples, time.Second), gauge: s.gauge(), start: time.Now(), serviceCores: s.seen.ServiceCores, runnerCores: s.seen.RunnerCores}
 	if m.shows = s.targets; s.Plan.Described() {
 		return m
 	}
@@ -57,7 +58,22 @@ func newMeter(s *session) *meter {
 	return m
 }
 
+// lookups are of the name of the service, where runners look it up themselves.
+func (s *session) lookups() *resources.Lookups {
+	if len(s.seen.Proxies) > 0 || len(s.Plan.BackendURLs()) == 0 {
+		return nil
+	}
+	return resources.LookupsOf(s.Plan.BackendURLs()[0])
+}
+
 func (m *meter) run(ctx context.Context) {
+	if m.lookups != nil {
+		var running sync.WaitGroup
+		ctx, cancel := context.WithCancel(ctx)
+		running.Go(func() { m.lookups.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+	}
 	f, err := os.Create(m.path)
 	if err != nil {
 		m.note(err)
@@ -94,6 +110,7 @@ func (m *meter) sample(ctx context.Context, within time.Duration) (s resources.S
 	now := m.start.Add(time.Since(m.start))
 	s.Unix, s.AtUS = now.Unix(), now.UnixMicro()
 	s.FromHost()
+	s.FromLookups(m.lookups)
 	s.FromCores(m.serviceCores, m.runnerCores)
 	for _, t := range m.targets {
 		m.read(ctx, s.FromMetrics, t.Metrics)

@@ -62,6 +62,7 @@ func (p *Process) add(o Process) {
 	p.CPUPercent += o.CPUPercent
 	p.Goroutines += o.Goroutines
 	p.Files += o.Files
+	p.Threads += o.Threads
 	p.RunDelayMS += o.RunDelayMS
 	p.StallMS = max(p.StallMS, o.StallMS)
 	p.GCPauseUS = max(p.GCPauseUS, o.GCPauseUS)

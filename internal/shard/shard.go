@@ -129,6 +129,7 @@ type Process struct {
 	CPUPercent float64 `json:"cpu_percent"`               // seconds of CPU over BucketWidth, of one core
 	Goroutines int     `json:"goroutines,omitempty"`
 	Files      int     `json:"open_fds,omitempty"`
+	Threads    int     `json:"threads,omitempty"`
 	GCPauseUS  int64   `json:"gc_pause_us,omitempty"`  // longest stop of all goroutines in this bucket
 	RunDelayMS int64   `json:"run_delay_ms,omitempty"` // threads ready to run, waiting for a core, summed
 	StallMS    int64   `json:"stall_ms,omitempty"`     // longest time by which the process woke up late

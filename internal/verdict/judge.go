@@ -28,7 +28,10 @@ func Judge(e *Evidence, a Assessment) *Verdict {
 		v.Control = controlOf(m)
 	}
 	sum := resources.Summarize(e.Samples)
-	v.Resources = Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax}
+	v.Resources = Resources{BackendRSSMax: sum.BackendRSSMax, BackendCPUAverage: sum.BackendCPUPercent, NginxRSSMax: sum.NginxRSSMax, SystemSummary: resources.SummarizeSystem(e.Samples)}
+	for _, b := range m.Series {
+		v.Resources.RunnerThreads = max(v.Resources.RunnerThreads, b.Threads)
+	}
 	v.runners(m)
 	v.Cost = cost(e, v)
 	v.Generator = generator(m)

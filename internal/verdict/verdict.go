@@ -8,6 +8,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
+	"github.com/sse-soak/sse-soak/internal/resources"
 )
 
 // Outcome is pass, fail or invalid.
@@ -162,6 +163,7 @@ type Resources struct {
 	RunnerRSSMax      uint64  `json:"runner_rss_max_bytes"`    // of the largest runner
 	RunnerCPUAverage  float64 `json:"runner_cpu_avg_percent"`  // of all runners together, of one core
 	NginxRSSMax       uint64  `json:"nginx_rss_max_bytes"`
+	resources.SystemSummary
 }
 
 // A Criterion is one thing a run must fulfil. Report and exit code read the same list.

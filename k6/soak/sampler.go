@@ -61,6 +61,9 @@ func (s *sampler) take() shard.Process {
 		return out
 	}
 	out.Files = s.files()
+	if n, err := s.self.NumThreads(); err == nil {
+		out.Threads = int(n)
+	}
 	out.RSS = s.rss()
 	if u, ok := s.usage(); ok {
 		now := time.Now()

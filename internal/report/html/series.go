@@ -29,6 +29,9 @@ type series struct {
 	nginxRSS, nginxCPU, nginxFiles                  []float64
 	hostCPU, available                              []float64 // percent of all cores, MiB
 	retransmits, overflows, drops                   []float64 // in a step
+	runnerThreads, backendThreads, nginxThreads     []float64
+	received, transmitted                           []float64 // MiB/s
+	lookups                                         []float64 // ms
 
 	rows [][]int64 // lateness by point, then heatRows
 }
@@ -120,6 +123,7 @@ func (s *series) addRunners(buckets []shard.Bucket) {
 		put(&s.runDelay, float64(b.RunDelayMS))
 		put(&s.stall, float64(b.StallMS))
 		put(&s.runnerFiles, some(float64(b.Files)))
+		put(&s.runnerThreads, some(float64(b.Threads)))
 	}
 }
 
@@ -146,6 +150,9 @@ func (s *series) addSamples(samples []resources.Sample) {
 		put(&s.nginxRSS, some(mib(now.NginxRSS)))
 		put(&s.nginxFiles, some(float64(now.NginxFiles)))
 		put(&s.available, some(mib(now.Available)))
+		put(&s.backendThreads, some(float64(now.BackendThreads)))
+		put(&s.nginxThreads, some(float64(now.NginxThreads)))
+		put(&s.lookups, some(now.LookupMS))
 	}
 }
 
@@ -167,6 +174,8 @@ func (s *series) addRates(samples []resources.Sample, cores int) {
 		put(&s.hostCPU, before.BusySeconds > 0, before.BusySeconds, now.BusySeconds, 100/wall/float64(max(cores, 1)))
 		put(&s.backendGC, before.BackendGCSeconds > 0, before.BackendGCSeconds, now.BackendGCSeconds, 1000)
 		put(&s.backendGCs, before.BackendGCs > 0, float64(before.BackendGCs), float64(now.BackendGCs), 1)
+		put(&s.received, before.Received > 0, mib(before.Received), mib(now.Received), 1/wall)
+		put(&s.transmitted, before.Transmitted > 0, mib(before.Transmitted), mib(now.Transmitted), 1/wall)
 		network := before.NetworkKnown && now.NetworkKnown
 		put(&s.retransmits, network, float64(before.Retransmits), float64(now.Retransmits), 1)
 		put(&s.overflows, network, float64(before.Overflows), float64(now.Overflows), 1)

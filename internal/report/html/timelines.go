@@ -54,12 +54,18 @@ func (s *subject) processes(out *Section) {
 		over("runners", "", t.runnerFiles, sampleGap), over("nginx", "", t.nginxFiles, sampleGap), over("backend", "", t.backendFiles, sampleGap))
 	out.add(&Chart{ID: "goroutines", Title: "Goroutines"},
 		over("runners", "", t.runnerGo, sampleGap), over("backend", "", t.backendGo, sampleGap))
+	out.add(&Chart{ID: "threads", Title: "Threads"},
+		over("runners", "", t.runnerThreads, sampleGap), over("backend", "", t.backendThreads, sampleGap), over("nginx", "", t.nginxThreads, sampleGap))
 	out.add(&Chart{ID: "gc", Title: "Garbage collection", Note: "longest pause of a runner, all pauses of the backend, in each 5 s", Unit: "ms"},
 		over("runner, longest", "", t.runnerGC, sampleGap), over("backend, all", "", t.backendGC, sampleGap))
 	out.add(&Chart{ID: "waiting", Title: "Saturation of the runners", Note: "run-queue latency of all threads; longest stall of a runner; in each 5 s", Unit: "ms"},
 		over("run-queue latency", "", t.runDelay, sampleGap), over("stall", "", t.stall, sampleGap))
 	out.add(&Chart{ID: "network", Title: "TCP of the host", Note: "all its sockets; in each 5 s", Marks: s.marks("network")},
 		over("retransmits", "", t.retransmits, sampleGap), over("accept queue overflows", "", t.overflows, sampleGap), over("dropped connects", "", t.drops, sampleGap))
+	out.add(&Chart{ID: "bytes", Title: "Network of the host", Note: "all its interfaces, loopback among them", Unit: "MiB/s"},
+		over("received", "", t.received, sampleGap), over("sent", "", t.transmitted, sampleGap))
+	out.add(&Chart{ID: "dns", Title: "DNS", Note: "a lookup of the target's name by soak, every 5 s", Unit: "ms"},
+		over("lookup", "", t.lookups, sampleGap))
 	out.add(&Chart{ID: "host-cpu", Title: "CPU of the host", Note: "of all its cores, by all that runs on it", Unit: "%"},
 		over("busy", "", t.hostCPU, sampleGap))
 	out.Notes = []string{

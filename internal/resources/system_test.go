@@ -1,0 +1,46 @@
+package resources
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheSystemOfARun(t *testing.T) {
+	t.Parallel()
+	sample := func(received, sent uint64, threads int, lookup float64) Sample {
+		return Sample{BackendThreads: threads, NginxThreads: 2, Host: Host{System: System{Received: received, Transmitted: sent, LookupMS: lookup}}}
+	}
+	got := SummarizeSystem([]Sample{sample(1000, 500, 7, 3), sample(1500, 700, 9, 0), {}, sample(9000, 9000, 8, 40), sample(9100, 9001, 8, 5)})
+	require.Equal(t, SystemSummary{BackendThreads: 9, NginxThreads: 2, Received: 600, Transmitted: 201, Lookups: 3, LookupP50: 5, LookupMax: 40}, got, "what passed in a gap is not known")
+	require.Zero(t, SummarizeSystem(nil))
+}
+
+func TestThisHostsBytes(t *testing.T) {
+	t.Parallel()
+	var s Sample
+	s.FromHost()
+	require.Equal(t, s.NetworkKnown, s.Received > 0, "a kernel that shows TCP shows interfaces")
+}
+
+// A name is looked up as a new client does it, an address is not.
+func TestOnlyNamesAreLookedUp(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"http://127.0.0.1:80", "http://[::1]:80/x", "http:///", ""} {
+		require.Nil(t, LookupsOf(address), address)
+	}
+	l := LookupsOf("https://localhost:8443/event")
+	require.NotNil(t, l)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { l.Run(ctx); close(done) }()
+	var s Sample
+	require.Eventually(t, func() bool { s.FromLookups(l); return s.LookupMS > 0 }, 10*time.Second, time.Millisecond)
+	s.FromLookups(l)
+	require.Zero(t, s.LookupMS, "each lookup is in one sample")
+	s.FromLookups(nil)
+	cancel()
+	<-done
+}
