@@ -87,7 +87,7 @@ func healthCriterion(all []StageResult) verdict.Criterion {
 func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health map[string]StageResult) verdict.Table {
 	t := verdict.Table{
 		Title: "Bursts",
-		Note: l.goodMeans() + ", and a good answer to the health check after it. Sent within: how far apart the requests left; " +
+		Note: l.goodMeans() + ", and a good answer to the health check after it. Sent within: how far apart the requests went out; " +
 			"in hand: the most requests that were taken and not answered when one was, by the header X-In-Flight",
 		Columns: []string{"at once", "failed", "sent within", "in hand", "answered/s", "p95 ms", "health", "status"},
 	}

@@ -1,14 +1,11 @@
 // @ts-check
-// Bursts: so many requests at once, each from a virtual user of its own, and a health check after
+// Bursts: so many requests at once, each on a connection that is open before, and a health check after
 // each; then as many one after the other. Finds how many at once the service bears.
 //
 //   bin/soak run burst                   judges it
 //   bin/k6 run load-tests/http/burst.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
-import exec from 'k6/execution';
-import { Trend } from 'k6/metrics';
-
-import { ask, askNext, OPERATIONS } from '../lib/operations.js';
+import { operationsOf } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
 import { Schedule } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
@@ -31,14 +28,15 @@ const chosen = profile({
 const { values } = chosen;
 
 const backend = url('BACKEND_URL');
-const status = OPERATIONS[OPERATIONS.length - 1];
+const operations = operationsOf(backend);
+const status = operations.slice(-1);
 
 const schedule = new Schedule();
 for (const requests of values.BURSTS) {
-  schedule.atOnce({ name: `burst-${requests}`, requests, seconds: values.BURST_SECONDS, timeout: values.TIMEOUT_SECONDS });
+  schedule.burst({ name: `burst-${requests}`, requests, seconds: values.BURST_SECONDS, timeout: values.TIMEOUT_SECONDS, operations });
   health(`burst-${requests}`);
 }
-schedule.shared({
+schedule.closed({
   name: 'sequence',
   title: `${values.SEQUENCE} in sequence`,
   kind: 'sequence',
@@ -46,12 +44,13 @@ schedule.shared({
   requests: values.SEQUENCE,
   seconds: values.SEQUENCE_SECONDS,
   timeout: values.TIMEOUT_SECONDS,
+  operations,
 });
 health('sequence');
 
 /** @param {string} after the stage that the service has to have survived */
 function health(after) {
-  schedule.shared({
+  schedule.closed({
     name: `health-${after}`,
     title: `health after ${after}`,
     kind: 'health',
@@ -60,27 +59,10 @@ function health(after) {
     requests: 1,
     seconds: 1,
     timeout: values.TIMEOUT_SECONDS,
-    exec: 'check',
+    operations: status,
   });
 }
 
 export const options = schedule.suite('burst', chosen);
 
-/** When a request of a burst left, after the burst began: what "at once" came to. */
-const left = new Trend('sent_after', true);
-
-/** How many requests the server says it had in hand when this one came. */
-const inFlight = new Trend('server_in_flight');
-
-export default function () {
-  left.add(Date.now() - exec.scenario.startTime);
-  const response = askNext(backend, values.TIMEOUT_SECONDS);
-  const inHand = Number(response?.headers['X-In-Flight']);
-  if (inHand > 0) {
-    inFlight.add(inHand);
-  }
-}
-
-export function check() {
-  ask(backend, status, values.TIMEOUT_SECONDS);
-}
+export default () => schedule.run();

@@ -6,10 +6,8 @@
 //   bin/k6 run load-tests/http/upload.js --env BACKEND_URL=http://HOST --env PROFILE=smoke
 
 import { randomBytes, sha256 } from 'k6/crypto';
-import http from 'k6/http';
 
 import { profile } from '../lib/profile.js';
-import { record, sent } from '../lib/record.js';
 import { Schedule } from '../lib/schedule.js';
 import { authorization, url } from '../lib/settings.js';
 
@@ -32,19 +30,28 @@ const { values } = chosen;
 const backend = url('BACKEND_URL');
 
 /**
- * A body of its own for each virtual user, so that uploads that were mixed up show.
+ * So many uploads of a size, each with a body of its own, so that uploads that were mixed up show.
  *
+ * @param {number} count
  * @param {number} megabytes
+ * @returns {() => import('k6/x/requests').Operation[]}
  */
-function made(megabytes) {
-  const data = randomBytes(Math.round(megabytes * 1e6));
-  return { data, receipt: JSON.stringify({ bytes: data.byteLength, sha256: sha256(data, 'hex') }) };
+function uploads(count, megabytes) {
+  return () => Array.from({ length: count }, () => {
+    const body = randomBytes(Math.round(megabytes * 1e6));
+    return {
+      name: 'upload',
+      method: 'POST',
+      url: `${backend}/default/upload`,
+      headers: { 'Content-Type': 'application/octet-stream', ...authorization() },
+      body,
+      want: { json: { bytes: body.byteLength, sha256: sha256(body, 'hex') } },
+    };
+  });
 }
 
-const bodies = { sequence: made(values.SEQUENCE_MB), parallel: made(values.PARALLEL_MB) };
-
 const schedule = new Schedule();
-schedule.shared({
+schedule.closed({
   name: 'sequence',
   title: `${values.SEQUENCE} × ${values.SEQUENCE_MB} MB in sequence`,
   kind: 'sequence',
@@ -52,36 +59,18 @@ schedule.shared({
   requests: values.SEQUENCE,
   seconds: values.STAGE_SECONDS,
   timeout: values.TIMEOUT_SECONDS,
-  exec: 'sequence',
+  operations: uploads(values.SEQUENCE, values.SEQUENCE_MB),
 });
-schedule.atOnce({
+schedule.burst({
   name: 'parallel',
   title: `${values.PARALLEL} × ${values.PARALLEL_MB} MB in parallel`,
   kind: 'parallel',
   requests: values.PARALLEL,
   seconds: values.STAGE_SECONDS,
   timeout: values.TIMEOUT_SECONDS,
-  exec: 'parallel',
+  operations: uploads(values.PARALLEL, values.PARALLEL_MB),
 });
 
 export const options = schedule.suite('upload', chosen);
 
-/** @param {{data: ArrayBuffer, receipt: string}} body */
-function send(body) {
-  const started = Date.now();
-  const response = sent(() => http.post(`${backend}/default/upload`, body.data, {
-    headers: { 'Content-Type': 'application/octet-stream', ...authorization() },
-    tags: { name: 'upload' },
-    responseType: 'text',
-    timeout: values.TIMEOUT_SECONDS * 1000,
-  }));
-  record(response, started, 'upload', (r) => JSON.stringify(JSON.parse(r.body)) === body.receipt);
-}
-
-export function sequence() {
-  send(bodies.sequence);
-}
-
-export function parallel() {
-  send(bodies.parallel);
-}
+export default () => schedule.run();

@@ -3,14 +3,20 @@
 // made from the same values.
 
 import exec from 'k6/execution';
-import { closed, open } from 'k6/x/requests';
+import { burst, closed, open } from 'k6/x/requests';
 import { suite } from 'k6/x/soak';
-
-import { SPLIT_BY, SYSTEM_TAGS } from './record.js';
 
 /** @typedef {import('k6/x/soak').Stage} Stage */
 /** @typedef {import('k6/x/requests').Operation[]} Operations */
-/** @typedef {{name: string, title?: string, kind?: string, target?: string, operations: Operations, timeout: number}} Asked times in seconds */
+/**
+ * @typedef {{name: string, title?: string, kind?: string, target?: string, operations: Operations | (() => Operations), timeout: number}} Asked
+ *   times in seconds; operations that are large are made when the stage begins */
+
+/** The tags by which metrics are kept apart; the stage is k6's scenario. */
+const SPLIT_BY = ['scenario', 'endpoint', 'server', 'code'];
+
+/** Tags of k6 that suites have a use for; each of the others costs time on every sample. */
+const SYSTEM_TAGS = /** @type {import('k6/options').Options['systemTags']} */ (['scenario']);
 
 const runners = Number(__ENV.RUNNERS || 1);
 
@@ -25,6 +31,17 @@ const PAUSE = 1;
 export function timeFor(requests, slowest) {
   return Math.ceil(requests / slowest) + 1;
 }
+
+/** @param {Operations | (() => Operations)} operations */
+const made = (operations) => (typeof operations === 'function' ? operations() : operations);
+
+/**
+ * A stage ends by itself; what does not is ended after so many seconds.
+ *
+ * @param {number} seconds
+ * @param {number} timeout
+ */
+const overrun = (seconds, timeout) => seconds + 2 * timeout + 5;
 
 export class Schedule {
   constructor() {
@@ -44,8 +61,8 @@ export class Schedule {
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
     if (seconds > 0) {
-      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, maxVUs: connections }, timeout, () =>
-        open({ operations, timeout: timeout * 1000, rate, seconds, concurrency: connections }));
+      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, maxVUs: connections }, overrun(seconds, timeout), () =>
+        open({ operations: made(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
     }
   }
 
@@ -56,50 +73,21 @@ export class Schedule {
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
     if (seconds > 0) {
-      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests, maxVUs: concurrency }, timeout, () =>
-        closed({ operations, timeout: timeout * 1000, concurrency, requests, seconds }));
+      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests, maxVUs: concurrency }, overrun(seconds, timeout), () =>
+        closed({ operations: made(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
     }
   }
 
   /**
-   * Requests that are shared out among so many at a time: a new one when one is answered.
+   * So many requests at once, each on a connection of its own that is open before: all are on the wire before an answer is read.
    *
-   * @param {{name: string, title?: string, kind?: string, target?: string, concurrency: number, requests: number, seconds: number, timeout: number, exec?: string}} stage
-   *   `seconds` is the most that it may take
+   * @param {Asked & {requests: number, seconds: number}} stage `seconds` is the most that it may take
    */
-  shared(stage) {
-    this.#add(
-      { name: stage.name, title: stage.title ?? `${stage.concurrency} at a time`, kind: stage.kind ?? 'load', target: stage.target ?? '', seconds: stage.seconds, concurrency: stage.concurrency, requests: stage.requests, maxVUs: stage.concurrency },
-      {
-        executor: 'shared-iterations',
-        vus: stage.concurrency,
-        iterations: stage.requests,
-        maxDuration: `${stage.seconds}s`,
-        gracefulStop: `${stage.timeout}s`,
-        exec: stage.exec ?? 'default',
-      },
-    );
-  }
-
-  /**
-   * So many requests at once, one from each virtual user.
-   *
-   * @param {{name: string, title?: string, kind?: string, requests: number, seconds: number, timeout: number, exec?: string}} stage
-   *   `seconds` is the most that it may take
-   */
-  atOnce(stage) {
-    this.#add(
-      { name: stage.name, title: stage.title ?? `${stage.requests} at once`, kind: stage.kind ?? 'load', seconds: stage.seconds, concurrency: stage.requests, requests: stage.requests, maxVUs: stage.requests },
-      {
-        executor: 'per-vu-iterations',
-        vus: stage.requests,
-        iterations: 1,
-        maxDuration: `${stage.seconds}s`,
-        // A request that began ends by its timeout; virtual users that linger add to the next burst's.
-        gracefulStop: stage.seconds > stage.timeout ? '0s' : `${stage.timeout}s`,
-        exec: stage.exec ?? 'default',
-      },
-    );
+  burst({ operations, timeout, requests, seconds, ...stage }) {
+    // What is late must not be under way in the next burst, unless there is no time for an answer before.
+    const most = seconds > timeout ? seconds : seconds + timeout;
+    this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests, maxVUs: requests }, most, () =>
+      burst({ operations: made(operations), timeout: timeout * 1000, requests }));
   }
 
   /**
@@ -125,16 +113,16 @@ export class Schedule {
    * Adds a stage that is one call of k6/x/requests: one virtual user of each runner makes it, and it ends by itself.
    *
    * @param {{name: string, kind?: string, title: string, seconds: number} & Partial<Stage>} stage
-   * @param {number} timeout
+   * @param {number} most seconds after which it is ended
    * @param {() => Promise<unknown>} call
    */
-  #call(stage, timeout, call) {
+  #call(stage, most, call) {
     this.calls[stage.name] = call;
     this.#add({ kind: 'load', ...stage }, {
       executor: 'per-vu-iterations',
       vus: runners,
       iterations: 1,
-      maxDuration: `${Math.ceil(stage.seconds + 2 * timeout) + 5}s`,
+      maxDuration: `${Math.ceil(most)}s`,
       gracefulStop: '0s',
     });
   }
