@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -24,9 +25,9 @@ var compare = Suite{
 	Cluster: true,
 	Settings: append([]Setting{
 		{"LEVELS", "requests at a time, with commas between"},
-		{"LEVEL_REQUESTS", "requests of each level, to each target"},
-		{"WARMUP_REQUESTS", "requests of the warm-up, which is not counted"},
-		{"SLOWEST", "requests/s that any service reaches: a stage lasts as long as its requests take at this rate"},
+		{"ROUNDS", "rounds of all levels, in each of which both targets have their turn"},
+		{"ROUND_SECONDS", "seconds of each level, target and round; under 2 nobody knows what was the limit"},
+		{"WARMUP_SECONDS", "seconds of the warm-up of each target, which is not counted"},
 		{"CLUSTER_SIZE", "backends of the cluster (3), at --cluster-url or started here"},
 	}, limitSettings...),
 	Apart:  true,
@@ -39,87 +40,52 @@ type Side struct {
 	P95         float64 // mean of the levels' 95th percentiles, milliseconds
 	FailedShare float64 // of all requests
 	Evenness    float64 // fewest ÷ most requests of its servers, 1 for one server, 0 where one of them got none
-	Limited     bool    // the load generator was saturated at its best level, or may have been: it could do more
-	Saturated   bool    // the same at any level: its latencies may be the generator's
+
+	best   rounds   // its best level
+	levels []rounds // all of them
 }
 
 // ofCluster is how many backends a cluster has where nothing else is said.
 const ofCluster = 3
 
-// even is the difference below which nobody wins: that much two runs of the same differ.
-const even = .1
-
-// Winner says who is better at a figure, and by how many percent; lower tells that less is better.
-func Winner(one, many float64, lower bool) (who, by string) {
-	better, worse, who := one, many, single
-	if (many > one) != lower {
-		better, worse, who = many, one, cluster
-	}
-	if lower {
-		better, worse = worse, better
-	}
-	switch {
-	case one == many, worse > 0 && better/worse-1 < even:
-		return "even", "–"
-	case worse == 0:
-		return who, "–"
-	}
-	return who, fmt.Sprintf("%.0f %%", 100*(better/worse-1))
-}
-
-// Deployment recommends one of the two by these rules, the first that holds:
+// Deployment recommends one of the two by these rules, the first that holds; peaks is the contest of the answers/s at each one's
+// best level:
 //
 //  1. One fails more than the other by over a percent of its requests: the other.
 //  2. The cluster spreads its requests unevenly (the least server gets under 80 % of the most): mend that first.
-//  3. The generator was saturated at the lower peak, or may have been: throughput decides nothing; a single backend,
-//     unless it must not be lost.
-//  4. One peak is over a fifth higher: that one.
-//  5. The generator was saturated at the cluster's peak, or may have been: as 3.
-//  6. Else a single backend: the cluster buys availability only, for three times the processes.
-func Deployment(one, many Side) (choice, why string) {
+//  3. The cluster's peak wins, and is over a fifth higher: the cluster.
+//  4. Else a single backend: the cluster buys availability only, for three times the processes.
+func Deployment(one, many Side, peaks Contest) (choice, why string) {
+	const unless = "; the cluster only where a backend must be able to fail"
 	switch {
-	case many.FailedShare > one.FailedShare+.01:
+	case many.FailedShare > one.FailedShare+much:
 		return single, fmt.Sprintf("the cluster failed %s of its requests, the single backend %s", percentOf(many.FailedShare), percentOf(one.FailedShare))
-	case one.FailedShare > many.FailedShare+.01:
+	case one.FailedShare > many.FailedShare+much:
 		return cluster, fmt.Sprintf("the single backend failed %s of its requests, the cluster %s", percentOf(one.FailedShare), percentOf(many.FailedShare))
 	case many.Evenness < .8:
 		return "neither yet", fmt.Sprintf("the cluster's least busy server got %.0f %% of what its busiest got: mend the balancing first", 100*many.Evenness)
-	case !peaksTell(one, many):
-		return single, undecided
-	case many.Peak > 1.2*one.Peak:
-		return cluster, fmt.Sprintf("it answers %.0f %% more a second", 100*(many.Peak/one.Peak-1))
-	case one.Peak > 1.2*many.Peak:
-		return single, fmt.Sprintf("it answers %.0f %% more a second; the cluster only where a backend must be able to fail", 100*(one.Peak/many.Peak-1))
+	case peaks.Winner == cluster && many.Peak > 1.2*one.Peak:
+		return cluster, fmt.Sprintf("it answers %s more a second", peaks.By)
+	case peaks.Winner == cluster:
+		return single, "the cluster is not over a fifth faster" + unless
+	case peaks.Winner == single:
+		return single, fmt.Sprintf("it answers %s more a second%s", peaks.By, unless)
 	}
-	if many.Limited {
-		return single, undecided
-	}
-	return single, "the cluster is not over a fifth faster; the cluster only where a backend must be able to fail"
+	return single, "throughput decides nothing" + unless
 }
 
-const undecided = "the load generator was saturated, or may have been, so throughput decides nothing; the cluster only where a backend must be able to fail"
-
-// peaksTell says that the higher of two peaks is the better one: the lower is the most that its
-// side can do. The higher may be a lower bound.
-func peaksTell(one, many Side) bool {
-	if one.Peak < many.Peak {
-		return !one.Limited
-	}
-	return !many.Limited
-}
+// much is how much more of its requests one has to fail than the other to be the worse one.
+const much = .01
 
 // sideOf sums up what a target of so many servers did. One that never named itself got none.
 func sideOf(stages []StageResult, size int) (s Side, sum Total) {
-	sum = total(stages)
+	sum, s.levels = total(stages), inRounds(stages)
 	s.FailedShare, s.Evenness = sum.FailedShare(), 1
-	for _, st := range stages {
-		s.P95 += quantile(st.OK, .95) / float64(len(stages))
-		limit, _ := st.Machine.Limit()
-		s.Saturated = s.Saturated || limit != NoLimit
-	}
-	if best, ok := peak(stages); ok {
-		limit, _ := best.Machine.Limit()
-		s.Peak, s.Limited = best.PerSecond(), limit != NoLimit
+	for _, level := range s.levels {
+		s.P95 += quantile(level.OK, .95) / float64(len(s.levels))
+		if level.PerSecond() > s.Peak {
+			s.Peak, s.best = level.PerSecond(), level
+		}
 	}
 	switch {
 	case len(sum.Servers) == 0:
@@ -132,36 +98,82 @@ func sideOf(stages []StageResult, size int) (s Side, sum Total) {
 	return s, sum
 }
 
+// stages are the levels, all rounds of each together.
+func (s *Side) stages() (out []StageResult) {
+	for _, level := range s.levels {
+		out = append(out, level.StageResult)
+	}
+	return out
+}
+
+// p95s are, of each round, the mean of the levels' 95th percentiles.
+func (s *Side) p95s() (out []float64) {
+	for _, level := range s.levels {
+		for i, p95 := range level.values(p95) {
+			if i == len(out) {
+				out = append(out, 0)
+			}
+			out[i] += p95 / float64(len(s.levels))
+		}
+	}
+	return out
+}
+
+func p50(st *StageResult) float64         { return quantile(st.OK, .5) }
+func p95(st *StageResult) float64         { return quantile(st.OK, .95) }
+func perSecondOf(st *StageResult) float64 { return st.PerSecond() }
+
+// anyUnfit is the first reason why some level of the two cannot be compared.
+func anyUnfit(one, many Side) Unfit {
+	for i := range min(len(one.levels), len(many.levels)) {
+		if no := unfit(one.levels[i].Machine, many.levels[i].Machine); no.Why != "" {
+			return no
+		}
+	}
+	return Unfit{}
+}
+
 func assessCompare(r *Run) verdict.Assessment {
 	every := r.stages()
-	all, by := of(every, kindLoad), map[string][]StageResult{}
-	for _, st := range all {
+	loads, by := of(every, kindLoad), map[string][]StageResult{}
+	for _, st := range loads {
 		by[st.Target] = append(by[st.Target], st)
 	}
 	size := cmp.Or(int(r.number("CLUSTER_SIZE")), ofCluster)
 	one, oneTotal := sideOf(by[single], 1)
 	many, manyTotal := sideOf(by[cluster], size)
-	sum, limits := total(all), r.limits()
-	choice, why := Deployment(one, many)
+	all := append(one.stages(), many.stages()...)
+	sum, limits := total(loads), r.limits()
+	peaks := Decide(one.best.values(perSecondOf), many.best.values(perSecondOf), false, unfit(one.best.Machine, many.best.Machine))
+	choice, why := Deployment(one, many, peaks)
 	return verdict.Assessment{
 		Facts: []verdict.Fact{
 			sum.fact(),
-			{Name: "peak", Value: fmt.Sprintf("single %s answers/s, cluster %s", count(one.Peak), count(many.Peak))},
+			{Name: "peak", Value: fmt.Sprintf("single %s answers/s%s; cluster %s%s", count(one.Peak), atPeak(one), count(many.Peak), atPeak(many))},
+			{Name: "winner", Value: peaks.Sentence()},
 			{Name: "deploy", Value: choice + ": " + why},
 		},
 		Criteria: append([]verdict.Criterion{
-			rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(by[single]))), everyServer(by[cluster], manyTotal, size), notTheGenerator(all),
+			rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
 		}, r.accounted(every)...),
-		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; deploy %s: %s", count(one.Peak), count(many.Peak), choice, why)},
+		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; %s; deploy %s: %s", count(one.Peak), count(many.Peak), peaks.Sentence(), choice, why)},
 		Tables: slices.Concat([]verdict.Table{
-			levelTable(by), sideTable(one, many, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, by[single]), fixedTable("Cluster", limits, by[cluster]),
-		}, endpointTables(all), failures(all, sum), r.resourceTables(every, all)),
+			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
+		}, endpointTables(loads), failures(all, sum), r.resourceTables(every, all)),
 		Metrics: []verdict.Metric{
 			{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
 			{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
 			{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
 		},
 	}
+}
+
+// atPeak says with how many at a time a side was at its peak, and what the peak is worth.
+func atPeak(s Side) string {
+	if s.Peak == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" with %d at a time%s", s.best.Concurrency, bound(s.best.StageResult))
 }
 
 // everyServer fails a cluster of which a server got nothing, at any level, or whose answers do not say
@@ -197,47 +209,63 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
 // leastOfServer is how many answers for each server make it plain that one got none.
 const leastOfServer = 30
 
-// duel adds a row that compares the two; sure says whether a winner can be named.
-func duel(t *verdict.Table, sure bool, one, many float64, lower bool, text func(float64) string, name ...string) {
-	who, by := Winner(one, many, lower)
-	if !sure {
-		who, by = "unsure", "–"
+// columns of a table that compares the two, behind what is compared.
+var duels = []string{single, cluster, "difference", "winner", "by"}
+
+// row is who won, and with which figures.
+func (c Contest) row(one, many string) []string {
+	if c.Winner == "" {
+		return []string{one, many, c.Interval, "none", c.Briefly}
 	}
-	t.Add(append(name, text(one), text(many), who, by)...)
+	return []string{one, many, c.Interval, c.Winner, c.By}
+}
+
+// fewerFailed compares shares of requests that failed, of which chance is no part.
+func fewerFailed(one, many float64) Contest {
+	c := Contest{Interval: "–", Briefly: "little"}
+	if math.Abs(one-many) > much {
+		c.Winner, c.By = cluster, percentOf(one-many)
+		if many > one {
+			c.Winner, c.By = single, percentOf(many-one)
+		}
+	}
+	return c
 }
 
 // levelTable compares the two level by level.
-func levelTable(of map[string][]StageResult) verdict.Table {
+func levelTable(one, many Side) verdict.Table {
 	t := verdict.Table{
-		Title: "Level by level", Note: fmt.Sprintf("the winner by at least %.0f %%, else even; unsure where the load generator was saturated at one of the two, or may have been", 100*even),
-		Columns: []string{"at a time", "figure", single, cluster, "winner", "by"},
+		Title: "Level by level",
+		Note: fmt.Sprintf("difference: of the cluster from the single backend, %.0f %% interval by Student's t over the rounds; a winner is better by %.0f %% or more "+
+			"(else little), the interval leaves 0 out (else chance), and the load generator was the limit of neither; failed: by over %.0f %% of the requests", 100*confidence, 100*even, 100*much),
+		Columns: append([]string{"at a time", "figure"}, duels...),
 	}
-	for _, st := range of[single] {
-		i := slices.IndexFunc(of[cluster], func(other StageResult) bool { return other.Concurrency == st.Concurrency })
+	for _, a := range one.levels {
+		i := slices.IndexFunc(many.levels, func(other rounds) bool { return other.Concurrency == a.Concurrency })
 		if i < 0 {
 			continue
 		}
-		other, at := of[cluster][i], fmt.Sprint(st.Concurrency)
-		oneLimit, _ := st.Machine.Limit()
-		manyLimit, _ := other.Machine.Limit()
-		sure := oneLimit == NoLimit && manyLimit == NoLimit
-		duel(&t, sure, st.PerSecond(), other.PerSecond(), false, count, at, "answers/s")
-		duel(&t, sure, quantile(st.OK, .5), quantile(other.OK, .5), true, ms, at, "p50")
-		duel(&t, sure, quantile(st.OK, .95), quantile(other.OK, .95), true, ms, at, "p95")
-		duel(&t, true, st.FailedShare(), other.FailedShare(), true, percentOf, at, "failed")
+		b, at := many.levels[i], fmt.Sprint(a.Concurrency)
+		no := unfit(a.Machine, b.Machine)
+		add := func(name string, c Contest, x, y string) { t.Add(append([]string{at, name}, c.row(x, y)...)...) }
+		add("answers/s", Decide(a.values(perSecondOf), b.values(perSecondOf), false, no), count(a.PerSecond()), count(b.PerSecond()))
+		add("p50", Decide(a.values(p50), b.values(p50), true, no), ms(p50(&a.StageResult)), ms(p50(&b.StageResult)))
+		add("p95", Decide(a.values(p95), b.values(p95), true, no), ms(p95(&a.StageResult)), ms(p95(&b.StageResult)))
+		add("failed", fewerFailed(a.FailedShare(), b.FailedShare()), percentOf(a.FailedShare()), percentOf(b.FailedShare()))
 	}
 	return t
 }
 
 // sideTable is what one gains and what one pays.
-func sideTable(one, many Side, size int) verdict.Table {
-	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: []string{"figure", single, cluster, "winner", "by"}}
-	duel(&t, peaksTell(one, many), one.Peak, many.Peak, false, count, "throughput: peak answers/s")
-	duel(&t, !one.Saturated && !many.Saturated, one.P95, many.P95, true, ms, "latency: mean of the p95")
-	duel(&t, true, one.FailedShare, many.FailedShare, true, percentOf, "reliability: failed")
-	t.Add("evenness: least ÷ most", "–", percentOf(many.Evenness), "–", "–")
-	t.Add("backends to run", "1", fmt.Sprint(size), single, "–")
-	t.Add("backends that may fail", "0", fmt.Sprint(size-1), cluster, "–")
+func sideTable(one, many Side, peaks Contest, size int) verdict.Table {
+	t := verdict.Table{Title: "In all: what is gained and what is paid", Columns: append([]string{"figure"}, duels...)}
+	add := func(name string, c Contest, x, y string) { t.Add(append([]string{name}, c.row(x, y)...)...) }
+	add("peak answers/s", peaks, count(one.Peak), count(many.Peak))
+	add("mean of the p95", Decide(one.p95s(), many.p95s(), true, anyUnfit(one, many)), ms(one.P95), ms(many.P95))
+	add("failed", fewerFailed(one.FailedShare, many.FailedShare), percentOf(one.FailedShare), percentOf(many.FailedShare))
+	t.Add("least ÷ most busy", "–", percentOf(many.Evenness), "–", "–", "–")
+	t.Add("backends", "1", fmt.Sprint(size), "–", single, "–")
+	t.Add("may fail", "0", fmt.Sprint(size-1), "–", cluster, "–")
 	return t
 }
 

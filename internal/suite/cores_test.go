@@ -62,10 +62,10 @@ func TestTheReportTellsHowBusyTheCoresOfEachSideWere(t *testing.T) {
 	v := judged(levels().answers("level-10", 2000, 20).apart(.97, .61))
 	require.Contains(t, fact(v, "peak"), "; the service was the limit: the service's cores were 97 % busy, the generator's 61 %")
 	require.Equal(t, "service", table(v, "By requests at a time").Rows[1][6])
-	cpu := table(v, "CPU by stage, % of one core")
-	require.Equal(t, []string{"service's cores", "generator's cores"}, cpu.Columns[7:])
-	require.Equal(t, []string{"97 %", "61 %"}, cpu.Rows[1][7:])
-	require.Contains(t, cpu.Note, "service and generator have 1 core and 1 core of their own")
+	cores := table(v, "Busy cores")
+	require.Equal(t, []string{"5 at a time", "97 %", "61 %", "service"}, cores.Rows[1])
+	require.Contains(t, cores.Note, "the service and the runners have 1 core and 1 core of their own")
+	require.Empty(t, table(judged(levels().answers("level-10", 2000, 20)), "Busy cores").Rows, "they share all")
 }
 
 // Cores that others filled are not full of the service.

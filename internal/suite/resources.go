@@ -2,7 +2,6 @@ package suite
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/resources"
@@ -53,35 +52,49 @@ func (r *Run) resourceTables(every, shown []StageResult) []verdict.Table {
 			by.Rows = append(by.Rows, st.Machine.row(st.Title))
 		}
 	}
-	return []verdict.Table{all, by}
+	if r.ServiceCores == 0 {
+		return []verdict.Table{all, by}
+	}
+	return []verdict.Table{all, by, r.coresTable(shown)}
 }
 
-// cpuTable is what the processes took by some part of the run; row fills it.
-func (r *Run) cpuTable(part, runners, more string) verdict.Table {
+// coresTable is how busy the cores of each side were, where each has cores of its own.
+func (r *Run) coresTable(shown []StageResult) verdict.Table {
 	t := verdict.Table{
-		Title:   "CPU by " + part + ", % of one core",
-		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),
-		Columns: []string{part, runners, "nginx", "backend", "machine", "waited", "longest stall"},
+		Title: "Busy cores",
+		Note: fmt.Sprintf("the service and the runners have %s and %s of their own; the side whose cores were full, %.0f %% or more, was the limit, of two the fuller one",
+			format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"), 100*machineFull),
+		Columns: []string{"stage", "service", "generator", "limit"},
 	}
-	if r.ServiceCores > 0 {
-		t.Note += fmt.Sprintf("; service and generator have %s and %s of their own: how busy these were", format.Count(r.ServiceCores, "core"), format.Count(r.RunnerCores, "core"))
-		t.Columns = append(t.Columns, "service's cores", "generator's cores")
+	for _, st := range shown {
+		service, generator := fmt.Sprintf("%.0f %%", 100*st.Machine.ServiceBusy), fmt.Sprintf("%.0f %%", 100*st.Machine.GeneratorBusy)
+		if st.Machine.Short {
+			service, generator = "–", "–"
+		}
+		if limit, _ := st.Machine.Limit(); st.Total() > 0 {
+			t.Add(st.Title, service, generator, string(limit))
+		}
 	}
 	return t
 }
 
+// cpuTable is what the processes took by some part of the run; row fills it.
+func (r *Run) cpuTable(part, runners, more string) verdict.Table {
+	return verdict.Table{
+		Title:   "CPU by " + part + ", % of one core",
+		Note:    fmt.Sprintf("the machine has %d cores, and others may work on it; waited: the runners' threads, for a core%s", r.Cores, more),
+		Columns: []string{part, runners, "nginx", "backend", "machine", "waited", "longest stall"},
+	}
+}
+
 func (m Machine) row(name string) []string {
-	var apart []string
-	if m.Apart {
-		apart = []string{fmt.Sprintf("%.0f %%", 100*m.ServiceBusy), fmt.Sprintf("%.0f %%", 100*m.GeneratorBusy)}
-	}
 	if m.Short {
-		return append([]string{name}, slices.Repeat([]string{"–"}, 6+len(apart))...)
+		return []string{name, "–", "–", "–", "–", "–", "–"}
 	}
-	return append([]string{
+	return []string{
 		name, percentPoints(m.Runners), percentPoints(m.Nginx), percentPoints(m.Backend), percentPoints(m.Host), percentPoints(100 * m.RunDelay),
 		fmt.Sprintf("%d ms", m.Stall.Milliseconds()),
-	}, apart...)
+	}
 }
 
 func percentPoints(v float64) string { return fmt.Sprintf("%.0f", v) }

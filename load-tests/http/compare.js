@@ -1,20 +1,20 @@
 // @ts-check
-// One backend against a cluster of CLUSTER_SIZE: the same levels go to both, interleaved, so that whatever else
-// happens on the machine meets both alike.
+// One backend against a cluster of CLUSTER_SIZE: in each of several rounds all levels go to both, one right after the other, so
+// that whatever else happens on the machine meets both alike. Who was first is second in the next round.
 //
 //   bin/soak run compare                 starts both and judges
 //   bin/k6 run load-tests/http/compare.js --env BACKEND_URL=http://ONE --env CLUSTER_URL=http://THREE
 
 import { operationsOf } from '../lib/operations.js';
 import { profile } from '../lib/profile.js';
-import { Schedule, timeFor } from '../lib/schedule.js';
+import { Schedule } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
 
 const full = {
   LEVELS: [5, 10, 20, 50, 100, 200],
-  LEVEL_REQUESTS: 10000,
-  WARMUP_REQUESTS: 500,
-  SLOWEST: 600,
+  ROUNDS: 5,
+  ROUND_SECONDS: 3, // over 2, under which nobody knows what was the limit
+  WARMUP_SECONDS: 2,
   CLUSTER_SIZE: 3,
   MAX_FAILED_PERCENT: 1,
   MAX_P95_MS: 0,
@@ -24,7 +24,7 @@ const full = {
 
 const chosen = profile({
   full,
-  smoke: { ...full, LEVELS: [5, 20], LEVEL_REQUESTS: 300, WARMUP_REQUESTS: 30, SLOWEST: 300, TIMEOUT_SECONDS: 2 },
+  smoke: { ...full, LEVELS: [20], ROUNDS: 3, ROUND_SECONDS: 1, WARMUP_SECONDS: 1, TIMEOUT_SECONDS: 2 },
 });
 const { values } = chosen;
 
@@ -32,25 +32,30 @@ if (!Number.isInteger(values.CLUSTER_SIZE) || values.CLUSTER_SIZE < 2) {
   throw new Error(`CLUSTER_SIZE is ${values.CLUSTER_SIZE}: a cluster has at least 2 backends.`);
 }
 
+if (!Number.isInteger(values.ROUNDS) || values.ROUNDS < 1) {
+  throw new Error(`ROUNDS is ${values.ROUNDS}: it must be a whole number, 1 or more; from 2 on a difference can be told from chance.`);
+}
+if (!(values.ROUND_SECONDS > 0)) {
+  throw new Error(`ROUND_SECONDS is ${values.ROUND_SECONDS}: it must be over 0, and over 2 to tell what was the limit.`);
+}
+
 /** @type {Record<string, string>} */
 const targets = { single: url('BACKEND_URL'), cluster: url('CLUSTER_URL') };
 
 const schedule = new Schedule();
-for (const concurrency of [0, ...values.LEVELS]) {
-  for (const target of Object.keys(targets)) {
-    const warmup = concurrency === 0;
-    const requests = warmup ? values.WARMUP_REQUESTS : values.LEVEL_REQUESTS;
-    schedule.closed({
-      name: warmup ? `warmup-${target}` : `level-${concurrency}-${target}`,
-      title: warmup ? 'warm-up' : `${concurrency} at a time, ${target}`,
-      kind: warmup ? 'warmup' : 'load',
-      target,
-      operations: operationsOf(targets[target]),
-      concurrency: concurrency || 10,
-      requests,
-      seconds: timeFor(requests, values.SLOWEST),
-      timeout: values.TIMEOUT_SECONDS,
-    });
+
+/** @param {{name: string, title: string, kind?: string, target: string, concurrency: number, seconds: number}} stage */
+const add = (stage) => schedule.closed({ ...stage, operations: operationsOf(targets[stage.target]), timeout: values.TIMEOUT_SECONDS });
+
+for (const target of Object.keys(targets)) {
+  add({ name: `warmup-${target}`, title: 'warm-up', kind: 'warmup', target, concurrency: 10, seconds: values.WARMUP_SECONDS });
+}
+for (let round = 1; round <= values.ROUNDS; round++) {
+  const order = round % 2 === 1 ? Object.keys(targets) : Object.keys(targets).reverse();
+  for (const concurrency of values.LEVELS) {
+    for (const target of order) {
+      add({ name: `level-${concurrency}-${target}-${round}`, title: `${concurrency} at a time, ${target}, round ${round}`, target, concurrency, seconds: values.ROUND_SECONDS });
+    }
   }
 }
 

@@ -125,7 +125,7 @@ func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
 func TestCompareNamesAMemberThatDies(t *testing.T) {
 	t.Parallel()
 	mark := mark(t)
-	r := begin(t, []string{mark}, "compare", "--profile", "smoke", "--level-requests", "2000")
+	r := begin(t, []string{mark}, "compare", "--profile", "smoke", "--round-seconds", "3")
 	var member int
 	await(t, "the second backend of the cluster", func() bool {
 		for _, pid := range processes(mark) {
