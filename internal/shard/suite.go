@@ -53,7 +53,8 @@ type Stage struct {
 	Rate        float64 `json:"rate,omitempty" js:"rate"` // arrivals per second over all runners
 	Concurrency int     `json:"concurrency,omitempty" js:"concurrency"`
 	Requests    int     `json:"requests,omitempty" js:"requests"`
-	MaxVUs      int     `json:"max_vus,omitempty" js:"maxVUs"` // over all runners
+	MaxVUs      int     `json:"max_vus,omitempty" js:"maxVUs"`      // virtual users or connections, over all runners
+	Patience    float64 `json:"patience_s,omitempty" js:"patience"` // for which a request of an open model waits for a connection before it is never made
 }
 
 // A Second is about one second of a runner's life, finer than a bucket of the series: stages of a

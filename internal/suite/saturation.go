@@ -21,7 +21,7 @@ import (
 //     Where its control group was in time, and the requests of the stage were small, it can have added no more than the
 //     group saw: such a request does nothing but wait, as the streams of the group do.
 //   - Requests that were never made are the generator's where it waited, before it left them out, for half
-//     of the time that a connection has for a request; or where more of its connections' time went into
+//     of the time for which a request waits for a connection; or where more of its connections' time went into
 //     its own waits than into the service's times.
 //   - Where service and runners share a machine that is full, and the service took less than half of it,
 //     it may have waited for a core as the runners did. Slowness and timeouts are not the service's there
@@ -73,11 +73,14 @@ func (st *StageResult) waited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
 }
 
-// patience is the time that a connection has for a request before there is none for the next one; of a
-// closed model, the stage's.
+// patience is the time for which a request waits for a connection before it is left out; where it does not wait, the time that a
+// connection has for a request before there is none for the next one; of a closed model, the stage's.
 func (st *StageResult) patience() time.Duration {
 	seconds := st.Seconds
-	if st.Rate > 0 {
+	switch {
+	case st.Patience > 0:
+		seconds = st.Patience
+	case st.Rate > 0:
 		seconds = float64(st.MaxVUs) / st.Rate
 	}
 	return time.Duration(seconds * float64(time.Second))

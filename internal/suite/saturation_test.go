@@ -46,6 +46,10 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		m.LastUS = m.FirstUS + 100_000
 		return r
 	}
+	patient := func(run *Run) *Run { // requests wait for a connection for up to 4 s
+		run.Rounds[0].Suite.Stages[0].Patience = 4
+		return run
+	}
 	counted := func(run *Run, counter string, at time.Duration) *Run { // on the machine of a runner, in 5 s from then on in the stage
 		w := machine.Follow("", time.Second)
 		for i, n := range []float64{0, 0, 14} {
@@ -62,27 +66,29 @@ func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 		want Status
 		says string
 	}{
-		"a timeout of 2.1 s and waits of 20 ms":                   {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
-		"a timeout of 2.1 s and a wait of 300 ms at that moment":  {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
-		"a connect that timed out":                                {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by its own waits"},
-		"a wait of 300 ms at another moment":                      {timeouts(0, "net-1050").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets then":                 {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
-		"a timeout, and AWS dropped packets before":               {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets afterwards":           {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
-		"a timeout, and AWS dropped packets, but not to a target": {local, Bad, "10.00 % failed"},
-		"a timeout, and an accept queue overflowed then":          {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
-		"resets, and AWS dropped packets then":                    {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
-		"resets, whatever the waits":                              {timeouts(300*time.Millisecond, "net-1220").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"204s, whatever the waits":                                {timeouts(300*time.Millisecond, "status-204").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
-		"no ports left on this host":                              {timeouts(0, "net-1213"), ByGenerator, "for want of ports or descriptors"},
-		"answers of 600 ms and waits of 20 ms":                    {fewer(180).answers("rate-20", 180, 600).withOwn(19 * time.Millisecond), Bad, "p95 600 ms"},
-		"answers of 600 ms and waits of 40 ms":                    {fewer(180).answers("rate-20", 180, 600).withOwn(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
-		"left out, and nothing waited":                            {dropped(5).waiting(4, 20*time.Millisecond), Bad, "90.0 % answered"},
-		"left out after the runner waited for 700 ms":             {dropped(5).waiting(4, 700*time.Millisecond), ByGenerator, "it left 20 requests out"},
-		"left out before the runner waited for 700 ms":            {dropped(5).waiting(8, 700*time.Millisecond), Bad, "90.0 % answered"},
-		"left out while the runner's own waits held its users":    {fewer(200).answers("rate-20", 180, 900).withOwn(150*time.Millisecond).counted(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
-		"an older shard: stalls of 20 ms somewhere in the stage":  {fewer(180).answers("rate-20", 180, 700).waiting(3, 20*time.Millisecond), Bad, "p95 700 ms"},
-		"an older shard: stalls of 200 ms somewhere in the stage": {fewer(180).answers("rate-20", 180, 700).waiting(3, 200*time.Millisecond), ByGenerator, "p95 700 ms; it waited up to 200 ms"},
+		"a timeout of 2.1 s and waits of 20 ms":                    {timeouts(20*time.Millisecond, "net-1050"), Bad, "10.00 % failed"},
+		"a timeout of 2.1 s and a wait of 300 ms at that moment":   {timeouts(300*time.Millisecond, "net-1050"), ByGenerator, "20 of them by its own waits"},
+		"a connect that timed out":                                 {timeouts(300*time.Millisecond, "net-1211"), ByGenerator, "20 of them by its own waits"},
+		"a wait of 300 ms at another moment":                       {timeouts(0, "net-1050").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets then":                  {packets(timeouts(0, "net-1050"), 0), ByGenerator, "90.0 % answered; AWS dropped 14 packets of the runners' machines"},
+		"a timeout, and AWS dropped packets before":                {packets(timeouts(0, "net-1050"), -30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets afterwards":            {packets(timeouts(0, "net-1050"), 30*time.Second), Bad, "10.00 % failed"},
+		"a timeout, and AWS dropped packets, but not to a target":  {local, Bad, "10.00 % failed"},
+		"a timeout, and an accept queue overflowed then":           {counted(timeouts(0, "net-1050"), machine.Overflows, 0), Bad, "10.00 % failed"},
+		"resets, and AWS dropped packets then":                     {packets(timeouts(0, "net-1220"), 0), Bad, "10.00 % failed"},
+		"resets, whatever the waits":                               {timeouts(300*time.Millisecond, "net-1220").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"204s, whatever the waits":                                 {timeouts(300*time.Millisecond, "status-204").waiting(3, 300*time.Millisecond), Bad, "10.00 % failed"},
+		"no ports left on this host":                               {timeouts(0, "net-1213"), ByGenerator, "for want of ports or descriptors"},
+		"answers of 600 ms and waits of 20 ms":                     {fewer(180).answers("rate-20", 180, 600).withOwn(19 * time.Millisecond), Bad, "p95 600 ms"},
+		"answers of 600 ms and waits of 40 ms":                     {fewer(180).answers("rate-20", 180, 600).withOwn(40 * time.Millisecond), ByGenerator, "p95 600 ms"},
+		"left out, and nothing waited":                             {dropped(5).waiting(4, 20*time.Millisecond), Bad, "90.0 % answered"},
+		"left out after the runner waited for 700 ms":              {dropped(5).waiting(4, 700*time.Millisecond), ByGenerator, "it left 20 requests out"},
+		"left out before the runner waited for 700 ms":             {dropped(5).waiting(8, 700*time.Millisecond), Bad, "90.0 % answered"},
+		"left out after 4 s, and the runner had waited for 700 ms": {patient(dropped(5).waiting(4, 700*time.Millisecond)), Bad, "90.0 % answered"},
+		"left out after 4 s, and the runner had waited for 2.1 s":  {patient(dropped(5).waiting(2, 2100*time.Millisecond)), ByGenerator, "it left 20 requests out"},
+		"left out while the runner's own waits held its users":     {fewer(200).answers("rate-20", 180, 900).withOwn(150*time.Millisecond).counted(shard.Dropped, "rate-20", 20), ByGenerator, "90.0 % answered"},
+		"an older shard: stalls of 20 ms somewhere in the stage":   {fewer(180).answers("rate-20", 180, 700).waiting(3, 20*time.Millisecond), Bad, "p95 700 ms"},
+		"an older shard: stalls of 200 ms somewhere in the stage":  {fewer(180).answers("rate-20", 180, 700).waiting(3, 200*time.Millisecond), ByGenerator, "p95 700 ms; it waited up to 200 ms"},
 	} {
 		status, why := c.run.limits().Judge(arrivalLevels(of(c.run.stages(), kindLoad))[0])
 		require.Equal(t, c.want, status, "%s: %s", name, why)

@@ -61,7 +61,7 @@ export class Schedule {
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
     if (seconds > 0) {
-      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, maxVUs: connections }, overrun(seconds, timeout), () =>
+      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, maxVUs: connections, patience: timeout }, overrun(seconds, timeout), () =>
         open({ operations: made(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
     }
   }

@@ -22,7 +22,7 @@ export default run({
   'requests at a rate': () => {
     const s = new Schedule();
     s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 10 });
-    equal(s.stages, [{ kind: 'load', title: '50/s', name: 'rate-50', seconds: 30, rate: 50, maxVUs: 60, start: 0 }]);
+    equal(s.stages, [{ kind: 'load', title: '50/s', name: 'rate-50', seconds: 30, rate: 50, maxVUs: 60, patience: 10, start: 0 }]);
     equal(s.scenarios['rate-50'], { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '55s', gracefulStop: '0s', startTime: '0s' });
     equal(Object.keys(s.calls), ['rate-50']);
   },

@@ -172,8 +172,10 @@ declare module 'k6/x/soak' {
     concurrency?: number;
     /** Requests in all. */
     requests?: number;
-    /** Virtual users that there may be, over all runners. */
+    /** Virtual users or connections that there may be, over all runners. */
     maxVUs?: number;
+    /** Seconds for which a request that is due waits for a connection before it is never made. 0: it does not wait. */
+    patience?: number;
   }
 
   /** What a script of another kind than the soak does; docs/architecture.md says how a suite is made. */
