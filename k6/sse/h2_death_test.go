@@ -90,6 +90,7 @@ func TestWhatCameBeforeAFailedWriteIsRead(t *testing.T) {
 		for _, r := range ledgers {
 			all += r.String() + "\n"
 		}
-		require.Contains(t, all, "connecting opened event:last closed:reset")
+		// truncated: over TLS the server says that it closes, before the reset
+		require.Regexp(t, "connecting opened event:last closed:(reset|truncated)", all)
 	})
 }
