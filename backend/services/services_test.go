@@ -92,12 +92,12 @@ func TestARegistrationIsCheckedAndAnswered(t *testing.T) {
 	for body, says := range map[string]string{
 		``:  "the body must be an object with id, email and name",
 		`7`: "the body must be an object",
-		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`: "the body must be an object with id, email and name",
-		`{"id":"a1","email":"a@example.com","name":"A"} {}`:           "nothing behind it",
-		`{"id":"a/1","email":"a@example.com","name":"A"}`:             "the id has",
-		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:        "the email must be an address",
-		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`: "the email must be an address",
-		`{"id":"a1","email":"a@example.com","name":"  "}`:                             "the name must be there",
+		`{"id":"a1","email":"a@example.com","name":"A","admin":true}`:                           "the body must be an object with id, email and name",
+		`{"id":"a1","email":"a@example.com","name":"A"} {}`:                                     "nothing behind it",
+		`{"id":"a/1","email":"a@example.com","name":"A"}`:                                       "the id has",
+		`{"id":"a1","email":"Ada <a@example.com>","name":"A"}`:                                  "the email must be an address",
+		`{"id":"a1","email":"a@` + strings.Repeat("x", maxMail) + `.com","name":"A"}`:           "the email must be an address",
+		`{"id":"a1","email":"a@example.com","name":"  "}`:                                       "the name must be there",
 		`{"id":"a1","email":"a@example.com","name":"` + strings.Repeat("x", maxPerson+1) + `"}`: "at most 200 bytes",
 	} {
 		status, answered := register(body)
