@@ -18,7 +18,8 @@ type Service struct {
 	Throttled   uint64  `json:"target_cpu_throttled,omitempty"` // those in which the limit was reached
 	BackendRuns uint64  `json:"backend_timeslices,omitempty"`   // how often its threads were put on a core
 	NginxRuns   uint64  `json:"nginx_timeslices,omitempty"`
-	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"` // of what the fullest of its processes may open
+	Ran         float64 `json:"target_threads_ran_seconds,omitempty"` // of both, to the nanosecond: other counts of CPU are in ticks of 10 ms
+	NginxFull   float64 `json:"nginx_open_fds_share,omitempty"`       // of what the fullest of its processes may open
 	NginxLog
 }
 
@@ -26,13 +27,13 @@ type Service struct {
 func (s *Sample) FromService(backends []int, nginx int) {
 	groups := map[string]bool{}
 	for _, pid := range backends {
-		s.BackendRuns += runs(pid)
+		s.BackendRuns += s.runs(pid)
 		groups[groupOf(pid)] = true
 	}
 	if nginx != 0 {
 		all, _ := family(nginx)
 		for _, p := range all {
-			s.NginxRuns += runs(int(p.Pid))
+			s.NginxRuns += s.runs(int(p.Pid))
 			s.NginxFull = max(s.NginxFull, openShare(int(p.Pid)))
 		}
 		groups[groupOf(nginx)] = true
@@ -42,12 +43,13 @@ func (s *Sample) FromService(backends []int, nginx int) {
 	}
 }
 
-// runs is how often the threads of a process were put on a core.
-func runs(pid int) (sum uint64) {
+// runs is how often the threads of a process were put on a core; for how long they ran there is added.
+func (s *Service) runs(pid int) (sum uint64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
 		if stat, err := thread.Schedstat(); err == nil {
 			sum += stat.RunTimeslices
+			s.Ran += float64(stat.RunningNanoseconds) / 1e9
 		}
 	}
 	return sum

@@ -222,7 +222,7 @@ func (r *Run) withSamples(seconds int64, edit func(at int64, s *resources.Sample
 	r.OneHost = true
 	for i := range seconds {
 		s := resources.Sample{Unix: began.Unix() + i, BackendCPU: .1 * float64(i+1), NginxCPU: .05 * float64(i), Procs: 2, Files: 11, MaxFiles: 30, Served: uint64(20 * i)}
-		s.BackendRuns, s.NginxRuns, s.NginxAccepted = uint64(60*i)+1, uint64(40*i)+1, uint64(2*i)
+		s.BackendRuns, s.NginxRuns, s.NginxAccepted, s.Ran = uint64(60*i)+1, uint64(40*i)+1, uint64(2*i), .15*float64(i)
 		s.BusySeconds, s.Memory, s.Available, s.NetworkKnown = .4*float64(i), 4<<30, 3<<30, true
 		if edit != nil {
 			edit(i, &s)

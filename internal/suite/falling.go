@@ -52,8 +52,8 @@ func because(low, fast Machine) string {
 	a, b := low.Taken, fast.Taken
 	if a.PerRequest && b.PerRequest {
 		say(a.Accepts > .02 && a.Accepts > 2*b.Accepts, "%.2f connections were made for each request and then %.2f", a.Accepts, b.Accepts)
-		say(a.Runs > 1.2*b.Runs, "threads of the service were woken %.1f times for each request and then %.1f, as one waking does for several requests", a.Runs, b.Runs)
-		say(a.Each > 1.2*b.Each, "an answer took %.0f µs of CPU in backend and nginx and then %.0f, since what it needs is still in the caches", 1e6*a.Each, 1e6*b.Each)
+		say(a.Runs > 1.2*b.Runs, "threads of backend and nginx were put on a core %.1f times for each request and then %.1f, as one that wakes takes several requests", a.Runs, b.Runs)
+		say(a.Each > 1.2*b.Each, "backend and nginx computed for %.0f µs for each answer and then %.0f, as more answers share what they do anyway, and what one needs is still in the caches", 1e6*a.Each, 1e6*b.Each)
 	}
 	switch {
 	case len(seen) > 0:

@@ -57,11 +57,11 @@ func TestWhyAMedianFallsUnderLoad(t *testing.T) {
 		},
 		"wake-ups are shared": {
 			func(m *Machine) { m.Taken.Runs = 6 }, func(m *Machine) { m.Taken.Runs = 2 },
-			": threads of the service were woken 6.0 times for each request and then 2.0, as one waking does for several requests",
+			": threads of backend and nginx were put on a core 6.0 times for each request and then 2.0, as one that wakes takes several requests",
 		},
 		"caches are warm": {
 			func(m *Machine) { m.Taken.Each = 500e-6 }, func(m *Machine) { m.Taken.Each = 100e-6 },
-			": an answer took 500 µs of CPU in backend and nginx and then 100, since what it needs is still in the caches",
+			": backend and nginx computed for 500 µs for each answer and then 100, as more answers share",
 		},
 		"nothing of it": {nil, nil, ": neither the sleep of the cores nor new connections, wake-ups or CPU of an answer differ enough to say why"},
 		"nobody knows": {

@@ -79,7 +79,7 @@ func (r *Run) taken(m *shard.Merged, from, to time.Time) (t Taken) {
 	}
 	served := grown(func(s *resources.Sample) float64 { return float64(s.Served) })
 	if t.PerRequest = t.Inside && served > 0; t.PerRequest {
-		t.Each = grown(func(s *resources.Sample) float64 { return s.BackendCPU + s.NginxCPU }) / served
+		t.Each = grown(func(s *resources.Sample) float64 { return s.Ran }) / served
 		t.Runs = grown(func(s *resources.Sample) float64 { return float64(s.BackendRuns + s.NginxRuns) }) / served
 		t.Accepts = grown(func(s *resources.Sample) float64 { return float64(s.NginxAccepted) }) / served
 	}
