@@ -106,7 +106,7 @@ func (r *Run) memoryOverTime(m *shard.Merged, stages []StageResult) verdict.Tabl
 				backend, files, waiting = max(backend, s.BackendRSS), max(files, s.Files), max(waiting, s.TimeWait)
 			}
 		}
-		t.Add(fmt.Sprintf("%.1f", min(end.Sub(from), to.Sub(from)).Minutes()), during(m, stages, start, end), sampled(runners.RSS), sampled(runners.HeapLive),
+		t.Add(fmt.Sprintf("%.2f", min(end.Sub(from), to.Sub(from)).Minutes()), during(m, stages, start, end), sampled(runners.RSS), sampled(runners.HeapLive),
 			format.Thousands(runners.Files), sampled(backend), format.Thousands(files), format.Thousands(waiting))
 	}
 	return t

@@ -65,8 +65,8 @@ func TestMemoryAndBytesOfHeldConnections(t *testing.T) {
 	require.Equal(t, [][]string{{"1,000", "2.4 MiB", "2.9 MiB", "2500", "3000", "2000", "1000"}}, table(v, "Bytes").Rows)
 	rows := table(v, "Memory over time").Rows
 	require.Len(t, rows, 8)
-	require.Equal(t, []string{"0.1", "–", "40.0 MiB", "8.0 MiB", "1,020", "10.0 MiB", "1,010", "4"}, rows[0])
-	require.Equal(t, []string{"0.7", "1000", "60.0 MiB", "8.0 MiB", "1,020", "50.0 MiB", "1,010", "39"}, rows[7])
+	require.Equal(t, []string{"0.08", "–", "40.0 MiB", "8.0 MiB", "1,020", "10.0 MiB", "1,010", "4"}, rows[0])
+	require.Equal(t, []string{"0.67", "1000", "60.0 MiB", "8.0 MiB", "1,020", "50.0 MiB", "1,010", "39"}, rows[7])
 	require.Equal(t, "runner, per held connection", v.Metrics[0].Name)
 }
 
