@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -138,7 +139,10 @@ func TestOutcomes(t *testing.T) {
 			_ = request()
 			_, _ = conn.Write([]byte("HTTP/1.1 200 OK\r\nContent-"))
 		}), `{}`, "net-1000"},
-		"no HTTP": {says(t, "ok\r\n"), `{}`, "net-1000"},
+		"longer than it says":      {says(t, ok+"!"), `{}`, "wrong"},
+		"two answers":              {says(t, ok+ok), `{body: 'ok'}`, "wrong"},
+		"a bad status, and longer": {says(t, "HTTP/1.1 503 S\r\nContent-Length: 0\r\n\r\n!"), `{}`, "status-503"},
+		"no HTTP":                  {says(t, "ok\r\n"), `{}`, "net-1000"},
 		"hangs up": {raw(t, func(_ net.Conn, request func() bool) {
 			_ = request()
 		}), `{}`, "net-1000"},
@@ -155,6 +159,54 @@ func TestOutcomes(t *testing.T) {
 			require.Equal(t, map[string]int{c.code: 3}, v.codes())
 		})
 	}
+}
+
+// A body that is looked at may be as long as the one that is wanted, and is wrong where it is longer.
+func TestALongBody(t *testing.T) {
+	t.Parallel()
+	for surplus, code := range []string{"ok", "wrong"} {
+		s := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(maxKept+1+surplus))
+			_, _ = io.WriteString(w, strings.Repeat("x", maxKept+1+surplus))
+		})
+		v := newVU(t)
+		v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q, want: {body: 'x'.repeat(%d)}}]})`, s.URL, maxKept+1)
+		require.Equal(t, map[string]int{code: 1}, v.codes())
+	}
+}
+
+// JSON is what JSON.stringify makes of a value.
+func TestWantedJSON(t *testing.T) {
+	t.Parallel()
+	for want, says := range map[string]string{
+		`{a: 1, b: undefined}`:       `{"a": 1}`,
+		`{at: new Date(0)}`:          `{"at": "1970-01-01T00:00:00.000Z"}`,
+		`[NaN, undefined]`:           `[null, null]`,
+		`{toJSON() { return 'x'; }}`: `"x"`,
+		`'a'`:                        `"a"`,
+		`null`:                       `null`,
+	} {
+		v, u := newVU(t), says200(t, says)
+		v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q, want: {json: %s}}]})`, u, want)
+		require.Equal(t, map[string]int{"ok": 1}, v.codes(), want)
+	}
+}
+
+func says200(t *testing.T, body string) string {
+	return says(t, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
+}
+
+// Nothing but {unique} is changed in a request.
+func TestARequestIsSentAsItIs(t *testing.T) {
+	t.Parallel()
+	seen := make(chan string, 1)
+	s := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		seen <- string(body)
+	})
+	const sends = `closed({concurrency: 1, requests: 1, operations: [{method: 'POST', url: %q, body: 'u'.repeat(50)}]})`
+	newVU(t).await(sends, s.URL)
+	require.Equal(t, strings.Repeat("u", 50), <-seen)
 }
 
 func TestASlowAnswerIsATimeout(t *testing.T) {
@@ -176,11 +228,12 @@ func TestASlowAnswerIsATimeout(t *testing.T) {
 func TestConnectionsAreOpenedAnew(t *testing.T) {
 	t.Parallel()
 	const answer = "Content-Length: 2\r\n\r\nok"
+	const unasked = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n"
 	for name, says := range map[string]string{
 		"closed, as it says":         "HTTP/1.1 200 OK\r\nConnection: close\r\n" + answer,
 		"closed without a word":      "HTTP/1.1 200 OK\r\n" + answer,
 		"HTTP/1.0":                   "HTTP/1.0 200 OK\r\n" + answer,
-		"an answer that nobody asks": "HTTP/1.1 200 OK\r\n" + answer + "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nno",
+		"an answer that nobody asks": "HTTP/1.1 200 OK\r\n" + answer,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -189,6 +242,11 @@ func TestConnectionsAreOpenedAnew(t *testing.T) {
 				opened.Add(1)
 				_ = request()
 				_, _ = conn.Write([]byte(says))
+				if strings.Contains(name, "nobody") {
+					time.Sleep(20 * time.Millisecond)
+					_, _ = conn.Write([]byte(unasked))
+					_ = request() // never comes
+				}
 			})
 			l, ask := newVU(t).lane(`{url: %q, want: {body: 'ok'}}`, u)
 			for n := range int64(5) {
@@ -287,6 +345,9 @@ func TestWrongUsageThrows(t *testing.T) {
 		`closed({operations: [{url: 'http://h'}], concurrency: 1.5, requests: 1})`:                         "concurrency is 1.5",
 		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, timeout: 0})`:               "timeout is 0",
 		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 1, rate: 1})`:                  `no option "rate"`,
+		`closed({operations: [{url: 'http://h', wnat: {body: 'ok'}}], concurrency: 1, requests: 1})`:       `there is no "wnat"`,
+		`closed({operations: [{url: 'http://h', want: {boddy: 'ok'}}], concurrency: 1, requests: 1})`:      `want: there is no "boddy"; there are status, body, json, at`,
+		`closed({operations: [{url: 'http://h'}], concurrency: 1, requests: 2e9})`:                         "at most 1e9",
 		`open({operations: [{url: 'http://h'}], rate: 0, seconds: 1, concurrency: 1})`:                     "rate is 0",
 		`burst({operations: [{url: 'http://h'}]})`:                                                         "requests is missing",
 	} {

@@ -13,13 +13,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/k6/network"
 )
 
 // Bounds of an answer.
 const (
 	readBuffer = 4 << 10
-	maxKept    = 64 << 20 // of a body that is looked at: a longer one is wrong
+	maxKept    = 64 << 20 // of a body that is looked at, unless a longer one is wanted
 	keepBuffer = 64 << 10 // between two answers
 	maxInterim = 10       // 1xx responses before the final one
 )
@@ -264,28 +265,27 @@ func (l *lane) answer(x *exchange, resp *http.Response) error {
 	x.server, x.inFlight = resp.Header.Get("X-Server"), resp.Header.Get("X-In-Flight")
 	w := &x.op.want
 	l.body.Reset()
-	switch {
-	case resp.StatusCode == http.StatusSwitchingProtocols: // unasked; no HTTP follows
-		defer l.hangUp()
-	case resp.StatusCode == w.status && w.looks():
-		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, maxKept)); err != nil {
-			return err //nolint:wrapcheck // codeOf looks at it
-		}
-		fallthrough
-	default:
-		if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+	looks := resp.StatusCode == w.status && w.looks()
+	switched := resp.StatusCode == http.StatusSwitchingProtocols // unasked; no HTTP follows
+	if looks {
+		if _, err := l.body.ReadFrom(io.LimitReader(resp.Body, w.most())); err != nil {
 			return err //nolint:wrapcheck // codeOf looks at it
 		}
 	}
+	rest, err := io.Copy(io.Discard, resp.Body)
+	if err != nil {
+		return err //nolint:wrapcheck // codeOf looks at it
+	}
+	beyond := l.reader.Buffered() > 0 // the server's answer is longer than it says, or is one that nobody asked for
 	switch {
 	case resp.StatusCode != w.status:
 		x.code = "status-" + strconv.Itoa(resp.StatusCode)
-	case w.met(l.said(x.op)):
-		x.code = "ok"
+	case beyond && !switched, looks && rest > 0, !w.met(l.said(x.op)):
+		x.code = shard.CodeWrong
 	default:
-		x.code = "wrong"
+		x.code = shard.CodeOK
 	}
-	if resp.Close || l.reader.Buffered() > 0 || l.s.state.Options.NoConnectionReuse.Bool {
+	if resp.Close || beyond || switched || l.s.state.Options.NoConnectionReuse.Bool {
 		l.hangUp()
 	}
 	if l.body.Cap() > keepBuffer {

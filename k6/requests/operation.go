@@ -2,6 +2,7 @@ package requests
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -73,6 +75,17 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 	}
 	targets := map[string]*target{}
 	out := make([]*operation, len(all))
+	for i, one := range m.listed(v) {
+		err := misspelt(one, "name", "method", "url", "headers", "body", "want")
+		if stated, ok := one.(*sobek.Object); ok && err == nil {
+			if err = misspelt(stated.Get("want"), "status", "body", "json", "at"); err != nil {
+				err = fmt.Errorf("want: %w", err)
+			}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
+	}
 	for i := range all {
 		op, err := m.compileOne(&all[i], state, targets)
 		if err != nil {
@@ -81,6 +94,30 @@ func (m *module) compile(v sobek.Value, state *lib.State) ([]*operation, error) 
 		out[i] = op
 	}
 	return out, nil
+}
+
+// listed are the values of a list of a script.
+func (m *module) listed(v sobek.Value) (out []sobek.Value) {
+	m.vu.Runtime().ForOf(v, func(one sobek.Value) bool {
+		out = append(out, one)
+		return true
+	})
+	return out
+}
+
+// misspelt names a property that is none of these. An answer of which nothing is wanted, because "want" is not written so,
+// would be right whatever it says.
+func misspelt(v sobek.Value, names ...string) error {
+	object, ok := v.(*sobek.Object)
+	if !ok {
+		return nil
+	}
+	for _, name := range object.Keys() {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("there is no %q; there are %s", name, strings.Join(names, ", "))
+		}
+	}
+	return nil
 }
 
 func (m *module) compileOne(o *stated, state *lib.State, targets map[string]*target) (*operation, error) {
@@ -135,12 +172,12 @@ func (m *module) compileOne(o *stated, state *lib.State, targets map[string]*tar
 	return op, op.want.set(o)
 }
 
-// In a request unique stands for a text that no other one has, and in what it wants for the same. While they are compiled
-// placeholder stands for it, which is as long as any of these texts.
-const (
-	unique      = "{unique}"
-	placeholder = "uuuuuuuuuuuuuuuuuuuu"
-)
+// In a request unique stands for a text that no other one has, and in what it wants for the same.
+const unique = "{unique}"
+
+// placeholder stands for unique while requests are compiled. It is as long as any of the texts, and nothing that a script
+// would send.
+var placeholder = strings.ToLower(rand.Text()[:20])
 
 func placed(text []byte) []byte {
 	if !bytes.Contains(text, []byte(unique)) {
@@ -206,7 +243,7 @@ func (w *want) set(o *stated) (err error) {
 		w.at = strings.Split(o.Want.At, ".")
 	}
 	if w.isJSON = o.Want.JSON != nil && !sobek.IsUndefined(o.Want.JSON); w.isJSON {
-		text, err := json.Marshal(o.Want.JSON.Export())
+		text, err := jsonOf(o.Want.JSON)
 		if err == nil {
 			err = json.Unmarshal(placed(text), &w.json) // as an answer will be read
 		}
@@ -225,6 +262,17 @@ func (w *want) set(o *stated) (err error) {
 	}
 	return nil
 }
+
+// jsonOf is a value of a script as JSON.stringify writes it.
+func jsonOf(v sobek.Value) ([]byte, error) {
+	if object, ok := v.(*sobek.Object); ok {
+		return object.MarshalJSON() //nolint:wrapcheck // set says the rest
+	}
+	return json.Marshal(v.Export()) //nolint:wrapcheck // set says the rest
+}
+
+// most is how long a body may be to be looked at; a longer one is wrong.
+func (w *want) most() int64 { return max(maxKept, int64(len(w.body))) }
 
 // looks says whether the body of an answer matters.
 func (w *want) looks() bool { return w.body != nil || w.isJSON }
