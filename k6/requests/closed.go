@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,20 +17,24 @@ func (s *stage) closed() {
 	if s.requests > 0 {
 		n = int(min(int64(n), requests))
 	}
-	var begun atomic.Int64
+	end := s.ctx
+	if s.length > 0 {
+		var stop context.CancelFunc
+		end, stop = context.WithDeadline(s.ctx, s.began.Add(s.length))
+		defer stop()
+	}
+	var begun, turns atomic.Int64
 	var working sync.WaitGroup
 	for range n {
 		working.Go(func() {
 			l := s.newLane()
 			defer l.close()
 			for s.ctx.Err() == nil && (s.length == 0 || time.Since(s.began) < s.length) {
-				i := begun.Add(1)
-				if s.requests > 0 && i > requests {
+				i := turns.Add(1)
+				if s.requests > 0 && i > requests || !s.allowed(end) {
 					return
 				}
-				if !s.allowed() {
-					return
-				}
+				begun.Add(1)
 				now := time.Now()
 				x := l.do(s.operations[(i-1)%int64(len(s.operations))], now, now.Add(s.timeout))
 				s.note(&x)
@@ -40,7 +45,7 @@ func (s *stage) closed() {
 	s.drop(max(requests-begun.Load(), 0))
 }
 
-// allowed waits for k6's --rps; false: the stage is over.
-func (s *stage) allowed() bool {
-	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(s.ctx) == nil
+// allowed waits for k6's --rps; false: it allows no request before ctx ends.
+func (s *stage) allowed(ctx context.Context) bool {
+	return s.state.RPSLimit == nil || s.state.RPSLimit.Wait(ctx) == nil
 }

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -151,13 +152,24 @@ func (a *arrivals) dismiss() {
 	a.idle = nil
 }
 
+// allowedBy is allowed until an instant.
+func (s *stage) allowedBy(end time.Time) bool {
+	if s.state.RPSLimit == nil {
+		return true
+	}
+	ctx, cancel := context.WithDeadline(s.ctx, end)
+	defer cancel()
+	return s.allowed(ctx)
+}
+
 // work makes requests until there are none.
 func (a *arrivals) work(t ticket) {
 	s, l, wake := a.stage, a.stage.newLane(), make(chan ticket, 1)
 	defer l.close()
 	for ok := true; ok && s.ctx.Err() == nil; t, ok = a.take(wake) {
-		if !s.allowed() {
-			return
+		if !s.allowedBy(t.due.Add(s.timeout)) {
+			s.drop(1)
+			continue
 		}
 		x := l.do(s.operations[t.n%int64(len(s.operations))], t.due, time.Now().Add(s.timeout))
 		s.note(&x)

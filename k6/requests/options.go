@@ -71,8 +71,22 @@ func (m *module) parse(model string, v sobek.Value, state *lib.State) (*stage, e
 	if err != nil {
 		return wrong("the execution segment: %w", err)
 	}
+	// The wait for --rps would count as the service's, for a time counts from when its request was due.
+	if rps := state.Options.RPS; model == "open" && rps.Valid && rps.Int64 > 0 && float64(rps.Int64) < s.ownRate() {
+		return wrong("k6's option rps allows %d requests per second, and %.6g are due here: leave it out", rps.Int64, s.ownRate())
+	}
 	s.record.init(s)
 	return s, nil
+}
+
+// ownRate is this runner's part of the rate.
+func (s *stage) ownRate() float64 {
+	n, tuple := s.share(s.concurrency)
+	if n == 0 {
+		return 0
+	}
+	const parts = 1e9
+	return s.rate * float64(tuple.ScaleInt64(parts)) / parts
 }
 
 func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
@@ -105,7 +119,7 @@ func (s *stage) set(m *module, name string, value sobek.Value) (err error) {
 func positive(v sobek.Value) (float64, error) {
 	f := v.ToFloat()
 	if !(f > 0) || f > 1e9 {
-		return 0, fmt.Errorf("is %v: it must be a number over 0", v)
+		return 0, fmt.Errorf("is %v: it must be a number over 0, and at most 1e9", v)
 	}
 	return f, nil
 }
@@ -113,7 +127,7 @@ func positive(v sobek.Value) (float64, error) {
 func whole(v sobek.Value) (int64, error) {
 	f, err := positive(v)
 	if err != nil || f != math.Trunc(f) {
-		return 0, errors.New("is " + v.String() + ": it must be a whole number over 0")
+		return 0, errors.New("is " + v.String() + ": it must be a whole number over 0, and at most 1e9")
 	}
 	return int64(f), nil
 }

@@ -10,7 +10,7 @@
  * connection ends before its answer has failed. No redirect is followed, no cookie is kept and no compression is asked for.
  *
  * k6's own options apply: `hosts`, `dns`, blocked hosts and addresses, `--local-ips`, `tlsAuth`, `tlsVersion`,
- * `insecureSkipTLSVerify`, `userAgent`, `noConnectionReuse`, and `rps` (not to a burst); so does the proxy that the environment names.
+ * `insecureSkipTLSVerify`, `userAgent`, `noConnectionReuse`, and `rps` (not to a burst, nor below the rate of an open loop); so does the proxy that the environment names.
  *
  * **Metrics**
  *
@@ -23,8 +23,8 @@
  * | `server_in_flight` | trend | of a burst: how many requests the server had in hand, where it says so by `X-In-Flight` |
  *
  * Tags of the first two: those of the virtual user, the stage's `tags`, `endpoint` (the operation), `server` (what the answer's
- * `X-Server` says) and `code`: `ok`; `wrong` (the answer is not what it must be); `status-503`; or `net-1220` for an error of the
- * network by [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
+ * `X-Server` says) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says); `status-503`; or `net-1220`
+ * for an error of the network by [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
 declare module 'k6/x/requests' {
   /**
