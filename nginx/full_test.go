@@ -1,0 +1,52 @@
+package nginx
+
+import (
+	"net"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/resources"
+)
+
+// What nginx writes where it runs out of something is what a report of what broke reads.
+func TestTheLogSaysWhatWasFull(t *testing.T) {
+	t.Parallel()
+	full := func(c Config, of func(resources.NginxLog) int) {
+		var log resources.LogReader
+		client := http.Client{Timeout: time.Second, Transport: &http.Transport{}}
+		defer client.CloseIdleConnections()
+		require.Eventually(t, func() bool {
+			for range 20 {
+				go func() {
+					if resp, err := client.Get("http://" + c.Listen + "/default/services/calculator/status"); err == nil {
+						_ = resp.Body.Close()
+					}
+				}()
+			}
+			return of(log.Read(c.ErrorLog)) > 0
+		}, 10*time.Second, 100*time.Millisecond)
+	}
+	c := running(t)
+	l, err := net.Listen("unix", filepath.Join(c.Dir, "1.sock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	raw, err := l.(*net.UnixListener).SyscallConn()
+	require.NoError(t, err)
+	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) })) // and nobody accepts
+	require.NoError(t, err)
+	start(t, c)
+	full(c, func(l resources.NginxLog) int { return l.QueueFull })
+
+	few := running(t)
+	few.Connections = -250 // 12 for both sides
+	start(t, few)
+	silent, err := net.Listen("unix", filepath.Join(few.Dir, "1.sock"))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = silent.Close() })
+	full(few, func(l resources.NginxLog) int { return l.NoConnections })
+}
