@@ -149,8 +149,7 @@ func (l *list) system(r *verdict.Resources) {
 		l.add("threads", "%s at most", strings.Join(threads, ", "))
 	}
 	if r.Received+r.Transmitted > 0 {
-		l.add("network", "%s received, %s sent by all interfaces of the machine,", format.Bytes(r.Received), format.Bytes(r.Transmitted))
-		l.add("", "loopback among them, where each byte counts on both sides")
+		l.add("network", "%s received, %s sent, loopback included", format.Bytes(r.Received), format.Bytes(r.Transmitted))
 	}
 	if r.Lookups > 0 {
 		l.add("DNS", "%s of the target's name: p50 %s  max %s", format.Count(r.Lookups, "lookup"), format.Milliseconds(r.LookupP50), format.Milliseconds(r.LookupMax))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
 // ManifestFile says what a run has to have. It is there before the first runner starts, so that
@@ -19,6 +20,9 @@ const ManifestFile = "manifest.json"
 type Manifest struct {
 	RunID string   `json:"run_id"` // as the shards of its runners have it
 	Needs []string `json:"needs"`  // files and folders without which there is no verdict
+	// Ran is what the run is made with, as far as it is known before its target starts; run.json has all of it. A run that
+	// is killed leaves this.
+	Ran *verdict.Ran `json:"ran,omitempty"`
 }
 
 // ManifestName, RunName and LedgerName are the names of these files in a run, and where it was started in parts on
@@ -47,12 +51,12 @@ func Evidence(part int) []string {
 
 // NewManifest is that of a run, or of a part of it, that is about to start. ledger tells whether
 // its service has to have one.
-func NewManifest(part int, runID string, ledger bool) Manifest {
+func NewManifest(part int, runID string, ledger bool, run *Run) Manifest {
 	needs := 2 // of its evidence: what was planned, and what `soak run` saw
 	if ledger {
 		needs = 3
 	}
-	return Manifest{RunID: runID, Needs: Evidence(part)[:needs]}
+	return Manifest{RunID: runID, Needs: Evidence(part)[:needs], Ran: run.ran()}
 }
 
 // Begin writes it down.

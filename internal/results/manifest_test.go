@@ -20,7 +20,7 @@ func begun(t *testing.T) Dir {
 	require.NoError(t, err)
 	p := thePlan()
 	p.RunID = "r"
-	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true)))
+	require.NoError(t, d.Begin(0, NewManifest(0, p.RunID, true, &Run{Version: "v1", Command: []string{"soak", "run"}})))
 	require.NoError(t, d.WriteJSON(PlanFile, p))
 	require.NoError(t, d.WriteJSON(RunFile, Run{OneClock: true, Failures: []string{"the backend died"}}))
 	put(t, d, LedgerFile, entry(0, 15)+entry(1, 16))
@@ -32,6 +32,18 @@ func begun(t *testing.T) Dir {
 	}
 	require.NoError(t, d.Seal(0))
 	return d
+}
+
+// A run that was killed before it wrote run.json says what it was, too.
+func TestAKilledRunSaysWhatRan(t *testing.T) {
+	t.Parallel()
+	d := begun(t)
+	require.NoError(t, os.Remove(d.Path(RunFile)))
+	v, _, err := d.Judge()
+	require.NoError(t, err)
+	require.Equal(t, verdict.Invalid, v.Verdict)
+	require.NotNil(t, v.Ran)
+	require.Equal(t, []string{"soak", "run"}, v.Ran.Command)
 }
 
 func TestMissingEvidenceIsInvalid(t *testing.T) {
@@ -71,7 +83,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		d := inParts(t)
 		for i := 1; i <= 2; i++ {
 			id := []string{"one", "two"}[i-1]
-			require.NoError(t, d.Begin(i, NewManifest(i, id, false)))
+			require.NoError(t, d.Begin(i, NewManifest(i, id, false, &Run{})))
 			require.NoError(t, d.Seal(i))
 			path := d.Path(filepath.Join(ShardsDir, shard.FileName(shard.Runner{Index: i})))
 			s, err := shard.ReadFile(path)
@@ -92,7 +104,7 @@ func TestPartsHaveTheirOwnManifests(t *testing.T) {
 		"both ledgers are gone": {func(t *testing.T, d Dir) {
 			require.NoError(t, errors.Join(os.Remove(d.Path(LedgerName(1))), os.Remove(d.Path(LedgerName(2)))))
 		}, "backend-ledger-1.ndjson is missing"},
-		"the second was begun again":   {func(t *testing.T, d Dir) { require.NoError(t, d.Begin(2, NewManifest(2, "three", false))) }, "is of another run than manifest-2.json"},
+		"the second was begun again":   {func(t *testing.T, d Dir) { require.NoError(t, d.Begin(2, NewManifest(2, "three", false, &Run{}))) }, "is of another run than manifest-2.json"},
 		"nothing says what it must be": {func(t *testing.T, d Dir) { require.NoError(t, os.Remove(d.Path(ManifestName(2)))) }, "merge its folder whole"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,6 +85,19 @@ func (d Dir) Seen(first int) Run {
 // ran is what the run was made with, nil where nobody wrote it down. first is the index of its first runner.
 func (d Dir) ran(first int) *verdict.Ran {
 	run := d.Seen(first)
+	if ran := run.ran(); ran != nil {
+		return ran
+	}
+	for _, part := range []int{0, first} {
+		if m, _, err := d.manifest(part); err == nil && m.Ran != nil {
+			return m.Ran
+		}
+	}
+	return nil
+}
+
+// ran is what the run was made with; nil: it does not say.
+func (run *Run) ran() *verdict.Ran {
 	if run.Version == "" && len(run.Command) == 0 {
 		return nil
 	}
