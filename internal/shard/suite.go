@@ -23,8 +23,7 @@ const (
 	CodeStatus      = "status-" // an answer of another status: status-503
 	CodeNet         = "net-"    // no answer: net-1220 is a reset
 	Dropped         = "dropped_iterations"
-	SentAgain       = "requests_sent_again" // over HTTP/2, where the server said that it had not looked at them
-	Other           = "(other)"             // value of the first tag where a script made too many combinations
+	Other           = "(other)" // value of the first tag where a script made too many combinations
 )
 
 // WakeUps is how often an answer wakes the generator up: the connection, the request, the answer's head,

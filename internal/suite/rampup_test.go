@@ -93,14 +93,6 @@ func TestCodesInWords(t *testing.T) {
 	}
 }
 
-func TestRequestsThatHTTP2RepeatedAreAWarning(t *testing.T) {
-	t.Parallel()
-	v := judged(ramp(rampupParameters, 20).counted(shard.SentAgain, "rate-20", 3))
-	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
-	require.Len(t, v.Warnings, 1)
-	require.Contains(t, v.Warnings[0], "the server refused 3 requests unseen")
-}
-
 func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
 	t.Parallel()
 	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))

@@ -25,35 +25,9 @@ func rightAnswers(q Total) verdict.Criterion {
 	return c
 }
 
-// accounted says whether what was sent is what was counted.
-func (r *Run) accounted(all []StageResult) []verdict.Criterion {
-	return append(r.serverAgrees(all), r.sentOnce()...)
-}
-
-// sentOnce is advisory, and there where a request was sent again: over HTTP/2, after the server had said
-// that it did not look at it.
-func (r *Run) sentOnce() []verdict.Criterion {
-	var again float64
-	for _, m := range r.Rounds {
-		for _, metric := range m.Metrics {
-			if metric.Name == shard.SentAgain {
-				again += metric.Sum
-			}
-		}
-	}
-	if again == 0 {
-		return nil
-	}
-	return []verdict.Criterion{{
-		Name: "requests are sent once", Limit: "all", Actual: count(again) + " sent again", Advisory: true,
-		Why:     "who asks again is told nothing of the first refusal",
-		Reasons: []string{fmt.Sprintf("the server refused %s requests unseen (HTTP/2: GOAWAY or REFUSED_STREAM), and got them again; their times have both in them", count(again))},
-	}}
-}
-
-// serverAgrees compares the count of the backends, where they are ours and started for this run, with
+// accounted compares the count of the backends, where they are ours and started for this run, with
 // the runners'. What failed may or may not have reached them.
-func (r *Run) serverAgrees(stages []StageResult) []verdict.Criterion {
+func (r *Run) accounted(stages []StageResult) []verdict.Criterion {
 	if !r.OneHost || len(r.Samples) == 0 || r.Samples[len(r.Samples)-1].Served == 0 {
 		return nil
 	}

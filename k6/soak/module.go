@@ -1,21 +1,16 @@
 package soak
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/grafana/sobek"
 	"go.k6.io/k6/v2/js/common"
 	"go.k6.io/k6/v2/js/modules"
-	"go.k6.io/k6/v2/metrics"
 
 	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/plan"
-	"github.com/sse-soak/sse-soak/internal/shard"
-	"github.com/sse-soak/sse-soak/k6/once"
 	"github.com/sse-soak/sse-soak/k6/sse"
 )
 
@@ -27,15 +22,13 @@ func (m *rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	mi := &module{vu: vu, recorder: m.recorder}
 	rt := vu.Runtime()
 	mi.exports = modules.Exports{Named: map[string]any{
-		"plan":     rt.ToValue(mi.plan),
-		"service":  rt.ToValue(mi.service),
-		"suite":    rt.ToValue(mi.suite),
-		"Ledger":   rt.ToValue(mi.newLedger),
-		"sendOnce": rt.ToValue(mi.sendOnce),
-		"hold":     rt.ToValue(mi.hold),
+		"plan":    rt.ToValue(mi.plan),
+		"service": rt.ToValue(mi.service),
+		"suite":   rt.ToValue(mi.suite),
+		"Ledger":  rt.ToValue(mi.newLedger),
+		"hold":    rt.ToValue(mi.hold),
 	}}
 	mi.opener, mi.compiled = sse.NewOpener(vu), map[sobek.Value]*jsService{}
-	mi.again = vu.InitEnv().Registry.MustNewMetric(shard.SentAgain, metrics.Counter)
 	return mi
 }
 
@@ -43,7 +36,6 @@ type module struct {
 	vu          modules.VU
 	recorder    *recorder
 	sink        *sampleSink // of the running iteration; used on the event loop only
-	again       *metrics.Metric
 	opener      *sse.Opener
 	compiled    map[sobek.Value]*jsService // what service returned
 	secrets     []string                   // see tokens
@@ -99,20 +91,6 @@ func (m *module) environment(name string) string {
 		return v.String()
 	}
 	return ""
-}
-
-// sendOnce keeps k6 from silently sending a request of this virtual user twice.
-func (m *module) sendOnce() {
-	state := m.vu.State()
-	if state == nil {
-		common.Throw(m.vu.Runtime(), common.NewInitContextError("soak.sendOnce needs a virtual user: call it in the default function"))
-	}
-	once.Install(state, func(ctx context.Context) {
-		tags := state.Tags.GetCurrentValues()
-		metrics.PushIfNotDone(ctx, state.Samples, metrics.Sample{
-			TimeSeries: metrics.TimeSeries{Metric: m.again, Tags: tags.Tags}, Time: time.Now(), Metadata: tags.Metadata, Value: 1,
-		})
-	})
 }
 
 // newLedger is the constructor `new Ledger(id, {held})`.

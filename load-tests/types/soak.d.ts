@@ -196,19 +196,6 @@ declare module 'k6/x/soak' {
    */
   export function suite(suite: Suite): void;
 
-  /**
-   * Keeps the requests of this virtual user (`k6/http`) from being sent twice unseen; to be called
-   * before its first one. k6 sends a GET again where a connection that was used before ends before the
-   * first byte of the answer, and reports the second answer only. After this such a request fails, with
-   * the error that ended its connection. Over HTTP/2 a server that says it has not looked at a request
-   * gets it again: the counter `requests_sent_again` tells how many.
-   *
-   * POST, PUT and DELETE are sent once anyhow.
-   *
-   * @throws in the init context.
-   */
-  export function sendOnce(): void;
-
   /** What {@link hold} has to know. The configuration of load-tests/lib/config.js has most of it; what else is in there does not matter. */
   export interface HoldOptions {
     /** The first stream of the run that is held here, from 0. */
