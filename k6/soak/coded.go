@@ -23,7 +23,8 @@ type coded struct {
 // Coded begins a compressed stream.
 func (o *observer) Coded(coding string) {
 	if !o.aside { // what the script does to a stream may make messages come together
-		o.coded = &coded{coding: coding, again: o.coded != nil}
+		rare := o.rarely()
+		rare.coded = &coded{coding: coding, again: rare.coded != nil}
 	}
 	o.recorder.coded(coding, func(sum *shard.Coding) { sum.Streams++ })
 }

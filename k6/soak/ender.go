@@ -87,7 +87,7 @@ func (e *ender) end(s *held) {
 	if s.ledger().Sums().Streams == 0 || !e.byRequest() {
 		s.stream.Close()
 	} else {
-		s.status = e.send(s)
+		s.status = int16(e.send(s))
 	}
 	h := e.h
 	h.mu.Lock()
@@ -199,7 +199,7 @@ func (s *held) finish() {
 	}
 	check("Get status was 200", sums.Streams > 0)
 	if e.byRequest() {
-		check("Delete status was 200", e.accepts(s.status))
+		check("Delete status was 200", e.accepts(int(s.status)))
 	}
 	check("Received all messages", s.observer.faultless(&sums))
 	h.mu.Lock()

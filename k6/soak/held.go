@@ -17,9 +17,9 @@ type held struct {
 	observer *observer
 	own      *ownRequest // nil: its number tells all
 	timer    *time.Timer // closes it where it does not end in time
-	n        int
-	status   int  // of the request that ends it, 0 before it was answered
-	asked    bool // its end was asked for; guarded by the holding's mu, as over
+	n        int32
+	status   int16 // of the request that ends it, 0 before it was answered
+	asked    bool  // its end was asked for; guarded by the holding's mu, as over
 	over     bool
 }
 
@@ -38,8 +38,8 @@ func (h *holding) add(n int) error {
 	if err != nil {
 		return err
 	}
-	seen := h.m.observe(l, false)
-	s := &held{of: h, n: n, observer: seen.own()}
+	seen, own := h.m.watch(l)
+	s := &held{of: h, n: int32(n), observer: own}
 	var then sse.SecondRequester
 	if service := h.service; service != nil && (service.hasFunctions() || service.Then != nil) {
 		if s.own, err = service.ownRequest(n, l.ID()); err != nil {
@@ -70,7 +70,7 @@ func (s *held) Request() sse.Request {
 	case h.service == nil:
 		return sse.Request{URL: h.BackendURL + "/event/connect?id=" + id, Header: h.header}
 	case s.own == nil:
-		v, _ := h.service.values(s.n, id) // it has no functions, which alone may fail
+		v, _ := h.service.values(int(s.n), id) // it has no functions, which alone may fail
 		return requestBy(&h.service.Connect, v)
 	}
 	r := requestBy(&h.service.Connect, s.own.values)
@@ -82,7 +82,7 @@ func (s *held) Request() sse.Request {
 
 // renew asks the description for what the next attempt sends. On the event loop.
 func (s *held) renew() error {
-	err := s.of.service.renew(s.n, s.own)
+	err := s.of.service.renew(int(s.n), s.own)
 	if err == nil {
 		r := s.Request()
 		err = r.Check()
@@ -99,6 +99,6 @@ func (s *held) endRequest() (sse.Request, error) {
 	if h.service == nil {
 		return sse.Request{URL: h.BackendURL + "/event/forcedisconnect?id=" + id, Method: http.MethodDelete, Header: h.header}, nil
 	}
-	v, err := h.service.values(s.n, id)
+	v, err := h.service.values(int(s.n), id)
 	return requestBy(h.service.End.Request, v), err
 }

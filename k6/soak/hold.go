@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -83,8 +84,8 @@ func (m *module) newHolding(described, options sobek.Value) (*holding, error) {
 	if err := m.vu.Runtime().ExportTo(options, &h.holdOptions); err != nil {
 		return nil, fmt.Errorf("soak.hold: %w", err)
 	}
-	if h.From < 0 || h.To < h.From || !(h.OpenFor >= 0) || !(h.IdleTimeout >= 0) || !(h.EndTimeout > 0) {
-		return nil, fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0, and endTimeout not 0", h.From, h.To, h.OpenFor, h.IdleTimeout, h.EndTimeout)
+	if h.From < 0 || h.To < h.From || h.To > math.MaxInt32 || !(h.OpenFor >= 0) || !(h.IdleTimeout >= 0) || !(h.EndTimeout > 0) {
+		return nil, fmt.Errorf("soak.hold: the streams from %d to %d, open for %v ms, with an idleTimeout of %v ms and an endTimeout of %v s: no number may be below 0 or over 2147483647, and endTimeout not 0", h.From, h.To, h.OpenFor, h.IdleTimeout, h.EndTimeout)
 	}
 	for name, value := range h.Headers {
 		h.header.Set(name, value)

@@ -32,9 +32,9 @@ import (
 func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
-		require.LessOrEqual(t, unsafe.Sizeof(held{}), uintptr(64))
-		require.LessOrEqual(t, unsafe.Sizeof(jsLedger{}), uintptr(64))
-		require.LessOrEqual(t, unsafe.Sizeof(sse.Stream{}), uintptr(640))
+		require.LessOrEqual(t, unsafe.Sizeof(held{}), uintptr(48))
+		require.LessOrEqual(t, unsafe.Sizeof(observer{}), uintptr(48))
+		require.LessOrEqual(t, unsafe.Sizeof(sse.Stream{}), uintptr(320))
 	}
 }
 

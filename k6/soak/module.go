@@ -127,6 +127,16 @@ func (m *module) observe(l *ledger.Ledger, aside bool) watcher {
 	return m.recorder.observe(jsLedger{observer: o, rt: m.vu.Runtime()}, m.known())
 }
 
+// watch makes the observer of a held stream, which no script sees.
+func (m *module) watch(l *ledger.Ledger) (sse.Observer, *observer) {
+	if m.recorder.described() {
+		seen := m.observe(l, false)
+		return seen, seen.own()
+	}
+	o := &observer{ledger: l, recorder: m.recorder, sink: m.sink}
+	return o, o
+}
+
 // heldOf reads the option held of a ledger, which is true where nothing is said.
 func heldOf(rt *sobek.Runtime, options sobek.Value) bool {
 	if sobek.IsUndefined(options) || sobek.IsNull(options) {

@@ -17,10 +17,33 @@ type observer struct {
 	recorder *recorder
 	sink     *sampleSink    // nil: no metrics are published
 	openedAt ledger.Instant // until the first noop, then 0
-	other    *string        // name of the last event that was no noop; nil: none was
-	coded    *coded
-	aside    bool // the script does something to the stream, so that it tells nothing of those that are held
+	rare     *rareSights    // nil: none yet
+	aside    bool           // the script does something to the stream, so that it tells nothing of those that are held
 	open     bool
+}
+
+// rareSights are what few streams bring.
+type rareSights struct {
+	other string // name of the last event that was no noop
+	coded *coded
+}
+
+var noRareSights rareSights
+
+// rareSights are those of the observer, to be read.
+func (o *observer) rareSights() *rareSights {
+	if o.rare == nil {
+		return &noRareSights
+	}
+	return o.rare
+}
+
+// rarely are the same, to be written.
+func (o *observer) rarely() *rareSights {
+	if o.rare == nil {
+		o.rare = new(rareSights)
+	}
+	return o.rare
 }
 
 var _ sse.Observer = (*observer)(nil)
@@ -89,8 +112,8 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 		after = o.recorder.instant(at) - o.openedAt
 		o.openedAt = 0
 	}
-	if o.coded != nil {
-		o.coded.message(o.recorder, at, after)
+	if coded := o.rareSights().coded; coded != nil {
+		coded.message(o.recorder, at, after)
 	}
 	return after
 }
@@ -99,11 +122,11 @@ func (o *observer) firstAfter(at time.Time) time.Duration {
 //
 //go:noinline // rare, and not to grow the stack of a reading goroutine
 func (o *observer) named(name []byte) {
-	if o.other == nil || string(name) != *o.other {
-		known := o.recorder.eventName(name)
-		o.other = &known
+	rare := o.rarely()
+	if string(name) != rare.other { // which is empty before the first: no such name is empty
+		rare.other = o.recorder.eventName(name)
 	}
-	o.ledger.Named(*o.other)
+	o.ledger.Named(rare.other)
 }
 
 // excerpt is what a finding shows of a corrupted noop.

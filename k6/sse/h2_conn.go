@@ -47,11 +47,14 @@ type h2Conn struct {
 	polled *polled   // nil where a goroutine reads
 	to     io.Writer // TLS, or the sender; nil where a goroutine reads
 	sender sender
-	cursor h2Cursor      // of the reader
-	readAt time.Duration // since processStart: when the reader last looked what has come
+	cursor h2Cursor // of the reader, as what follows
+
+	brought *h2Stream     // whose turn it is, since DATA has come for it
+	payload []byte        // of that, what it has not read yet
+	readAt  time.Duration // since processStart: when the reader last looked what has come
 
 	mu      sync.Mutex // guards what follows
-	streams map[uint32]*h2Stream
+	streams h2Streams
 	nudged  []*h2Stream // want a turn
 	places  int         // reserved for streams that have no number yet
 	per     int         // streams at most, by the script; 0: no bound of its own
@@ -81,8 +84,8 @@ type h2Conn struct {
 func newH2Conn(a *answer, pool *h2Pool, per int) *h2Conn {
 	c := &h2Conn{
 		net: a.conn, remote: a.remote, through: a.proxy, pool: pool, per: per, alone: per == 1,
-		ready: make(chan struct{}), streams: make(map[uint32]*h2Stream),
-		next: h2FirstStream, most: h2Unlimited, frame: h2MaxFrame, initial: h2Window, window: h2Window, last: h2Unlimited,
+		ready: make(chan struct{}),
+		next:  h2FirstStream, most: h2Unlimited, frame: h2MaxFrame, initial: h2Window, window: h2Window, last: h2Unlimited,
 	}
 	if a.tls != nil {
 		c.tls = &tls.ConnectionState{Version: a.tls.Version, CipherSuite: a.tls.CipherSuite}
@@ -327,7 +330,7 @@ func (c *h2Conn) fail(err error, buf []byte, b *eventstream.Block) {
 	}
 	turns := c.nudged // streams that have ended may be among them
 	c.nudged = nil
-	for _, st := range c.streams {
+	for _, st := range slices.Clone(c.streams) { // each leaves
 		st.end(err)
 		turns = append(turns, st)
 	}

@@ -76,7 +76,7 @@ func (s *source) abandon(hangUp func()) {
 	c := st.conn
 	c.mu.Lock()
 	c.failed, st.closed = errCut, true
-	clear(c.streams)
+	c.streams = nil
 	c.mu.Unlock()
 	c.sender.close(hangUp)
 }

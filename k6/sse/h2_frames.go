@@ -137,7 +137,7 @@ func (r *h2Cursor) openData(c *h2Conn) error {
 		_ = c.framer.WriteWindowUpdate(0, uint32(c.unread))
 		c.unread = 0
 	}
-	st := c.streams[r.StreamID]
+	st := c.streams.get(r.StreamID)
 	if st == nil {
 		return nil // it was closed here: what was on its way is let go
 	}
@@ -208,7 +208,7 @@ func (r *h2Cursor) wrong(c *h2Conn, err error) error {
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		switch st := c.streams[one.StreamID]; {
+		switch st := c.streams.get(one.StreamID); {
 		case st != nil:
 			st.refuse(broke(one.Code, "%v: %w", r.Type, detail))
 		case !c.known(one.StreamID):

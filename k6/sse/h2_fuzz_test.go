@@ -52,7 +52,7 @@ func heard(t *testing.T, said, pieces []byte) (all []string) {
 	for range 2 {
 		st := &h2Stream{conn: c, id: c.next}
 		st.pipe = newH2Pipe(st)
-		c.streams[c.next] = st
+		c.streams = append(c.streams, st)
 		c.next += 2
 		readers = append(readers, &collector{st: st})
 		st.reader = readers[len(readers)-1]

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,7 +39,7 @@ func (c *h2Conn) handle(f http2.Frame, buf []byte, b *eventstream.Block) error {
 		if !c.known(id) {
 			return broke(http2.ErrCodeProtocol, "RST_STREAM of stream %d, which this client has not begun", id)
 		}
-		if st := c.streams[id]; st != nil {
+		if st := c.streams.get(id); st != nil {
 			err := fmt.Errorf("RST_STREAM %v: %w", f.ErrCode, errResetByPeer)
 			if f.ErrCode == http2.ErrCodeRefusedStream {
 				err = fmt.Errorf("RST_STREAM %v: %w", f.ErrCode, errUnprocessed)
@@ -57,7 +58,7 @@ func (c *h2Conn) headers(f *http2.MetaHeadersFrame, buf []byte, b *eventstream.B
 		c.mu.Unlock()
 		return broke(http2.ErrCodeProtocol, "HEADERS of stream %d, which this client has not begun", f.StreamID)
 	}
-	st := c.streams[f.StreamID]
+	st := c.streams.get(f.StreamID)
 	if st == nil { // it was closed here
 		c.mu.Unlock()
 		return nil
@@ -160,7 +161,7 @@ func (c *h2Conn) widen(id uint32, by int64) error {
 	if !c.known(id) {
 		return broke(http2.ErrCodeProtocol, "WINDOW_UPDATE of stream %d, which this client has not begun", id)
 	}
-	if st := c.streams[id]; st != nil && st.pipe != nil {
+	if st := c.streams.get(id); st != nil && st.pipe != nil {
 		if st.pipe.window += by; st.pipe.window > math.MaxInt32 {
 			st.refuse(broke(http2.ErrCodeFlowControl, "WINDOW_UPDATE makes the stream's window larger than there may be"))
 			return nil
@@ -182,8 +183,8 @@ func (c *h2Conn) goAway(f *http2.GoAwayFrame) {
 	} else {
 		c.going = fmt.Errorf("%s: %w", said, errResetByPeer)
 	}
-	for id, st := range c.streams {
-		if id > c.last {
+	for _, st := range slices.Clone(c.streams) { // some leave
+		if st.id > c.last {
 			st.end(fmt.Errorf("%s: %w", said, errUnprocessed))
 			c.nudge(st)
 		}

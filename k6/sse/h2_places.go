@@ -5,8 +5,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
+
+// h2Streams are those of a connection, by their numbers. A map of them takes four times as much.
+type h2Streams []*h2Stream
+
+// at is where a number is, or would be. As long as no stream has left, that follows from the first one's.
+func (s h2Streams) at(id uint32) (i int, found bool) {
+	if len(s) > 0 && id >= s[0].id {
+		if i = int(id-s[0].id) / 2; i < len(s) && s[i].id == id {
+			return i, true
+		}
+	}
+	return slices.BinarySearchFunc(s, id, func(st *h2Stream, id uint32) int { return cmp.Compare(st.id, id) })
+}
+
+// get is the stream of a number, nil where there is none.
+func (s h2Streams) get(id uint32) *h2Stream {
+	if i, found := s.at(id); found {
+		return s[i]
+	}
+	return nil
+}
+
+func (s *h2Streams) remove(st *h2Stream) {
+	if i, found := s.at(st.id); found {
+		*s = slices.Delete(*s, i, i+1)
+	}
+}
 
 var errNoPlace = errors.New("the server allows no stream on the connection (MAX_CONCURRENT_STREAMS is 0)")
 

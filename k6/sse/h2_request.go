@@ -72,7 +72,7 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	st.pipe = newH2Pipe(st)
 	st.pipe.window = c.initial
 	c.next += 2
-	c.streams[st.id] = st
+	c.streams = append(c.streams, st) // no number is higher
 	c.encode(made, req.body)
 	c.sendBlock(st.id, req.body == "")
 	c.flush()

@@ -16,8 +16,7 @@ import (
 // h2Stream is a stream on a connection that others share: all that one of thousands adds. Its connection's goroutine reads
 // it, as a polled wire; until it has a reader, what comes waits in its pipe.
 type h2Stream struct {
-	conn    *h2Conn
-	payload []byte // of the DATA frame that the reader is at; of the connection's goroutine
+	conn *h2Conn
 
 	// Guarded by the connection's mu.
 	reader   turner  // nil before it was given one, and when that has hung up
@@ -71,11 +70,11 @@ func (st *h2Stream) bring(part []byte, unseen int, buf []byte, b *eventstream.Bl
 	st.consumed += int32(unseen)
 	if st.reader != nil && len(part) > 0 {
 		c.mu.Unlock()
-		st.payload = part
+		c.brought, c.payload = st, part
 		st.turn(buf, b)
 		c.mu.Lock()
-		st.consumed += int32(len(part) - len(st.payload))
-		part, st.payload = st.payload, nil
+		st.consumed += int32(len(part) - len(c.payload))
+		part, c.brought, c.payload = c.payload, nil, nil
 	}
 	if len(part) > 0 && !st.closed {
 		if st.pipe == nil {
@@ -108,9 +107,9 @@ func (st *h2Stream) Read(p []byte) (int, error) {
 		st.pipe = nil
 	}
 	switch {
-	case len(st.payload) > 0:
-		n := copy(p, st.payload)
-		st.payload = st.payload[n:]
+	case st.conn.brought == st && len(st.conn.payload) > 0:
+		n := copy(p, st.conn.payload)
+		st.conn.payload = st.conn.payload[n:]
 		return n, nil
 	case st.err != nil:
 		return 0, st.err
@@ -133,7 +132,7 @@ func (st *h2Stream) end(err error) {
 func (st *h2Stream) leave() {
 	if !st.closed {
 		st.closed = true
-		delete(st.conn.streams, st.id)
+		st.conn.streams.remove(st)
 		st.conn.left()
 	}
 }

@@ -2,7 +2,6 @@ package sse
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,7 +33,7 @@ type hub struct {
 	interrupted atomic.Bool
 
 	mu      sync.Mutex // guards what follows
-	sources map[*source]struct{}
+	sources []*source
 	queue   []task
 	wake    func(func() error) // the registered callback; nil while a drain is queued
 	pending metrics.Samples
@@ -55,9 +54,8 @@ func (m *module) currentHub() *hub {
 	}
 	h := &hub{
 		m: m, vu: m.vu, ctx: m.vu.Context(), state: m.vu.State(), samples: m.vu.State().Samples,
-		sources: make(map[*source]struct{}),
-		counts:  make(map[*metrics.TagSet][]*eventCounter),
-		wake:    m.vu.RegisterCallback(),
+		counts: make(map[*metrics.TagSet][]*eventCounter),
+		wake:   m.vu.RegisterCallback(),
 	}
 	beginRamp()
 	h.unwatch = context.AfterFunc(h.ctx, h.interrupt)
@@ -74,7 +72,8 @@ func (h *hub) add(s *source) {
 // know has a source be interrupted with the others. From any goroutine, while a source is open.
 func (h *hub) know(s *source) {
 	h.mu.Lock()
-	h.sources[s] = struct{}{}
+	s.place = int32(len(h.sources))
+	h.sources = append(h.sources, s)
 	h.mu.Unlock()
 	if h.interrupted.Load() {
 		s.stop(ReasonInterrupted)
@@ -84,7 +83,11 @@ func (h *hub) know(s *source) {
 // forget ends that: it has no goroutine or timer left.
 func (h *hub) forget(s *source) {
 	h.mu.Lock()
-	delete(h.sources, s)
+	last := len(h.sources) - 1
+	h.sources[s.place] = h.sources[last]
+	h.sources[s.place].place = s.place
+	h.sources[last] = nil
+	h.sources = h.sources[:last]
 	h.mu.Unlock()
 }
 
@@ -98,7 +101,7 @@ func (h *hub) remove(s *source) {
 func (h *hub) interrupt() {
 	h.interrupted.Store(true)
 	h.mu.Lock()
-	all := slices.Collect(maps.Keys(h.sources))
+	all := slices.Clone(h.sources)
 	h.mu.Unlock()
 	for _, s := range all {
 		s.stop(ReasonInterrupted)

@@ -39,6 +39,7 @@ type source struct {
 	counter  *eventCounter // with the tags of the open stream
 	openedAt time.Duration // since processStart
 	failures int32         // attempts since the last stream opened
+	place    int32         // among the hub's; guarded by that's mu
 	opened   bool
 	first    bool // no event yet on this stream
 	awaits   bool // the second request still waits for its event
