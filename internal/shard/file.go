@@ -62,10 +62,14 @@ func writeJSON(w io.Writer, s *Shard) error {
 	if _, err := w.Write(head[:len(head)-1]); err != nil {
 		return err
 	}
-	if err := writeList(w, "series", s.Series); err != nil {
+	if err := writeList(w, "series", len(s.Series), func(i int) any { return &s.Series[i] }); err != nil {
 		return err
 	}
-	if err := writeList(w, "connections", s.Connections); err != nil {
+	records, record := len(s.Connections), func(i int) any { return &s.Connections[i] }
+	if s.Ledgers != nil {
+		records, record = len(s.Ledgers), func(i int) any { return s.Ledgers[i].Record() }
+	}
+	if err := writeList(w, "connections", records, record); err != nil {
 		return err
 	}
 	if s.Published != nil {
@@ -80,16 +84,17 @@ func writeJSON(w io.Writer, s *Shard) error {
 	return err
 }
 
-func writeList[T any](w io.Writer, name string, list []T) error {
+// writeList writes a list of n.
+func writeList(w io.Writer, name string, n int, each func(i int) any) error {
 	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
 		return err
 	}
-	for i := range list {
-		text, err := json.Marshal(&list[i])
+	for i := range n {
+		text, err := json.Marshal(each(i))
 		if err != nil {
 			return err
 		}
-		if i < len(list)-1 {
+		if i < n-1 {
 			text = append(text, ',')
 		}
 		if _, err := w.Write(text); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sse-soak/sse-soak/internal/ledger"
 	"github.com/sse-soak/sse-soak/internal/machine"
 )
 
@@ -55,6 +57,25 @@ func TestAnEncoderDoesNotKeepItsOutput(t *testing.T) {
 		require.Nil(t, file.Value())
 	}
 	runtime.KeepAlive(&e)
+}
+
+// A runner gives its ledgers, and the file is that of their records.
+func TestLedgersAreWrittenAsRecords(t *testing.T) {
+	t.Parallel()
+	var ledgers []*ledger.Ledger
+	s := small()
+	s.Connections = nil
+	for n := range 3 {
+		l := ledger.New(fmt.Sprintf("d-%d", n), &ledger.Config{Interval: time.Second, Late: time.Second})
+		l.Connecting(1)
+		l.Opened(2)
+		l.Noop(ledger.Noop{At: ledger.Instant(n) * time.Second, Number: 1, Intact: true})
+		ledgers = append(ledgers, l)
+		s.Connections = append(s.Connections, l.Record())
+	}
+	of := *s
+	of.Connections, of.Ledgers = nil, ledgers
+	require.Equal(t, encoded(t, s), encoded(t, &of))
 }
 
 func TestWriteAndRead(t *testing.T) {

@@ -41,6 +41,10 @@ type Shard struct {
 	Codings     []Coding        `json:"codings,omitempty"`   // of streams that came compressed
 	Shared      *Shared         `json:"shared,omitempty"`    // of streams over HTTP/2
 	Ends        *Ends           `json:"ends,omitempty"`      // nil where none were made, and in shards of older versions
+
+	// Ledgers are what a runner has in place of Connections: each record is made when it is written, since all of them together
+	// take as much memory as the streams.
+	Ledgers []*ledger.Ledger `json:"-"`
 }
 
 // Runner identifies a k6 process.

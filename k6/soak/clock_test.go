@@ -61,7 +61,7 @@ func TestASteppedClockDoesNotMatter(t *testing.T) {
 		b.Closed(clock(at.Add(time.Second+5*time.Millisecond)), sse.Close{Reason: sse.ReasonServer, Retry: -1})
 		s := &shard.Shard{}
 		r.fill(s)
-		return s
+		return written(s)
 	}
 	right := play(func(t time.Time) time.Time { return t })
 	require.True(t, right.Connections[0].Faultless(), "%+v", right.Connections[0])

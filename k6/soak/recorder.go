@@ -338,7 +338,7 @@ func (r *recorder) takeHeld() *shard.Late {
 	return held
 }
 
-// fill copies everything seen so far into a shard.
+// fill copies everything seen so far into a shard, but for the ledgers, which go on.
 func (r *recorder) fill(s *shard.Shard) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -357,10 +357,7 @@ func (r *recorder) fill(s *shard.Shard) {
 		l.Histogram = r.latency.Histogram.Copy()
 		s.Latency = &l
 	}
-	s.Connections = make([]ledger.Record, len(r.ledgers))
-	for i, l := range r.ledgers {
-		s.Connections[i] = l.Record()
-	}
+	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
 }
 
 // progress sums up the present state, for the progress line and the metrics, and copies the lateness of all noops.

@@ -44,6 +44,15 @@ func event(id, data, comment string) *eventstream.Event {
 func filled(r *recorder) *shard.Shard {
 	s := &shard.Shard{Schema: shard.Schema}
 	r.fill(s)
+	return written(s)
+}
+
+// written is a shard as it is written, with records for ledgers.
+func written(s *shard.Shard) *shard.Shard {
+	for _, l := range s.Ledgers {
+		s.Connections = append(s.Connections, l.Record())
+	}
+	s.Ledgers = nil
 	return s
 }
 
