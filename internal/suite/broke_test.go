@@ -54,7 +54,7 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 			func(st *StageResult) {
 				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores, st.Machine.Runners = false, 196, 2, 90
 			},
-			"CPU of the service: full from 400/s on, 98 % busy (backend 50 %, nginx 20 % of a core), shared with the load generator at 400/s", "",
+			"CPU of the service: full from 400/s on, 98 % busy (backend 50 %, nginx 20 %, others and the kernel 36 % of a core), shared with the load generator at 400/s", "",
 		},
 		"its machine, by Prometheus": {
 			func(st *StageResult) {
@@ -65,14 +65,14 @@ func TestEachResourceThatBreaksAService(t *testing.T) {
 		},
 		"others on the service's cores": {
 			func(st *StageResult) { st.Machine.ServiceBusy, st.Machine.Backend, st.Machine.Nginx = 1, 20, 15 },
-			"CPU that other programs take: full from 400/s on, 100 % busy, 65 % of a core by other programs at 400/s, 70 % busy, 0 % of a core by other programs at 200/s",
+			"CPU that other programs take: full from 400/s on, 100 % busy, 65 % of a core by others and the kernel at 400/s, 70 % busy, 0 % of a core by others and the kernel at 200/s",
 			"full from the same load on: CPU of the service 100 % busy",
 		},
 		"others on cores that are shared": {
 			func(st *StageResult) {
 				st.Machine.Apart, st.Machine.Host, st.Machine.Taken.TargetCores = false, 200, 2
 			},
-			"CPU that other programs take: full from 400/s on, 100 % busy, 100 % of a core by other programs at 400/s", "",
+			"CPU that other programs take: full from 400/s on, 100 % busy, 100 % of a core by others and the kernel at 400/s", "",
 		},
 		"GOMAXPROCS": {
 			func(st *StageResult) { st.Machine.Backend, st.Machine.Taken.Procs = 99, 1 },
@@ -188,7 +188,7 @@ func TestAFewEventsBreakNothing(t *testing.T) {
 func TestAServiceThatBreaksWithNothingFull(t *testing.T) {
 	t.Parallel()
 	f := WhatBroke([]StageResult{stageAt(100, nil), stageAt(200, nil)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.True(t, strings.HasPrefix(f.String(), "nothing that was measured was full at 200/s: CPU that other programs take 70 % busy, 0 % of a core by other programs, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
+	require.True(t, strings.HasPrefix(f.String(), "nothing that was measured was full at 200/s: CPU that other programs take 70 % busy, 0 % of a core by others and the kernel, CPU limit of its control group it has none, CPU of the service 70 % busy"), f.String())
 	require.NotContains(t, f.String(), "not known")
 	require.Equal(t, noAdvice, f.advice())
 

@@ -70,6 +70,9 @@ func failed(st *StageResult, events float64, text string) Use {
 	return u
 }
 
+// theRest takes what is neither the service's nor the generator's: the kernel's share is what it does for packets.
+const theRest = "others and the kernel"
+
 const (
 	tooSoon   = "the stage was over too soon"
 	noSamples = "the service is not on this machine, or the stage was over too soon"
@@ -89,12 +92,17 @@ func throttled(st *StageResult) Use {
 
 func serviceCPU(st *StageResult) Use {
 	m := st.Machine
+	busy, others, why := m.serviceCores()
+	if why != "" {
+		return unknown(why)
+	}
 	var parts []string
 	for _, p := range []struct {
 		name    string
 		percent float64
-	}{{"backend", m.Backend}, {"nginx", m.Nginx}} {
-		if p.percent > 0 {
+		known   bool
+	}{{"backend", m.Backend, m.Backend > 0}, {"nginx", m.Nginx, m.Nginx > 0}, {theRest, 100 * others, m.Taken.Inside && others > .1}} {
+		if p.known {
 			parts = append(parts, fmt.Sprintf("%s %.0f %%", p.name, p.percent))
 		}
 	}
@@ -104,10 +112,6 @@ func serviceCPU(st *StageResult) Use {
 	}
 	if m.Shared && !m.Apart {
 		more += ", shared with the load generator"
-	}
-	busy, _, why := m.serviceCores()
-	if why != "" {
-		return unknown(why)
 	}
 	u := cpu(busy, more)
 	if m.Shared && !m.Apart && m.Runners > m.Host/2 {
@@ -145,7 +149,7 @@ func othersCPU(st *StageResult) Use {
 	case !m.Taken.Inside:
 		return unknown(noSamples) // what is no backend of ours counts as others
 	}
-	u := cpu(busy, fmt.Sprintf(", %.0f %% of a core by other programs", max(100*others, 0)))
+	u := cpu(busy, fmt.Sprintf(", %.0f %% of a core by %s", max(100*others, 0), theRest))
 	u.Brief = fmt.Sprintf("%.0f %%", max(100*others, 0))
 	if others < busy*m.Taken.TargetCores/2 {
 		u.Share = 0
