@@ -108,3 +108,24 @@ func TestSlownessOfFullCores(t *testing.T) {
 		require.Equal(t, c.want, status, "%v: %s", c, why)
 	}
 }
+
+// Others may fill the generator's cores while the service fills its own.
+func TestOthersOnTheCoresOfTheGenerator(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		backend, runners float64 // of a core, all of which is taken on both sides
+		want             Limit
+	}{{.95, .33, LimitService}, {.95, .97, LimitIsOurs}, {.80, .33, LimitIsOurs}} {
+		r := levels().answers("level-10", 2000, 20).apart(.99, 1)
+		for i := range r.Samples {
+			r.Samples[i].BackendCPU *= c.backend / (.8 * .99)
+		}
+		for i := range int64(10) {
+			at := began.Unix() + 50 + i
+			r.Rounds[0].Seconds = append(r.Rounds[0].Seconds, shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: c.runners})
+		}
+		limit, why := of(r.stages(), kindLoad)[1].Machine.Limit()
+		require.Equal(t, c.want, limit, c)
+		require.Equal(t, "the service's cores were 99 % busy, the generator's 100 %", why)
+	}
+}

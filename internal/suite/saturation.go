@@ -184,7 +184,14 @@ func (m Machine) Limit() (limit Limit, why string) {
 
 // generatorFull says that the generator's cores were full, and fuller than the service's.
 func (m Machine) generatorFull() bool {
-	return m.Apart && m.GeneratorBusy >= max(machineFull, m.ServiceBusy)
+	return m.Apart && m.GeneratorBusy >= max(machineFull, m.ServiceBusy) && !m.serviceFilled()
+}
+
+// serviceFilled says that backend and nginx alone filled their cores, and the runners did not fill theirs: others did, and a
+// service that has no time left is the limit whoever takes the generator's. What the runners waited is told apart.
+func (m Machine) serviceFilled() bool {
+	service, runners := m.Taken.TargetCores, m.Taken.GeneratorCores
+	return service > 0 && m.Backend+m.Nginx >= 100*machineFull*service && m.Runners < 100*machineFull*runners
 }
 
 // GeneratorLimit says in a sentence why a throughput may be the generator's own, "" if nothing speaks for
