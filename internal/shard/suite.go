@@ -13,7 +13,8 @@ import (
 
 // How suites of requests name what they measure: one metric for every request, split by these tags.
 const (
-	RequestDuration = "request_duration" // a trend in ms: from asking for a connection to the last byte
+	RequestDuration = "request_duration"   // a trend in ms: from asking for a connection to the last byte
+	FirstByte       = "request_first_byte" // the same to the first byte of the answer
 	TagStage        = "scenario"
 	TagEndpoint     = "endpoint"
 	TagServer       = "server" // which of several, where they say so

@@ -93,6 +93,21 @@ func TestCodesInWords(t *testing.T) {
 	}
 }
 
+func TestTheFirstByteIsTimedApart(t *testing.T) {
+	t.Parallel()
+	const title = "Time to the first byte of good answers, ms"
+	r := ramp(rampupParameters, 20)
+	require.Empty(t, table(judged(r), title).Rows, "an older shard")
+	first := r.answers("rate-20", 600, 4).Rounds[0]
+	first.Metrics[len(first.Metrics)-1].Name = shard.FirstByte
+	failed := r.answers("rate-20", 6, 900, shard.TagCode, "status-503").Rounds[0]
+	failed.Metrics[len(failed.Metrics)-1].Name = shard.FirstByte
+	v := judged(r)
+	require.Equal(t, []string{"20/s", "600"}, table(v, title).Rows[0][:2])
+	require.Equal(t, "4.00", table(v, title).Rows[0][3], "of those that failed none")
+	require.NotEqual(t, "4.00", table(v, "Latency of good answers, ms").Rows[0][3])
+}
+
 func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
 	t.Parallel()
 	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))

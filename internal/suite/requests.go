@@ -112,10 +112,11 @@ func quantile(h *shard.Histogram, q float64) float64 {
 type StageResult struct {
 	shard.Stage
 	*Requests
-	Dropped int64   // requests that were never made: no connection was free in time, or time was up
-	Bytes   float64 // received
-	Sent    float64 // bytes
-	Machine Machine // while it ran
+	firstByte *Requests // the times to the first byte of their answers
+	Dropped   int64     // requests that were never made: no connection was free in time, or time was up
+	Bytes     float64   // received
+	Sent      float64   // bytes
+	Machine   Machine   // while it ran
 
 	Excused, ExcusedDropped int64 // of those that failed and were dropped: by the generator itself
 	seconds                 []shard.Second
@@ -128,7 +129,7 @@ func (r *Run) stages() []StageResult {
 		index, dropped := map[string]int{}, map[int]shard.Metric{}
 		for _, st := range stagesOf(m) {
 			index[st.Name] = len(out)
-			out = append(out, StageResult{Stage: st, Requests: NewRequests()})
+			out = append(out, StageResult{Stage: st, Requests: NewRequests(), firstByte: NewRequests()})
 		}
 		for _, metric := range m.Metrics {
 			i, ok := index[metric.Tags[shard.TagStage]]
@@ -138,6 +139,8 @@ func (r *Run) stages() []StageResult {
 			switch metric.Name {
 			case shard.RequestDuration:
 				out[i].Add(metric)
+			case shard.FirstByte:
+				out[i].firstByte.Add(metric)
 			case shard.Dropped:
 				out[i].Dropped += int64(metric.Sum)
 				dropped[i] = metric

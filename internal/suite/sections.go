@@ -61,7 +61,21 @@ func (r *Run) report(a *verdict.Assessment, all, shown []StageResult, sum Total,
 	t.Rows = append(t.Rows, latencyRow("all", sum.Requests))
 	a.Facts = append(a.Facts, refusals(shown)...)
 	a.Criteria = append(a.Criteria, r.accounted(all)...)
-	a.Tables = slices.Concat(a.Tables, endpointTables(shown), []verdict.Table{t}, failures(shown, sum), more, r.resourceTables(all, shown))
+	a.Tables = slices.Concat(a.Tables, endpointTables(shown), append([]verdict.Table{t}, firstByteTable(shown)...), failures(shown, sum), more, r.resourceTables(all, shown))
+}
+
+// firstByteTable tells a slow answer from a long one. Shards of earlier versions do not know.
+func firstByteTable(shown []StageResult) []verdict.Table {
+	t := latencyTable("Time to the first byte of good answers, ms", "stage")
+	for _, st := range shown {
+		if st.firstByte.OK.Count() > 0 {
+			t.Rows = append(t.Rows, latencyRow(st.Title, st.firstByte))
+		}
+	}
+	if len(t.Rows) == 0 {
+		return nil
+	}
+	return []verdict.Table{t}
 }
 
 // causes lists what went wrong by code, the most frequent first.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
 	"go.k6.io/k6/v2/js/modulestest"
 	"go.k6.io/k6/v2/lib"
@@ -28,12 +30,14 @@ type vu struct {
 	state   *lib.State
 	module  *module
 	samples chan metrics.SampleContainer
+	log     *logrus.Logger
 }
 
 func newVU(t *testing.T, change ...func(*lib.State)) *vu {
 	t.Helper()
 	rt := modulestest.NewRuntime(t)
-	v := &vu{Runtime: rt, t: t, samples: make(chan metrics.SampleContainer, 10_000)}
+	v := &vu{Runtime: rt, t: t, samples: make(chan metrics.SampleContainer, 10_000), log: logrus.New()}
+	v.log.SetOutput(io.Discard)
 	v.module = New().NewModuleInstance(rt.VU).(*module)
 	v.module.proxies = proxy.Chooser(direct)
 	for name, value := range v.module.Exports().Named {
@@ -42,7 +46,7 @@ func newVU(t *testing.T, change ...func(*lib.State)) *vu {
 	v.state = &lib.State{
 		Dialer:         netext.NewDialer(net.Dialer{}, netext.NewResolver(net.LookupIP, 0, types.DNSfirst, types.DNSpreferIPv4)),
 		Tags:           lib.NewVUStateTags(rt.VU.InitEnvField.Registry.RootTagSet()),
-		BuiltinMetrics: rt.BuiltinMetrics, Samples: v.samples,
+		BuiltinMetrics: rt.BuiltinMetrics, Samples: v.samples, Logger: v.log,
 	}
 	for _, c := range change {
 		c(v.state)

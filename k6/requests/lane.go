@@ -136,6 +136,7 @@ func (l *lane) finish(x *exchange, err error) {
 		err = context.DeadlineExceeded
 	}
 	x.code = codeOf(err)
+	l.s.tell(x, err)
 }
 
 // connect makes sure that there is a connection to the target of an exchange.

@@ -53,7 +53,7 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	r, rt := vu.InitEnv().Registry, vu.Runtime()
 	m := &module{vu: vu, metrics: &requestMetrics{
 		duration:  r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),
-		first:     r.MustNewMetric("request_first_byte", metrics.Trend, metrics.Time),
+		first:     r.MustNewMetric(shard.FirstByte, metrics.Trend, metrics.Time),
 		sentAfter: r.MustNewMetric("sent_after", metrics.Trend, metrics.Time),
 		inFlight:  r.MustNewMetric("server_in_flight", metrics.Trend),
 	}}

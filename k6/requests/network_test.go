@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -65,8 +66,12 @@ func TestATLSFailureHasK6sNumber(t *testing.T) {
 	t.Parallel()
 	s, _ := secure(t, func(http.ResponseWriter, *http.Request) {}, func(*http.Server) {})
 	v := newVU(t)
-	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q}]})`, s.URL)
-	require.Equal(t, map[string]int{"net-1310": 1}, v.codes())
+	var log bytes.Buffer
+	v.log.SetOutput(&log)
+	v.await(`closed({concurrency: 1, requests: 3, operations: [{name: 'get', url: %q}]})`, s.URL)
+	require.Equal(t, map[string]int{"net-1310": 3}, v.codes())
+	require.Equal(t, 1, strings.Count(log.String(), "get: a request got no answer (net-1310"), log.String())
+	require.Contains(t, log.String(), "unknown authority")
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	v.await(`closed({concurrency: 1, requests: 1, operations: [{url: %q}]})`, strings.Replace(plain.URL, "http:", "https:", 1))
 	require.Equal(t, map[string]int{"net-1301": 1}, v.codes())

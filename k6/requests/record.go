@@ -24,6 +24,7 @@ type record struct {
 	mu     sync.Mutex
 	batch  metrics.Samples
 	series map[series]*metrics.TagSet
+	told   map[string]bool // codes of failures that were logged
 
 	made, failed, dropped int64
 }
@@ -35,7 +36,7 @@ type series struct {
 }
 
 func (r *record) init(s *stage) {
-	r.stage, r.series = s, map[series]*metrics.TagSet{}
+	r.stage, r.series, r.told = s, map[series]*metrics.TagSet{}, map[string]bool{}
 }
 
 // note adds an exchange that has an end, and further samples about it.
@@ -83,6 +84,17 @@ func (r *record) add(m *metrics.Metric, tags *metrics.TagSet, at time.Time, valu
 	r.batch = append(r.batch, metrics.Sample{
 		TimeSeries: metrics.TimeSeries{Metric: m, Tags: tags}, Time: at, Metadata: r.stage.tags.Metadata, Value: value,
 	})
+}
+
+// tell logs the first failure of each kind: its number alone does not say what to do.
+func (r *record) tell(x *exchange, err error) {
+	r.mu.Lock()
+	told := r.told[x.code]
+	r.told[x.code] = true
+	r.mu.Unlock()
+	if !told {
+		r.stage.state.Logger.Warnf("%s: a request got no answer (%s; further ones of this stage are not logged): %v", x.op.name, x.code, err)
+	}
 }
 
 // drop adds requests that were never made.
