@@ -73,6 +73,12 @@ func (r *Run) machine(m *shard.Merged, from, to time.Time) Machine {
 	return out
 }
 
+// waiting is the machine with the longest waits of a longer time, in which requests of the same load were under way.
+func (m Machine) waiting(longer Machine) Machine {
+	m.Stall, m.Wait, m.Control, m.Controlled = longer.Stall, longer.Wait, longer.Control, longer.Controlled
+	return m
+}
+
 // control is the longest delay that the control groups of the runners saw between two instants, or could have missed;
 // not ok where one of them told nothing.
 func control(m *shard.Merged, from, to time.Time) (delay time.Duration, ok bool) {

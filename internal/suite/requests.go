@@ -152,10 +152,37 @@ func (r *Run) stages() []StageResult {
 		}
 		for _, i := range index {
 			out[i].Machine, out[i].seconds = r.machine(m, out[i].First, out[i].Last), m.Seconds
+			if out[i].trim() {
+				out[i].Machine = r.machine(m, out[i].First, out[i].Last).waiting(out[i].Machine)
+			}
 			out[i].excuse(dropped[i])
 		}
 	}
 	return out
+}
+
+// trim ends a stage whose time is fixed when that is over, or with its last good answer if that came later: what was begun in
+// time and failed long after it, such as the one request that ran into its timeout, is no part of the load. Nor are late
+// answers of a closed loop all of it. Each place in it can have had one, so without these the rate is a lower bound.
+func (st *StageResult) trim() bool {
+	if st.Stage.Requests > 0 || st.Seconds <= 0 || st.First.IsZero() {
+		return false
+	}
+	fixed := time.Duration(st.Seconds * float64(time.Second))
+	last := fixed
+	for _, m := range st.metrics {
+		if m.Tags[shard.TagCode] == shard.CodeOK {
+			last = max(last, time.UnixMicro(m.LastUS).Sub(st.First))
+		}
+	}
+	if n, late := st.OK.Count(), int64(st.Concurrency); st.Rate == 0 && n > late {
+		last = min(last, time.Duration(float64(fixed)*float64(n)/float64(n-late)))
+	}
+	if !st.Last.After(st.First.Add(last)) {
+		return false
+	}
+	st.Last = st.First.Add(last)
+	return true
 }
 
 // of are the stages of some kinds.

@@ -2,6 +2,7 @@ package suite
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,4 +45,42 @@ func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
 	require.Contains(t, fact(v, "peak"), "a lower bound, the load generator was saturated: a runner stalled for 900 ms")
 	require.Equal(t, "generator", table(v, "By requests at a time").Rows[1][6])
 	require.Contains(t, v.Warnings[0], "at 1 of 3 loads the load generator was saturated")
+}
+
+// A load of so many seconds is over when they are: a request that hangs until its timeout makes neither the answers fewer nor
+// the cores idler, and what the generator waited meanwhile still counts for it.
+func TestWhatHangsIsNoPartOfALoadOfFixedTime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		stage     shard.Stage
+		perSecond float64
+	}{
+		"closed":               {shard.Stage{Concurrency: 50}, 100},
+		"open":                 {shard.Stage{Rate: 100, Concurrency: 50}, 100},
+		"a number of requests": {shard.Stage{Concurrency: 50, Requests: 1000}, 50},
+	} {
+		st := c.stage
+		st.Name, st.Kind, st.Seconds = "a", kindLoad, 10
+		r := runOf("throughput", fixedParameters, st).answers("a", 1000, 5).answers("a", 1, 10_000, shard.TagCode, "net-1050")
+		m := r.Rounds[0]
+		m.Metrics[1].LastUS += 10e6
+		for i := range int64(20) {
+			at := began.Unix() + i
+			second := shard.Second{FromUS: at * 1e6, ToUS: (at + 1) * 1e6, CPUSeconds: 1}
+			if i >= 10 {
+				second.CPUSeconds, second.WaitMS = 0, 300
+			}
+			m.Seconds = append(m.Seconds, second)
+		}
+		got := r.stages()[0]
+		require.InDelta(t, c.perSecond, got.PerSecond(), .01, name)
+		require.InDelta(t, c.perSecond, got.Machine.Runners, .01, name)
+		require.Equal(t, 300*time.Millisecond, got.Machine.Wait, name)
+		require.EqualValues(t, 1001, got.Total(), name)
+	}
+	for concurrency, perSecond := range map[int]float64{5: 99.5, 500: 50, 5000: 50} {
+		late := runOf("throughput", fixedParameters, shard.Stage{Name: "a", Kind: kindLoad, Seconds: 10, Concurrency: concurrency}).answers("a", 1000, 5)
+		late.Rounds[0].Metrics[0].LastUS += 10e6
+		require.InDelta(t, perSecond, late.stages()[0].PerSecond(), .01, "at most %d of the answers came late", concurrency)
+	}
 }
