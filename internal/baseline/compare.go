@@ -20,7 +20,7 @@ const (
 	Same   Outcome = "same"
 	Better Outcome = "better"
 	Worse  Outcome = "worse"
-	// Unsure is a time that got worse while a load generator was saturated: that may be the reason.
+	// Unsure is a time or a rate that got worse while a load generator was saturated: that may be the reason.
 	Unsure Outcome = "unsure"
 )
 
@@ -91,7 +91,7 @@ func Compare(old, now []Run, tolerance float64) (*Comparison, error) {
 		if err != nil {
 			return nil, err
 		}
-		if change.Outcome == Worse && f.Unit == "ms" && c.saturated {
+		if change.Outcome == Worse && (f.Unit == "ms" && c.saturated || c.bound(f.Name)) {
 			change.Outcome = Unsure
 		}
 		c.Changes = append(c.Changes, change)
@@ -132,6 +132,22 @@ func (c *Comparison) warn(all []Run) {
 	if c.saturated = len(dirs) > 0; c.saturated {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("times prove nothing here: the load generator was saturated in %s; run again on a machine with more cores free", strings.Join(dirs, ", ")))
 	}
+}
+
+// bound says that half of the new runs or more are lower bounds of a metric, for their load generator was the limit: the service may
+// be as good as before. Of an old run it matters not, since that can only have been better.
+func (c *Comparison) bound(name string) bool {
+	n := 0
+	for _, r := range c.New {
+		if slices.ContainsFunc(suite.Metrics(r.Verdict), func(m verdict.Metric) bool { return m.Name == name && m.Bound }) {
+			n++
+		}
+	}
+	if 2*n < len(c.New) {
+		return false
+	}
+	c.Warnings = append(c.Warnings, fmt.Sprintf("%s proves nothing here: the load generator was the limit in %d of %s", name, n, runs(len(c.New), "new")))
+	return true
 }
 
 // columns are the values of each metric, by run.

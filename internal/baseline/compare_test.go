@@ -238,6 +238,36 @@ func TestReadRefusesWhatIsNoJudgedRun(t *testing.T) {
 	}
 }
 
+// A rate that the load generator limits is a lower bound: in most of the new runs it proves nothing, in the old ones it was better still.
+func TestARateThatTheGeneratorLimits(t *testing.T) {
+	t.Parallel()
+	runs := func(first int, rate float64, bounds ...bool) (out []Run) {
+		for i, bound := range bounds {
+			out = append(out, readAll(t, first+i, 1, func(v *verdict.Verdict) {
+				v.Metrics = []verdict.Metric{{Name: "peak answers/s", Unit: "answers/s", Value: rate + float64(i), HigherIsBetter: true, Bound: bound}}
+			})...)
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		old, now []Run
+		want     verdict.Outcome
+		says     string
+	}{
+		"not by the generator":  {runs(1, 9000, false, false, false), runs(50, 6000, false, false, false), verdict.Fail, "peak answers/s: 6001 answers/s instead of 9001 answers/s"},
+		"the old ones":          {runs(1, 9000, true, true, true), runs(50, 6000, false, false, false), verdict.Fail, "REGRESSION"},
+		"one of the new ones":   {runs(1, 9000, false, false, false), runs(50, 6000, false, true, false), verdict.Fail, "REGRESSION"},
+		"most of the new ones":  {runs(1, 9000, false, false, false), runs(50, 6000, true, true, false), verdict.Pass, "peak answers/s proves nothing here: the load generator was the limit in 2 of 3 new runs"},
+		"the only one is bound": {runs(1, 9000, false, false, false), runs(50, 6000, true), verdict.Pass, "in 1 of 1 new run"},
+	} {
+		result, err := Compare(c.old, c.now, .1)
+		require.NoError(t, err)
+		out := text(t, result)
+		require.Equal(t, c.want, result.Verdict(), "%s: %s", name, out)
+		require.Contains(t, out, c.says, name)
+	}
+}
+
 // A service with cores of its own is another service than one that shares them with the runners.
 func TestTheCoresAreOfThePlan(t *testing.T) {
 	t.Parallel()

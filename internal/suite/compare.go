@@ -161,11 +161,18 @@ func assessCompare(r *Run) verdict.Assessment {
 			levelTable(one, many), sideTable(one, many, peaks, size), serverTable(oneTotal, manyTotal), fixedTable("Single", limits, one.stages()), fixedTable("Cluster", limits, many.stages()),
 		}, endpointTables(loads), failures(all, sum), r.resourceTables(every, all)),
 		Metrics: []verdict.Metric{
-			{Name: "peak answers/s, single", Unit: perSecond, Value: one.Peak, HigherIsBetter: true},
-			{Name: "peak answers/s, cluster", Unit: perSecond, Value: many.Peak, HigherIsBetter: true},
+			one.rate("peak answers/s, single"), many.rate("peak answers/s, cluster"),
 			{Name: "p95, single", Unit: "ms", Value: one.P95}, {Name: "p95, cluster", Unit: "ms", Value: many.P95},
 		},
 	}
+}
+
+// rate is the side's peak, to be compared with other runs.
+func (s *Side) rate(name string) verdict.Metric {
+	if s.Peak == 0 {
+		return verdict.Metric{Name: name, Unit: perSecond, HigherIsBetter: true}
+	}
+	return s.best.StageResult.rate(name)
 }
 
 // atPeak says with how many at a time a side was at its peak, and what the peak is worth.

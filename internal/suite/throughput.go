@@ -78,14 +78,20 @@ func assessThroughput(r *Run) verdict.Assessment {
 		a.Facts = append(a.Facts,
 			verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))},
 			verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "peak answers/s", Unit: perSecond, Value: best.PerSecond(), HigherIsBetter: true})
+		a.Metrics = append(a.Metrics, best.rate("peak answers/s"))
 		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", format.Thousands(sum.OK.Count()), count(best.PerSecond()))}
 	}
 	for _, st := range levels {
-		a.Metrics = append(a.Metrics, verdict.Metric{Name: "answers/s with " + st.Title, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true})
+		a.Metrics = append(a.Metrics, st.rate("answers/s with "+st.Title))
 	}
 	r.report(&a, all, counted, sum)
 	return a
+}
+
+// rate is the stage's answers/s, to be compared with other runs.
+func (st *StageResult) rate(name string) verdict.Metric {
+	limit, _ := st.Machine.Limit()
+	return verdict.Metric{Name: name, Unit: perSecond, Value: st.PerSecond(), HigherIsBetter: true, Bound: limit == LimitIsOurs}
 }
 
 // notTheGenerator is advisory: a throughput is the service's only where the generator was not the limit.

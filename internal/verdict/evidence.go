@@ -64,5 +64,7 @@ type Metric struct {
 	Unit           string  `json:"unit,omitempty"` // "ms", "requests/s", "%", "": a count
 	Value          float64 `json:"value"`
 	HigherIsBetter bool    `json:"higher_is_better,omitempty"`
-	Fault          bool    `json:"-"` // it counts what must not be: the first one is a regression
+	// Bound says that the load generator was the limit: the service may do better.
+	Bound bool `json:"bound,omitempty"`
+	Fault bool `json:"-"` // it counts what must not be: the first one is a regression
 }
