@@ -94,19 +94,29 @@ func (l Limits) missed(failed, p95, answered float64) string {
 // A Breaking point is where a service stops bearing its load.
 type Breaking struct {
 	Sustained float64 // the highest load below which every load was good; 0: none
-	Failed    float64 // the lowest load that was not; 0: all were good
+	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good
 	Status    Status  // of Failed: Bad is a breaking point, ByGenerator is none
 	Why       string
+	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
 }
 
-// FindBreaking finds the breaking point among rising loads: the first that was not good.
+// FindBreaking finds the breaking point among rising loads: above the last of those that were good, and not above the first that
+// was bad. Loads between the two at which the generator was saturated leave open where.
 func FindBreaking(rising []Tried) (b Breaking) {
 	for _, v := range rising {
-		if v.Status != Good {
+		switch {
+		case v.Status == Bad:
+			if b.Failed > 0 {
+				b.Unclear = b.Failed
+			}
 			b.Failed, b.Status, b.Why = v.Load, v.Status, v.Why
 			return b
+		case b.Failed > 0:
+		case v.Status == ByGenerator:
+			b.Failed, b.Status, b.Why = v.Load, v.Status, v.Why
+		default:
+			b.Sustained = v.Load
 		}
-		b.Sustained = v.Load
 	}
 	return b
 }
@@ -118,10 +128,14 @@ func (b Breaking) Sentence(unit string) string {
 		return fmt.Sprintf("not reached: %s %s were sustained, the highest load that was tried", count(b.Sustained), unit)
 	case b.Status == ByGenerator:
 		return fmt.Sprintf("not found: at %s %s the load generator was saturated (%s); %s were sustained", count(b.Failed), unit, b.Why, count(b.Sustained))
-	case b.Sustained == 0:
+	case b.Sustained == 0 && b.Unclear == 0:
 		return fmt.Sprintf("below %s %s, the lowest load that was tried (%s)", count(b.Failed), unit, b.Why)
 	}
-	return fmt.Sprintf("between %s and %s %s (%s)", count(b.Sustained), count(b.Failed), unit, b.Why)
+	text := fmt.Sprintf("between %s and %s %s (%s)", count(b.Sustained), count(b.Failed), unit, b.Why)
+	if b.Unclear > 0 {
+		text += fmt.Sprintf("; at %s the load generator was saturated, so it is not known closer", count(b.Unclear))
+	}
+	return text
 }
 
 // margins are what is sustained, divided by what is recommended.
@@ -166,7 +180,7 @@ func firstGood(name string, rising []Tried) verdict.Criterion {
 func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
 	least := r.number(setting)
 	c := verdict.Criterion{
-		Name: name, Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least, Invalid: b.Status == ByGenerator, Why: "what is planned with has to be sustained",
+		Name: name, Limit: "any", Actual: count(b.Sustained), Pass: b.Sustained >= least, Invalid: b.Status == ByGenerator || b.Unclear > 0 && least < b.Failed, Why: "what is planned with has to be sustained",
 	}
 	if least > 0 {
 		c.Limit = "at least " + count(least)
@@ -206,10 +220,11 @@ func (b Breaking) Ranges(unit string) (safe, burst string) {
 // Between is the load to try next in search of the breaking point, 0 when it is known to a tenth
 // or not to be found.
 func (b Breaking) Between() float64 {
-	if b.Status != Bad || b.Sustained == 0 || b.Failed-b.Sustained <= b.Sustained/10 {
+	above := cmp.Or(b.Unclear, b.Failed)
+	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
 		return 0
 	}
-	return float64(int((b.Sustained + b.Failed) / 2))
+	return float64(int((b.Sustained + above) / 2))
 }
 
 // goodMeans says what a level must keep.

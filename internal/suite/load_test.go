@@ -80,6 +80,10 @@ func TestFindBreaking(t *testing.T) {
 		{"at once", []Level{level(20, slow), level(50, nil)}, 0, 20, Bad, "below 20 requests/s", 0},
 		{"a good one above a bad one does not count", []Level{level(20, nil), level(50, refused), level(100, nil)}, 20, 50, Bad, "between 20 and 50", 35},
 		{"the generator", []Level{level(500, nil), level(1000, both(fewer, saturated))}, 500, 1000, ByGenerator, "not found: at 1,000 requests/s the load generator was saturated", 0},
+		{"the generator, below a load that the service did not bear", []Level{level(500, nil), level(750, both(fewer, saturated)), level(1000, refused)}, 500, 1000, Bad, "between 500 and 1,000 requests/s (20.00 % failed, 80.0 % answered); at 750 the load generator was saturated, so it is not known closer", 625},
+		{"a good one above one of the generator does not count", []Level{level(500, nil), level(750, both(fewer, saturated)), level(800, nil), level(1000, refused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
+		{"the generator at once", []Level{level(500, both(fewer, saturated)), level(1000, refused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
+		{"known to a tenth below the generator", []Level{level(500, nil), level(550, both(fewer, saturated)), level(1000, refused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := FindBreaking(limits.Try(c.levels))
@@ -102,4 +106,18 @@ func TestRecommendations(t *testing.T) {
 	require.Equal(t, "500 to 700 requests/s", burst)
 	safe, burst = Breaking{Failed: 20}.Ranges(perSecond)
 	require.Equal(t, "none, none", safe+", "+burst)
+}
+
+// A rate between what was sustained and what was bad is neither promised nor refuted where the generator was saturated there.
+func TestALeastRateThatTheGeneratorLeavesOpen(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		least         string
+		pass, invalid bool
+	}{{"500", true, true}, {"800", false, true}, {"1000", false, false}} {
+		b := Breaking{Sustained: 500, Unclear: 750, Failed: 1000, Status: Bad}
+		got := b.enough(runOf("rampup", map[string]string{"MIN_RATE": c.least}), "MIN_RATE", "requests/s sustained")
+		require.Equal(t, c.pass, got.Pass, c.least)
+		require.Equal(t, c.invalid, got.Invalid, c.least)
+	}
 }
