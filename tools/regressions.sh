@@ -13,12 +13,10 @@ export LEVELS=${LEVELS:-20,50,100,200} LEVEL_SECONDS=${LEVEL_SECONDS:-10} VOLUME
 
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
-for build in usual slower; do
-  flags=()
-  [ "$build" = usual ] || flags=(-gcflags='all=-N -l')
-  go build -trimpath -o "$programs/$build/" ./cmd/soak ./cmd/k6
-  go build -trimpath "${flags[@]}" -o "$programs/$build/backend" ./backend
-done
+mkdir "$programs/usual"
+go build -o "$programs/usual/" ./cmd/soak ./cmd/k6 ./backend
+cp -r "$programs/usual" "$programs/slower"
+go build -gcflags='all=-N -l' -o "$programs/slower/backend" ./backend
 
 stamp=regressions-$(date -u +%Y%m%d-%H%M%S)
 name() { echo "results/$stamp-$1-$2"; }

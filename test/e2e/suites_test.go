@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -104,6 +105,11 @@ func TestCompareOneBackendWithACluster(t *testing.T) {
 		require.Regexp(t, `^3[0-9]\.`, row[3], "a third of the answers")
 	}
 	require.NotEmpty(t, factOf(v, "deploy"))
+	require.NotEmpty(t, factOf(v, "winner"))
+	require.Len(t, section(v, "Level by level").Rows, 4, "all rounds of a level together")
+	if runtime.NumCPU() > 1 {
+		require.Len(t, section(v, "Busy cores").Rows, 2, "service and runners have cores of their own by default")
+	}
 }
 
 func TestCompareNamesAMemberThatIsDeadAllAlong(t *testing.T) {
