@@ -10,8 +10,11 @@ import (
 // dialing bounds how many connections are opened at a time: the server's queue of connections is not what a burst tests.
 const dialing = 250
 
+// mostAtOnce is up to how many bytes a request goes out at once. A longer one takes as long as the server takes to read it.
+const mostAtOnce = 64 << 10
+
 // burst opens a connection for each request first. Then all of them are sent, and only when the last one is on the wire is the
-// first answer read.
+// first answer read; to a request that goes out at once. Longer ones wait for no other.
 func (s *stage) burst() {
 	n := int(s.tuple.ScaleInt64(s.requests))
 	lanes, exchanges, errs := make([]*lane, n), make([]exchange, n), make([]error, n)
@@ -35,28 +38,41 @@ func (s *stage) burst() {
 			lanes[i].finish(&exchanges[i], errs[i])
 		}
 	})
+	each(dialing, func(i int) { // what opened first may have been closed since
+		if errs[i] != nil {
+			return
+		}
+		exchanges[i].deadline = time.Now().Add(s.timeout)
+		if errs[i] = lanes[i].connect(&exchanges[i]); errs[i] != nil {
+			lanes[i].finish(&exchanges[i], errs[i])
+		}
+	})
 	release, released := make(chan struct{}), time.Time{}
 	var ready, onTheWire, working sync.WaitGroup
 	for i := range n {
+		waits := errs[i] == nil && len(exchanges[i].op.sent) <= mostAtOnce
 		ready.Add(1)
-		onTheWire.Add(1)
+		if waits {
+			onTheWire.Add(1)
+		}
 		working.Go(func() {
 			l, x := lanes[i], &exchanges[i]
 			defer l.close()
 			ready.Done()
 			<-release
 			if errs[i] != nil {
-				onTheWire.Done()
 				s.note(x)
 				return
 			}
 			x.from, x.deadline = time.Now(), released.Add(s.timeout)
 			err := l.send(x)
-			sent := time.Since(released)
-			onTheWire.Done()
-			onTheWire.Wait()
+			sent := time.Now()
+			if waits {
+				onTheWire.Done()
+				onTheWire.Wait()
+			}
 			l.finish(x, l.receive(x, err))
-			more := []metrics.Sample{s.sample(s.m.metrics.sentAfter, x.end, metrics.D(sent))}
+			more := []metrics.Sample{s.sample(s.m.metrics.sentAfter, sent, metrics.D(sent.Sub(released)))}
 			if inHand, told := s.inHand(x); told {
 				more = append(more, inHand)
 			}

@@ -1,13 +1,19 @@
 package requests
 
 import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.k6.io/k6/v2/lib"
 )
 
 func TestAnOpenLoopKeepsItsRate(t *testing.T) {
@@ -84,4 +90,69 @@ func TestABurstCountsConnectionsThatDoNotOpen(t *testing.T) {
 	v := newVU(t)
 	require.Equal(t, counts{Made: 10, Failed: 10}, v.await(`burst({requests: 10, operations: [{url: %q}]})`, "http://"+l.Addr().String()))
 	require.Equal(t, map[string]int{"net-1212": 10}, v.codes())
+}
+
+// A long request takes as long as the server takes to read it. One of which nothing is read holds up no answer to the others.
+func TestLongRequestsOfABurstDoNotWaitForEachOther(t *testing.T) {
+	t.Parallel()
+	var first atomic.Bool
+	u := raw(t, func(conn net.Conn, _ func() bool) {
+		r := bufio.NewReader(conn)
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return
+		}
+		if first.CompareAndSwap(false, true) {
+			time.Sleep(2 * time.Second)
+			return
+		}
+		n, _ := io.Copy(io.Discard, req.Body)
+		_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n%d", n)
+	})
+	v := newVU(t)
+	c := v.await(`burst({requests: 5, timeout: 1000, operations: [{method: 'POST', url: %q, body: 'x'.repeat(20000000), want: {body: '20000000'}}]})`, u)
+	require.Equal(t, counts{Made: 5, Failed: 1}, c)
+	sums := v.sums()
+	require.Equal(t, 4, sums["request_duration ok"].n)
+	require.Less(t, sums["request_duration ok"].most, 1000.0)
+}
+
+// slowly dials one connection of many so late that the server has given the others up.
+type slowly struct {
+	lib.DialContexter
+	n atomic.Int64
+}
+
+func (d *slowly) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.n.Add(1) == 5 {
+		time.Sleep(300 * time.Millisecond)
+	}
+	return d.DialContexter.DialContext(ctx, network, address) //nolint:wrapcheck // it is the test's
+}
+
+func TestABurstOpensWhatWasClosedBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	s.Config.ReadHeaderTimeout = 100 * time.Millisecond
+	s.Start()
+	t.Cleanup(s.Close)
+	v := newVU(t, func(s *lib.State) { s.Dialer = &slowly{DialContexter: s.Dialer} })
+	require.Equal(t, counts{Made: 5}, v.await(`burst({requests: 5, operations: [{url: %q}]})`, s.URL))
+}
+
+// When requests went out is told with the time of that, so that bursts of several runners can be held against each other.
+func TestSentAfterHasTheTimeOfSending(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(200 * time.Millisecond) })
+	v := newVU(t)
+	began := time.Now()
+	v.await(`burst({requests: 3, operations: [{url: %q}]})`, s.URL)
+	close(v.samples)
+	for container := range v.samples {
+		for _, sample := range container.GetSamples() {
+			if sample.Metric.Name == "sent_after" {
+				require.Less(t, sample.Time.Sub(began), 190*time.Millisecond)
+			}
+		}
+	}
 }

@@ -129,7 +129,8 @@ declare module 'k6/x/requests' {
 
   /**
    * As many requests at once as there can be: all connections are opened first, then every request is sent, and no answer is read
-   * before the last one is on the wire. The time of each counts from when it was sent.
+   * before the last one is on the wire; requests of over 64 KiB, which take as long to send as the server takes to read them, wait
+   * for no other. The time of each counts from when it was sent.
    *
    * @throws as {@link closed}.
    */
