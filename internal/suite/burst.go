@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/sse-soak/sse-soak/internal/format"
+	"github.com/sse-soak/sse-soak/internal/shard"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -87,7 +88,7 @@ func healthCriterion(all []StageResult) verdict.Criterion {
 func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health map[string]StageResult) verdict.Table {
 	t := verdict.Table{
 		Title: "Bursts",
-		Note: l.goodMeans() + ", and a good answer to the health check after it. Sent within: how far apart the requests went out; " +
+		Note: l.goodMeans() + ", and a good answer to the health check after it. Sent within: from the first request that went out to the last, of all runners; " +
 			"in hand: the most requests that were taken and not answered when one was, by the header X-In-Flight",
 		Columns: []string{"at once", "failed", "sent within", "in hand", "answered/s", "p95 ms", "health", "status"},
 	}
@@ -99,8 +100,26 @@ func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health m
 		if h, ok := health[st.Name]; ok {
 			well = map[bool]string{true: "good", false: "bad"}[h.OK.Count() > 0]
 		}
-		t.Add(count(float64(st.Concurrency)), format.Thousands(st.Failed.Count()), fmt.Sprintf("%.0f ms", sent.Max-sent.Min), count(inHand.Max),
+		t.Add(count(float64(st.Concurrency)), format.Thousands(st.Failed.Count()), fmt.Sprintf("%.0f ms", within(sent)), inHandOf(st, inHand),
 			count(st.PerSecond()), figure(quantile(st.OK, .95)), well, string(status))
 	}
 	return t
+}
+
+// within is how many milliseconds the requests of a burst went out in. Each runner counts from its own start, which may be
+// later than that of another by as long as its connections took to open, so the times of the samples decide.
+func within(sent shard.Metric) float64 {
+	if sent.FirstUS == 0 {
+		return sent.Max - sent.Min
+	}
+	return max(float64(sent.LastUS-sent.FirstUS)/1000-sent.Min, 0)
+}
+
+// inHandOf says how many requests the service had in hand, by its own word.
+func inHandOf(st StageResult, inHand shard.Metric) string {
+	text := count(inHand.Max)
+	if int(inHand.Max) > st.Concurrency {
+		text += " (more than these)"
+	}
+	return text
 }

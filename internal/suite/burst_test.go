@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,5 +48,30 @@ func TestAServiceThatIsNotWellAfterABurst(t *testing.T) {
 		require.Equal(t, verdict.Fail, v.Verdict, name)
 		require.Contains(t, v.Reasons, "after burst-200 the health check was not answered well", name)
 		require.Contains(t, fact(v, "breaks"), "between 100 and 200", name)
+	}
+}
+
+// Each runner counts from its own start. Half a burst that came a second after the other half was not at once.
+func TestSentWithinIsThatOfAllRunners(t *testing.T) {
+	t.Parallel()
+	for _, apart := range []int64{0, 1000} {
+		r := bursts()
+		m := shard.Metric{Name: "sent_after", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 50, Sum: 250, Min: 1, Max: 13, Trend: shard.NewHistogram()}
+		for i := range int64(2) {
+			m.FirstUS = began.UnixMicro() + i*apart*1000
+			m.LastUS = m.FirstUS + 13_000
+			r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, m)
+		}
+		require.Equal(t, fmt.Sprintf("%d ms", 12+apart), table(judged(r), "Bursts").Rows[0][2])
+	}
+}
+
+// X-In-Flight may count the requests of others, or not be true.
+func TestMoreInHandThanWereSent(t *testing.T) {
+	t.Parallel()
+	for inHand, says := range map[float64]string{100: "100", 101: "101 (more than these)"} {
+		r := bursts()
+		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{Name: "server_in_flight", Type: "trend", Tags: map[string]string{shard.TagStage: "burst-100"}, Count: 100, Min: 1, Max: inHand, Trend: shard.NewHistogram()})
+		require.Equal(t, says, table(judged(r), "Bursts").Rows[0][3])
 	}
 }
