@@ -68,6 +68,18 @@ func TestTheReportTellsHowBusyTheCoresOfEachSideWere(t *testing.T) {
 	require.Empty(t, table(judged(levels().answers("level-10", 2000, 20)), "Busy cores").Rows, "they share all")
 }
 
+// What a request costs the service is a metric to compare runs by, whatever the rates were.
+func TestAThroughputKnowsTheCostOfARequest(t *testing.T) {
+	t.Parallel()
+	v := judged(levels().answers("level-10", 2000, 20).apart(.5, .5))
+	cost := v.Metrics[len(v.Metrics)-1]
+	require.Equal(t, "service CPU per request", cost.Name)
+	require.InDelta(t, 1e6*.8*.5*35/4910, cost.Value, 1, "35 s of stages, 4,910 requests")
+	require.False(t, cost.HigherIsBetter)
+	v = judged(levels().answers("level-10", 2000, 20))
+	require.NotEqual(t, "service CPU per request", v.Metrics[len(v.Metrics)-1].Name, "the service shows none")
+}
+
 // Cores that others filled are not full of the service.
 func TestOthersOnTheCoresOfTheService(t *testing.T) {
 	t.Parallel()

@@ -78,6 +78,21 @@ func (r *Run) coresTable(shown []StageResult) verdict.Table {
 	return t
 }
 
+// cost is what a request took of the service's CPU, nginx included, to be compared with other runs. Whatever else works on the
+// machine makes a rate lower, and hardly this. It is not known of a service that shows no CPU.
+func (r *Run) cost(requests int64) (m verdict.Metric, ok bool) {
+	var seconds float64
+	for i := range r.Samples {
+		if i > 0 { // a counter that falls is of a new process
+			seconds += max(r.Samples[i].BackendCPU-r.Samples[i-1].BackendCPU, 0) + max(r.Samples[i].NginxCPU-r.Samples[i-1].NginxCPU, 0)
+		}
+	}
+	if seconds == 0 || requests == 0 {
+		return m, false
+	}
+	return verdict.Metric{Name: "service CPU per request", Unit: "µs", Value: 1e6 * seconds / float64(requests)}, true
+}
+
 // cpuTable is what the processes took by some part of the run; row fills it.
 func (r *Run) cpuTable(part, runners, more string) verdict.Table {
 	return verdict.Table{

@@ -84,6 +84,9 @@ func assessThroughput(r *Run) verdict.Assessment {
 	for _, st := range levels {
 		a.Metrics = append(a.Metrics, st.rate("answers/s with "+st.Title))
 	}
+	if cost, ok := r.cost(total(all).Total()); ok {
+		a.Metrics = append(a.Metrics, cost)
+	}
 	r.report(&a, all, counted, sum)
 	return a
 }
