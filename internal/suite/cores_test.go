@@ -121,6 +121,28 @@ func TestSlownessOfFullCores(t *testing.T) {
 	}
 }
 
+// Nor is it the service that is slow there, while refusals are its own.
+func TestSlownessWhereOthersTookTheCoresOfTheService(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		service float64 // of its core, of which 99 % are taken
+		codes   []string
+		says    string
+	}{
+		{.40, nil, "at 100 requests/s the load generator was saturated (p95 1.1 s; others took most of the service's cores: these were 99 % busy, and it took 40 % of one)"},
+		{.60, nil, "between 20 and 100 requests/s (p95 1.1 s)"},
+		{.40, []string{shard.TagCode, "status-503"}, "between 20 and 100 requests/s (20.00 % failed"},
+	} {
+		r := ramp(rampupParameters, 20)
+		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 1000})
+		r.answers("rate-100", 800, 1100).answers("rate-100", 200, 1100, c.codes...).apart(.99, .30)
+		for i := range r.Samples {
+			r.Samples[i].BackendCPU *= c.service / (.8 * .99)
+		}
+		require.Contains(t, fact(judged(r), "breaks"), c.says)
+	}
+}
+
 // Others may fill the generator's cores while the service fills its own.
 func TestOthersOnTheCoresOfTheGenerator(t *testing.T) {
 	t.Parallel()

@@ -177,9 +177,14 @@ func (m Machine) Limit() (limit Limit, why string) {
 	case !m.Apart || m.ServiceBusy < machineFull:
 		return NoLimit, ""
 	case m.Foreign:
-		return LimitUnknown, fmt.Sprintf("others took most of the service's cores: these were %.0f %% busy, and it took %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
+		return LimitUnknown, m.byOthers()
 	}
 	return LimitService, m.headroom()
+}
+
+// byOthers says that others filled the cores of the service.
+func (m Machine) byOthers() string {
+	return fmt.Sprintf("others took most of the service's cores: these were %.0f %% busy, and it took %.0f %% of one", 100*m.ServiceBusy, m.Backend+m.Nginx)
 }
 
 // generatorFull says that the generator's cores were full, and fuller than the service's.
@@ -234,10 +239,12 @@ func (m Machine) crowded(took time.Duration) string {
 	if m.Dropped > 0 {
 		return m.dropped()
 	}
-	if m.Apart {
-		if m.generatorFull() {
-			return m.headroom()
-		}
+	switch {
+	case m.generatorFull():
+		return m.headroom()
+	case m.Apart && m.Foreign && m.ServiceBusy >= machineFull:
+		return m.byOthers()
+	case m.Apart:
 		return ""
 	}
 	service := m.Backend + m.Nginx
