@@ -12,7 +12,7 @@ import { Schedule } from '../lib/schedule.js';
 import { url } from '../lib/settings.js';
 
 const full = {
-  STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000], // our backend behind nginx breaks on the way; at 100/s cores still sleep
+  STAGES: [100, 1000, 2000, 4000, 8000, 16000, 32000, 64000], // our backend behind nginx breaks on the way; at 100/s cores still sleep
   STAGE_SECONDS: 30,
   WARMUP_SECONDS: 10,
   CEILING: 0,
