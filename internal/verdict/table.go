@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -17,11 +18,14 @@ type Table struct {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Numeric tells whether a column holds numbers, or nothing.
+// word is none of the units, which are shorter.
+var word = regexp.MustCompile(`\pL{4}`)
+
+// Numeric tells whether a column holds numbers, or nothing. "20 at a time" is a name.
 func (t *Table) Numeric(column int) bool {
 	for _, row := range t.Rows {
 		first, _ := utf8.DecodeRuneInString(row[column])
-		if row[column] != "" && !strings.ContainsRune("0123456789+-–", first) {
+		if row[column] != "" && (!strings.ContainsRune("0123456789+-–", first) || word.MatchString(row[column])) {
 			return false
 		}
 	}

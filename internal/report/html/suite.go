@@ -25,8 +25,11 @@ func (s *subject) metricTiles() (out []Tile) {
 	const most = 5
 	for _, m := range s.v.Metrics[:min(len(s.v.Metrics), most)] {
 		tile := Tile{Name: m.Name, Value: strconv.FormatFloat(m.Value, 'g', 4, 64), Note: m.Unit}
-		if m.Unit == "ms" {
+		switch {
+		case m.Unit == "ms":
 			tile.Value, tile.Note = duration(m.Value), ""
+		case m.Value >= 1000:
+			tile.Value = format.Thousands(int64(m.Value + .5))
 		}
 		out = append(out, tile)
 	}

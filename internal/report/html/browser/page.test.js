@@ -103,6 +103,14 @@ test('a run that failed tells first what happened, one that passed shows its cou
   await open('passed.html', {}, async (page) => assert.deepEqual((await sections(page)).slice(0, 2), ['timelines', 'criteria']));
 });
 
+test('on a phone the legend of a chart is no list of cards', () =>
+  open('hour.html', { viewport: NARROW }, async (page) => {
+    await page.waitForSelector('[data-drawn]');
+    const displays = await page.locator('.u-legend td').evaluateAll((all) => all.map((one) => getComputedStyle(one).display));
+    assert(displays.length > 0);
+    assert(!displays.includes('grid'));
+  }));
+
 describe('the charts over time', () => {
   test('share one cursor', () =>
     open('hour.html', {}, async (page) => {
