@@ -101,7 +101,7 @@ func burstTable(r *Run, l Limits, stages []StageResult, levels []Level, health m
 			well = map[bool]string{true: "good", false: "bad"}[h.OK.Count() > 0]
 		}
 		t.Add(count(float64(st.Concurrency)), format.Thousands(st.Failed.Count()), fmt.Sprintf("%.0f ms", within(sent)), inHandOf(st, inHand),
-			count(st.PerSecond()), figure(quantile(st.OK, .95)), well, string(status))
+			count(st.PerSecond()), p95Cell(st.Requests), well, string(status))
 	}
 	return t
 }

@@ -34,7 +34,7 @@ func TestBurst(t *testing.T) {
 
 	v = judged(bursts().answers("burst-200", 150, 100).answers("burst-200", 50, 1, shard.TagCode, "status-502").answers("health-burst-200", 1, 1))
 	require.Equal(t, verdict.Pass, v.Verdict, "what is refused in a burst is a limit: %v", v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, 75.0 % answered)")
+	require.Contains(t, fact(v, "breaks"), "between 100 and 200 requests at once (25.00 % failed, mostly by status 502, 75.0 % answered)")
 	require.Equal(t, "bad", table(v, "Bursts").Rows[1][7])
 }
 

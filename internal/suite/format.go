@@ -40,7 +40,7 @@ func ratio(n, total int64) string {
 	if total == 0 {
 		return "0"
 	}
-	return fmt.Sprintf("%d (%.2f %%)", n, 100*share(n, total))
+	return fmt.Sprintf("%s (%.2f %%)", format.Thousands(n), 100*share(n, total))
 }
 
 func percentOf(v float64) string { return strconv.FormatFloat(100*v, 'f', 2, 64) + " %" }
@@ -61,6 +61,14 @@ func quantiles(h *shard.Histogram, at ...float64) (out []string) {
 		out = append(out, figure(quantile(h, q)))
 	}
 	return out
+}
+
+// p95Cell is the 95th percentile of the good answers, where there are any.
+func p95Cell(q *Requests) string {
+	if q.OK.Count() == 0 {
+		return "–"
+	}
+	return figure(quantile(q.OK, .95))
 }
 
 // netErrors are k6's numbers (its documentation lists them), in words.

@@ -22,6 +22,7 @@ type Level struct {
 	Load                  float64 // offered: requests/s, or requests at a time
 	Answered, OwnAnswered float64 // share of the offered requests that were answered well
 	FailedShare           float64 // of the requests that were made
+	Failure               string  // what most of these had, in words; "": not said
 	OwnFailed             float64
 	P95, OwnP95           float64 // of the good answers, milliseconds
 	Firm                  float64 // share that failed in a way that no slowness explains: a status, a wrong answer, a reset
@@ -64,11 +65,11 @@ func (l Limits) Try(levels []Level) []Tried {
 // not be without what the generator can have added, or when the machine was full and no more failed
 // than slowness explains.
 func (l Limits) Judge(v Level) (Status, string) {
-	why := l.missed(v.FailedShare, v.P95, v.Answered)
+	why := l.missed(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
 	case why == "":
 		return Good, ""
-	case l.missed(v.OwnFailed, v.OwnP95, v.OwnAnswered) == "":
+	case l.missed(v.OwnFailed, v.OwnP95, v.OwnAnswered, "") == "":
 		return ByGenerator, why + "; " + v.Excuse
 	case v.Full != "" && v.Firm <= l.FailedShare:
 		return ByGenerator, why + "; " + v.Full
@@ -77,10 +78,14 @@ func (l Limits) Judge(v Level) (Status, string) {
 }
 
 // missed says which limits are not kept, "" if all are.
-func (l Limits) missed(failed, p95, answered float64) string {
+func (l Limits) missed(failed, p95, answered float64, failure string) string {
 	var why []string
 	if failed > l.FailedShare {
-		why = append(why, fmt.Sprintf("%.2f %% failed", 100*failed))
+		text := fmt.Sprintf("%.2f %% failed", 100*failed)
+		if failure != "" {
+			text += ", mostly by " + failure
+		}
+		why = append(why, text)
 	}
 	if l.P95 > 0 && p95 > l.P95 {
 		why = append(why, fmt.Sprintf("p95 %s", ms(p95)))
@@ -170,8 +175,11 @@ func firstGood(name string, rising []Tried) verdict.Criterion {
 	}
 	first := rising[0]
 	c.Actual, c.Pass, c.Invalid = string(first.Status), first.Status == Good, first.Status == ByGenerator
-	if first.Why != "" {
-		c.Actual += ": " + first.Why
+	switch first.Status {
+	case Bad:
+		c.Reasons = []string{"the lowest load was not sustained: " + first.Why}
+	case ByGenerator:
+		c.Reasons = []string{"at the lowest load the load generator was saturated: " + first.Why}
 	}
 	return c
 }

@@ -111,7 +111,7 @@ func stageTable(l Limits, stages []StageResult, levels []Level) verdict.Table {
 	}
 	for i, st := range stages {
 		status, _ := l.Judge(levels[i])
-		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), format.Thousands(st.Dropped), count(st.Rate*levels[i].Answered), figure(quantile(st.OK, .95)), string(status))
+		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), format.Thousands(st.Dropped), count(st.Rate*levels[i].Answered), p95Cell(st.Requests), string(status))
 	}
 	return t
 }

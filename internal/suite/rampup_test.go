@@ -61,7 +61,7 @@ func TestRampupThatBreaks(t *testing.T) {
 	r.answers("rate-100", 600, 40).answers("rate-100", 300, 1, shard.TagCode, "status-503").answers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
-	require.Contains(t, fact(v, "breaks"), "between 50 and 100 requests/s (40.00 % failed, 60.0 % answered)")
+	require.Contains(t, fact(v, "breaks"), "between 50 and 100 requests/s (40.00 % failed, mostly by status 503, 60.0 % answered)")
 	require.Equal(t, []string{"100/s", "1,000", "400", "0", "60", "40.0", "bad"}, table(v, "Stages").Rows[2])
 	require.Equal(t, [][]string{
 		{"status-503", "status 503", "300", "75.00 %", "17.65 %"}, {"net-1050", "timeout", "100", "25.00 %", "5.88 %"},

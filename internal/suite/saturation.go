@@ -117,6 +117,9 @@ func (st *StageResult) level(load, offered float64) Level {
 		Load: load, FailedShare: st.FailedShare(), P95: quantile(st.OK, .95),
 		OwnFailed: share(st.Failed.Count()-st.Excused, st.Total()), OwnP95: quantile(st.Own, .95),
 	}
+	if len(st.Codes) > 0 {
+		v.Failure = what(st.byCount()[0])
+	}
 	took := st.OK.Quantile(.95)
 	for _, f := range st.metrics {
 		if isTimeout(f.Tags[shard.TagCode]) {
@@ -168,7 +171,7 @@ const (
 // Limit is which of the two was the limit, and why. That it was the service is known only where each has cores of its own.
 func (m Machine) Limit() (limit Limit, why string) {
 	if m.Short {
-		return LimitUnknown, fmt.Sprintf("%.0f seconds are the least that tell whether the load generator was saturated", shortest)
+		return LimitUnknown, fmt.Sprintf("under %.0f seconds are too short to tell whether the load generator was saturated", shortest)
 	}
 	if why := m.GeneratorLimit(); why != "" {
 		return LimitIsOurs, why

@@ -75,9 +75,10 @@ func assessThroughput(r *Run) verdict.Assessment {
 		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
 	if best, ok := peak(levels); ok {
-		a.Facts = append(a.Facts,
-			verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))},
-			verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
+		a.Facts = append(a.Facts, verdict.Fact{Name: "peak", Value: fmt.Sprintf("%s answers/s with %s%s", count(best.PerSecond()), best.Title, bound(best))})
+		if best.OK.Count() > 0 {
+			a.Facts = append(a.Facts, verdict.Fact{Name: "enough", Value: fmt.Sprintf("%d at a time reach nine tenths of it; with more, requests only wait", enoughConcurrency(levels))})
+		}
 		a.Metrics = append(a.Metrics, best.rate("peak answers/s"))
 		a.Passed = []string{fmt.Sprintf("%s right answers, %s a second at the peak", format.Thousands(sum.OK.Count()), count(best.PerSecond()))}
 	}
@@ -104,17 +105,18 @@ func notTheGenerator(stages []StageResult) verdict.Criterion {
 		Why: "a throughput that the generator limits is a lower bound of the service's",
 	}
 	var limited, unknown int
-	var last string
+	var last, unclear string
 	for _, st := range stages {
 		switch limit, why := st.Machine.Limit(); limit {
 		case LimitIsOurs:
 			limited, last = limited+1, why
 		case LimitUnknown:
-			unknown++
+			unknown, unclear = unknown+1, why
 		}
 	}
 	if unknown > 0 {
 		c.Actual, c.Pass = fmt.Sprintf("not known at %d of %d", unknown, len(stages)), false
+		c.Reasons = []string{fmt.Sprintf("at %d of %d loads it is not known whether the load generator was the limit: %s", unknown, len(stages), unclear)}
 	}
 	if limited > 0 {
 		of := fmt.Sprintf("at %d of %d", limited, len(stages))
@@ -136,7 +138,7 @@ func fixedTable(title string, l Limits, stages []StageResult) verdict.Table {
 		st := stages[i]
 		status, _ := l.Judge(v)
 		limit, _ := st.Machine.Limit()
-		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), count(st.PerSecond()), figure(quantile(st.OK, .95)), string(status), string(limit))
+		t.Add(st.Title, format.Thousands(st.Total()), format.Thousands(st.Failed.Count()), count(st.PerSecond()), p95Cell(st.Requests), string(status), string(limit))
 	}
 	return t
 }

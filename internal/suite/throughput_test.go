@@ -35,6 +35,17 @@ func TestThroughput(t *testing.T) {
 	require.InDelta(t, 200, v.Metrics[0].Value, 1e-9)
 }
 
+func TestAServiceThatAnswersNothing(t *testing.T) {
+	t.Parallel()
+	v := judged(runOf("throughput", fixedParameters, shard.Stage{Name: "level-5", Title: "5 at a time", Kind: kindLoad, Start: 30, Seconds: 10, Concurrency: 5, Requests: 1900}).
+		answers("level-5", 1900, 10, shard.TagCode, "status-404"))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons, "the lowest load was not sustained: 100.00 % failed, mostly by status 404, 0.0 % answered")
+	require.Equal(t, "1,900 made, 0 good, 1,900 (100.00 %) failed, 0 never made", fact(v, "requests"))
+	require.Equal(t, "–", table(v, "By requests at a time").Rows[0][4], "no answer was good, so none took 0 ms")
+	require.Empty(t, fact(v, "enough"))
+}
+
 func TestAPeakOfASaturatedGeneratorIsALowerBound(t *testing.T) {
 	t.Parallel()
 	r := levels().answers("level-10", 2000, 20)
