@@ -15,6 +15,7 @@ import (
 const (
 	RequestDuration = "request_duration"   // a trend in ms: from asking for a connection to the last byte
 	FirstByte       = "request_first_byte" // the same to the first byte of the answer
+	Waited          = "request_waited"     // of an open loop: for a connection, of those requests for which none was free
 	TagStage        = "scenario"
 	TagEndpoint     = "endpoint"
 	TagServer       = "server" // which of several, where they say so

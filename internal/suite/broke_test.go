@@ -194,7 +194,7 @@ func TestAServiceThatBreaksWithNothingFull(t *testing.T) {
 
 	nothing := func(st *StageResult) { st.Machine = Machine{Taken: Taken{Link: -1}} }
 	f = WhatBroke([]StageResult{stageAt(100, nothing), stageAt(200, nothing)}, Breaking{Sustained: 100, Failed: 200, Status: Bad})
-	require.Equal(t, "nothing that was measured was full at 200/s: the generator's ports and descriptors none refused; not known: "+
+	require.Equal(t, "nothing that was measured was full at 200/s: connections of the load generator enough, the generator's ports and descriptors none refused; not known: "+
 		"CPU that other programs take, CPU limit of its control group, CPU of the service, CPU of the backend (GOMAXPROCS), memory of the service's machine, bandwidth, "+
 		"descriptors of the backend, descriptors of nginx, connections of nginx, accept queue of the service, accept queue behind nginx, "+
 		"CPU of the load generator", f.String())

@@ -41,6 +41,7 @@ var broken = []resource{
 	{"accept queue of the service", 1, "raise net.core.somaxconn and the backlog of the listener, and accept sooner; clients that keep connections need fewer", acceptQueue},
 	{"accept queue behind nginx", 1, "raise net.core.somaxconn before the backend starts, and keep more idle connections to it (keepalive in upstream)", upstreamQueue},
 	{"CPU of the load generator", machineFull, "run the generator on more cores or machines (--runner K/N): the service was not what broke", generatorCPU},
+	{"connections of the load generator", 1, "let it open more (MAX_CONNECTIONS): the service was not what broke", generatorConnections},
 	{"the generator's ports and descriptors", 1, "widen net.ipv4.ip_local_port_range, raise ulimit -n, or add runners' machines: the service was not what broke", generatorPorts},
 }
 
@@ -243,6 +244,18 @@ func generatorCPU(st *StageResult) Use {
 		return unknown("the runners' machines do not say how many cores they have")
 	}
 	return cpu(m.Runners/100/m.Taken.GeneratorCores, "")
+}
+
+func generatorConnections(st *StageResult) Use {
+	switch {
+	case st.Dropped > 0 && st.Waiting == 0:
+		return unknown("the shards are of an older version")
+	case st.held() != "":
+		return Use{true, 1, fmt.Sprintf("all %d in use", st.MaxVUs), "all"}
+	case st.Waiting > 0:
+		return Use{true, 0, fmt.Sprintf("%s waited for one of %d, because answers took longer", format.Count(int(st.Waiting), "request"), st.MaxVUs), "slow answers"}
+	}
+	return Use{true, 0, "enough", "enough"}
 }
 
 func generatorPorts(st *StageResult) Use {

@@ -27,6 +27,7 @@ type Level struct {
 	P95, OwnP95           float64 // of the good answers, milliseconds
 	Firm                  float64 // share that failed in a way that no slowness explains: a status, a wrong answer, a reset
 	Full                  string  // that AWS dropped packets of the runners, or that the machine was full that they share with the service; "" if not
+	Held                  string  // that connections were too few for the rate, and the service no slower for it; "" if not
 	Excuse                string  // what the generator did
 }
 
@@ -62,8 +63,8 @@ func (l Limits) Try(levels []Level) []Tried {
 //
 // A level is bad when more than FailedShare failed, when the 95th percentile is over P95, or when
 // less than Answered of what was offered was answered. It is the generator's when it is bad, but would
-// not be without what the generator can have added, or when the machine was full and no more failed
-// than slowness explains.
+// not be without what the generator can have added, when the machine was full and no more failed
+// than slowness explains, or when no more failed than may and all that was slow is the wait for a connection.
 func (l Limits) Judge(v Level) (Status, string) {
 	why := l.missed(v.FailedShare, v.P95, v.Answered, v.Failure)
 	switch {
@@ -73,6 +74,8 @@ func (l Limits) Judge(v Level) (Status, string) {
 		return ByGenerator, why + "; " + v.Excuse
 	case v.Full != "" && v.Firm <= l.FailedShare:
 		return ByGenerator, why + "; " + v.Full
+	case v.Held != "" && v.FailedShare <= l.FailedShare:
+		return ByGenerator, why + "; " + v.Held
 	}
 	return Bad, why
 }

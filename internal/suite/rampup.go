@@ -27,6 +27,7 @@ var rampup = Suite{
 		{"WARMUP_SECONDS", "length of the warm-up, which is not counted"},
 		{"CEILING", "stages above this rate are left out; 0: none"},
 		{"SEARCH", "1: run again between the last good and the first bad stage, until the two are within a tenth"},
+		{"MAX_CONNECTIONS", "connections at a time at most; there are as many as requests/s, and more where MAX_P95_MS is over half a second"},
 		{"MIN_RATE", "requests/s that must be sustained for a pass; 0: any"},
 	}, limitSettings...),
 	Apart:  true,

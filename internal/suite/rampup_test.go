@@ -249,3 +249,42 @@ func TestSpread(t *testing.T) {
 	require.InDelta(t, .3, q.PerSecond(), 1e-9)
 	require.Equal(t, 30*time.Millisecond, q.OK.Max())
 }
+
+// A service that always takes 1.5 s bears any rate, with connections enough. One that takes longer under load is full.
+func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		least, mean, waited float64 // milliseconds: of the service, and for a connection
+		waiting             int64
+		failed              int
+		status              Status
+	}{
+		"too few connections":       {1500, 1600, 5000, 200, 0, ByGenerator},
+		"the service is slower":     {10, 1600, 5000, 200, 0, Bad},
+		"few waited":                {1500, 1600, 5000, 5, 0, Bad},
+		"answers fail, too":         {1500, 1600, 5000, 200, 50, Bad},
+		"nobody waits, and is slow": {7000, 7000, 0, 0, 0, Bad},
+	} {
+		st := shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Seconds: 10, Rate: 20, MaxVUs: 20, Patience: 10}
+		r := runOf("rampup", rampupParameters, st).answers("rate-20", 200, 7000)
+		m := &r.Rounds[0].Metrics[0]
+		m.Min, m.Sum = c.least, c.mean*float64(m.Count)+c.waited*float64(c.waiting)
+		if c.failed > 0 {
+			r.answers("rate-20", c.failed, 10, shard.TagCode, "status-503")
+		}
+		r.Rounds[0].Metrics = append(r.Rounds[0].Metrics, shard.Metric{
+			Name: shard.Waited, Type: "trend", Tags: map[string]string{shard.TagStage: "rate-20"}, Count: c.waiting, Sum: c.waited * float64(c.waiting), Trend: shard.NewHistogram(),
+		})
+		stages := r.stages()
+		tried := r.limits().Try(arrivalLevels(stages))
+		require.Equal(t, c.status, tried[0].Status, name)
+		broke := WhatBroke(stages, FindBreaking(tried))
+		if c.status == ByGenerator {
+			require.Contains(t, tried[0].Why, "all 20 connections were in use, and with one a request took 1.6 s on average", name)
+			require.Contains(t, broke.String(), "connections of the load generator: full from 20/s on, all 20 in use", name)
+			require.Contains(t, broke.advice(), "MAX_CONNECTIONS", name)
+		} else {
+			require.Empty(t, broke.Full, name)
+		}
+	}
+}

@@ -114,6 +114,8 @@ type StageResult struct {
 	*Requests
 	firstByte *Requests // the times to the first byte of their answers
 	Dropped   int64     // requests that were never made: no connection was free in time, or time was up
+	Waiting   int64     // requests that had to wait for a connection
+	WaitMS    float64   // for so long, together
 	Bytes     float64   // received
 	Sent      float64   // bytes
 	Machine   Machine   // while it ran
@@ -141,6 +143,9 @@ func (r *Run) stages() []StageResult {
 				out[i].Add(metric)
 			case shard.FirstByte:
 				out[i].firstByte.Add(metric)
+			case shard.Waited:
+				out[i].Waiting += metric.Count
+				out[i].WaitMS += metric.Sum
 			case shard.Dropped:
 				out[i].Dropped += int64(metric.Sum)
 				dropped[i] = metric

@@ -29,6 +29,8 @@ import (
 //     long that it explains them.
 //   - Where each has cores of its own, these say it in place of the last rule: the one whose cores were full is the limit, and
 //     of two the fuller one. Of cores that others filled nothing is known.
+//   - Where requests of a constant rate waited for a connection, and those that had one took no longer than in an idle
+//     service, the connections were too few. A service that is full is slower.
 //   - Nor are they where AWS dropped packets of a runner's machine during that load.
 
 // codes of failures that the generator can have made.
@@ -111,6 +113,42 @@ func spent(h *shard.Histogram) time.Duration {
 	return time.Duration(float64(h.Mean()) * float64(h.Count()))
 }
 
+// How held tells a service that is full from connections that are too few for its answers.
+const (
+	someWaited = .05 // of the requests, for a connection; more than so many that failed are another fault
+	noSlower   = 2   // times what the fastest answers took
+)
+
+// held says in a sentence that the generator had too few connections for the rate, and the service was no slower for it; "" if
+// not. As many connections as answers a second, times the seconds that an answer takes, are in use at a time.
+func (st *StageResult) held() string {
+	good := st.OK.Count()
+	if st.Rate == 0 || good == 0 || float64(st.Waiting) < someWaited*float64(st.Total()) || st.FailedShare() > someWaited {
+		return ""
+	}
+	least, counts, all := map[string]float64{}, map[string]int64{}, 0.0
+	for _, m := range st.metrics {
+		all += m.Sum
+		if m.Tags[shard.TagCode] == shard.CodeOK {
+			endpoint := m.Tags[shard.TagEndpoint]
+			if counts[endpoint] == 0 || m.Min < least[endpoint] {
+				least[endpoint] = m.Min
+			}
+			counts[endpoint] += m.Count
+		}
+	}
+	var idle float64
+	for endpoint, n := range counts {
+		idle += least[endpoint] * float64(n) / float64(good)
+	}
+	took := (all - st.WaitMS) / float64(st.Total())
+	if took > noSlower*idle {
+		return ""
+	}
+	return fmt.Sprintf("all %s were in use, and with one a request took %s on average, no more than %d times the fastest: the connections were too few (MAX_CONNECTIONS)",
+		format.Count(st.MaxVUs, "connection"), ms(took), noSlower)
+}
+
 // level is a stage as a load that was offered so many requests.
 func (st *StageResult) level(load, offered float64) Level {
 	v := Level{
@@ -127,6 +165,7 @@ func (st *StageResult) level(load, offered float64) Level {
 		}
 	}
 	v.Full = st.Machine.crowded(took)
+	v.Held = st.held()
 	var firm int64
 	for code, n := range st.Codes {
 		if !isTimeout(code) && !isOurs(code) {

@@ -36,7 +36,7 @@ type (
 
 	// requestMetrics are the metrics of the module. requests.d.ts documents them for users.
 	requestMetrics struct {
-		duration, first, sentAfter, inFlight *metrics.Metric
+		duration, first, waited, sentAfter, inFlight *metrics.Metric
 	}
 )
 
@@ -54,6 +54,7 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	m := &module{vu: vu, metrics: &requestMetrics{
 		duration:  r.MustNewMetric(shard.RequestDuration, metrics.Trend, metrics.Time),
 		first:     r.MustNewMetric(shard.FirstByte, metrics.Trend, metrics.Time),
+		waited:    r.MustNewMetric(shard.Waited, metrics.Trend, metrics.Time),
 		sentAfter: r.MustNewMetric("sent_after", metrics.Trend, metrics.Time),
 		inFlight:  r.MustNewMetric("server_in_flight", metrics.Trend),
 	}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.k6.io/k6/v2/lib"
+	"go.k6.io/k6/v2/metrics"
 )
 
 // open makes requests at a constant rate, whether the service keeps up or not. The time of each counts from its intended
@@ -39,8 +40,9 @@ type arrivals struct {
 
 // A ticket is a request that is to be made.
 type ticket struct {
-	due time.Time
-	n   int64 // of the whole load, from 0
+	due    time.Time
+	n      int64         // of the whole load, from 0
+	waited time.Duration // until a lane was free
 }
 
 // advance goes to the next arrival of this runner.
@@ -122,6 +124,9 @@ func (a *arrivals) take(wake chan ticket) (ticket, bool) {
 		a.tell()
 		return t, false
 	case !t.due.After(now):
+		if a.started == a.lanes && len(a.idle) == 0 { // else pace is late
+			t.waited = now.Sub(t.due)
+		}
 		a.advance()
 		a.mu.Unlock()
 		return t, true
@@ -172,6 +177,10 @@ func (a *arrivals) work(t ticket) {
 			continue
 		}
 		x := l.do(s.operations[t.n%int64(len(s.operations))], t.due, time.Now().Add(s.timeout))
-		s.note(&x)
+		var more []metrics.Sample
+		if t.waited > 0 {
+			more = append(more, s.sample(s.m.metrics.waited, x.end, metrics.D(t.waited)))
+		}
+		s.note(&x, more...)
 	}
 }

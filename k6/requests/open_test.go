@@ -156,3 +156,20 @@ func TestSentAfterHasTheTimeOfSending(t *testing.T) {
 		}
 	}
 }
+
+// The wait for a connection is told apart from the time that the service took.
+func TestTheWaitForAConnectionIsTold(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(50 * time.Millisecond) })
+	for concurrency, waiting := range map[int]int{1: 9, 10: 0} {
+		v := newVU(t)
+		require.Equal(t, counts{Made: 10}, v.await(`open({rate: 100, seconds: 0.1, concurrency: %d, operations: [{url: %q}]})`, concurrency, s.URL))
+		sums := v.sums()
+		require.Equal(t, waiting, sums["request_waited"].n)
+		// Those that waited each waited 40 ms longer than the one before.
+		require.InDelta(t, 40*waiting*(waiting+1)/2, sums["request_waited"].total, 1000)
+		served := sums["request_duration ok"].total - sums["request_waited"].total
+		require.GreaterOrEqual(t, served, 490.0)
+		require.Less(t, served, 1500.0)
+	}
+}

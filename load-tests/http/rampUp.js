@@ -17,6 +17,7 @@ const full = {
   WARMUP_SECONDS: 10,
   CEILING: 0,
   SEARCH: 1,
+  MAX_CONNECTIONS: 2000,
   MIN_RATE: 0,
   MAX_FAILED_PERCENT: 1,
   MAX_P95_MS: 500,
@@ -32,8 +33,15 @@ const { values } = chosen;
 
 const operations = operationsOf(url('BACKEND_URL'));
 
-/** So many connections, and answers may take a second before requests have to wait for one. */
-const MOST_CONNECTIONS = 2000;
+/**
+ * So many connections, and answers may take a second, or twice MAX_P95_MS, before requests have to wait for one.
+ *
+ * @param {number} rate
+ */
+function connections(rate) {
+  const slow = (values.MAX_P95_MS || values.TIMEOUT_SECONDS * 1000) / 1000;
+  return Math.max(Math.min(Math.max(Math.ceil(2 * slow * rate), rate, 20), values.MAX_CONNECTIONS), 1);
+}
 
 const schedule = new Schedule();
 const rates = values.STAGES.filter((rate) => values.CEILING === 0 || rate <= values.CEILING);
@@ -47,7 +55,7 @@ for (const [i, rate] of [rates[0], ...rates].entries()) {
     operations,
     rate,
     seconds: i === 0 ? values.WARMUP_SECONDS : values.STAGE_SECONDS,
-    connections: Math.min(Math.max(rate, 20), MOST_CONNECTIONS),
+    connections: connections(rate),
     timeout: values.TIMEOUT_SECONDS,
   });
 }

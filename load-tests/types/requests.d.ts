@@ -18,6 +18,7 @@
  * |---|---|---|
  * | `request_duration` | trend, ms | to the last byte of the answer, or to the failure; connecting is part of it where it was necessary |
  * | `request_first_byte` | trend, ms | to the first byte of the answer, where one came |
+ * | `request_waited` | trend, ms | of an open loop: how long a request waited because no connection was free, where it did |
  * | `dropped_iterations` | counter | requests that were never made (k6's own metric) |
  * | `sent_after` | trend, ms | of a burst: from its start until the request was on the wire |
  * | `server_in_flight` | trend | of a burst: how many requests the server had in hand, where it says so by `X-In-Flight` |
