@@ -10,9 +10,12 @@ import (
 
 // announce says what is about to run, and against what.
 func (s *session) announce() {
-	p := s.Plan
+	p, load := s.Plan, format.Count(s.needs.VUs, "virtual user")
+	if s.needs.Connections > 0 {
+		load = format.Count(s.needs.Connections, "connection") + " at a time"
+	}
 	what := fmt.Sprintf("%s %s: %s by %s, up to %s, at most %s", p.Suite, p.TestID, s.Suite.Script[len(s.Suite.Script)-1],
-		format.Count(p.Runners, "runner"), format.Count(s.needs.VUs, "virtual user"), format.Duration(s.needs.Duration.Round(time.Second)))
+		format.Count(p.Runners, "runner"), load, format.Duration(s.needs.Duration.Round(time.Second)))
 	if s.Suite.Planned {
 		what = fmt.Sprintf("%s %s: %s for %s, %s, %s", s.Suite.Name, p.TestID,
 			format.Count(p.Connections, "connection"), format.Duration(time.Duration(p.Seconds)*time.Second), s.rhythm(), format.Count(p.Runners, "runner"))

@@ -54,7 +54,7 @@ type Stage struct {
 	Rate        float64 `json:"rate,omitempty" js:"rate"` // arrivals per second over all runners
 	Concurrency int     `json:"concurrency,omitempty" js:"concurrency"`
 	Requests    int     `json:"requests,omitempty" js:"requests"`
-	MaxVUs      int     `json:"max_vus,omitempty" js:"maxVUs"`      // virtual users or connections, over all runners
+	Connections int     `json:"max_vus,omitempty" js:"connections"` // of an open model at most, over all runners; once virtual users
 	Patience    float64 `json:"patience_s,omitempty" js:"patience"` // for which a request of an open model waits for a connection before it is never made
 }
 

@@ -114,7 +114,7 @@ func TestSlownessOfFullCores(t *testing.T) {
 		service, generator float64
 		want               Status
 	}{{.5, .98, ByGenerator}, {.98, .5, Bad}, {.99, .95, Bad}, {.5, .5, Bad}} {
-		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, MaxVUs: 20})
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		r.answers("rate-20", 200, 900).withOwn(0).apart(c.service, c.generator)
 		status, why := r.limits().Judge(arrivalLevels(of(r.stages(), kindLoad))[0])
 		require.Equal(t, c.want, status, "%v: %s", c, why)
@@ -134,7 +134,7 @@ func TestSlownessWhereOthersTookTheCoresOfTheService(t *testing.T) {
 		{.40, []string{shard.TagCode, "status-503"}, "between 20 and 100 requests/s (20.00 % failed"},
 	} {
 		r := ramp(rampupParameters, 20)
-		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 1000})
+		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 1000})
 		r.answers("rate-100", 800, 1100).answers("rate-100", 200, 1100, c.codes...).apart(.99, .30)
 		for i := range r.Samples {
 			r.Samples[i].BackendCPU *= c.service / (.8 * .99)

@@ -251,9 +251,9 @@ func generatorConnections(st *StageResult) Use {
 	case st.Dropped > 0 && st.Waiting == 0:
 		return unknown("the shards are of an older version")
 	case st.held() != "":
-		return Use{true, 1, fmt.Sprintf("all %d in use", st.MaxVUs), "all"}
+		return Use{true, 1, fmt.Sprintf("all %d in use", st.Connections), "all"}
 	case st.Waiting > 0:
-		return Use{true, 0, fmt.Sprintf("%s waited for one of %d, because answers took longer", format.Count(int(st.Waiting), "request"), st.MaxVUs), "slow answers"}
+		return Use{true, 0, fmt.Sprintf("%s waited for one of %d, because answers took longer", format.Count(int(st.Waiting), "request"), st.Connections), "slow answers"}
 	}
 	return Use{true, 0, "enough", "enough"}
 }

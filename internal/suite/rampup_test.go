@@ -27,7 +27,7 @@ func with(name, value string) map[string]string {
 func ramp(parameters map[string]string, rates ...float64) *Run {
 	stages := []shard.Stage{{Name: "warmup", Title: "warm-up", Kind: kindWarmup, Seconds: 5, Rate: 20}}
 	for i, rate := range rates {
-		stages = append(stages, shard.Stage{Name: fmt.Sprint("rate-", rate), Title: fmt.Sprint(rate, "/s"), Kind: kindLoad, Start: float64(10 + 20*i), Seconds: 10, Rate: rate, MaxVUs: 100})
+		stages = append(stages, shard.Stage{Name: fmt.Sprint("rate-", rate), Title: fmt.Sprint(rate, "/s"), Kind: kindLoad, Start: float64(10 + 20*i), Seconds: 10, Rate: rate, Connections: 100})
 	}
 	r := runOf("rampup", parameters, stages...).answers("warmup", 100, 900)
 	for _, rate := range rates {
@@ -57,7 +57,7 @@ func TestRampupWithoutAFault(t *testing.T) {
 func TestRampupThatBreaks(t *testing.T) {
 	t.Parallel()
 	r := ramp(rampupParameters, 20, 50)
-	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, MaxVUs: 100})
+	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 60, Seconds: 10, Rate: 100, Connections: 100})
 	r.answers("rate-100", 600, 40).answers("rate-100", 300, 1, shard.TagCode, "status-503").answers("rate-100", 100, 10_000, shard.TagCode, "net-1050")
 	v := judged(r)
 	require.Equal(t, verdict.Pass, v.Verdict, "that a service has a limit is no fault: %v", v.Reasons)
@@ -137,7 +137,7 @@ func TestARunThatShowsNothingIsInvalid(t *testing.T) {
 func TestAFullMachineIsTheGeneratorsLimit(t *testing.T) {
 	t.Parallel()
 	r := ramp(rampupParameters, 20)
-	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 30})
+	r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 30})
 	r.answers("rate-100", 500, 600).counted(shard.Dropped, "rate-100", 500)
 	r.OneHost = true
 	at := began.Unix() + 30
@@ -164,7 +164,7 @@ func TestASlowServiceIsNotTheGenerator(t *testing.T) {
 	t.Parallel()
 	slow := func(edit func(*shard.Second), host float64) *Run {
 		r := ramp(rampupParameters, 20)
-		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, MaxVUs: 1000})
+		r.Rounds[0].Suite.Stages = append(r.Rounds[0].Suite.Stages, shard.Stage{Name: "rate-100", Title: "100/s", Kind: kindLoad, Start: 30, Seconds: 10, Rate: 100, Connections: 1000})
 		r.answers("rate-100", 900, 1100).counted(shard.Dropped, "rate-100", 100)
 		r.OneHost, r.Cores = true, 2
 		at := began.Unix() + 30
@@ -265,7 +265,7 @@ func TestTooFewConnectionsAreTheGenerators(t *testing.T) {
 		"answers fail, too":         {1500, 1600, 5000, 200, 50, Bad},
 		"nobody waits, and is slow": {7000, 7000, 0, 0, 0, Bad},
 	} {
-		st := shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Seconds: 10, Rate: 20, MaxVUs: 20, Patience: 10}
+		st := shard.Stage{Name: "rate-20", Title: "20/s", Kind: kindLoad, Seconds: 10, Rate: 20, Connections: 20, Patience: 10}
 		r := runOf("rampup", rampupParameters, st).answers("rate-20", 200, 7000)
 		m := &r.Rounds[0].Metrics[0]
 		m.Min, m.Sum = c.least, c.mean*float64(m.Count)+c.waited*float64(c.waiting)

@@ -83,7 +83,7 @@ func (st *StageResult) patience() time.Duration {
 	case st.Patience > 0:
 		seconds = st.Patience
 	case st.Rate > 0:
-		seconds = float64(st.MaxVUs) / st.Rate
+		seconds = float64(st.Connections) / st.Rate
 	}
 	return time.Duration(seconds * float64(time.Second))
 }
@@ -146,7 +146,7 @@ func (st *StageResult) held() string {
 		return ""
 	}
 	return fmt.Sprintf("all %s were in use, and with one a request took %s on average, no more than %d times the fastest: the connections were too few (MAX_CONNECTIONS)",
-		format.Count(st.MaxVUs, "connection"), ms(took), noSlower)
+		format.Count(st.Connections, "connection"), ms(took), noSlower)
 }
 
 // level is a stage as a load that was offered so many requests.

@@ -33,7 +33,7 @@ func (r *Run) waiting(in int64, wait time.Duration) *Run {
 func TestWhatTheGeneratorIsToBlameFor(t *testing.T) {
 	t.Parallel()
 	fewer := func(missing int) *Run { // a stage of 10 s at 20/s, of which some have gone another way
-		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, MaxVUs: 20})
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.answers("rate-20", 200-missing, 10).withOwn(0)
 	}
 	timeouts := func(wait time.Duration, code string) *Run {
@@ -125,7 +125,7 @@ func (r *Run) controlled(late time.Duration) *Run {
 func TestAControlGroupInTimeExcusesNoTimeout(t *testing.T) {
 	t.Parallel()
 	run := func(sent float64) *Run {
-		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, MaxVUs: 20})
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
 		return r.answers("rate-20", 180, 10).withOwn(0).answers("rate-20", 20, 2100, shard.TagCode, "net-1050").withOwn(300*time.Millisecond).counted("data_sent", "rate-20", 200*sent)
 	}
 	silent := run(300).controlled(0)

@@ -13,7 +13,7 @@ import (
 )
 
 const suiteJS = `suite({name: "rampup", profile: "smoke", splitBy: ["scenario", "code"], parameters: {STAGES: "20"},
-	stages: [{name: "r20", title: "20 requests/s", kind: "load", start: 2, seconds: 3, rate: 20, maxVUs: 10}]});`
+	stages: [{name: "r20", title: "20 requests/s", kind: "load", start: 2, seconds: 3, rate: 20, connections: 10}]});`
 
 func TestSuiteFromAScript(t *testing.T) {
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestSuiteFromAScript(t *testing.T) {
 	js(t, rt, suiteJS) // every virtual user says it
 	require.Equal(t, &shard.Suite{
 		Name: "rampup", Profile: "smoke", SplitBy: []string{"scenario", "code"}, Parameters: map[string]string{"STAGES": "20"},
-		Stages: []shard.Stage{{Name: "r20", Title: "20 requests/s", Kind: "load", Start: 2, Seconds: 3, Rate: 20, MaxVUs: 10}},
+		Stages: []shard.Stage{{Name: "r20", Title: "20 requests/s", Kind: "load", Start: 2, Seconds: 3, Rate: 20, Connections: 10}},
 	}, r.declared())
 	for script, want := range map[string]string{
 		`suite({name: "burst"})`: "two different suites",

@@ -61,7 +61,7 @@ export class Schedule {
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
     if (seconds > 0) {
-      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, maxVUs: connections, patience: timeout }, overrun(seconds, timeout), () =>
+      this.#call({ title: `${rate}/s`, ...stage, seconds, rate, connections, patience: timeout }, overrun(seconds, timeout), () =>
         open({ operations: made(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
     }
   }
@@ -73,7 +73,7 @@ export class Schedule {
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
     if (seconds > 0) {
-      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests, maxVUs: concurrency }, overrun(seconds, timeout), () =>
+      this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests }, overrun(seconds, timeout), () =>
         closed({ operations: made(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
     }
   }
@@ -86,7 +86,7 @@ export class Schedule {
   burst({ operations, timeout, requests, seconds, ...stage }) {
     // What is late must not be under way in the next burst, unless there is no time for an answer before.
     const most = seconds > timeout ? seconds : seconds + timeout;
-    this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests, maxVUs: requests }, most, () =>
+    this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, most, () =>
       burst({ operations: made(operations), timeout: timeout * 1000, requests }));
   }
 
@@ -100,17 +100,17 @@ export class Schedule {
   suite(name, { name: profile, parameters }) {
     suite({ name, profile, parameters, splitBy: SPLIT_BY, stages: this.stages });
     // For `soak run`, which sees by it whether the machines can hold so many.
-    const connections = Math.max(...this.stages.map(({ maxVUs }) => maxVUs ?? 0));
-    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections } } };
+    const most = Math.max(...this.stages.map(({ connections, concurrency }) => connections ?? concurrency ?? 0));
+    return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections: most } } };
   }
 
-  /** What a virtual user does in the scenario that it is in. */
+  /** Makes the stage whose scenario this is. */
   run() {
     return this.calls[exec.scenario.name]();
   }
 
   /**
-   * Adds a stage that is one call of k6/x/requests: one virtual user of each runner makes it, and it ends by itself.
+   * Adds a stage: one call of k6/x/requests by each runner, which ends by itself.
    *
    * @param {{name: string, kind?: string, title: string, seconds: number} & Partial<Stage>} stage
    * @param {number} most seconds after which it is ended
@@ -118,22 +118,15 @@ export class Schedule {
    */
   #call(stage, most, call) {
     this.calls[stage.name] = call;
-    this.#add({ kind: 'load', ...stage }, {
+    this.stages.push({ kind: 'load', ...stage, start: this.seconds });
+    this.scenarios[stage.name] = {
       executor: 'per-vu-iterations',
       vus: runners,
       iterations: 1,
       maxDuration: `${Math.ceil(most)}s`,
       gracefulStop: '0s',
-    });
-  }
-
-  /**
-   * @param {Omit<Stage, 'start'> & {seconds: number}} stage
-   * @param {any} scenario
-   */
-  #add(stage, scenario) {
-    this.stages.push({ ...stage, start: this.seconds });
-    this.scenarios[stage.name] = { ...scenario, startTime: `${this.seconds}s` };
+      startTime: `${this.seconds}s`,
+    };
     this.seconds += stage.seconds + PAUSE;
   }
 }

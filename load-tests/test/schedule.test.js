@@ -22,7 +22,7 @@ export default run({
   'requests at a rate': () => {
     const s = new Schedule();
     s.open({ name: 'rate-50', operations, rate: 50, seconds: 30, connections: 60, timeout: 10 });
-    equal(s.stages, [{ kind: 'load', title: '50/s', name: 'rate-50', seconds: 30, rate: 50, maxVUs: 60, patience: 10, start: 0 }]);
+    equal(s.stages, [{ kind: 'load', title: '50/s', name: 'rate-50', seconds: 30, rate: 50, connections: 60, patience: 10, start: 0 }]);
     equal(s.scenarios['rate-50'], { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '55s', gracefulStop: '0s', startTime: '0s' });
     equal(Object.keys(s.calls), ['rate-50']);
   },
@@ -31,15 +31,15 @@ export default run({
     s.closed({ name: 'level-5', operations, concurrency: 5, requests: 200, seconds: 20, timeout: 2, target: 'cluster' });
     s.closed({ name: 'level-9', operations, concurrency: 9, seconds: 2.5, timeout: 2 });
     equal(s.stages, [
-      { kind: 'load', title: '5 at a time', name: 'level-5', target: 'cluster', seconds: 20, concurrency: 5, requests: 200, maxVUs: 5, start: 0 },
-      { kind: 'load', title: '9 at a time', name: 'level-9', seconds: 2.5, concurrency: 9, requests: undefined, maxVUs: 9, start: 21 },
+      { kind: 'load', title: '5 at a time', name: 'level-5', target: 'cluster', seconds: 20, concurrency: 5, requests: 200, start: 0 },
+      { kind: 'load', title: '9 at a time', name: 'level-9', seconds: 2.5, concurrency: 9, requests: undefined, start: 21 },
     ]);
     equal(Object.values(s.scenarios).map((scenario) => /** @type {any} */ (scenario).maxDuration), ['29s', '12s']);
   },
   'requests at once': () => {
     const s = new Schedule();
     s.burst({ name: 'burst-9', operations, requests: 9, seconds: 15, timeout: 10 });
-    equal(s.stages, [{ kind: 'load', title: '9 at once', name: 'burst-9', seconds: 15, concurrency: 9, requests: 9, maxVUs: 9, start: 0 }]);
+    equal(s.stages, [{ kind: 'load', title: '9 at once', name: 'burst-9', seconds: 15, concurrency: 9, requests: 9, start: 0 }]);
     equal(s.scenarios['burst-9'], { executor: 'per-vu-iterations', vus: 1, iterations: 1, maxDuration: '15s', gracefulStop: '0s', startTime: '0s' });
     s.burst({ name: 'short', operations, requests: 9, seconds: 3, timeout: 10 });
     equal(/** @type {any} */ (s.scenarios.short).maxDuration, '13s', 'the time to end of a burst shorter than its timeout');

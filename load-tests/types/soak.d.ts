@@ -172,8 +172,8 @@ declare module 'k6/x/soak' {
     concurrency?: number;
     /** Requests in all. */
     requests?: number;
-    /** Virtual users or connections that there may be, over all runners. */
-    maxVUs?: number;
+    /** Connections that an open model may have, over all runners; of others it is `concurrency`. */
+    connections?: number;
     /** Seconds for which a request that is due waits for a connection before it is never made. 0: it does not wait. */
     patience?: number;
   }
