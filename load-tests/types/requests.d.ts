@@ -24,8 +24,9 @@
  * | `server_in_flight` | trend | of a burst: how many requests the server had in hand, where it says so by `X-In-Flight` |
  *
  * Tags of the first two: those of the virtual user, the stage's `tags`, `endpoint` (the operation), `server` (what the answer's
- * `X-Server` says) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says); `status-503`; or `net-1220`
- * for an error of the network by [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
+ * `X-Server` says; none without) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says);
+ * `status-503`; or `net-1220` for an error of the network by
+ * [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
 declare module 'k6/x/requests' {
   /**
@@ -102,7 +103,8 @@ declare module 'k6/x/requests' {
    * The promise resolves when every request has an outcome; at once, with what there is, when k6 ends the iteration. That holds
    * for the other two as well.
    *
-   * @throws in the init context, and for options that are wrong, missing or unknown. A failed request does not throw.
+   * @throws in the init context, and for options that are wrong, missing or unknown. A failed request does not throw: a check of the
+   *   counts, or a threshold, has to look (examples/08-plain-requests.js).
    *
    * @example
    * import { closed } from 'k6/x/requests';

@@ -34,7 +34,7 @@ func TestEachExamplePasses(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(root, "examples", "*.js"))
 	require.NoError(t, err)
-	require.Len(t, scripts, 6)
+	require.Len(t, scripts, 7)
 	faults := map[string]string{"06-reconnect.js": "reset:noop=2"}
 	for _, script := range scripts {
 		t.Run(filepath.Base(script), func(t *testing.T) {
