@@ -25,7 +25,7 @@ type Filled struct {
 
 // WhatBroke compares the stages around the breaking point; nil where there is none.
 func WhatBroke(stages []StageResult, b Breaking) *Finding {
-	if b.Failed == 0 {
+	if b.Failed == 0 || b.Status == NoMore {
 		return nil
 	}
 	f := &Finding{Status: b.Status}

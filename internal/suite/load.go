@@ -39,6 +39,7 @@ const (
 	Good        Status = "good"
 	Bad         Status = "bad"
 	ByGenerator Status = "generator"
+	NoMore      Status = "good at first" // tried again, and bad
 )
 
 // A Tried load is one that was offered, and how it was sustained.
@@ -103,16 +104,20 @@ func (l Limits) missed(failed, p95, answered float64, failure string) string {
 type Breaking struct {
 	Sustained float64 // the highest load below which every load was good; 0: none
 	Failed    float64 // the lowest load above that was bad, or at which the generator was saturated if none was; 0: all were good
-	Status    Status  // of Failed: Bad is a breaking point, ByGenerator is none
+	Status    Status  // of Failed: Bad is a breaking point, ByGenerator and NoMore are none
 	Why       string
 	Unclear   float64 // the lowest load between the two, at which the generator was saturated; 0: none
 }
 
 // FindBreaking finds the breaking point among rising loads: above the last of those that were good, and not above the first that
-// was bad. Loads between the two at which the generator was saturated leave open where.
+// was bad. Loads between the two at which the generator was saturated leave open where. Of one that was tried again the later
+// try comes behind: where a load is no longer borne, it is not the load that breaks the service.
 func FindBreaking(rising []Tried) (b Breaking) {
 	for _, v := range rising {
-		switch {
+		switch again := b.Failed == 0 && v.Load == b.Sustained; {
+		case again && v.Status == ByGenerator: // it was good before
+		case again && v.Status == Bad:
+			return Breaking{Sustained: v.Load, Failed: v.Load, Status: NoMore, Why: v.Why}
 		case v.Status == Bad:
 			if b.Failed > 0 {
 				b.Unclear = b.Failed
@@ -136,6 +141,9 @@ func (b Breaking) Sentence(unit string) string {
 		return fmt.Sprintf("not reached: %s %s were sustained, the highest load that was tried", count(b.Sustained), unit)
 	case b.Status == ByGenerator:
 		return fmt.Sprintf("not found: at %s %s the load generator was saturated (%s); %s were sustained", count(b.Failed), unit, b.Why, count(b.Sustained))
+	case b.Status == NoMore:
+		return fmt.Sprintf("not found: %s %s were borne at first, and no longer when they were tried again at the end (%s); not the load alone decides, but also time, or what came before",
+			count(b.Sustained), unit, b.Why)
 	case b.Sustained == 0 && b.Unclear == 0:
 		return fmt.Sprintf("below %s %s, the lowest load that was tried (%s)", count(b.Failed), unit, b.Why)
 	}
@@ -159,6 +167,10 @@ func (b Breaking) recommendations(unit string) verdict.Table {
 		Columns: []string{"load", "margin", unit, "for"},
 	}
 	for _, m := range margins {
+		if b.Status == NoMore {
+			t.Add(m.Name, fmt.Sprintf("%.1f×", m.Margin), "not known", m.For)
+			continue
+		}
 		t.Add(m.Name, fmt.Sprintf("%.1f×", m.Margin), count(b.Sustained/m.Margin), m.For)
 	}
 	return t
@@ -196,6 +208,12 @@ func (b Breaking) enough(r *Run, setting, name string) verdict.Criterion {
 	if least > 0 {
 		c.Limit = "at least " + count(least)
 	}
+	if b.Status == NoMore {
+		c.Actual += " at first"
+		if least > 0 && c.Pass {
+			c.Pass, c.Invalid = false, least < b.Sustained // which nobody has tried again
+		}
+	}
 	return c
 }
 
@@ -219,7 +237,10 @@ func keptUp(limit, unit string, tried []Tried) verdict.Criterion {
 
 // Ranges says where it is safe, and where only for a moment.
 func (b Breaking) Ranges(unit string) (safe, burst string) {
-	if b.Sustained == 0 {
+	switch {
+	case b.Status == NoMore:
+		return "not known", "not known"
+	case b.Sustained == 0:
 		return "none", "none"
 	}
 	standard := count(b.Sustained / 1.4)
@@ -235,7 +256,10 @@ func (b Breaking) Between() float64 {
 	if b.Status != Bad || b.Sustained == 0 || above-b.Sustained <= b.Sustained/10 {
 		return 0
 	}
-	return float64(int((b.Sustained + above) / 2))
+	if next := float64(int((b.Sustained + above) / 2)); next > b.Sustained {
+		return next
+	}
+	return 0 // whole numbers have none between
 }
 
 // goodMeans says what a level must keep.

@@ -84,6 +84,10 @@ func TestFindBreaking(t *testing.T) {
 		{"a good one above one of the generator does not count", []Level{level(500, nil), level(750, both(fewer, saturated)), level(800, nil), level(1000, refused)}, 500, 1000, Bad, "between 500 and 1,000", 625},
 		{"the generator at once", []Level{level(500, both(fewer, saturated)), level(1000, refused)}, 0, 1000, Bad, "between 0 and 1,000 requests/s", 0},
 		{"known to a tenth below the generator", []Level{level(500, nil), level(550, both(fewer, saturated)), level(1000, refused)}, 500, 1000, Bad, "at 550 the load generator was saturated", 0},
+		{"no whole number between", []Level{level(4, nil), level(5, slow)}, 4, 5, Bad, "between 4 and 5", 0},
+		{"good again", []Level{level(100, nil), level(110, slow), level(100, nil)}, 100, 110, Bad, "between 100 and 110", 0},
+		{"again, with a saturated generator", []Level{level(100, nil), level(110, slow), level(100, both(fewer, saturated))}, 100, 110, Bad, "between 100 and 110 requests/s (p95 800 ms)", 0},
+		{"no longer good", []Level{level(100, nil), level(110, slow), level(100, slow)}, 100, 100, NoMore, "not found: 100 requests/s were borne at first", 0},
 		{"known to a tenth", []Level{level(100, nil), level(110, slow)}, 100, 110, Bad, "between 100 and 110", 0},
 	} {
 		b := FindBreaking(limits.Try(c.levels))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -26,7 +27,7 @@ var rampup = Suite{
 		{"STAGE_SECONDS", "length of a stage"},
 		{"WARMUP_SECONDS", "length of the warm-up, which is not counted"},
 		{"CEILING", "stages above this rate are left out; 0: none"},
-		{"SEARCH", "1: run again between the last good and the first bad stage, until the two are within a tenth"},
+		{"SEARCH", "1: run again between the last good and the first bad stage, until the two are within a tenth, and the good one once more"},
 		{"MAX_CONNECTIONS", "connections at a time at most; there are as many as requests/s, and more where MAX_P95_MS is over half a second"},
 		{"MIN_RATE", "requests/s that must be sustained for a pass; 0: any"},
 	}, limitSettings...),
@@ -51,14 +52,28 @@ func (r *Run) limits() Limits {
 const searchRounds = 6
 
 func searchRampup(r *Run) map[string]string {
-	if r.number("SEARCH") != 1 || len(r.Rounds) > searchRounds {
+	if r.number("SEARCH") != 1 {
 		return nil
 	}
-	next := FindBreaking(r.limits().Try(arrivalLevels(of(r.stages(), kindLoad)))).Between()
+	stages := of(r.stages(), kindLoad)
+	breaking := FindBreaking(r.limits().Try(arrivalLevels(stages)))
+	next := breaking.Between()
+	if next == 0 || len(r.Rounds) > searchRounds {
+		next = breaking.Again(stages)
+	}
 	if next == 0 {
 		return nil
 	}
-	return map[string]string{"STAGES": fmt.Sprint(next), "CEILING": "0"}
+	return map[string]string{"STAGES": strconv.FormatFloat(next, 'f', -1, 64), "CEILING": "0"}
+}
+
+// Again is the load to try once more at the end, 0 for none: the highest that was sustained, unless nothing was bad after it. A
+// service that gets slower with time, or does not recover, is bad at whatever is tried last.
+func (b Breaking) Again(stages []StageResult) float64 {
+	if b.Status != Bad || b.Sustained == 0 || stages[len(stages)-1].Rate == b.Sustained {
+		return 0
+	}
+	return b.Sustained
 }
 
 // arrivalLevels are stages with a constant rate of arrivals, as levels.
@@ -88,6 +103,9 @@ func assessRampup(r *Run) verdict.Assessment {
 		Metrics:  []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:   []string{fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond))},
 	}
+	if breaking.Status == NoMore {
+		a.Passed = []string{"breaking point " + breaking.Sentence(perSecond)}
+	}
 	a.Facts = slices.Concat(a.Facts, broke.facts(), falling(stages, levels, limits))
 	var more []verdict.Table
 	if broke != nil {
@@ -98,7 +116,10 @@ func assessRampup(r *Run) verdict.Assessment {
 		more = append(more, stressTable(stages))
 	}
 	r.report(&a, all, stages, sum, more...)
-	for _, st := range stages {
+	for i, st := range stages {
+		if slices.ContainsFunc(stages[:i], func(before StageResult) bool { return before.Title == st.Title }) {
+			continue // tried again
+		}
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "p95 at " + st.Title, Unit: "ms", Value: quantile(st.OK, .95)})
 	}
 	return a

@@ -234,6 +234,46 @@ func TestSearch(t *testing.T) {
 	require.Nil(t, searchRampup(r), "nobody asked for it")
 }
 
+// A service that gets slower with time is bad at whatever is tried last, so the search ends with the load that was good.
+func TestASearchThatEndsBadTriesTheGoodLoadAgain(t *testing.T) {
+	t.Parallel()
+	broken := func(least string, again ...float64) *Run {
+		r := ramp(with("MIN_RATE", least), 20, 40, 43).answers("rate-43", 400, 1, shard.TagCode, "status-500")
+		r.Rounds[0].Suite.Parameters["SEARCH"] = "1"
+		require.Equal(t, "40", searchRampup(r)["STAGES"])
+		for _, rate := range again {
+			r.Rounds = append(r.Rounds, ramp(rampupParameters, rate).Rounds[0])
+		}
+		return r
+	}
+	r := broken("0", 40)
+	require.Nil(t, searchRampup(r))
+	v := judged(r)
+	require.Equal(t, verdict.Pass, v.Verdict, v.Reasons)
+	require.Contains(t, fact(v, "breaks"), "between 40 and 43 requests/s")
+	once := 0
+	for _, m := range v.Metrics {
+		if m.Name == "p95 at 40/s" {
+			once++
+		}
+	}
+	require.Equal(t, 1, once)
+
+	for least, want := range map[string]verdict.Outcome{"0": verdict.Pass, "30": verdict.Invalid, "40": verdict.Fail, "41": verdict.Fail} {
+		r = broken(least)
+		last := ramp(rampupParameters, 40).answers("rate-40", 400, 1, shard.TagCode, "status-500")
+		r.Rounds = append(r.Rounds, last.Rounds[0])
+		require.Nil(t, searchRampup(r))
+		v = judged(r)
+		require.Equal(t, want, v.Verdict, least)
+		require.Equal(t, "not found: 40 requests/s were borne at first, and no longer when they were tried again at the end (50.00 % failed, mostly by status 500); "+
+			"not the load alone decides, but also time, or what came before", fact(v, "breaks"))
+		require.Equal(t, "not known", fact(v, "safe"))
+		require.Empty(t, fact(v, "what broke"))
+		require.Equal(t, "not known", table(v, "Recommended maximum loads").Rows[0][2])
+	}
+}
+
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	q := NewRequests()
