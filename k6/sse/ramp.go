@@ -37,8 +37,8 @@ func giveBack() {
 }
 
 // thriftyGCPercent is GOGC while a ramp lasts, and while streams are held in Go: these make no garbage, so that to collect what
-// little there is at a fifth of what lives costs nothing, and at all of it would take as much memory again.
-const thriftyGCPercent = 20
+// little there is at a tenth of what lives costs nothing, and at all of it would take as much memory again.
+const thriftyGCPercent = 10
 
 // thrift is how often garbage is collected, for the process.
 type thrift struct {

@@ -7,6 +7,12 @@ import { authorization, NOOP, serviceSetting, setting, url } from './settings.js
 
 export { DISCONNECT_LEAD, USUAL_CONNECTIONS };
 
+/**
+ * Groups of samples that wait for k6's outputs at most (k6's `metricSamplesBufferSize`, usually 1000). k6 makes room for so many
+ * twenty times a second, which was most of the garbage of a process that holds streams.
+ */
+export const SAMPLES_BUFFER = 100;
+
 /** A stream that is silent for this many intervals is over, whatever TCP says of it. */
 const SILENT_INTERVALS = 2.5;
 

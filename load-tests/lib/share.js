@@ -4,7 +4,7 @@
 
 import exec from 'k6/execution';
 
-import { LEAST_SILENCE, soakConfig, teardown, USUAL_CONNECTIONS } from './config.js';
+import { LEAST_SILENCE, SAMPLES_BUFFER, soakConfig, teardown, USUAL_CONNECTIONS } from './config.js';
 import { loadService } from './service.js';
 import { openInGroups } from './stream.js';
 
@@ -40,6 +40,7 @@ export function sharedOptions(name, { config, ext }, vus = usersOf(config)) {
   return {
     scenarios: { [name]: { executor: 'per-vu-iterations', vus, iterations: 1, maxDuration: `${config.seconds + teardown(config)}s`, gracefulStop: '10s' } },
     batchPerHost: 0,
+    metricSamplesBufferSize: SAMPLES_BUFFER,
     systemTags: ['scenario', 'status', 'error_code', 'check'],
     ...(ext && { ext }),
   };

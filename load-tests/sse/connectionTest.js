@@ -9,7 +9,7 @@
 import exec from 'k6/execution';
 import { hold, plan } from 'k6/x/soak';
 
-import { DISCONNECT_LEAD, heedOptions, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
+import { DISCONNECT_LEAD, heedOptions, SAMPLES_BUFFER, soakConfig, teardown, USUAL_CONNECTIONS } from '../lib/config.js';
 import { loadService } from '../lib/service.js';
 
 const { service, description, ownToken } = loadService();
@@ -35,6 +35,7 @@ export const options = {
   // Per runner: a rate of 1 survives the split over runners, a count would not.
   thresholds: { checks: ['rate==1'] },
   batchPerHost: 0,
+  metricSamplesBufferSize: SAMPLES_BUFFER,
   summaryTrendStats: ['min', 'med', 'p(95)', 'p(99)', 'max'],
   ...(description && { ext: { soak: { service: description, ownToken } } }), // for `soak run`, which reads it by `k6 inspect`
 };
