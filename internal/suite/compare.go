@@ -193,10 +193,10 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
 	}
 	switch {
 	case len(named) < size && len(named) > 0:
-		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, strings.Join(named, ", "))}
+		c.Reasons = []string{fmt.Sprintf("only %d of the %d servers of the cluster answered (%s): CLUSTER_SIZE says how many there are", len(named), size, few(named))}
 	case len(named) > size:
 		c.Invalid = true
-		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another", len(named), strings.Join(named, ", "), size)}
+		c.Reasons = []string{fmt.Sprintf("%d servers answered (%s), CLUSTER_SIZE says that there are %d: it is wrong, or one took the place of another", len(named), few(named), size)}
 	}
 	for _, st := range levels {
 		if st.OK.Count() < leastOfServer*int64(size) {
@@ -211,6 +211,15 @@ func everyServer(levels []StageResult, q Total, size int) verdict.Criterion {
 		}
 	}
 	return c
+}
+
+// few are names in a sentence, in which thousands have no place.
+func few(names []string) string {
+	const most = 20
+	if len(names) > most {
+		return fmt.Sprintf("%s and %s more", strings.Join(names[:most], ", "), format.Thousands(len(names)-most))
+	}
+	return strings.Join(names, ", ")
 }
 
 // leastOfServer is how many answers for each server make it plain that one got none.

@@ -248,3 +248,13 @@ func TestACrashOutranksTheCountThatItDisturbed(t *testing.T) {
 	require.Equal(t, r.Failures, v.Reasons)
 	require.Contains(t, fmt.Sprint(v.Warnings), "what a process counted is lost when it dies")
 }
+
+func TestFewNames(t *testing.T) {
+	t.Parallel()
+	names := make([]string, 3000)
+	for i := range names {
+		names[i] = fmt.Sprint(i)
+	}
+	require.Equal(t, "0, 1", few(names[:2]))
+	require.Regexp(t, "18, 19 and 2,980 more$", few(names))
+}

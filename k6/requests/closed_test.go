@@ -51,8 +51,10 @@ func TestAClosedLoopMakesEachRequestOnce(t *testing.T) {
 	require.LessOrEqual(t, connections.Load(), int64(10), "connections are reused")
 	sums := v.sums()
 	require.Equal(t, 1000, sums["request_duration ok a"].n)
-	require.Equal(t, 1000, sums["request_first_byte ok a"].n)
-	require.LessOrEqual(t, sums["request_first_byte ok a"].total, sums["request_duration ok a"].total)
+	require.Equal(t, 1000, sums["request_first_byte ok"].n)
+	// A run of many stages, operations and servers has as many series as the three multiplied, each of 26 KB or more; one for the
+	// times to the first byte is enough.
+	require.LessOrEqual(t, sums["request_first_byte ok"].total, sums["request_duration ok a"].total)
 }
 
 // Each request has a text of its own, and the answer has to name that one.

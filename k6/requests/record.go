@@ -24,7 +24,8 @@ type record struct {
 	mu     sync.Mutex
 	batch  metrics.Samples
 	series map[series]*metrics.TagSet
-	told   map[string]bool // codes of failures that were logged
+	coded  map[string]*metrics.TagSet // by outcome alone
+	told   map[string]bool            // codes of failures that were logged
 
 	made, failed, dropped int64
 }
@@ -37,6 +38,7 @@ type series struct {
 
 func (r *record) init(s *stage) {
 	r.stage, r.series, r.told = s, map[series]*metrics.TagSet{}, map[string]bool{}
+	r.coded = map[string]*metrics.TagSet{}
 }
 
 // note adds an exchange that has an end, and further samples about it.
@@ -53,7 +55,7 @@ func (r *record) note(x *exchange, more ...metrics.Sample) {
 	tags := r.tagsOf(x)
 	r.add(r.stage.m.metrics.duration, tags, x.end, metrics.D(x.end.Sub(x.from)))
 	if !x.first.IsZero() {
-		r.add(r.stage.m.metrics.first, tags, x.end, metrics.D(x.first.Sub(x.from)))
+		r.add(r.stage.m.metrics.first, r.codeOnly(x.code), x.end, metrics.D(x.first.Sub(x.from)))
 	}
 	r.batch = append(r.batch, more...)
 	if len(r.batch) >= batchSize {
@@ -77,6 +79,16 @@ func (r *record) tagsOf(x *exchange) *metrics.TagSet {
 		tags = tags.With(shard.TagServer, key.server)
 	}
 	r.series[key] = tags
+	return tags
+}
+
+// codeOnly is for what is told by stage and outcome: each further tag multiplies the series that a run has.
+func (r *record) codeOnly(code string) *metrics.TagSet {
+	tags := r.coded[code]
+	if tags == nil {
+		tags = r.stage.tags.Tags.With(shard.TagCode, code)
+		r.coded[code] = tags
+	}
 	return tags
 }
 

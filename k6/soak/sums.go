@@ -152,7 +152,7 @@ func (s *sums) addTimes(m *shard.Metric, sample metrics.Sample) {
 		m.FirstUS = began
 	}
 	m.LastUS = max(m.LastUS, ended)
-	if m.Name == shard.RequestDuration {
+	if m.Name == shard.RequestDuration && m.Tags[shard.TagStage] != shard.Other {
 		s.stage = m.Tags[shard.TagStage]
 	}
 }
@@ -165,7 +165,7 @@ func (s *sums) progress(p *shard.Progress) {
 			continue
 		}
 		p.Requests += m.Count
-		if m.Tags[shard.TagCode] != shard.CodeOK {
+		if code, told := m.Tags[shard.TagCode]; told && code != shard.CodeOK {
 			p.Failed += m.Count
 		}
 	}

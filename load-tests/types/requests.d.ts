@@ -23,8 +23,8 @@
  * | `sent_after` | trend, ms | of a burst: from its start until the request was on the wire |
  * | `server_in_flight` | trend | of a burst: how many requests the server had in hand, where it says so by `X-In-Flight` |
  *
- * Tags of the first two: those of the virtual user, the stage's `tags`, `endpoint` (the operation), `server` (what the answer's
- * `X-Server` says; none without) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says);
+ * Tags of the first, and but for `endpoint` and `server` of the second: those of the virtual user, the stage's `tags`, `endpoint`
+ * (the operation), `server` (what the answer's `X-Server` says; none without) and `code`: `ok`; `wrong` (the answer is not what it must be, or longer than it says);
  * `status-503`; or `net-1220` for an error of the network by
  * [k6's number](https://grafana.com/docs/k6/latest/javascript-api/error-codes/).
  */
