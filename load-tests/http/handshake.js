@@ -37,6 +37,15 @@ if (!backend.startsWith('https://')) {
   throw new Error(`BACKEND_URL is "${backend}": a handshake needs https://.`);
 }
 
+for (const setting of /** @type {const} */ (['WORKERS', 'MAX_CONCURRENT'])) {
+  if (!Number.isInteger(values[setting])) {
+    throw new Error(`${setting} is ${values[setting]}: it must be a whole number.`);
+  }
+}
+if (!(values.TIMEOUT_SECONDS > 0)) {
+  throw new Error(`TIMEOUT_SECONDS is ${values.TIMEOUT_SECONDS}: it must be over 0.`);
+}
+
 const runners = Number(__ENV.RUNNERS || 1);
 const certs = __ENV.CERTS || '../../certs';
 const clients = [1, 2, 3, 4].map((n) => pair(`client-${n}`));

@@ -27,6 +27,15 @@ const chosen = profile({
 });
 const { values } = chosen;
 
+for (const name of /** @type {const} */ (['SEQUENCE_MB', 'PARALLEL_MB'])) {
+  if (!(Math.round(values[name] * 1e6) > 0)) {
+    throw new Error(`${name} is ${values[name]}: an upload has at least one byte.`);
+  }
+}
+if (!(values.STAGE_SECONDS > 0)) {
+  throw new Error(`STAGE_SECONDS is ${values.STAGE_SECONDS}: it must be over 0.`);
+}
+
 const backend = url('BACKEND_URL');
 
 /**

@@ -32,6 +32,22 @@ export function timeFor(requests, slowest) {
   return Math.ceil(requests / slowest) + 1;
 }
 
+/**
+ * Says in the init context what a call of k6/x/requests would refuse only when the stage begins.
+ *
+ * @param {string} name of the stage
+ * @param {number} timeout
+ * @param {number} [requests]
+ */
+function check(name, timeout, requests) {
+  if (!(timeout > 0)) {
+    throw new Error(`TIMEOUT_SECONDS is ${timeout}: it must be over 0.`);
+  }
+  if (requests !== undefined && !(Number.isInteger(requests) && requests > 0)) {
+    throw new Error(`The stage "${name}" has ${requests} requests: it must be a whole number over 0.`);
+  }
+}
+
 /** @param {Operations | (() => Operations)} operations */
 const made = (operations) => (typeof operations === 'function' ? operations() : operations);
 
@@ -60,6 +76,7 @@ export class Schedule {
    * @param {Asked & {rate: number, seconds: number, connections: number}} stage
    */
   open({ operations, timeout, rate, seconds, connections, ...stage }) {
+    check(stage.name, timeout);
     if (seconds > 0) {
       this.#call({ title: `${rate}/s`, ...stage, seconds, rate, connections, patience: timeout }, overrun(seconds, timeout), () =>
         open({ operations: made(operations), timeout: timeout * 1000, rate, seconds, concurrency: connections }));
@@ -72,6 +89,7 @@ export class Schedule {
    * @param {Asked & {concurrency: number, requests?: number, seconds: number}} stage `seconds` is the most that `requests` may take
    */
   closed({ operations, timeout, concurrency, requests, seconds, ...stage }) {
+    check(stage.name, timeout, requests);
     if (seconds > 0) {
       this.#call({ title: `${concurrency} at a time`, ...stage, seconds, concurrency, requests }, overrun(seconds, timeout), () =>
         closed({ operations: made(operations), timeout: timeout * 1000, concurrency, requests, seconds }));
@@ -84,6 +102,7 @@ export class Schedule {
    * @param {Asked & {requests: number, seconds: number}} stage `seconds` is the most that it may take
    */
   burst({ operations, timeout, requests, seconds, ...stage }) {
+    check(stage.name, timeout, requests);
     // What is late must not be under way in the next burst, unless there is no time for an answer before.
     const most = seconds > timeout ? seconds : seconds + timeout;
     this.#call({ title: `${requests} at once`, ...stage, seconds, concurrency: requests, requests }, most, () =>
@@ -104,9 +123,17 @@ export class Schedule {
     return { scenarios: this.scenarios, systemTags: SYSTEM_TAGS, ext: { soak: { connections: most } } };
   }
 
-  /** Makes the stage whose scenario this is. */
+  /**
+   * Makes the stage whose scenario this is. One that throws makes nothing, and a run without it proves nothing.
+   *
+   * @returns {unknown}
+   */
   run() {
-    return this.calls[exec.scenario.name]();
+    try {
+      return this.calls[exec.scenario.name]();
+    } catch (error) {
+      return exec.test.abort(`${exec.scenario.name}: ${error}`);
+    }
   }
 
   /**
