@@ -55,7 +55,7 @@ func assessBurst(r *Run) verdict.Assessment {
 	breaking, sum := FindBreaking(tried), total(all)
 	a := verdict.Assessment{
 		Facts:    append([]verdict.Fact{sum.fact()}, breaking.facts(atOnce, "up to limit")...),
-		Criteria: []verdict.Criterion{rightAnswers(sum), healthCriterion(all), firstGood("the lowest load is sustained", tried), keptUp("at every load", "", tried)},
+		Criteria: []verdict.Criterion{rightAnswers(sum, all), healthCriterion(all), firstGood("the lowest load is sustained", tried), keptUp("at every load", "", tried)},
 		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health)},
 		Metrics:  []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
 		Passed:   []string{fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce))},

@@ -154,7 +154,7 @@ func assessCompare(r *Run) verdict.Assessment {
 			{Name: "deploy", Value: choice + ": " + why},
 		},
 		Criteria: append([]verdict.Criterion{
-			rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
+			rightAnswers(sum, every), firstGood("the lowest load is sustained", limits.Try(fixedLevels(one.stages()))), everyServer(many.stages(), manyTotal, size), notTheGenerator(all),
 		}, r.accounted(every)...),
 		Passed: []string{fmt.Sprintf("single %s answers/s, cluster %s; %s; deploy %s: %s", count(one.Peak), count(many.Peak), peaks.Sentence(), choice, why)},
 		Tables: slices.Concat([]verdict.Table{

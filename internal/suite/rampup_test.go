@@ -113,6 +113,11 @@ func TestAWrongAnswerFailsUnderAnyLoad(t *testing.T) {
 	v := judged(ramp(rampupParameters, 20, 50).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))
 	require.Equal(t, verdict.Fail, v.Verdict)
 	require.Contains(t, v.Reasons[0], "answers are right: 1 wrong")
+	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 2, 5, shard.TagCode, shard.CodeWrong).answers("rate-50", 1, 5, shard.TagCode, shard.CodeWrong))
+	require.Equal(t, verdict.Fail, v.Verdict)
+	require.Contains(t, v.Reasons[0], "answers are right: 3 wrong, 2 of them in the warm-up")
+	v = judged(ramp(rampupParameters, 20, 50).answers("warmup", 1, 5, shard.TagCode, shard.CodeWrong))
+	require.Equal(t, verdict.Fail, v.Verdict, "a warm-up is not counted, but judged")
 }
 
 func TestARunThatShowsNothingIsInvalid(t *testing.T) {

@@ -11,16 +11,20 @@ import (
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
-// rightAnswers fails a run in which an answer came with status 200 and was not the right one: under
-// no load is that in order.
-func rightAnswers(q Total) verdict.Criterion {
-	wrong := q.Codes[shard.CodeWrong]
+// rightAnswers fails a run in which an answer came with status 200 and was not the right one: under no load is that in order,
+// and in no warm-up. q are the requests that count otherwise.
+func rightAnswers(q Total, all []StageResult) verdict.Criterion {
+	wrong := total(all).Codes[shard.CodeWrong]
 	c := verdict.Criterion{
 		Name: "answers are right", Limit: "all", Actual: fmt.Sprintf("%s wrong", format.Thousands(wrong)), Pass: wrong == 0 && q.Total() > 0,
 		Why: "a wrong answer is worse than none",
 	}
 	if q.Total() == 0 {
 		c.Actual, c.Invalid = "no request was made", true
+		return c
+	}
+	if before := total(of(all, kindWarmup)).Codes[shard.CodeWrong]; before > 0 {
+		c.Actual += fmt.Sprintf(", %s of them in the warm-up", format.Thousands(before))
 	}
 	return c
 }

@@ -71,7 +71,7 @@ func assessThroughput(r *Run) verdict.Assessment {
 	limits, sum := r.limits(), total(counted)
 	a := verdict.Assessment{
 		Facts:    []verdict.Fact{sum.fact()},
-		Criteria: []verdict.Criterion{rightAnswers(sum), firstGood("the lowest load is sustained", limits.Try(fixedLevels(levels))), notTheGenerator(counted)},
+		Criteria: []verdict.Criterion{rightAnswers(sum, all), firstGood("the lowest load is sustained", limits.Try(fixedLevels(levels))), notTheGenerator(counted)},
 		Tables:   []verdict.Table{fixedTable("By requests at a time", limits, levels), fixedTable("By number of requests", limits, volumes)},
 	}
 	if best, ok := peak(levels); ok {
