@@ -16,7 +16,9 @@ func (s *Sample) FromNginx(master int) {
 		if m, err := p.MemoryInfo(); err == nil {
 			s.NginxRSS += m.RSS
 		}
-		if t, err := p.Times(); err == nil {
+		if _, ran := scheduled(int(p.Pid)); ran > 0 {
+			s.NginxCPU += ran
+		} else if t, err := p.Times(); err == nil { // in ticks of 10 ms, which are no measure of a few requests
 			s.NginxCPU += t.User + t.System
 		}
 		if n, err := p.NumThreads(); err == nil {

@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,6 +51,8 @@ func TestFromNginxAddsUpProcesses(t *testing.T) {
 	s.FromNginx(os.Getpid())
 	require.NotZero(t, s.NginxRSS)
 	require.NotZero(t, s.NginxFiles)
+	_, part := math.Modf(100 * s.NginxCPU)
+	require.InDelta(t, .5, part, .5-1e-6, "CPU in whole ticks of 10 ms")
 	before := s
 	s.FromNginx(1 << 30) // there is no such process
 	require.Equal(t, before, s)

@@ -44,15 +44,22 @@ func (s *Sample) FromService(backends []int, nginx int) {
 }
 
 // runs is how often the threads of a process were put on a core; for how long they ran there is added.
-func (s *Service) runs(pid int) (sum uint64) {
+func (s *Service) runs(pid int) uint64 {
+	runs, ran := scheduled(pid)
+	s.Ran += ran
+	return runs
+}
+
+// scheduled is how often the threads of a process were put on a core, and for how many seconds they ran there.
+func scheduled(pid int) (runs uint64, ran float64) {
 	threads, _ := procfs.AllThreads(pid)
 	for _, thread := range threads {
 		if stat, err := thread.Schedstat(); err == nil {
-			sum += stat.RunTimeslices
-			s.Ran += float64(stat.RunningNanoseconds) / 1e9
+			runs += stat.RunTimeslices
+			ran += float64(stat.RunningNanoseconds) / 1e9
 		}
 	}
-	return sum
+	return runs, ran
 }
 
 // openShare is how many of its descriptors a process has open, of all that it may.
