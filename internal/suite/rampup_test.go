@@ -50,7 +50,7 @@ func TestRampupWithoutAFault(t *testing.T) {
 	require.Equal(t, []string{"standard", "1.4×", "36", "everyday peaks"}, table(v, "Recommended maximum loads").Rows[1])
 	require.Equal(t, []string{"answered/s", "20", "50", "+150.0 %"}, table(v, "Baseline against stress").Rows[0])
 	require.Empty(t, table(v, "Errors").Rows)
-	require.Equal(t, []string{"runners, together", "1.0 %", "45000 µs", "9.0 MiB"}, table(v, "Processes").Rows[0])
+	require.Equal(t, []string{"runners, together", "1.0 %", "45,000 µs", "9.0 MiB"}, table(v, "Processes").Rows[0])
 	require.Equal(t, verdict.Metric{Name: "requests/s sustained", Unit: perSecond, Value: 50, HigherIsBetter: true}, v.Metrics[0])
 }
 

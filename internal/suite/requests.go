@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
@@ -188,6 +189,16 @@ func (st *StageResult) trim() bool {
 	}
 	st.Last = st.First.Add(last)
 	return true
+}
+
+// Curve names the load that a stage belongs to in a chart of times: the rounds of a level are one, and warm-ups and health checks
+// none, "".
+func Curve(st shard.Stage) string {
+	if st.Kind == kindWarmup || st.Kind == kindHealth {
+		return ""
+	}
+	load, _, _ := strings.Cut(st.Title, ", round ")
+	return load
 }
 
 // of are the stages of some kinds.

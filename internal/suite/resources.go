@@ -33,7 +33,7 @@ func (r *Run) resourceTables(every, shown []StageResult) []verdict.Table {
 	process := func(name string, percent, seconds float64, rss uint64) {
 		each := "–"
 		if requests > 0 {
-			each = fmt.Sprintf("%.0f µs", 1e6*percent/100*seconds/float64(requests))
+			each = format.Thousands(int64(1e6*percent/100*seconds/float64(requests)+.5)) + " µs"
 		}
 		all.Add(name, fmt.Sprintf("%.1f %%", percent), each, format.Bytes(rss))
 	}

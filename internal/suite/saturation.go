@@ -210,7 +210,7 @@ const (
 // Limit is which of the two was the limit, and why. That it was the service is known only where each has cores of its own.
 func (m Machine) Limit() (limit Limit, why string) {
 	if m.Short {
-		return LimitUnknown, fmt.Sprintf("under %.0f seconds are too short to tell whether the load generator was saturated", shortest)
+		return LimitUnknown, fmt.Sprintf("less than %.0f seconds is too short to tell whether the load generator was saturated", shortest)
 	}
 	if why := m.GeneratorLimit(); why != "" {
 		return LimitIsOurs, why

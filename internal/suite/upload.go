@@ -2,6 +2,7 @@ package suite
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/verdict"
@@ -68,6 +69,7 @@ func assessUpload(r *Run) verdict.Assessment {
 		fast.Limit = fmt.Sprintf("at least %.1f", least)
 	}
 	var planned, whole64 int64
+	var rates []string
 	var a verdict.Assessment
 	for _, u := range all {
 		planned += int64(u.Stage.Requests)
@@ -81,10 +83,11 @@ func assessUpload(r *Run) verdict.Assessment {
 			fast.Pass = false
 			fast.Reasons = append(fast.Reasons, fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate()))
 		}
-		fast.Actual = fmt.Sprintf("%s %.1f", fast.Actual, u.rate())
+		rates = append(rates, fmt.Sprintf("%.1f", u.rate()))
 		a.Facts = append(a.Facts, verdict.Fact{Name: u.Kind, Value: fmt.Sprintf("%s: %.1f MB/s", u.Title, u.rate())})
 		a.Metrics = append(a.Metrics, verdict.Metric{Name: "MB/s in " + u.Kind, Unit: "MB/s", Value: u.rate(), HigherIsBetter: true})
 	}
+	fast.Actual = strings.Join(rates, " and ")
 	lost.Actual, lost.Pass = fmt.Sprintf("%d of %d", whole64, planned), planned > 0 && whole64 == planned
 	a.Criteria, a.Tables = []verdict.Criterion{lost, fast}, []verdict.Table{t}
 	r.report(&a, every, every, sum)

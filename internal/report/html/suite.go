@@ -1,6 +1,7 @@
 package html
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/report"
 	"github.com/sse-soak/sse-soak/internal/shard"
+	"github.com/sse-soak/sse-soak/internal/suite"
 	"github.com/sse-soak/sse-soak/internal/verdict"
 )
 
@@ -37,15 +39,15 @@ func (s *subject) metricTiles() (out []Tile) {
 }
 
 func (s *subject) suiteCard() Section {
-	suite := s.v.Suite
-	run := facts("suite", suite.Name, "profile", suite.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
-		"target", suite.BackendURL, "started", format.Moment(s.v.StartedUnix), "ended", format.Moment(s.v.EndedUnix), "command", report.Shell(s.Command...))
+	of := s.v.Suite
+	run := facts("suite", of.Name, "profile", of.Profile, "runners", format.Count(len(s.v.Runners), "k6 process"),
+		"target", of.BackendURL, "started", format.Moment(s.v.StartedUnix), "ended", format.Moment(s.v.EndedUnix), "command", report.Shell(s.Command...))
 	run.Caption = "The run"
 	out := Section{ID: "card", Title: "The run", Tables: []Table{run, s.host()}}
-	if len(suite.Parameters) > 0 {
+	if len(of.Parameters) > 0 {
 		settings := Table{Caption: "Settings"}
-		for _, name := range slices.Sorted(maps.Keys(suite.Parameters)) {
-			settings.Rows = append(settings.Rows, cells(name, suite.Parameters[name]))
+		for _, name := range slices.Sorted(maps.Keys(of.Parameters)) {
+			settings.Rows = append(settings.Rows, cells(name, of.Parameters[name]))
 		}
 		out.Tables = append(out.Tables, settings)
 	}
@@ -82,20 +84,30 @@ func suiteTable(t verdict.Table) Table {
 // mostCurves is how many lines of one chart an eye can tell apart.
 const mostCurves = 8
 
-// curves are the good answers' times by percentile, a line for each stage.
+// curves are the good answers' times by percentile, a line for each load.
 func (s *subject) curves() Section {
 	out := Section{ID: "curves", Title: "Latency by percentile", Short: "Percentiles"}
 	chart := &Chart{ID: "quantiles", Kind: Quantile, Title: "Good answers", Note: "both axes logarithmic: the further right, the rarer", Unit: "ms", Wide: true}
+	var names []string
+	answers := map[string]*shard.Histogram{}
 	for _, st := range s.v.Suite.Stages {
-		h := shard.NewHistogram()
+		name := suite.Curve(st)
 		for _, m := range s.Merged.Metrics {
-			if m.Name == shard.RequestDuration && m.Tags[shard.TagStage] == st.Name && m.Tags[shard.TagCode] == shard.CodeOK {
-				h.Merge(m.Trend)
+			if name == "" || m.Name != shard.RequestDuration || m.Tags[shard.TagStage] != st.Name || m.Tags[shard.TagCode] != shard.CodeOK {
+				continue
 			}
+			if answers[name] == nil {
+				names, answers[name] = append(names, name), shard.NewHistogram()
+			}
+			answers[name].Merge(m.Trend)
 		}
-		if h.Count() > 0 && len(chart.Series) < mostCurves {
-			chart.Series = append(chart.Series, quantiles(st.Title, h))
-		}
+	}
+	if len(names) > mostCurves {
+		chart.Note += fmt.Sprintf("; the first %d of %d loads", mostCurves, len(names))
+		names = names[:mostCurves]
+	}
+	for _, name := range names {
+		chart.Series = append(chart.Series, quantiles(name, answers[name]))
 	}
 	if len(chart.Series) > 0 {
 		out.Charts = []*Chart{chart}

@@ -1,6 +1,7 @@
 package html
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -36,6 +37,32 @@ func suiteRun() *Run {
 		Passed:   []string{"20 requests/s were sustained"},
 	})
 	return r
+}
+
+func TestCurvesAreOfTheLoadsThatCount(t *testing.T) {
+	t.Parallel()
+	r := suiteRun()
+	first := r.Merged.Metrics[0]
+	r.Merged.Metrics, r.Verdict.Suite.Stages = nil, nil
+	add := func(kind, title string) {
+		name := fmt.Sprint(len(r.Merged.Metrics))
+		first.Tags = map[string]string{shard.TagStage: name, shard.TagCode: shard.CodeOK}
+		r.Merged.Metrics = append(r.Merged.Metrics, first)
+		r.Verdict.Suite.Stages = append(r.Verdict.Suite.Stages, shard.Stage{Name: name, Kind: kind, Title: title})
+	}
+	add("warmup", "warm-up")
+	for n := range mostCurves + 1 {
+		add("load", fmt.Sprintf("%d at a time, round 1", n))
+		add("load", fmt.Sprintf("%d at a time, round 2", n))
+		add("health", "health after it")
+	}
+	chart := (&subject{Run: r, v: r.Verdict}).curves().Charts[0]
+	var names []string
+	for _, series := range chart.Series {
+		names = append(names, series.Name)
+	}
+	require.Equal(t, []string{"0 at a time", "1 at a time", "2 at a time", "3 at a time", "4 at a time", "5 at a time", "6 at a time", "7 at a time"}, names)
+	require.Contains(t, chart.Note, "the first 8 of 9 loads")
 }
 
 func TestPageOfASuite(t *testing.T) {
