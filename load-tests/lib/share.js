@@ -72,7 +72,7 @@ export function settledAfter({ connections, noopInterval }) {
  * @param {{connections: number, runners: number}} config
  * @returns {number} so many virtual users share the streams
  */
-export function usersOf({ connections, runners }) {
+function usersOf({ connections, runners }) {
   return Math.min(connections, 8 * runners);
 }
 

@@ -10,7 +10,8 @@
  * connection ends before its answer has failed. No redirect is followed, no cookie is kept and no compression is asked for.
  *
  * k6's own options apply: `hosts`, `dns`, blocked hosts and addresses, `--local-ips`, `tlsAuth`, `tlsVersion`,
- * `insecureSkipTLSVerify`, `userAgent`, `noConnectionReuse`, and `rps` (not to a burst, nor below the rate of an open loop); so does the proxy that the environment names.
+ * `insecureSkipTLSVerify`, `userAgent` and `noConnectionReuse`; so does the proxy that the environment names. `rps` holds back a
+ * closed loop; an open loop refuses one below its rate, and a burst takes no notice of it.
  *
  * **Metrics**
  *
