@@ -211,6 +211,24 @@ func TestARequestIsSentAsItIs(t *testing.T) {
 	require.Equal(t, strings.Repeat("u", 50), <-seen)
 }
 
+// A head without end fails at once, and fills no memory.
+func TestAHeadWithoutEnd(t *testing.T) {
+	t.Parallel()
+	field := []byte("X-A: " + strings.Repeat("y", 4000) + "\r\n")
+	u := raw(t, func(conn net.Conn, request func() bool) {
+		_ = request()
+		_, err := conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
+		for err == nil {
+			_, err = conn.Write(field)
+		}
+	})
+	v := newVU(t)
+	began := time.Now()
+	v.await(`closed({concurrency: 1, requests: 2, timeout: '1m', operations: [{url: %q}]})`, u)
+	require.Less(t, time.Since(began), 30*time.Second)
+	require.Equal(t, map[string]int{"net-1000": 2}, v.codes())
+}
+
 func TestASlowAnswerIsATimeout(t *testing.T) {
 	t.Parallel()
 	u := raw(t, func(conn net.Conn, request func() bool) {

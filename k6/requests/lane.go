@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -22,6 +23,7 @@ const (
 	readBuffer = 4 << 10
 	maxKept    = 64 << 20 // of a body that is looked at, unless a longer one is wanted
 	keepBuffer = 64 << 10 // between two answers
+	maxHead    = 1 << 20  // of a head, interim responses with it
 	maxInterim = 10       // 1xx responses before the final one
 )
 
@@ -32,6 +34,7 @@ type lane struct {
 	conn   net.Conn
 	raw    net.Conn // below TLS
 	reader *bufio.Reader
+	bound  bounded // what reader reads
 	body   bytes.Buffer
 	filled []byte // a request with a text of its own
 	text   []byte // that text, in filled
@@ -174,9 +177,10 @@ func (l *lane) connect(x *exchange) error {
 	}
 	l.conn = conn
 	if l.reader == nil {
-		l.reader = bufio.NewReaderSize(conn, readBuffer)
+		l.reader = bufio.NewReaderSize(&l.bound, readBuffer)
 	}
-	l.reader.Reset(conn)
+	l.bound = bounded{conn, math.MaxInt64}
+	l.reader.Reset(&l.bound)
 	return nil
 }
 
@@ -235,8 +239,25 @@ func (l *lane) receive(x *exchange, unsent error) error {
 	return err
 }
 
+// A bounded reader reads no more than is left.
+type bounded struct {
+	net.Conn
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errors.New("the head of the answer is longer than 1 MiB")
+	}
+	n, err := b.Conn.Read(p)
+	b.left -= int64(n)
+	return n, err //nolint:wrapcheck // codeOf looks at it
+}
+
 // head reads the head of the final answer.
 func (l *lane) head(x *exchange) (*http.Response, error) {
+	l.bound.left = maxHead
+	defer func() { l.bound.left = math.MaxInt64 }()
 	for range maxInterim {
 		if _, err := l.reader.Peek(1); err != nil {
 			return nil, err //nolint:wrapcheck // codeOf looks at it
