@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/sse-soak/sse-soak/internal/format"
 	"github.com/sse-soak/sse-soak/internal/shard"
@@ -38,7 +39,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 			{Name: "connections", Value: fmt.Sprintf("%s made, %s good, %s failed", format.Thousands(sum.Total()), format.Thousands(sum.OK.Count()), ratio(sum.Failed.Count(), sum.Total()))},
 			{Name: "rate", Value: rate(r, sum)},
 			{Name: "failed by", Value: dominant(sum.Requests)},
-			{Name: "peak", Value: count(mostOpen(m)) + " connections open at a time"},
+			{Name: "peak", Value: peakOpen(m)},
 		},
 		Passed: []string{fmt.Sprintf("%s of %s connections came about, each with a full handshake; strangers were refused", format.Thousands(sum.OK.Count()), format.Thousands(sum.Total()))},
 	}
@@ -46,6 +47,7 @@ func assessHandshake(r *Run) verdict.Assessment {
 	memory, flat := r.memoryByScale(m, stages)
 	if r.number("HOLD_SECONDS") > 0 {
 		a.Criteria = append(a.Criteria, heldToTheEnd(m))
+		a.Criteria = append(a.Criteria, heldAtATime(m, stages[0])...)
 		held := r.heldMemory(m, stages[0])
 		memory, a.Metrics = held.table(), held.metrics()
 	}
@@ -156,6 +158,32 @@ func heldToTheEnd(m *shard.Merged) verdict.Criterion {
 		Name: "connections held to the end", Limit: format.Thousands(passes + fails), Actual: format.Thousands(passes), Pass: fails == 0 && passes > 0,
 		Why: "each is asked again and again, and has to answer on the same connection",
 	}
+}
+
+// heldAtATime makes a run invalid in which the first worker let its connections go before the last one had opened all of its own:
+// so many were never open at a time. None for shards of earlier versions.
+func heldAtATime(m *shard.Merged, st StageResult) []verdict.Criterion {
+	let := sumsByStage(m, "handshake_released")[st.Name]
+	if let.Count == 0 || st.OK.Count() == 0 {
+		return nil
+	}
+	var last int64
+	for _, metric := range st.metrics {
+		if metric.Tags[shard.TagCode] == shard.CodeOK {
+			last = max(last, metric.LastUS)
+		}
+	}
+	all := time.Duration(let.FirstUS-last) * time.Microsecond
+	c := verdict.Criterion{
+		Name: "all held at a time", Limit: "for a while", Actual: format.Duration(all), Pass: all > 0, Invalid: true,
+		Why: "connections that are gone before the others come load nobody",
+	}
+	if !c.Pass {
+		c.Actual = "never"
+		c.Reasons = []string{fmt.Sprintf("the first connections were let go %s before the last one was open, so they were never all held at a time: raise HOLD_SECONDS by that much, or ask for less",
+			format.Duration(-all))}
+	}
+	return []verdict.Criterion{c}
 }
 
 func checked(m *shard.Merged, name string) (passes, fails int64) {

@@ -35,6 +35,15 @@ func inWords(cause string) string {
 	return cause
 }
 
+// peakOpen says how many connections were open at a time. Each runner knows of its own.
+func peakOpen(m *shard.Merged) string {
+	text := count(mostOpen(m)) + " connections open at a time"
+	if len(m.Runners) > 1 {
+		text += fmt.Sprintf(" in one of %d runners", len(m.Runners))
+	}
+	return text
+}
+
 // mostOpen is the most connections that were open at a time, in one runner.
 func mostOpen(m *shard.Merged) (most float64) {
 	for _, metric := range m.Metrics {
@@ -48,7 +57,7 @@ func mostOpen(m *shard.Merged) (most float64) {
 func scaleTable(m *shard.Merged, stages []StageResult) verdict.Table {
 	t := verdict.Table{
 		Title:   "Scales",
-		Note:    "CPU: of the runners and of the server for one connection, both ends on this machine",
+		Note:    "CPU: of the runners and of the server for one connection, both ends on this machine; peak open: at a time, in one runner",
 		Columns: []string{"connections", "good", "per second", "whole mean ms", "p50", "p99", "peak open", "runner CPU ms", "server CPU ms"},
 	}
 	open := sumsByStage(m, "handshake_open")

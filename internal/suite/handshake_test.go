@@ -112,6 +112,26 @@ func TestHandshakesThatFail(t *testing.T) {
 	}
 }
 
+// Of 100 connections the first worker lets its share go before the last worker has opened its own.
+func TestHeldConnectionsAreHeldAtATime(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]verdict.Outcome{10500 * time.Millisecond: verdict.Pass, 8 * time.Second: verdict.Invalid} {
+		r := runOf("handshake", map[string]string{"MAX_FAILED_PERCENT": "1", "HOLD_SECONDS": "1"},
+			shard.Stage{Name: "scale-1", Title: "100", Kind: "held", Seconds: 10, Requests: 100, Concurrency: 100}).answers("scale-1", 100, 15)
+		m := r.Rounds[0]
+		m.Checks = []shard.Check{{Name: "refused with a foreign certificate", Passes: 1}, {Name: "refused without a certificate", Passes: 1}, {Name: "held to the end", Passes: 100}}
+		require.Equal(t, verdict.Pass, judged(r).Verdict, "an older shard")
+		m.Metrics = append(m.Metrics, shard.Metric{Name: "handshake_released", Tags: map[string]string{shard.TagStage: "scale-1"}, Count: 2, Sum: 100, FirstUS: began.Add(after).UnixMicro()})
+		v := judged(r)
+		require.Equal(t, want, v.Verdict, v.Reasons)
+		if want == verdict.Invalid {
+			require.Contains(t, fmt.Sprint(v.Reasons), "the first connections were let go 2 s before the last one was open")
+		}
+		m.Runners = append(m.Runners, m.Runners[0])
+		require.Contains(t, fact(judged(r), "peak"), "in one of 2 runners")
+	}
+}
+
 // Every cause that k6/x/handshake knows is said in words.
 func TestCausesHaveWords(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@
 
 import { check, sleep } from 'k6';
 import exec from 'k6/execution';
-import { Trend } from 'k6/metrics';
+import { Counter, Trend } from 'k6/metrics';
 import { connect } from 'k6/x/handshake';
 import { suite } from 'k6/x/soak';
 
@@ -93,6 +93,9 @@ export const options = {
 
 /** The whole of a connection, by scale and outcome: what suites of requests measure too. */
 const duration = new Trend('request_duration', true);
+
+/** When workers begin to let their held connections go: by the first of them one sees whether all were open at a time. */
+const released = new Counter('handshake_released');
 
 /** @param {string} client */
 function pair(client) {
@@ -191,6 +194,9 @@ function hold() {
     for (const connection of connections) {
       connection.ask();
     }
+  }
+  if (connections.some(({ ok }) => ok)) {
+    released.add(1, { scenario: scale });
   }
   for (const connection of connections) {
     check(connection, { 'held to the end': (c) => c.ok });
