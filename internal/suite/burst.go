@@ -58,7 +58,7 @@ func assessBurst(r *Run) verdict.Assessment {
 		Criteria: []verdict.Criterion{rightAnswers(sum, all), healthCriterion(all), firstGood("the lowest load is sustained", tried), keptUp("at every load", "", tried)},
 		Tables:   []verdict.Table{burstTable(r, limits, bursts, levels, health)},
 		Metrics:  []verdict.Metric{{Name: "requests at once sustained", Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:   []string{fmt.Sprintf("%s %s were sustained, and the service was well after each; breaking point %s", count(breaking.Sustained), atOnce, breaking.Sentence(atOnce))},
+		Passed:   []string{breaking.Summary(atOnce) + "; the service was well after each"},
 	}
 	shown := append(bursts, of(all, kindSequence)...)
 	r.report(&a, all, shown, sum, breaking.recommendations(atOnce))

@@ -44,7 +44,7 @@ func assessCapacity(r *Run) verdict.Assessment {
 	return verdict.Assessment{
 		Streams: streams,
 		Facts:   append(b.facts(streamsUnit, "in bursts"), streamFacts(streams, m)...),
-		Passed:  []string{fmt.Sprintf("%s connections were sustained; breaking point %s", count(b.Sustained), b.Sentence(streamsUnit))},
+		Passed:  []string{b.Summary(streamsUnit)},
 		Tables:  []verdict.Table{stepTable(steps), b.recommendations(streamsUnit), stepResources(r, steps)},
 		Metrics: []verdict.Metric{{Name: "connections sustained", Unit: streamsUnit, Value: b.Sustained, HigherIsBetter: true}},
 		Criteria: slices.Concat(

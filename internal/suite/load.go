@@ -154,6 +154,15 @@ func (b Breaking) Sentence(unit string) string {
 	return text
 }
 
+// Summary is what came of the search, in one sentence.
+func (b Breaking) Summary(unit string) string {
+	text := fmt.Sprintf("%s %s were sustained", count(b.Sustained), unit)
+	if b.Failed == 0 {
+		return text + ", the highest load that was tried"
+	}
+	return text + "; breaking point " + b.Sentence(unit)
+}
+
 // margins are what is sustained, divided by what is recommended.
 var margins = []struct {
 	Name   string

@@ -101,7 +101,7 @@ func assessRampup(r *Run) verdict.Assessment {
 		Criteria: []verdict.Criterion{rightAnswers(sum, all), firstGood("the lowest load is sustained", tried), breaking.enough(r, "MIN_RATE", "requests/s sustained"), keptUp("at every load", "", tried)},
 		Tables:   []verdict.Table{stageTable(limits, stages, levels)},
 		Metrics:  []verdict.Metric{{Name: "requests/s sustained", Unit: perSecond, Value: breaking.Sustained, HigherIsBetter: true}},
-		Passed:   []string{fmt.Sprintf("%s %s were sustained; breaking point %s", count(breaking.Sustained), perSecond, breaking.Sentence(perSecond))},
+		Passed:   []string{breaking.Summary(perSecond)},
 	}
 	if breaking.Status == NoMore {
 		a.Passed = []string{"breaking point " + breaking.Sentence(perSecond)}
