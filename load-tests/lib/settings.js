@@ -11,7 +11,14 @@ const env = __ENV;
  */
 export function number(name, fallback) {
   const text = env[name];
-  return text === undefined || text === '' ? fallback : parsed(name, text);
+  if (text === undefined || text === '') {
+    return fallback;
+  }
+  const value = Number(text);
+  if (text.trim() === '' || !Number.isFinite(value)) {
+    throw new Error(`${name} is "${text}": it must be a number.`);
+  }
+  return value;
 }
 
 /**
@@ -70,25 +77,12 @@ export function list(name, fallback) {
     return fallback;
   }
   return text.split(',').map((part) => {
-    const value = parsed(name, part);
+    const value = Number(part); // 0 of nothing
     if (!Number.isInteger(value) || value < 1) {
       throw new Error(`${name} is "${text}": it must be whole numbers over 0 with commas between, such as 20,50,100.`);
     }
     return value;
   });
-}
-
-/**
- * @param {string} name
- * @param {string} text
- * @returns {number}
- */
-function parsed(name, text) {
-  const value = Number(text);
-  if (text.trim() === '' || !Number.isFinite(value)) {
-    throw new Error(`${name} is "${env[name]}": it must be a number.`);
-  }
-  return value;
 }
 
 /** Scheme, host, port and path of a service; internal/plan/url.go reads URLs by the same expression. */

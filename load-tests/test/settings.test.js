@@ -46,7 +46,7 @@ export default runInInit({
     for (const text of ['5,0', '5,-1', '5,1.5']) {
       throws(() => given({ LEVELS: text }, () => list('LEVELS', [1])), `LEVELS is "${text}": it must be whole numbers over 0`);
     }
-    throws(() => given({ LEVELS: '5,' }, () => list('LEVELS', [1])), 'LEVELS is "5,": it must be a number.');
+    throws(() => given({ LEVELS: '5,' }, () => list('LEVELS', [1])), 'LEVELS is "5,": it must be whole numbers over 0');
   },
   'a URL is missing, or has one form': () => {
     throws(() => given({ BACKEND_URL: '' }, () => url('BACKEND_URL')), 'BACKEND_URL is missing: say which service to test');

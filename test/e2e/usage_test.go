@@ -30,7 +30,7 @@ func TestWrongUsageIsOneSentenceAndExitCode64(t *testing.T) {
 		"argument":    {[]string{"run", "now"}, "unexpected argument"},
 		"suite":       {[]string{"run", "rampdown"}, "unexpected argument"},
 		"profile":     {[]string{"run", "rampup", "--profile", "tiny"}, `PROFILE is "tiny": it must be smoke or full.`},
-		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES is "20,x": it must be a number.`},
+		"stages":      {[]string{"run", "rampup", "--stages", "20,x"}, `STAGES is "20,x": it must be whole numbers over 0 with commas between, such as 20,50,100.`},
 		"stage":       {[]string{"run", "rampup", "--stages", "20,20"}, `the stage "rate-20" is there twice`},
 		"ceiling":     {[]string{"run", "rampup", "--ceiling", "5"}, "CEILING is 5: no stage of"},
 		"runners":     {[]string{"run", "rampup", "--runners", "0"}, "RUNNERS is 0"},
