@@ -121,6 +121,38 @@ func TestSlownessOfFullCores(t *testing.T) {
 	}
 }
 
+// Cores of the generator that others filled excuse nothing while its control group is in time: the service stood still.
+func TestSlownessWhereOthersTookTheCoresOfTheGenerator(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		late    time.Duration // of the control group
+		runners float64       // of their core, all of which is taken
+		service float64       // of its core
+		foreign bool          // others took that, too
+		sent    float64       // bytes of a request
+		want    Status
+	}{
+		{time.Millisecond, .03, .3, false, 300, Bad},
+		{200 * time.Millisecond, .03, .3, false, 300, ByGenerator},
+		{time.Millisecond, .6, .3, false, 300, ByGenerator},
+		{time.Millisecond, .03, .3, false, 1e6, ByGenerator},
+		{time.Millisecond, .03, .95, true, 300, ByGenerator},
+	} {
+		r := runOf("rampup", rampupParameters, shard.Stage{Name: "rate-20", Kind: kindLoad, Start: 10, Seconds: 10, Rate: 20, Connections: 20})
+		r.answers("rate-20", 200, 1700).withOwn(0).apart(c.service, .98).controlled(c.late).counted("data_sent", "rate-20", 200*c.sent)
+		for i := range r.Rounds[0].Series {
+			r.Rounds[0].Series[i].CPUPercent = 100 * c.runners
+		}
+		for i := range r.Samples {
+			if c.foreign {
+				r.Samples[i].BackendCPU /= 10
+			}
+		}
+		status, why := r.limits().Judge(arrivalLevels(of(r.stages(), kindLoad))[0])
+		require.Equal(t, c.want, status, "%v: %s", c, why)
+	}
+}
+
 // Nor is it the service that is slow there, while refusals are its own.
 func TestSlownessWhereOthersTookTheCoresOfTheService(t *testing.T) {
 	t.Parallel()

@@ -75,6 +75,13 @@ func (st *StageResult) waited() bool {
 	return st.Machine.Controlled && st.Sent > 0 && st.Sent <= mostSent*float64(st.Total())
 }
 
+// unhindered says that others than the runners filled the generator's cores, and that its control group was in time all the same: what
+// took so long did not wait for these. Runners that compute for half of the time may have requests in a queue of their own.
+func (st *StageResult) unhindered(took time.Duration) bool {
+	m := st.Machine
+	return st.waited() && m.Runners < 50*m.Taken.GeneratorCores && 2*shard.WakeUps*m.Control < took
+}
+
 // patience is the time for which a request waits for a connection before it is left out; where it does not wait, the time that a
 // connection has for a request before there is none for the next one; of a closed model, the stage's.
 func (st *StageResult) patience() time.Duration {
@@ -164,7 +171,7 @@ func (st *StageResult) level(load, offered float64) Level {
 			took = max(took, f.Trend.Max())
 		}
 	}
-	v.Full = st.Machine.crowded(took)
+	v.Full = st.Machine.crowded(took, st.unhindered(took))
 	v.Held = st.held()
 	var firm int64
 	for code, n := range st.Codes {
@@ -276,13 +283,13 @@ func (m Machine) dropped() string {
 
 // crowded says in a sentence that AWS dropped packets of the runners, or that others than the service filled the machine that
 // it shares with them, so that what took that long may have waited for a core there; "" if not. The waits of the
-// service are not known, but those of the runners are, on the same cores.
-func (m Machine) crowded(took time.Duration) string {
+// service are not known, but those of the runners are, on the same cores; unhindered speaks for runners with cores of their own.
+func (m Machine) crowded(took time.Duration, unhindered bool) string {
 	if m.Dropped > 0 {
 		return m.dropped()
 	}
 	switch {
-	case m.generatorFull():
+	case m.generatorFull() && !unhindered:
 		return m.headroom()
 	case m.Apart && m.Foreign && m.ServiceBusy >= machineFull:
 		return m.byOthers()

@@ -59,7 +59,7 @@ func (s step) explained() bool {
 	if s.idle > 0 {
 		late = max(late, leastSilence)
 	}
-	return s.machine.Explains(late) || s.machine.crowded(late) != ""
+	return s.machine.Explains(late) || s.machine.crowded(late, false) != ""
 }
 
 // excuse says what of the generator explains a step.
