@@ -46,7 +46,7 @@ func (r *Run) resourceTables(every, shown []StageResult) []verdict.Table {
 	if sum.BackendRSSMax > 0 {
 		process("backend", sum.BackendCPUPercent, sampled, sum.BackendRSSMax)
 	}
-	by := r.cpuTable("stage", "runners", "; – is for what was over in two seconds")
+	by := r.cpuTable("stage", "runners", "; –: the stage was over within two seconds")
 	for _, st := range shown {
 		if st.Total() > 0 {
 			by.Rows = append(by.Rows, st.Machine.row(st.Title))
