@@ -41,7 +41,7 @@ smoke: build ## the same with 100 connections for 30 s, a noop every second
 		--backend-url '$(BACKEND_URL)' --prefix '$(PREFIX)' --out '$(OUT)'
 
 # The settings of a suite are environment variables: make http-rampup STAGES=20,50 SEARCH=1
-HTTP_SUITE = bin/soak run $(@:http-%=%) --runners '$(RUNNERS)' --backend-url '$(BACKEND_URL)' --out '$(OUT)'
+HTTP_SUITE = bin/soak run $(@:http-%=%) $(if $(filter file,$(origin RUNNERS)),,--runners '$(RUNNERS)') --backend-url '$(BACKEND_URL)' --out '$(OUT)'
 
 .PHONY: http-rampup
 http-rampup: build ## raise the request rate in stages, find the breaking point

@@ -25,8 +25,9 @@ var burst = Suite{
 		{"SEQUENCE", "requests one after the other, at the end"},
 		{"SEQUENCE_SECONDS", "seconds that the sequence may take at most"},
 	}, limitSettings...),
-	Apart:  true,
-	Assess: assessBurst,
+	Runners: 1, // for one barrier: with more each has its own
+	Apart:   true,
+	Assess:  assessBurst,
 }
 
 // fixedLevels are stages with a fixed number of requests, as levels of concurrency. Where time is fixed, all that were made were
