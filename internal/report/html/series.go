@@ -77,7 +77,7 @@ func dense(from, to int64, buckets []shard.Bucket, samples []resources.Sample) (
 
 // put sets a value on the axis, unless it is NaN; a column is made when its first value comes.
 func (s *series) put(column *[]float64, unix int64, value float64) {
-	i := (unix - s.from + step/2) / step
+	i := s.point(unix)
 	if unix < s.from || i >= int64(s.n) || math.IsNaN(value) {
 		return
 	}
@@ -86,6 +86,9 @@ func (s *series) put(column *[]float64, unix int64, value float64) {
 	}
 	(*column)[i] = value
 }
+
+// point is the point next to an instant.
+func (s *series) point(unix int64) int64 { return (unix - s.from + step/2) / step }
 
 func (s *series) addClients(buckets []shard.Bucket) {
 	for _, b := range buckets {
@@ -156,10 +159,16 @@ func (s *series) addSamples(samples []resources.Sample) {
 	}
 }
 
-// addRates puts what happened between two samples. A counter that falls is of a new process.
+// addRates puts what happened from the last sample of one point to that of the next: samples may be closer than points. A counter
+// that falls is of a new process.
 func (s *series) addRates(samples []resources.Sample, cores int) {
+	latest := 0
 	for i := 1; i < len(samples); i++ {
-		before, now := samples[i-1], samples[i]
+		if i+1 < len(samples) && s.point(samples[i+1].Unix) == s.point(samples[i].Unix) {
+			continue
+		}
+		before, now := samples[latest], samples[i]
+		latest = i
 		wall := float64(now.Unix - before.Unix)
 		if wall <= 0 {
 			continue

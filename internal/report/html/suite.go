@@ -102,9 +102,12 @@ func (s *subject) curves() Section {
 			answers[name].Merge(m.Trend)
 		}
 	}
-	if len(names) > mostCurves {
-		chart.Note += fmt.Sprintf("; the first %d of %d loads", mostCurves, len(names))
-		names = names[:mostCurves]
+	if all := names; len(all) > mostCurves {
+		chart.Note += fmt.Sprintf("; %d of %d loads, the lowest and the highest among them", mostCurves, len(all))
+		names = nil
+		for i := range mostCurves {
+			names = append(names, all[i*(len(all)-1)/(mostCurves-1)])
+		}
 	}
 	for _, name := range names {
 		chart.Series = append(chart.Series, quantiles(name, answers[name]))
