@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http/httptest"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -57,23 +58,24 @@ func TestABucketThatIsMissingIsFoundBeforeTheRun(t *testing.T) {
 // A stuckStore is a folder whose first Put never comes back by itself.
 type stuckStore struct {
 	store.Folder
-	entered chan struct{}
+	once    *sync.Once
+	entered chan struct{} // closed by then
 }
 
 func (s stuckStore) Put(ctx context.Context, name string, data []byte) error {
-	select {
-	case s.entered <- struct{}{}:
+	first := false
+	s.once.Do(func() { first = true; close(s.entered) })
+	if first {
 		<-ctx.Done()
 		return ctx.Err()
-	default:
-		return s.Folder.Put(ctx, name, data)
 	}
+	return s.Folder.Put(ctx, name, data)
 }
 
 func TestACheckpointThatIsStuckHoldsNothingUp(t *testing.T) {
 	t.Parallel()
 	log, hook := logtest.NewNullLogger()
-	folder := stuckStore{store.Folder(t.TempDir()), make(chan struct{})}
+	folder := stuckStore{store.Folder(t.TempDir()), new(sync.Once), make(chan struct{})}
 	d := &delivery{store: folder, name: shard.FileName(shard.Runner{Index: 1}), log: log, within: time.Minute}
 	s := newTestOutput(t, params(t, string(folder.Folder), nil)).shard
 	d.checkpoint(s())
