@@ -245,7 +245,7 @@ func TestIncompleteShardsAreInvalid(t *testing.T) {
 			edit(t, d.Path(second), func(s *shard.Shard) {
 				s.Runner.StartedUS -= 1e9
 				s.Runner.EndedUS -= 1e9
-				s.Machine = nil // whose times would be none of the run's
+				s.Machine, s.Ends = nil, nil // whose times would be none of the run's
 				for i := range s.Series {
 					s.Series[i].Unix -= 1000
 				}
