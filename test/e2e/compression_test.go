@@ -69,5 +69,6 @@ func TestAServiceWhoseMessagesComeInBursts(t *testing.T) {
 	r := begin(t, nil, "--service", service, "--backend-url", h.Start(t).URL, "--connections", "10", "--seconds", "15", "--topics", "1", "--publish-rate", "20", "--accept-encoding", "gzip", "--max-late", "0", "--late-ms", "500")
 	v := r.judged()
 	require.Equal(t, verdict.Fail, v.Verdict, r.out.String())
-	require.Regexp(t, `^messages come in bursts of (3[5-9]|4\d): what compresses the streams \(gzip\), the service or a proxy before it, buffers compressed data; `, v.Reasons[0])
+	// 40 in a burst, less where the first one began in the middle: the sentence has the mean
+	require.Regexp(t, `^messages come in bursts of [34]\d: what compresses the streams \(gzip\), the service or a proxy before it, buffers compressed data; `, v.Reasons[0])
 }
