@@ -41,7 +41,7 @@ func TestNginxLogIsCountedOnce(t *testing.T) {
 	var log LogReader
 	require.Zero(t, log.Read(path), "there is none yet")
 	const (
-		queue       = `2026/11/22 19:00:00 [error] 7#7: *1 connect() to unix:/tmp/backend-1.sock failed (11: Resource temporarily unavailable) while connecting to upstream, client: 127.0.0.1` + "\n"
+		queue       = `2026/11/22 19:00:00 [error] 7#7: *1 connect() to unix:/run/backend-1.sock failed (11: Resource temporarily unavailable) while connecting to upstream, client: 127.0.0.1` + "\n"
 		connections = `2026/11/22 19:00:00 [alert] 7#7: 512 worker_connections are not enough` + "\n"
 		files       = `2026/11/22 19:00:00 [crit] 7#7: accept4() failed (24: Too many open files)` + "\n"
 		other       = `2026/11/22 19:00:00 [error] 7#7: *1 upstream prematurely closed connection` + "\n"

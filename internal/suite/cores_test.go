@@ -121,7 +121,7 @@ func TestSlownessOfFullCores(t *testing.T) {
 	}
 }
 
-// Cores of the generator that others filled excuse nothing while its control group is in time: the service stood still.
+// Cores of the generator that others filled excuse nothing while its control group is in time: the service did not answer.
 func TestSlownessWhereOthersTookTheCoresOfTheGenerator(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
