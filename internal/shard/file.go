@@ -14,14 +14,18 @@ import (
 // An Encoder makes files of shards, one after the other. It keeps the megabyte that compression
 // takes: taken anew for each checkpoint of a long run it would make the runner's memory rise. The
 // zero value is ready; it is not safe for concurrent use.
-type Encoder struct{ z *gzip.Writer }
+type Encoder struct {
+	z    *gzip.Writer
+	last int // bytes of the last file: the next one is about as long
+}
 
 // Encode is the shard as a file.
 func (e *Encoder) Encode(s *Shard) ([]byte, error) {
-	var b bytes.Buffer
-	if err := e.write(&b, s); err != nil {
+	b := bytes.NewBuffer(make([]byte, 0, e.last+e.last/8))
+	if err := e.write(b, s); err != nil {
 		return nil, fmt.Errorf("encode the shard of runner %d: %w", s.Runner.Index, err)
 	}
+	e.last = b.Len()
 	return b.Bytes(), nil
 }
 
@@ -67,7 +71,8 @@ func writeJSON(w io.Writer, s *Shard) error {
 	}
 	records, record := len(s.Connections), func(i int) any { return &s.Connections[i] }
 	if s.Ledgers != nil {
-		records, record = len(s.Ledgers), func(i int) any { return s.Ledgers[i].Record() }
+		of := new(ledger.Record)
+		records, record = len(s.Ledgers), func(i int) any { *of = s.Ledgers[i].Record(); return of }
 	}
 	if err := writeList(w, "connections", records, record); err != nil {
 		return err
@@ -84,22 +89,25 @@ func writeJSON(w io.Writer, s *Shard) error {
 	return err
 }
 
-// writeList writes a list of n.
+// writeList writes a list of n. What each returns is written before it is called again. All are encoded in the same memory: while
+// streams are held, garbage costs more than what made it.
 func writeList(w io.Writer, name string, n int, each func(i int) any) error {
 	if _, err := fmt.Fprintf(w, ",%q:[", name); err != nil {
 		return err
 	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	for i := range n {
-		text, err := json.Marshal(each(i))
-		if err != nil {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		if err := encoder.Encode(each(i)); err != nil {
 			return err
 		}
-		if i < n-1 {
-			text = append(text, ',')
-		}
-		if _, err := w.Write(text); err != nil {
+		if _, err := w.Write(bytes.TrimSuffix(text.Bytes(), []byte("\n"))); err != nil {
 			return err
 		}
+		text.Reset()
 	}
 	_, err := io.WriteString(w, "]")
 	return err
