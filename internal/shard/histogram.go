@@ -2,6 +2,7 @@ package shard
 
 import (
 	"encoding/json"
+	"iter"
 	"math"
 	"time"
 
@@ -51,9 +52,7 @@ func (h *Histogram) Copy() *Histogram {
 	if h == nil {
 		return nil
 	}
-	out := NewHistogram()
-	out.Merge(h)
-	return out
+	return &Histogram{h: h.h.Clone(), max: h.max}
 }
 
 // Less is a histogram of each value less d, down to 0.
@@ -65,11 +64,9 @@ func (h *Histogram) Less(d time.Duration) *Histogram {
 
 // MergeShifted adds the counts of other, each value moved by d and clamped to the range.
 func (h *Histogram) MergeShifted(other *Histogram, d time.Duration) {
-	for _, bar := range other.h.Distribution() {
-		if bar.Count > 0 {
-			us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
-			_ = h.h.RecordValues(us, bar.Count)
-		}
+	for bar, n := range other.filled() {
+		us := min(max(min(bar.To, other.max)+d.Microseconds(), 0), highestMicros)
+		_ = h.h.RecordValues(us, n)
 	}
 	if other.Count() > 0 {
 		h.max = max(h.max, min(max(other.max+d.Microseconds(), 0), highestMicros))
@@ -122,16 +119,25 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 func (h *Histogram) CountBy(edges []time.Duration) []int64 {
 	out := make([]int64, len(edges)+1)
 	row := 0
-	for _, bar := range h.h.Distribution() {
-		if bar.Count == 0 {
-			continue
-		}
+	for bar, n := range h.filled() {
 		for row < len(edges) && bar.From > edges[row].Microseconds() {
 			row++
 		}
-		out[row] += bar.Count
+		out[row] += n
 	}
 	return out
+}
+
+// filled are the buckets that are not empty, and their counts.
+func (h *Histogram) filled() iter.Seq2[hdrhistogram.Bar, int64] {
+	return func(yield func(hdrhistogram.Bar, int64) bool) {
+		bars := bars()
+		for i, n := range h.h.Export().Counts {
+			if n > 0 && !yield(bars[i], n) {
+				return
+			}
+		}
+	}
 }
 
 // Pack returns the histogram in its stored form.
@@ -146,7 +152,7 @@ func (h *Histogram) Pack() *Packed {
 }
 
 // MarshalJSON stores the packed form.
-func (h *Histogram) MarshalJSON() ([]byte, error) { return json.Marshal(h.Pack()) }
+func (h *Histogram) MarshalJSON() ([]byte, error) { return h.Pack().MarshalJSON() }
 
 // UnmarshalJSON reads the packed form.
 func (h *Histogram) UnmarshalJSON(b []byte) error {
