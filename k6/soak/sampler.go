@@ -19,12 +19,14 @@ type sampler struct {
 	last    usage
 	rssMax  uint64
 	gcSince time.Time
+	gc      debug.GCStats // its room is used again
 }
 
 // usage is what this process has taken in all.
 type usage struct {
 	cpu      float64 // seconds
 	runDelay time.Duration
+	threads  int // 0: only gopsutil may say
 }
 
 // usage is not ok where the system does not show it.
@@ -37,9 +39,11 @@ func (s *sampler) usage() (u usage, ok bool) {
 		return u, false
 	}
 	u.cpu = times.User + times.System
-	for _, delay := range threadDelays() {
+	delays := threadDelays()
+	for _, delay := range delays {
 		u.runDelay += delay
 	}
+	u.threads = len(delays)
 	return u, true
 }
 
@@ -61,11 +65,13 @@ func (s *sampler) take() shard.Process {
 		return out
 	}
 	out.Files = s.files()
-	if n, err := s.self.NumThreads(); err == nil {
+	out.RSS = s.rss()
+	u, ok := s.usage()
+	if out.Threads = u.threads; out.Threads == 0 {
+		n, _ := s.self.NumThreads()
 		out.Threads = int(n)
 	}
-	out.RSS = s.rss()
-	if u, ok := s.usage(); ok {
+	if ok {
 		now := time.Now()
 		out.CPUPercent = cpuPercent(u.cpu-s.last.cpu, now.Sub(s.at))
 		s.at, s.last.cpu = now, u.cpu
@@ -115,13 +121,12 @@ func heapLive() uint64 {
 }
 
 func (s *sampler) longestPause() (longest time.Duration) {
-	var stats debug.GCStats
-	debug.ReadGCStats(&stats)
-	for i, end := range stats.PauseEnd {
+	debug.ReadGCStats(&s.gc)
+	for i, end := range s.gc.PauseEnd {
 		if end.Before(s.gcSince) {
 			break // newest first
 		}
-		longest = max(longest, stats.Pause[i])
+		longest = max(longest, s.gc.Pause[i])
 	}
 	s.gcSince = time.Now()
 	return longest
