@@ -117,7 +117,7 @@ func (f *Files) fill(out *html.Live, now time.Time) {
 func sumOf(m *shard.Merged) (sum shard.Progress) {
 	interval := m.Plan.Interval()
 	for _, c := range m.Connections.All() {
-		sum.Count(c.Record)
+		sum.Count(&c.Record)
 		if c.State != ledger.Open {
 			continue
 		}

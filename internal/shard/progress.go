@@ -44,7 +44,7 @@ type Found struct {
 }
 
 // Count counts one connection in.
-func (p *Progress) Count(r ledger.Record) {
+func (p *Progress) Count(r *ledger.Record) {
 	p.Counts.Add(r.Counts)
 	if r.Streams > 0 {
 		p.Opened++
@@ -62,7 +62,7 @@ func (p *Progress) Count(r ledger.Record) {
 }
 
 // CountAside counts in one to which the script does something, as to vanish: that it ended is no news of the service.
-func (p *Progress) CountAside(r ledger.Record) {
+func (p *Progress) CountAside(r *ledger.Record) {
 	before := p.Dropped
 	p.Count(r)
 	p.Aside += p.Dropped - before

@@ -44,9 +44,9 @@ func (n *news) since(r *recorder) shard.Progress {
 	var p shard.Progress
 	lateness := r.lookThrough(&p, func(c *ledger.Record, aside bool) {
 		if aside {
-			p.CountAside(*c)
+			p.CountAside(c)
 		} else {
-			p.Count(*c)
+			p.Count(c)
 		}
 		what := n.whatIsNew(c, aside)
 		switch {

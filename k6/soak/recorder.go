@@ -362,7 +362,7 @@ func (r *recorder) fill(s *shard.Shard) {
 
 // progress sums up the present state, for the progress line and the metrics, and copies the lateness of all noops.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
-	lateness = r.lookThrough(&p, func(c *ledger.Record, _ bool) { p.Count(*c) })
+	lateness = r.lookThrough(&p, func(c *ledger.Record, _ bool) { p.Count(c) })
 	return p, lateness
 }
 
