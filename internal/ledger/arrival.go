@@ -45,9 +45,11 @@ func (l *Ledger) Noop(n Noop) Arrival {
 	byNumber := c.noop(&n)
 	l.cutBrought(n.At, n.Number, c.twice()[0] > before[0], false)
 	if c.ids.hopeless(&c.oddities().against) {
-		l.byNumber, l.foreignIDs = nil, true
+		l.byNumber = nil
+		l.say(another)
+	} else {
+		l.say(l.opinion())
 	}
-	l.say()
 	if l.rec.rare != nil && l.rec.rare.kept > 0 {
 		l.replayed(n.At, byNumber.Counted)
 	}

@@ -5,12 +5,16 @@ import (
 	"time"
 )
 
-// connection is what both counters know of it.
+// connection is what is known of it beside its noops.
 type connection struct {
 	cfg              *Config
 	openedAt         Instant // headers of the present stream
 	closeRequestedAt Instant // 0: not yet
 	streams          uint32  // how many were opened
+	streamOpen       bool    // one is open now
+	served           bool    // the server ended the last stream after its lifetime, and no attempt to open another has failed since
+	dialing          bool    // an attempt is under way
+	says             opinion // how this stream is counted in Config.sequences and Config.others
 }
 
 // openedAfterRequest says that the present stream was opened after the request to close. No noop is due on

@@ -107,20 +107,23 @@ type Ledger struct {
 	rec summary
 
 	connection
-	clock      clockCounter
-	messages   *deliveries    // where Numbered are counted, instead of both
-	byNumber   *numberCounter // from the start, for what happens before the first noop; nil: noops have no numbers
-	foreignIDs bool           // the ids do not number the noops of this connection
-	says       opinion        // how this stream is counted in Config.sequences and Config.others
+	clock    clockCounter
+	byNumber *numberCounter // from the start, for what happens before the first noop; nil: noops have no numbers, or others
+	*beside
 
-	streamOpen bool    // a stream is open now
-	served     bool    // the server ended the last stream after its lifetime, and no attempt to open another has failed since
-	dialing    bool    // an attempt is under way
-	dials      *dials  // nil: none was made since the last stream, and nobody asks when that was dialed
-	outage     *Outage // the present one; nil: there is none
-	cuts       *cuts
-	silences   *silences // nil: nobody asks for them
+	dials  *dials  // nil: none was made since the last stream, and nobody asks when that was dialed
+	outage *Outage // the present one; nil: there is none
 }
+
+// beside is what ledgers count that count more than noops.
+type beside struct {
+	messages *deliveries // where Numbered are counted, instead of noops
+	cuts     *cuts       // nil: the run makes none
+	silences *silences   // nil: nobody asks for them
+}
+
+// nothingBeside is that of ledgers which count noops alone; nobody writes to it.
+var nothingBeside beside
 
 // dials are the attempts since the last stream; of an open one those that led to it.
 type dials struct {
@@ -154,6 +157,9 @@ type silences struct {
 
 // silence are the silences, to be written.
 func (l *Ledger) silence() *silences {
+	if l.beside == &nothingBeside {
+		l.beside = new(beside)
+	}
 	if l.silences == nil {
 		l.silences = &silences{heardAt: l.openedAt}
 	}
@@ -162,8 +168,11 @@ func (l *Ledger) silence() *silences {
 
 // New returns the ledger of one device id. cfg is kept, not copied: one for all ledgers.
 func New(id string, cfg *Config) *Ledger {
-	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}}
+	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}, beside: &nothingBeside}
 	l.clock.connection = &l.connection
+	if cfg.Cuts || cfg.Counting != Noops {
+		l.beside = new(beside)
+	}
 	if cfg.Cuts {
 		l.cuts = new(cuts)
 	}

@@ -3,8 +3,9 @@ package ledger
 // believe stops counting by number if the first noop shows that the ids do not number the noops of this connection.
 func (l *Ledger) believe(n *Noop) {
 	if c := l.byNumber; c != nil && (n.OtherID || !c.plausible(n.At, n.Number)) {
-		l.byNumber, l.foreignIDs = nil, n.OtherID || n.Number > 0
-		l.say()
+		if l.byNumber = nil; n.OtherID || n.Number > 0 {
+			l.say(another)
+		}
 	}
 }
 
@@ -32,15 +33,20 @@ const (
 	another
 )
 
-// say updates the runner's totals of streams that take the ids for a sequence, and of those that do not.
-func (l *Ledger) say() {
-	is := unknown
-	switch c := l.byNumber; {
-	case c != nil && c.sequence():
-		is = sequence
-	case c != nil && l.clock.Arrived() > 0 || l.foreignIDs:
-		is = another
+// opinion is that of a stream which is counted by number.
+func (l *Ledger) opinion() opinion {
+	switch {
+	case l.byNumber.sequence():
+		return sequence
+	case l.clock.Arrived() > 0:
+		return another
+	default:
+		return unknown
 	}
+}
+
+// say updates the runner's totals of streams that take the ids for a sequence, and of those that do not.
+func (l *Ledger) say(is opinion) {
 	if is == l.says {
 		return
 	}

@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -13,8 +14,8 @@ const earlyGaps = 7
 // many these are; without numbers the median of the first gaps does.
 type pace struct {
 	first, last Instant
-	steps       int64
 	gauge       *gauge // nil: by number, or every gap is about as planned
+	steps       uint32
 	started     bool
 	late        bool // the first noop was
 	planned     bool // the median of the first gaps is the planned interval
@@ -44,8 +45,12 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 		p.late, p.first, p.last = true, at, at
 		return
 	}
-	p.last, p.steps = at, p.steps+n
+	p.last = at
+	p.passed(n)
 }
+
+// passed adds so many intervals. Numbers may leap by more than a stream of centuries has.
+func (p *pace) passed(n int64) { p.steps = uint32(min(max(int64(p.steps)+n, 0), math.MaxUint32)) }
 
 // gap adds a noop without a number.
 func (p *pace) gap(at Instant, planned time.Duration) {
@@ -53,7 +58,7 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	p.last = at
 	if p.gauge == nil && p.planned {
 		var rest time.Duration
-		if p.steps += intervals(gap, planned, &rest); rest != 0 {
+		if p.passed(intervals(gap, planned, &rest)); rest != 0 {
 			p.gauge = &gauge{typical: planned, rest: rest}
 		}
 		return
@@ -63,13 +68,15 @@ func (p *pace) gap(at Instant, planned time.Duration) {
 	}
 	g := p.gauge
 	if g.typical > 0 {
-		p.steps += intervals(gap, g.typical, &g.rest)
+		p.passed(intervals(gap, g.typical, &g.rest))
 	} else {
 		g.early[g.gaps] = gap
 		if g.gaps++; g.gaps < earlyGaps {
 			return
 		}
-		p.steps, g.rest = g.told(planned)
+		steps, rest := g.told(planned)
+		p.passed(steps)
+		g.rest = rest
 		g.typical, g.gaps = g.median(planned), 0
 	}
 	if p.planned = g.typical == planned; p.planned && g.rest == 0 {
@@ -130,7 +137,7 @@ func (p *pace) intervals(planned time.Duration) int64 {
 		steps, _ := g.told(planned)
 		return steps
 	}
-	return p.steps
+	return int64(p.steps)
 }
 
 // fewest is the number of intervals that a measurement needs.

@@ -140,13 +140,14 @@ func (l hesitant) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// Each request comes on a connection of its own, to a listener with room for one that takes 50 a second.
+// Each request comes on a connection of its own, to a listener that takes 50 a second. Its queue has room for those that come
+// together at 10 a second where the machine stands still for a second, and is full in a moment at 300.
 func TestAnAcceptQueueBreaksAService(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(services.New(""))
 	raw, err := s.Listener.(*net.TCPListener).SyscallConn()
 	require.NoError(t, err)
-	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 1) }))
+	require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Listen(int(fd), 16) }))
 	require.NoError(t, err)
 	s.Listener = hesitant{s.Listener}
 	s.Config.SetKeepAlivesEnabled(false)
