@@ -34,7 +34,7 @@ func TestAHeldStreamFitsItsSizeClasses(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) == 8 {
 		require.LessOrEqual(t, unsafe.Sizeof(held{}), uintptr(48))
 		require.LessOrEqual(t, unsafe.Sizeof(observer{}), uintptr(48))
-		require.LessOrEqual(t, unsafe.Sizeof(sse.Stream{}), uintptr(320))
+		require.LessOrEqual(t, unsafe.Sizeof(sse.Stream{}), uintptr(288))
 	}
 }
 

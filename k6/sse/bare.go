@@ -24,7 +24,6 @@ type Bare struct {
 	body     body
 	parser   eventstream.Parser
 	closing  atomic.Bool
-	silence  atomic.Int64
 
 	mu   sync.Mutex
 	wire wire // nil while there is none
@@ -83,7 +82,7 @@ func openBare(ctx context.Context, proxies proxy.Chooser, rawURL string, silence
 		return nil, err
 	}
 	b := &Bare{observer: o, conn: a.conn}
-	b.silence.Store(int64(silence))
+	b.body.timeout.Store(int64(silence))
 	return b, b.start(a)
 }
 
@@ -94,8 +93,8 @@ func (b *Bare) start(a *answer) error {
 	if p != nil {
 		b.wire, b.conn = p, nil
 	}
-	b.body = bodyOf(a, b.wire)
-	b.body.watch(&b.silence, a.at)
+	b.body.begin(a, b.wire)
+	b.body.watch(a.at)
 	b.parser.Reset(&b.body, 0)
 	if p == nil {
 		go b.read()

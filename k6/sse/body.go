@@ -6,16 +6,16 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 )
 
 // framing tells where a response's body ends (RFC 9112, section 6.3).
 type framing struct {
+	remain uint64 // bytes of the content length, or of the current chunk; while its size is read, the size so far
+	skip   uint16 // bytes of extension or trailer skipped so far
+	state  chunkState
 	kind   frameKind
-	ended  bool  // the body has; here it takes no room
-	remain int64 // of the content length
-	chunk  chunkDecoder
+	ended  bool // the body has
 }
 
 type frameKind uint8
@@ -31,7 +31,7 @@ func framingOf(resp *http.Response) framing {
 	case len(resp.TransferEncoding) > 0: // net/http accepts none but chunked
 		return framing{kind: chunked}
 	case resp.ContentLength >= 0:
-		return framing{kind: contentLength, remain: resp.ContentLength}
+		return framing{kind: contentLength, remain: uint64(resp.ContentLength)}
 	default:
 		return framing{kind: untilClose}
 	}
@@ -53,13 +53,19 @@ type leftover struct {
 	at   time.Time
 }
 
-// bodyOf is the body of an answer, on a wire.
-func bodyOf(a *answer, w wire) body {
-	var left *leftover
+// begin readies the body of an answer, on a wire.
+func (b *body) begin(a *answer, w wire) {
+	b.end()
+	b.wire, b.framing = w, a.frame
 	if len(a.left) > 0 {
-		left = &leftover{a.left, a.at}
+		b.left = &leftover{a.left, a.at}
 	}
-	return body{idleMark: idleMark{wire: w}, left: left, framing: a.frame}
+}
+
+// end lets all of it go but how long the server may be silent, which may be changed at any time.
+func (b *body) end() {
+	b.wire, b.left, b.at, b.pack, b.framing = nil, nil, nil, nil, framing{}
+	b.asked.Store(false)
 }
 
 var (
@@ -132,7 +138,7 @@ const lastChance = 50 * time.Millisecond
 //
 //go:noinline // rare, and its frame would be part of every parked stream's stack
 func (b *body) goOn(p []byte, err error) (int, error) {
-	if b.timeout == nil || !b.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
+	if !b.asked.Load() || err != errNotReady && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return 0, err
 	}
 	now := time.Since(processStart)
@@ -158,20 +164,17 @@ func (b *body) goOn(p []byte, err error) (int, error) {
 	return n, err
 }
 
-// watch has the stream end with errIdle once the server was silent for timeout, which may change
-// while it is watched; 0 is for ever. It was last heard at some time. The caller calls unwatch when it has read the last, of
+// watch has the stream end with errIdle once the server was silent for its timeout, which may change
+// while it is watched. It was last heard at some time. The caller calls unwatch when it has read the last, of
 // any stream.
-func (b *body) watch(timeout *atomic.Int64, at time.Time) {
-	if timeout.Load() > 0 {
-		b.timeout = timeout
+func (b *body) watch(at time.Time) {
+	if b.within() > 0 {
 		processSweep.watch(&b.idleMark, at)
 	}
 }
 
 func (b *body) unwatch() {
-	if b.timeout != nil {
-		processSweep.forget(&b.idleMark)
-	}
+	processSweep.forget(&b.idleMark)
 	if b.pack != nil {
 		b.pack.stop()
 	}
@@ -191,12 +194,12 @@ func (b *body) unpacked(a *answer) io.Reader {
 func (b *body) unwrap(p []byte) (int, error) {
 	switch b.kind {
 	case chunked:
-		n, done, err := b.chunk.decode(p)
+		n, done, err := b.dechunk(p)
 		b.ended = done
 		return n, err
 	case contentLength:
-		n := int(min(int64(len(p)), b.remain))
-		b.remain -= int64(n)
+		n := int(min(uint64(len(p)), b.remain))
+		b.remain -= uint64(n)
 		return n, nil
 	default:
 		return len(p), nil

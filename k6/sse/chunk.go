@@ -2,15 +2,7 @@ package sse
 
 import "errors"
 
-// chunkDecoder unwraps the chunked coding (RFC 9112, section 7.1) where the bytes
-// lie. It keeps its place between calls, so any split of the input will do.
-// Extensions and trailers are skipped.
-type chunkDecoder struct {
-	left  uint64 // of the current chunk; while its size is read, the size so far
-	skip  uint16 // bytes of extension or trailer skipped so far
-	state chunkState
-}
-
+// chunkState is the place in a body of the chunked coding (RFC 9112, section 7.1).
 type chunkState uint8
 
 const (
@@ -28,22 +20,24 @@ const maxChunkSkip = 8 << 10
 
 var errChunk = errors.New("malformed chunked response")
 
-// decode moves the data in p to its front and returns how much there is, and
-// whether the body's last chunk and its trailer have ended; what follows is ignored.
-func (d *chunkDecoder) decode(p []byte) (n int, done bool, err error) {
+// dechunk unwraps the chunked coding where the bytes lie: it moves the data in p to its front and
+// returns how much there is, and whether the body's last chunk and its trailer have ended; what
+// follows is ignored. It keeps its place between calls, so any split of the input will do.
+// Extensions and trailers are skipped.
+func (f *framing) dechunk(p []byte) (n int, done bool, err error) {
 	for i := 0; i < len(p); {
-		if d.state == chunkData {
-			m := int(min(d.left, uint64(len(p)-i)))
+		if f.state == chunkData {
+			m := int(min(f.remain, uint64(len(p)-i)))
 			copy(p[n:], p[i:i+m])
 			n, i = n+m, i+m
-			if d.left -= uint64(m); d.left == 0 {
-				d.state = chunkDataEnd
+			if f.remain -= uint64(m); f.remain == 0 {
+				f.state = chunkDataEnd
 			}
 			continue
 		}
 		c := p[i]
 		i++
-		if done, err = d.step(c); done || err != nil {
+		if done, err = f.step(c); done || err != nil {
 			return n, done, err
 		}
 	}
@@ -51,31 +45,31 @@ func (d *chunkDecoder) decode(p []byte) (n int, done bool, err error) {
 }
 
 // step takes one byte that is not data.
-func (d *chunkDecoder) step(c byte) (done bool, err error) {
-	switch d.state {
+func (f *framing) step(c byte) (done bool, err error) {
+	switch f.state {
 	case chunkSize, chunkSizeMore:
-		return false, d.size(c)
+		return false, f.size(c)
 	case chunkExtension, chunkTrailing:
 		switch {
 		case c != '\n':
-			return false, d.skipped()
-		case d.state == chunkExtension:
-			d.begin()
+			return false, f.skipped()
+		case f.state == chunkExtension:
+			f.beginChunk()
 		default:
-			d.state = chunkTrailer
+			f.state = chunkTrailer
 		}
 	case chunkDataEnd, chunkDataLF:
 		switch {
 		case c == '\n':
-			d.state = chunkSize
-		case c == '\r' && d.state == chunkDataEnd:
-			d.state = chunkDataLF
+			f.state = chunkSize
+		case c == '\r' && f.state == chunkDataEnd:
+			f.state = chunkDataLF
 		default:
 			return false, errChunk
 		}
 	case chunkTrailer:
 		if c != '\n' && c != '\r' {
-			d.state = chunkTrailing
+			f.state = chunkTrailing
 		}
 		return c == '\n', nil
 	}
@@ -83,7 +77,7 @@ func (d *chunkDecoder) step(c byte) (done bool, err error) {
 }
 
 // size takes one byte of the line with a chunk's size.
-func (d *chunkDecoder) size(c byte) error {
+func (f *framing) size(c byte) error {
 	digit := uint64(0)
 	switch {
 	case '0' <= c && c <= '9':
@@ -92,36 +86,36 @@ func (d *chunkDecoder) size(c byte) error {
 		digit = uint64(c-'a') + 10
 	case 'A' <= c && c <= 'F':
 		digit = uint64(c-'A') + 10
-	case d.state == chunkSize: // no digit at all
+	case f.state == chunkSize: // no digit at all
 		return errChunk
 	case c == '\n':
-		d.begin()
+		f.beginChunk()
 		return nil
 	case c == '\r', c == ';', c == ' ', c == '\t':
-		d.state = chunkExtension
+		f.state = chunkExtension
 		return nil
 	default:
 		return errChunk
 	}
-	if d.left >= 1<<58 {
+	if f.remain >= 1<<58 {
 		return errChunk
 	}
-	d.left = d.left<<4 | digit
-	d.state = chunkSizeMore
+	f.remain = f.remain<<4 | digit
+	f.state = chunkSizeMore
 	return nil
 }
 
-// begin starts the chunk whose size has been read; the one of size 0 is the last.
-func (d *chunkDecoder) begin() {
-	d.skip = 0
-	d.state = chunkData
-	if d.left == 0 {
-		d.state = chunkTrailer
+// beginChunk starts the chunk whose size has been read; the one of size 0 is the last.
+func (f *framing) beginChunk() {
+	f.skip = 0
+	f.state = chunkData
+	if f.remain == 0 {
+		f.state = chunkTrailer
 	}
 }
 
-func (d *chunkDecoder) skipped() error {
-	if d.skip++; d.skip > maxChunkSkip {
+func (f *framing) skipped() error {
+	if f.skip++; f.skip > maxChunkSkip {
 		return errChunk
 	}
 	return nil

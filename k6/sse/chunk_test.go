@@ -13,12 +13,12 @@ import (
 
 // dechunk decodes text in pieces of the given size.
 func dechunk(text string, size int) (out string, done bool, err error) {
-	var d chunkDecoder
+	var f framing
 	for text != "" && !done && err == nil {
 		piece := []byte(text[:min(size, len(text))])
 		text = text[len(piece):]
 		var n int
-		n, done, err = d.decode(piece)
+		n, done, err = f.dechunk(piece)
 		out += string(piece[:n])
 	}
 	return out, done, err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
 	"time"
 
 	"github.com/grafana/sobek"
@@ -82,11 +81,12 @@ func (c *Client) read(ctx context.Context) {
 		return
 	}
 	a.hold()
-	b, at := bodyOf(a, parked{a.conn}), a.at
+	var b body
+	b.begin(a, parked{a.conn})
+	at := a.at
 	b.at = &at
-	var idle atomic.Int64
-	idle.Store(int64(c.params.idleTimeout))
-	b.watch(&idle, at)
+	b.timeout.Store(int64(c.params.idleTimeout))
+	b.watch(at)
 	defer b.unwatch()
 	var p eventstream.Parser
 	p.Reset(b.unpacked(a), int(c.params.maxEventSize))

@@ -49,7 +49,7 @@ func (c *h2Conn) ask(ctx context.Context, req *request, a *answer) error {
 
 // h2Framing is what the head tells of the length; where it tells nothing, END_STREAM is the end.
 func h2Framing(method string, head *h2Head) framing {
-	if length, err := strconv.ParseInt(head.header.Get("Content-Length"), 10, 64); err == nil && length >= 0 &&
+	if length, err := strconv.ParseUint(head.header.Get("Content-Length"), 10, 63); err == nil &&
 		method != http.MethodHead && head.status != http.StatusNoContent && head.status != http.StatusNotModified {
 		return framing{kind: contentLength, remain: length}
 	}

@@ -15,10 +15,10 @@ var processStart = time.Now()
 // quarter of all CPU of a stream that gets two noops in that time.
 type idleMark struct {
 	wire    wire
-	timeout *atomic.Int64 // of the source, which may change it; 0: for ever; nil: not watched
-	last    atomic.Int64  // when the last bytes arrived, since processStart
-	asked   atomic.Bool   // its read was interrupted and the reader has not answered yet
-	place   int32         // among the marks of the sweep
+	timeout atomic.Int64 // how long the server may be silent, a time.Duration; 0: for ever
+	last    atomic.Int64 // when the last bytes arrived, since processStart
+	asked   atomic.Bool  // its read was interrupted and the reader has not answered yet
+	place   int32        // among the marks of the sweep, from 1 on; 0: it is not watched
 }
 
 // resume lets the reader read on after an interruption. For the reader.
@@ -91,8 +91,8 @@ func (w *idleSweep) watch(m *idleMark, at time.Time) {
 	m.heard(at)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m.place = int32(len(w.marks))
 	w.marks = append(w.marks, m)
+	m.place = int32(len(w.marks))
 	now := time.Since(processStart)
 	switch due := m.due(now); {
 	case w.timer == nil:
@@ -115,14 +115,17 @@ func (w *idleSweep) sooner(within time.Duration) {
 	}
 }
 
-// forget ends that. The reader's connection is not touched after it.
+// forget ends that, where it was begun. The reader's connection is not touched after it.
 func (w *idleSweep) forget(m *idleMark) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if m.place == 0 {
+		return
+	}
 	last := len(w.marks) - 1
-	w.marks[m.place] = w.marks[last]
-	w.marks[m.place].place = m.place
-	w.marks[last] = nil
+	moved := w.marks[last]
+	w.marks[m.place-1], moved.place = moved, m.place
+	w.marks[last], m.place = nil, 0
 	w.marks = w.marks[:last]
 	if last == 0 {
 		w.timer.Stop()

@@ -3,7 +3,6 @@ package sse
 import (
 	"io"
 	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +27,9 @@ func pair(t *testing.T) (ours, theirs net.Conn) {
 // silentBody is a body as a process finds it that did not run for longer than its
 // idleTimeout: the sweep has come first and interrupted the read.
 func silentBody(ours net.Conn) *body {
-	b := &body{idleMark: idleMark{wire: parked{ours}, timeout: within(time.Second)}}
+	b := new(body)
+	b.wire = parked{ours}
+	b.timeout.Store(int64(time.Second))
 	b.heard(time.Now().Add(-time.Minute))
 	b.asked.Store(true)
 	_ = ours.SetReadDeadline(processStart)
@@ -84,14 +85,14 @@ func TestTheSweepEndsWithItsLastStream(t *testing.T) {
 	marks := make([]*idleMark, 5)
 	for i := range marks {
 		ours, _ := pair(t)
-		marks[i] = &idleMark{wire: parked{ours}, timeout: within(time.Hour)}
+		marks[i] = markOf(ours, time.Hour)
 		w.watch(marks[i], time.Now())
 	}
 	require.NotNil(t, w.timer)
 	for _, i := range []int{4, 0, 2, 1, 3} {
 		w.forget(marks[i])
 		for place, m := range w.marks {
-			require.EqualValues(t, place, m.place)
+			require.EqualValues(t, place+1, m.place)
 		}
 	}
 	require.Nil(t, w.timer)
@@ -106,8 +107,8 @@ func TestTheSweepIsPunctual(t *testing.T) {
 	var w idleSweep
 	slow, _ := pair(t)
 	quick, _ := pair(t)
-	long := &idleMark{wire: parked{slow}, timeout: within(time.Hour)}
-	short := &idleMark{wire: parked{quick}, timeout: within(500 * time.Millisecond)}
+	long := markOf(slow, time.Hour)
+	short := markOf(quick, 500*time.Millisecond)
 	w.watch(long, time.Now())
 	begun := time.Now()
 	w.watch(short, begun)
@@ -120,7 +121,7 @@ func TestTheSweepIsPunctual(t *testing.T) {
 
 	now := time.Since(processStart)
 	for _, timeout := range []time.Duration{time.Millisecond, 200 * time.Millisecond, time.Second, time.Minute} {
-		m := &idleMark{timeout: within(timeout)}
+		m := markOf(nil, timeout)
 		m.last.Store(int64(now - timeout + 1)) // silent in a moment
 		require.LessOrEqual(t, m.due(now)-now, max(timeout/10, 50*time.Millisecond))
 		m.last.Store(int64(now))
@@ -139,7 +140,7 @@ func TestAStallIsNoSilence(t *testing.T) {
 		{timeout / 20, 0}, {timeout / 10, timeout / 10}, {timeout / 4, timeout / 4}, {10 * timeout, timeout / 2},
 	} {
 		ours, _ := pair(t)
-		m := &idleMark{wire: parked{ours}, timeout: within(timeout)}
+		m := markOf(ours, timeout)
 		now := time.Since(processStart)
 		m.last.Store(int64(now - timeout - c.late))
 		w := idleSweep{marks: []*idleMark{m}, next: now - c.late}
@@ -151,8 +152,9 @@ func TestAStallIsNoSilence(t *testing.T) {
 	}
 }
 
-func within(d time.Duration) *atomic.Int64 {
-	var v atomic.Int64
-	v.Store(int64(d))
-	return &v
+// markOf is that of a stream which may be silent for so long.
+func markOf(conn net.Conn, timeout time.Duration) *idleMark {
+	m := &idleMark{wire: parked{conn}}
+	m.timeout.Store(int64(timeout))
+	return m
 }

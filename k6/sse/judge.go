@@ -59,12 +59,13 @@ func (a *answer) proxyRefused() bool {
 // refusal is the body of an error response, which is read for a moment.
 func (a *answer) refusal() io.Reader {
 	_ = a.conn.SetReadDeadline(time.Now().Add(explainFor))
-	b := bodyOf(a, parked{a.conn})
+	b := new(body)
+	b.begin(a, parked{a.conn})
 	if packed := a.coding(); coding.Known(packed) {
-		plain, _ := coding.New(packed, &b) // it is known
+		plain, _ := coding.New(packed, b) // it is known
 		return plain
 	}
-	return &b
+	return b
 }
 
 // explain is what an error response says, and the proxy that it came through: it may be the proxy's. It begins with ": " or " ".

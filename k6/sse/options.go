@@ -73,6 +73,8 @@ type rareOptions struct {
 	then        *secondRequest
 	renew       sobek.Callable // what each attempt but the first sends; nil: the same
 	credentials bool           // withCredentials, which is told and changes nothing
+
+	renewInGo func(Keeper) error // renew, of Streams
 }
 
 var noRareOptions rareOptions

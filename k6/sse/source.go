@@ -25,9 +25,8 @@ type source struct {
 	observer Observer
 	sees     *facets // nil: the observer has no more to be told of
 
-	reconnect   atomic.Int32 // a reconnectMode
-	dropped     atomic.Int32 // how it connects again after drop
-	idleTimeout atomic.Int64 // a time.Duration, which may change while the stream is read
+	reconnect atomic.Int32 // a reconnectMode
+	dropped   atomic.Int32 // how it connects again after drop
 
 	mu  sync.Mutex // guards what follows: how stop reaches the goroutine or timer
 	raw io.Closer
@@ -35,7 +34,7 @@ type source struct {
 
 	// Of the goroutine that has the source in its hands.
 	parser   eventstream.Parser
-	body     body
+	body     body          // its timeout may be changed by others
 	counter  *eventCounter // with the tags of the open stream
 	openedAt time.Duration // since processStart
 	failures int32         // attempts since the last stream opened
@@ -96,7 +95,7 @@ func (r *Request) Check() error {
 func (s *source) start(o Observer) {
 	s.observe(o)
 	s.reconnect.Store(int32(s.opts.reconnect))
-	s.idleTimeout.Store(int64(s.opts.idleTimeout))
+	s.body.timeout.Store(int64(s.opts.idleTimeout))
 }
 
 // attach makes the connection reachable for stop, and returns false where that has come.

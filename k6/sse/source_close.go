@@ -142,7 +142,7 @@ func (s *source) setReconnect(on bool) (over bool) {
 
 // setIdle changes the idleTimeout.
 func (s *source) setIdle(within time.Duration) {
-	was := time.Duration(s.idleTimeout.Swap(int64(within)))
+	was := time.Duration(s.body.timeout.Swap(int64(within)))
 	if within > 0 && (was == 0 || within < was) {
 		processSweep.sooner(within)
 	}

@@ -153,8 +153,8 @@ func (s *source) accept(begun time.Time, a *answer, w wire) {
 
 	s.counter = s.hub.counter(describeResponse(s.opts.tags, s.hub.state, a))
 	s.hub.push(s.hub.m.metrics.streamOpened(&s.counter.tags, begun, a.at)...)
-	s.body = bodyOf(a, w)
-	s.body.watch(&s.idleTimeout, a.at)
+	s.body.begin(a, w)
+	s.body.watch(a.at)
 	s.parser.Reset(s.body.unpacked(a), int(s.opts.maxEventSize))
 
 	s.client.hasOpened(begun, a)

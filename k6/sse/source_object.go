@@ -37,7 +37,7 @@ func (s *eventSource) Get(name string) sobek.Value {
 	case "reconnect":
 		return rt.ToValue(reconnectMode(s.reconnect.Load()) != reconnectOff)
 	case "idleTimeout":
-		return rt.ToValue(float64(time.Duration(s.idleTimeout.Load()).Microseconds()) / 1000)
+		return rt.ToValue(float64(time.Duration(s.body.timeout.Load()).Microseconds()) / 1000)
 	case "onopen", "onmessage", "onerror":
 		if fn := s.listeners.handler(name[2:]); fn != nil {
 			return fn

@@ -135,7 +135,7 @@ func (s *source) finishStream(err error) {
 		st.conn.doubt()
 	}
 	s.body.wire.hangUp()
-	s.body = body{}
+	s.body.end()
 	s.parser.Release()
 	if how != 0 {
 		err = errCut

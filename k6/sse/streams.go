@@ -47,7 +47,6 @@ type Streams struct {
 	hub   *hub
 	opts  sourceOptions
 	usual func() // ends the thrift
-	renew func(Keeper) error
 }
 
 // Streams begins some. On the event loop.
@@ -61,7 +60,7 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 		return nil, fmt.Errorf("option http: %w", err)
 	}
 	state := network.State(o.m.vu, ImportPath)
-	g := &Streams{hub: o.m.currentHub(), renew: options.Renew, usual: processThrift.begin()}
+	g := &Streams{hub: o.m.currentHub(), usual: processThrift.begin()}
 	g.hub.open++
 	g.opts.setDefaults()
 	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
@@ -70,8 +69,8 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 	if options.Reconnect {
 		g.opts.reconnect = reconnectStubborn
 	}
-	if options.NoResume || options.ResumeQuery != "" || accept != "" {
-		*g.opts.rareToSet() = rareOptions{accept: accept, resume: resumeBy{none: options.NoResume, query: options.ResumeQuery}}
+	if options.NoResume || options.ResumeQuery != "" || accept != "" || options.Renew != nil {
+		g.opts.rare = &rareOptions{accept: accept, resume: resumeBy{none: options.NoResume, query: options.ResumeQuery}, renewInGo: options.Renew}
 	}
 	g.opts.tags.SetTag(metrics.TagName.String(), options.Name)
 	describeRequest(&g.opts.tags, state.Options.SystemTags, nil, cmp.Or(options.Method, http.MethodGet))
@@ -102,7 +101,6 @@ type Keeper interface {
 // A Stream is an EventSource without its JS half.
 type Stream struct {
 	source
-	of     *Streams
 	keeper Keeper
 }
 
@@ -110,7 +108,7 @@ var _ client = (*Stream)(nil)
 
 // Add makes a stream, which Open then opens. then makes its second request; nil where it has none.
 func (g *Streams) Add(o Observer, k Keeper, then SecondRequester) *Stream {
-	s := &Stream{of: g, keeper: k}
+	s := &Stream{keeper: k}
 	s.hub, s.client, s.opts = g.hub, s, &g.opts
 	if then != nil {
 		own := g.opts
@@ -146,11 +144,12 @@ func (s *Stream) EndsByServer() {
 func (s *Stream) request() Request { return s.keeper.Request() }
 
 func (s *Stream) again() {
-	if s.of.renew == nil {
+	renew := s.opts.rarely().renewInGo
+	if renew == nil {
 		s.connect()
 		return
 	}
-	s.hub.post(func() error { return s.renewBy(func() error { return s.of.renew(s.keeper) }) })
+	s.hub.post(func() error { return s.renewBy(func() error { return renew(s.keeper) }) })
 }
 
 func (s *Stream) ended() {
