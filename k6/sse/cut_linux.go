@@ -91,7 +91,7 @@ func (c *polled) deaf() error {
 }
 
 func (c *polled) listen() error {
-	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: c.fd}
+	ev := unix.EpollEvent{Events: incoming, Fd: c.fd}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(processPoller.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev))
 }
 

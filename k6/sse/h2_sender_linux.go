@@ -76,7 +76,7 @@ func (s *sender) expect(room bool) error {
 		return nil
 	}
 	s.waiting = room
-	events := uint32(unix.EPOLLIN | unix.EPOLLRDHUP)
+	events := uint32(incoming)
 	if room {
 		events |= unix.EPOLLOUT
 	}

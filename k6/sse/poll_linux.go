@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"go.k6.io/k6/v2/lib/netext"
 	"golang.org/x/sys/unix"
@@ -42,7 +43,8 @@ type polled struct {
 	left     int32     // bytes that it may still read in this turn, where it is limited
 	reads    int16     // in this turn
 	started  bool      // the poller has it; guarded by the poller's mu
-	drained  bool      // the last read did not fill its buffer
+	drained  bool      // the last read has taken all that there was
+	ending   bool      // the peer has ended the connection: a read that leaves room may not be the last
 	ended    bool      // TLS has said that nothing follows
 	limited  bool      // it may read only what is left
 }
@@ -59,6 +61,9 @@ const (
 	recordBuffer = 40 << 10
 	// readsPerTurn bounds how long one busy stream keeps the others waiting.
 	readsPerTurn = 16
+	// incoming is what the poller is told of each connection, once for all that has come: a turn takes that, or asks for
+	// another one. To be told as long as something is there, epoll would look at each connection twice.
+	incoming = unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET
 )
 
 // poll takes a connection over from Go's own poller, which closes it. It returns nil
@@ -118,7 +123,7 @@ func (c *polled) start() error {
 			return err
 		}
 	}
-	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP, Fd: c.fd}
+	ev := unix.EpollEvent{Events: incoming, Fd: c.fd}
 	if err := unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, int(c.fd), &ev); err != nil {
 		if !p.running {
 			p.close()
@@ -202,6 +207,7 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 			continue
 		}
 		if c := p.conns[ev.Fd]; c != nil {
+			c.ending = c.ending || ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
 			ready = append(ready, c)
 		}
 	}
@@ -244,11 +250,14 @@ func (c *polled) turn(shared *scratch) {
 	c.drained, c.reads = false, 0
 	if c.tls == nil {
 		c.source.turn(shared.buf[:], &shared.block)
-		return
+	} else {
+		lend(c.tls, shared.records[:])
+		c.source.turn(shared.buf[:], &shared.block)
+		takeBack(c.tls)
 	}
-	lend(c.tls, shared.records[:])
-	c.source.turn(shared.buf[:], &shared.block)
-	takeBack(c.tls)
+	if c.reads == readsPerTurn && !c.drained {
+		_ = c.Close() // another turn, after those of the others
+	}
 }
 
 // Read takes what has come, by way of TLS where the stream is encrypted. That keeps the start of a record whose end has not
@@ -280,23 +289,29 @@ func (c *polled) take(p []byte) (int, error) {
 	}
 	c.reads++
 	for {
-		n, err := unix.Read(int(c.fd), p)
+		n, err := readNow(c.fd, p)
 		switch {
 		case err == unix.EINTR:
 		case err == unix.EAGAIN:
 			c.drained = true
 			return 0, errNotReady
-		case err != nil:
+		case err != 0:
 			return 0, os.NewSyscallError("read", err)
 		case n == 0:
 			return 0, io.EOF
 		default:
-			c.drained = n < len(p)
+			c.drained = n < len(p) && !c.ending
 			c.left -= int32(n)
 			atomic.AddInt64(c.received, int64(n))
 			return n, nil
 		}
 	}
+}
+
+// readNow is a read of a descriptor that never waits, so that Go's scheduler need not hear of it, which takes as long as the call.
+func readNow(fd int32, p []byte) (int, unix.Errno) {
+	n, _, err := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p))) //nolint:gosec // G103: as package unix does
+	return int(n), err
 }
 
 func (c *polled) interrupt() { _ = c.Close() }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
 
 func TestOnlyK6sConnectionsArePolled(t *testing.T) {
@@ -69,6 +71,69 @@ func TestABusyStreamLeavesOthersTheirTurn(t *testing.T) {
 		require.Equal(t, "20", v.str("seen"))
 		require.Positive(t, flooded.Load())
 	})
+}
+
+// sipper reads so much at a time, as often as it may in a turn.
+type sipper struct {
+	of    *polled
+	sip   []byte
+	ended chan int // with so many bytes
+	seen  int
+}
+
+func (s *sipper) turn([]byte, *eventstream.Block) {
+	for {
+		n, err := s.of.Read(s.sip)
+		s.seen += n
+		switch {
+		case err == errNotReady:
+			return
+		case err != nil:
+			s.of.hangUp()
+			s.ended <- s.seen
+			return
+		}
+	}
+}
+
+// holdsUp has the poller wait in its turn, until it hangs up.
+type holdsUp struct {
+	of    *polled
+	begun chan bool
+	over  chan bool
+}
+
+func (h *holdsUp) turn([]byte, *eventstream.Block) {
+	h.begun <- true
+	<-h.over
+	h.of.hangUp()
+}
+
+// The poller is told once of what has come: of more than one turn takes, and of an end that came with it.
+func TestAllThatHasComeIsRead(t *testing.T) {
+	t.Parallel()
+	const bytes = 3*readsPerTurn + 1
+	for _, sip := range []int{1, 2 * bytes} {
+		ours, theirs := pair(t)
+		s := &sipper{sip: make([]byte, sip), ended: make(chan int, 1)}
+		s.of = poll(ours, s)
+		require.NoError(t, s.of.start())
+		other, _ := pair(t)
+		busy := &holdsUp{begun: make(chan bool), over: make(chan bool)}
+		busy.of = poll(other, busy)
+		require.NoError(t, busy.of.start())
+		<-busy.begun // and the other one has had its first turn
+		_, err := theirs.Write(make([]byte, bytes))
+		require.NoError(t, err)
+		require.NoError(t, theirs.Close())
+		close(busy.over)
+		select {
+		case n := <-s.ended:
+			require.Equal(t, bytes, n)
+		case <-time.After(patience):
+			require.Fail(t, "nobody reads on", "%d of %d bytes", s.seen, bytes)
+		}
+	}
 }
 
 // Thousands of bytes in one read, then a pause inside an event: nothing of it may be lost

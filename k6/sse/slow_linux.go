@@ -20,7 +20,7 @@ func (s *source) turnSlow(c *cutting, wire *polled, buf []byte, b *eventstream.B
 	if c.rate == math.MaxInt32 || wire.hungUp() {
 		s.endSlow(c)
 		s.body.heard(now)
-		if err := wire.expect(unix.EPOLLIN | unix.EPOLLRDHUP); err != nil {
+		if err := wire.expect(incoming); err != nil {
 			s.finishStream(err)
 			return true
 		}
