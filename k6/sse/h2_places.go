@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -51,7 +50,7 @@ func (c *h2Conn) awaitSettings(ctx context.Context) error {
 		case c.usable():
 			return errNoPlace
 		case errors.Is(c.going, errHalfStream): // it goes, as at a deploy: another connection may lead to one that stays
-			return fmt.Errorf("%w: %w", errUnprocessed, c.going)
+			return c.unprocessed()
 		}
 		return cmp.Or(c.going, c.failed, c.broken)
 	case <-ctx.Done():

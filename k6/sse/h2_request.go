@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -66,7 +67,7 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	c.places--
 	if !c.usable() {
 		c.left()
-		return nil, errUnprocessed
+		return nil, c.unprocessed()
 	}
 	st := &h2Stream{conn: c, id: c.next}
 	st.pipe = newH2Pipe(st)
@@ -77,6 +78,14 @@ func (c *h2Conn) begin(req *request) (*h2Stream, error) {
 	c.sendBlock(st.id, req.body == "")
 	c.flush()
 	return st, nil
+}
+
+// unprocessed is why a connection takes no request any more. The caller holds mu.
+func (c *h2Conn) unprocessed() error {
+	if why := cmp.Or(c.going, c.failed, c.broken); why != nil {
+		return fmt.Errorf("%w: %w", errUnprocessed, why)
+	}
+	return errUnprocessed // it has no number left, or was closed for want of streams
 }
 
 // notInH2 are fields of a request that speak of its connection (RFC 9113, section 8.2.2).
