@@ -70,11 +70,20 @@ func TestRawLine(t *testing.T) {
 	require.EqualValues(t, 2, c.missed)
 }
 
-// The yardstick is worth nothing if it misses noops: what comes before and after it is told to end, two in one piece among them.
-func TestEpollClientCountsEveryNoop(t *testing.T) {
+// The yardsticks are worth nothing if they miss noops: what comes before and after they are told to end, two in one piece among
+// them.
+func TestEpollClientsCountEveryNoop(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("epoll is Linux's")
 	}
+	for _, o := range []rawOptions{{Epoll: true}, {Ledgers: true}} {
+		countsEveryNoop(t, o)
+	}
+	_, err := holdEpoll(t.Context(), rawOptions{Address: "127.0.0.1:1", Connections: 1})
+	require.ErrorContains(t, err, "connection 0: ")
+}
+
+func countsEveryNoop(t *testing.T, o rawOptions) {
 	const streams = 20
 	ctx, stop := context.WithCancel(t.Context())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,11 +111,11 @@ func TestEpollClientCountsEveryNoop(t *testing.T) {
 		}
 	}()
 	go func() { open.Wait(); stop() }()
-	result, err := holdEpoll(ctx, rawOptions{Address: listener.Addr().String(), Connections: streams, Prefix: "d-"})
+	o.Address, o.Connections, o.Prefix = listener.Addr().String(), streams, "d-"
+	result, err := holdEpoll(ctx, o)
 	require.NoError(t, err)
 	require.EqualValues(t, 3*streams, result.Received)
-	_, err = holdEpoll(t.Context(), rawOptions{Address: "127.0.0.1:1", Connections: 1})
-	require.ErrorContains(t, err, "connection 0: ")
+	require.Zero(t, result.Missed)
 }
 
 func TestSpreads(t *testing.T) {

@@ -6,17 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/sse-soak/sse-soak/internal/ledger"
 )
 
 // An epollClient is the least that can hold streams: one loop over all descriptors, which knows nothing of a connection
-// and counts noops in what it reads.
+// and counts noops in what it reads. With ledgers it is the least that can account for each noop as the soak does.
 type epollClient struct {
 	epoll    int
 	open     int
 	received uint64
+	ledgers  []*ledger.Ledger // by descriptor; empty: it only counts
+	begun    time.Time
 }
 
 const (
@@ -31,7 +37,10 @@ func holdEpoll(ctx context.Context, o rawOptions) (rawResult, error) {
 	if err != nil {
 		return rawResult{}, err
 	}
-	c := epollClient{open: len(fds)}
+	c := epollClient{open: len(fds), begun: time.Now()}
+	if o.Ledgers {
+		c.keepLedgers(fds)
+	}
 	if c.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return rawResult{}, err
 	}
@@ -48,7 +57,28 @@ func holdEpoll(ctx context.Context, o rawOptions) (rawResult, error) {
 		}
 	}()
 	err = c.read(ctx)
-	return rawResult{Received: c.received}, err
+	return rawResult{Received: c.received, Missed: c.missed()}, err
+}
+
+func (c *epollClient) keepLedgers(fds []int) {
+	c.ledgers = make([]*ledger.Ledger, slices.Max(fds)+1)
+	config := &ledger.Config{Interval: time.Second, Late: time.Second}
+	for i, fd := range fds {
+		l := ledger.New(strconv.Itoa(i), config)
+		l.Connecting(1)
+		l.Opened(max(time.Since(c.begun), 1))
+		c.ledgers[fd] = l
+	}
+}
+
+// missed are the noops that the ledgers say were lost.
+func (c *epollClient) missed() (n uint64) {
+	for _, l := range c.ledgers {
+		if l != nil {
+			n += l.Sums().Lost
+		}
+	}
+	return n
 }
 
 // connectAll opens the connections one after the other, which on loopback takes a moment.
@@ -93,8 +123,26 @@ func (c *epollClient) read(ctx context.Context) error {
 				_ = unix.Close(int(e.Fd))
 				continue
 			}
-			c.received += uint64(bytes.Count(buf[:got], noop))
+			if c.ledgers == nil {
+				c.received += uint64(bytes.Count(buf[:got], noop))
+			} else {
+				c.account(c.ledgers[e.Fd], buf[:got])
+			}
 		}
 	}
 	return nil
+}
+
+// account tells a ledger of the noops in what was read. Sizes of chunks and headers pass by as lines without meaning.
+func (c *epollClient) account(l *ledger.Ledger, read []byte) {
+	at := time.Since(c.begun)
+	var number uint64
+	for line := range bytes.Lines(read) {
+		if id, ok := bytes.CutPrefix(line, idField); ok {
+			number, _ = strconv.ParseUint(string(bytes.TrimSpace(id)), 10, 64)
+		} else if bytes.Equal(line, noop) {
+			l.Noop(ledger.Noop{At: at, Number: number, Intact: true})
+			c.received++
+		}
+	}
 }

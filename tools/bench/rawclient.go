@@ -36,6 +36,7 @@ type rawOptions struct {
 	Prefix      string // of the device ids
 	Stamps      bool   // record when each noop arrived
 	Epoll       bool   // by one epoll loop, which only counts noops
+	Ledgers     bool   // by one that keeps a ledger of each connection, as the soak does
 }
 
 // rawResult is what the raw client prints when it is asked to end.
@@ -65,7 +66,7 @@ func rawCommand(ctx context.Context) *cobra.Command {
 			if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
 				return err
 			}
-			if !o.Epoll {
+			if !o.Epoll && !o.Ledgers {
 				return json.NewEncoder(os.Stdout).Encode(holdRaw(ctx, o))
 			}
 			result, err := holdEpoll(ctx, o)

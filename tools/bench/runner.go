@@ -45,7 +45,11 @@ func (b *bench) measureRunner() (out []Metric) {
 		start:   func(n int) client { return s.startRaw(rawOptions{Connections: n, Epoll: true}) },
 		peersKB: "0.3", peersCPU: "0.012",
 	}
-	all := []*contender{extension, soak, raw, epoll}
+	accounting := &contender{
+		name: "epoll client with ledgers", what: "the same with a ledger of each connection, as the soak script has", of: s,
+		start: func(n int) client { return s.startRaw(rawOptions{Connections: n, Ledgers: true}) },
+	}
+	all := []*contender{extension, soak, raw, epoll, accounting}
 	b.inTurns(b.full, all...)
 	for _, c := range all {
 		out = append(out, c.perConnection(b.full),
@@ -58,7 +62,7 @@ func (b *bench) measureRunner() (out []Metric) {
 		metric("soak script, RSS of the ramp against the steady state", "×", soak.ramp...).limited(limitRampRatio).means(
 			"largest RSS of the process from its start on (VmHWM) ÷ its median in the steady state, at %d connections", b.full),
 		extension.against(raw).limited(limitRawRatio), soak.against(raw).limited(limitRawRatio),
-		extension.against(epoll), soak.against(epoll).limited(limitEpollRatio),
+		extension.against(epoll), soak.against(epoll).limited(limitEpollRatio), soak.against(accounting),
 		s.wholeRunner())
 }
 
