@@ -47,6 +47,7 @@ type polled struct {
 	ending   bool      // the peer has ended the connection: a read that leaves room may not be the last
 	ended    bool      // TLS has said that nothing follows
 	limited  bool      // it may read only what is left
+	called   bool      // its turn is in this round
 }
 
 var (
@@ -190,15 +191,24 @@ func (p *poller) run(epoll, wake int) {
 	}
 }
 
-// gather finds the connections of some events, and those that were nudged.
+// gather finds the connections of some events, and those that were nudged. Each has one turn in a round: a stream that is always
+// full would get one more in each, by the event and by what it asked for in every turn of the last.
 func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*polled {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	call := func(c *polled) {
+		if !c.called {
+			c.called = true
+			ready = append(ready, c)
+		}
+	}
 	for _, ev := range events {
 		if int(ev.Fd) == wake {
 			var count [8]byte
 			_, _ = unix.Read(wake, count[:])
-			ready = append(ready, p.nudged...)
+			for _, c := range p.nudged {
+				call(c)
+			}
 			clear(p.nudged)
 			p.nudged = p.nudged[:0]
 			continue
@@ -208,7 +218,7 @@ func (p *poller) gather(ready []*polled, events []unix.EpollEvent, wake int) []*
 		}
 		if c := p.conns[ev.Fd]; c != nil {
 			c.ending = c.ending || ev.Events&(unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0
-			ready = append(ready, c)
+			call(c)
 		}
 	}
 	return ready
@@ -244,7 +254,7 @@ func (p *poller) forget(c *polled) {
 
 // turn lets the stream take what there is, unless it has ended: a nudge may come late.
 func (c *polled) turn(shared *scratch) {
-	if c.fd < 0 {
+	if c.called = false; c.fd < 0 {
 		return
 	}
 	c.drained, c.reads = false, 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/sse-soak/sse-soak/k6/sse/eventstream"
 )
@@ -191,4 +192,21 @@ func TestAStreamThatIsStoppedBeforeItsFirstTurnEndsOnce(t *testing.T) {
 		require.Equal(t, 2.0, closed)
 		require.Equal(t, 2, n)
 	})
+}
+
+// A stream that is always full is called by the event and by itself. If each were a turn, both would ask for one more: they would
+// grow without end, and all other streams fall late.
+func TestAConnectionHasOneTurnInARound(t *testing.T) {
+	t.Parallel()
+	const wake = -1
+	c := &polled{}
+	p := &poller{conns: []*polled{c}}
+	for range 2 {
+		p.nudged = append(p.nudged, c, c)
+		require.Equal(t, []*polled{c}, p.gather(nil, []unix.EpollEvent{{Fd: 0}, {Fd: wake}, {Fd: 0}}, wake))
+		require.Empty(t, p.nudged)
+		c.fd = -1
+		c.turn(nil)
+		c.fd = 0
+	}
 }
