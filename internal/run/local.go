@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/sse-soak/sse-soak/internal/plan"
 	"github.com/sse-soak/sse-soak/internal/preflight"
 	"github.com/sse-soak/sse-soak/internal/process"
 	"github.com/sse-soak/sse-soak/internal/results"
@@ -126,7 +127,8 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 func (d *local) openTargets(ctx context.Context) (err error) {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
-		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, Certificates: d.certificates, Cores: d.targetCores,
+		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
+		Certificates: d.certificates, Cores: d.targetCores,
 	}
 	if d.Suite.Planned {
 		config.Connections = d.Plan.PerBackend(d.Backends)

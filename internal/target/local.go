@@ -31,6 +31,7 @@ type LocalConfig struct {
 	NoopInterval time.Duration
 	LogDir       string
 	NoNginx      bool          // leave nginx out even where it is installed
+	HTTP2        bool          // nothing else is spoken to it, which takes nginx
 	Backends     int           // behind one nginx, which then is needed; 0 is 1
 	Token        string        // that the backend wants; "": a new one
 	Suffix       string        // of the names of its processes and logs, where there are several
@@ -94,6 +95,9 @@ func (l *Local) start(ctx context.Context) error {
 	direct := binary == "" || l.config.NoNginx || l.config.Certificates != ""
 	if direct && l.config.Backends > 1 {
 		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
+	}
+	if direct && l.config.HTTP2 {
+		return errors.New("the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out, and install nginx where it is missing (apt-get install nginx-light)")
 	}
 	for n := 1; n <= max(l.config.Backends, 1); n++ {
 		if err := l.addBackend(ctx, n, direct); err != nil {

@@ -124,3 +124,17 @@ func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
 	t.Setenv("K6_INSECURE_SKIP_TLS_VERIFY", "true")
 	require.NoError(t, Remote(s.URL, "").Probe(t.Context(), 0))
 }
+
+// What takes nginx is refused before a process is started.
+func TestWithoutNginxSomeTargetsCannotBe(t *testing.T) {
+	t.Parallel()
+	for want, c := range map[string]LocalConfig{
+		"several backends need nginx":                      {Backends: 2, NoNginx: true},
+		"speaks HTTP/1.1, and nginx in front of it HTTP/2": {HTTP2: true, NoNginx: true},
+		"leave --no-nginx out":                             {HTTP2: true, NoNginx: true},
+	} {
+		c.Backend = "/nonexistent"
+		_, err := StartLocal(t.Context(), c)
+		require.ErrorContains(t, err, want)
+	}
+}
