@@ -51,6 +51,9 @@ func (d *local) check(ctx context.Context) error {
 	for _, sentence := range sentences {
 		errs = append(errs, errors.New(sentence))
 	}
+	if d.Plan.BackendURL == "" {
+		errs = append(errs, d.targetConfig().Check())
+	}
 	errs = append(errs, d.findProxies())
 	if ignored := runners.Ignored(); ignored != "" {
 		warnings = append(warnings, ignored)
@@ -123,8 +126,8 @@ func (d *local) makeRoom(ctx context.Context) (err error) {
 	return d.dir.Begin(d.part, d.manifest())
 }
 
-// openTargets starts the targets that belong on this machine, and waits until all targets answer.
-func (d *local) openTargets(ctx context.Context) (err error) {
+// targetConfig is that of a target that starts on this machine.
+func (d *local) targetConfig() target.LocalConfig {
 	config := target.LocalConfig{
 		Connections: unplannedConnections, NoopInterval: cmp.Or(d.interval, unplannedInterval),
 		Plain: d.needs.Connections, LogDir: string(d.dir), NoNginx: d.NoNginx, HTTP2: d.Plan.HTTPVersion == plan.HTTP2,
@@ -133,6 +136,12 @@ func (d *local) openTargets(ctx context.Context) (err error) {
 	if d.Suite.Planned {
 		config.Connections = d.Plan.PerBackend(d.Backends)
 	}
+	return config
+}
+
+// openTargets starts the targets that belong on this machine, and waits until all targets answer.
+func (d *local) openTargets(ctx context.Context) (err error) {
+	config := d.targetConfig()
 	var urls []string
 	if !d.own {
 		urls = d.Plan.BackendURLs()

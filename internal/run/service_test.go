@@ -295,3 +295,13 @@ func TestCtrlCWhileADescriptionIsTriedIsOneSentence(t *testing.T) {
 		require.EqualError(t, err, "stopped before the start: nothing was run")
 	}
 }
+
+// Nor does a target that cannot be here.
+func TestATargetThatTakesNginxLeavesNoFolder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "")
+	r.config.Plan.BackendURL, r.config.Plan.HTTPVersion, r.config.NoNginx = "", plan.HTTP2, true
+	_, _, err := drivers["local"](t, r)
+	require.ErrorContains(t, err, "leave --no-nginx out")
+	require.NoDirExists(t, filepath.Join(r.config.Out, "t"))
+}

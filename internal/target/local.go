@@ -91,14 +91,10 @@ func (l *Local) start(ctx context.Context) error {
 	if l.port, err = freePort(); err != nil {
 		return err
 	}
-	binary := nginxBinary()
-	direct := binary == "" || l.config.NoNginx || l.config.Certificates != ""
-	if direct && l.config.Backends > 1 {
-		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
+	if err := l.config.Check(); err != nil {
+		return err
 	}
-	if direct && l.config.HTTP2 {
-		return errors.New("the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out, and install nginx where it is missing (apt-get install nginx-light)")
-	}
+	direct := l.config.direct()
 	for n := 1; n <= max(l.config.Backends, 1); n++ {
 		if err := l.addBackend(ctx, n, direct); err != nil {
 			return err
@@ -107,8 +103,24 @@ func (l *Local) start(ctx context.Context) error {
 	if direct {
 		return nil
 	}
-	return l.startNginx(ctx, binary)
+	return l.startNginx(ctx, nginxBinary())
 }
+
+// Check says why there can be no such target on this machine.
+func (c LocalConfig) Check() error {
+	switch {
+	case !c.direct():
+		return nil
+	case c.Backends > 1:
+		return errors.New("several backends need nginx in front of them: install it (apt-get install nginx-light)")
+	case c.HTTP2:
+		return errors.New("the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out, and install nginx where it is missing (apt-get install nginx-light)")
+	}
+	return nil
+}
+
+// direct says that runners go to the backend itself.
+func (c LocalConfig) direct() bool { return nginxBinary() == "" || c.NoNginx || c.Certificates != "" }
 
 // nginxBinary is where nginx is, "" if nowhere. Debian keeps it off a user's PATH.
 func nginxBinary() string {

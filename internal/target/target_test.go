@@ -129,9 +129,8 @@ func TestACertificateIsLookedAtAsRunnersDo(t *testing.T) {
 func TestWithoutNginxSomeTargetsCannotBe(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]LocalConfig{
-		"several backends need nginx":                      {Backends: 2, NoNginx: true},
-		"speaks HTTP/1.1, and nginx in front of it HTTP/2": {HTTP2: true, NoNginx: true},
-		"leave --no-nginx out":                             {HTTP2: true, NoNginx: true},
+		"several backends need nginx": {Backends: 2, NoNginx: true},
+		"the backend speaks HTTP/1.1, and nginx in front of it HTTP/2: leave --no-nginx out": {HTTP2: true, NoNginx: true},
 	} {
 		c.Backend = "/nonexistent"
 		_, err := StartLocal(t.Context(), c)
