@@ -108,7 +108,7 @@ type Ledger struct {
 
 	connection
 	clock    clockCounter
-	byNumber *numberCounter // from the start, for what happens before the first noop; nil: noops have no numbers, or others
+	byNumber *numberCounter // from the start, for what happens before the first noop; nil: their ids do not number them
 	*beside
 
 	dials  *dials  // nil: none was made since the last stream, and nobody asks when that was dialed
@@ -155,13 +155,18 @@ type silences struct {
 	from    Instant       // when it began
 }
 
-// silence are the silences, to be written.
-func (l *Ledger) silence() *silences {
+// besides are what is beside noops, to be written.
+func (l *Ledger) besides() *beside {
 	if l.beside == &nothingBeside {
 		l.beside = new(beside)
 	}
+	return l.beside
+}
+
+// silence are the silences, to be written.
+func (l *Ledger) silence() *silences {
 	if l.silences == nil {
-		l.silences = &silences{heardAt: l.openedAt}
+		l.besides().silences = &silences{heardAt: l.openedAt}
 	}
 	return l.silences
 }
@@ -170,17 +175,14 @@ func (l *Ledger) silence() *silences {
 func New(id string, cfg *Config) *Ledger {
 	l := &Ledger{connection: connection{cfg: cfg}, rec: summary{ID: id}, beside: &nothingBeside}
 	l.clock.connection = &l.connection
-	if cfg.Cuts || cfg.Counting != Noops {
-		l.beside = new(beside)
-	}
 	if cfg.Cuts {
-		l.cuts = new(cuts)
+		l.besides().cuts = new(cuts)
 	}
 	switch cfg.Counting {
 	case Noops:
 		l.byNumber = &numberCounter{counter: counter{connection: &l.connection}}
 	case Numbered:
-		l.messages = &deliveries{counter: counter{connection: &l.connection}, numbers: numbers{limit: maxSpans}}
+		l.besides().messages = &deliveries{counter: counter{connection: &l.connection}, numbers: numbers{limit: maxSpans}}
 	case Nothing:
 	}
 	return l

@@ -49,8 +49,8 @@ func (p *pace) step(at Instant, n int64, planned time.Duration) {
 	p.passed(n)
 }
 
-// passed adds so many intervals. Numbers may leap by more than a stream of centuries has.
-func (p *pace) passed(n int64) { p.steps = uint32(min(max(int64(p.steps)+n, 0), math.MaxUint32)) }
+// passed adds so many intervals, up to what fits: at one a second that is more than a century, but numbers may leap.
+func (p *pace) passed(n int64) { p.steps = uint32(min(int64(p.steps)+n, math.MaxUint32)) }
 
 // gap adds a noop without a number.
 func (p *pace) gap(at Instant, planned time.Duration) {

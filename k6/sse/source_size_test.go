@@ -12,6 +12,6 @@ func TestASourceFitsItsSizeClass(t *testing.T) {
 	t.Parallel()
 	if unsafe.Sizeof(uintptr(0)) == 8 {
 		require.LessOrEqual(t, unsafe.Sizeof(eventSource{}), uintptr(480))
-		require.LessOrEqual(t, unsafe.Sizeof(Stream{}), uintptr(320))
+		require.LessOrEqual(t, unsafe.Sizeof(Stream{}), uintptr(288))
 	}
 }

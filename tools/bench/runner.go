@@ -46,7 +46,7 @@ func (b *bench) measureRunner() (out []Metric) {
 		peersKB: "0.3", peersCPU: "0.012",
 	}
 	accounting := &contender{
-		name: "epoll client with ledgers", what: "the same with a ledger of each connection, as the soak script has", of: s,
+		name: "epoll client with ledgers", what: "a bare epoll client that keeps a ledger of each connection, as the soak script does", of: s,
 		start: func(n int) client { return s.startRaw(rawOptions{Connections: n, Ledgers: true}) },
 	}
 	all := []*contender{extension, soak, raw, epoll, accounting}
