@@ -42,3 +42,19 @@ func BenchmarkSums(b *testing.B) {
 		}
 	}
 }
+
+// What Steady costs instead, of most.
+func BenchmarkSteady(b *testing.B) {
+	l := New("bench-0", &Config{Interval: time.Second, Late: time.Second})
+	l.Connecting(1)
+	l.Opened(2)
+	for n := range 100 {
+		l.Noop(Noop{At: Instant(n+1) * time.Second, Number: uint64(n + 1), Intact: true})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if s, ok := l.Steady(); !ok || s.Received != 100 {
+			b.Fatal("not all were counted")
+		}
+	}
+}

@@ -150,7 +150,10 @@ func tell(r *rand.Rand, c spice) *story {
 }
 
 // play runs the story through a ledger.
-func (s *story) play() Record {
+func (s *story) play() Record { return s.playTo(func(*Ledger) {}) }
+
+// playTo is play for one who looks at the ledger after each noop.
+func (s *story) playTo(look func(*Ledger)) Record {
 	l := New("a-1", &Config{Interval: s.interval, Late: sec})
 	l.Connecting(0)
 	l.Opened(s.opened)
@@ -164,6 +167,7 @@ func (s *story) play() Record {
 			n.Data = "x"
 		}
 		l.Noop(n)
+		look(l)
 	}
 	end := s.end + l.Undecided(s.end) // as the scripts do
 	l.CloseRequested(end)

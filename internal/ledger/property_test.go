@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -154,4 +155,32 @@ func TestCleanStreamsPass(t *testing.T) {
 			return ""
 		})
 	}
+}
+
+// Steady leaves nothing out: what it says of a connection is all that Sums has to say, after every noop of any story.
+func TestSteadyIsAllThatSumsSay(t *testing.T) {
+	t.Parallel()
+	var steady, others atomic.Int64
+	for _, numbered := range []bool{true, false} {
+		stories(t, storyCount/5, func(r *rand.Rand) spice {
+			return spice{numbered: numbered, faults: .1 * r.Float64(), jitter: .2 * r.Float64(), drift: .005, headLo: .1, headHigh: 1.1}
+		}, func(_ *testing.T, s *story, _ Record) (fault string) {
+			s.playTo(func(l *Ledger) {
+				said, ok := l.Steady()
+				if !ok {
+					others.Add(1)
+					return
+				}
+				steady.Add(1)
+				sums := l.Sums()
+				if sums.Counts != (Counts{Received: said.Received, Hidden: said.Hidden}) || sums.LastAt != said.LastAt ||
+					sums.State != Open || sums.Streams != 1 || sums.Survived != 0 || sums.Reason != "" {
+					fault = "Steady says less than Sums"
+				}
+			})
+			return fault
+		})
+	}
+	require.Positive(t, steady.Load())
+	require.Positive(t, others.Load())
 }

@@ -61,6 +61,13 @@ func (p *Progress) Count(r *ledger.Record) {
 	}
 }
 
+// CountSteady is Count for a connection of which there is no more to say.
+func (p *Progress) CountSteady(s ledger.Steady) {
+	p.Opened++
+	p.Received += s.Received
+	p.Hidden += s.Hidden
+}
+
 // CountAside counts in one to which the script does something, as to vanish: that it ended is no news of the service.
 func (p *Progress) CountAside(r *ledger.Record) {
 	before := p.Dropped

@@ -42,7 +42,7 @@ func (n *news) since(r *recorder) shard.Progress {
 	var found []shard.Found
 	unlisted := 0
 	var p shard.Progress
-	lateness := r.lookThrough(&p, func(c *ledger.Record, aside bool) {
+	r.lookThrough(&p, func(c *ledger.Record, aside bool) {
 		if aside {
 			p.CountAside(c)
 		} else {
@@ -57,8 +57,8 @@ func (n *news) since(r *recorder) shard.Progress {
 			unlisted++
 		}
 	})
-	p.Lateness, p.Found, p.Unlisted = lateness.Pack(), found, unlisted
-	p.Buckets = r.bucketsFrom(n.told)
+	p.Found, p.Unlisted = found, unlisted
+	p.Buckets, p.Lateness = r.seriesFrom(n.told)
 	n.told += len(p.Buckets) - 1
 	return p
 }
@@ -100,25 +100,26 @@ func (r *recorder) endsStreams() bool {
 	return r.config.Cuts || r.config.Lifetime > 0
 }
 
-// bucketsFrom are the buckets that ended, from the nth on, and the present one as far as it has come.
-func (r *recorder) bucketsFrom(n int) []shard.Bucket {
+// seriesFrom are the buckets that ended, from the nth on, and the present one as far as it has come; and the lateness of all
+// noops.
+func (r *recorder) seriesFrom(n int) (buckets []shard.Bucket, lateness *shard.Packed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.bucket
 	now.Open, now.Held = r.open, nil
 	if r.recent.Count() > 0 {
-		now.Lateness = r.recent.Pack().Fold()
+		now.Lateness = r.recent.Pack() // not folded, as it is not kept
 	}
-	return append(append([]shard.Bucket(nil), r.series[n:]...), now)
+	return append(append([]shard.Bucket(nil), r.series[n:]...), now), r.lateness.Pack()
 }
 
-// dueBy counts what a connection is owed at an instant that neither came nor counts as missed: of a stream that is silent
-// nothing is decided before its next noop comes, or it ends.
-func dueBy(at ledger.Instant, c *ledger.Config) func(*ledger.Record) uint64 {
+// dueBy counts what an open connection is owed at an instant, of which the last noop came at another, that neither came nor counts
+// as missed: of a stream that is silent nothing is decided before its next noop comes, or it ends.
+func dueBy(at ledger.Instant, c *ledger.Config) func(last ledger.Instant) uint64 {
 	clocked, interval, late := c.Counting == ledger.Noops, c.Interval, c.Late
-	return func(r *ledger.Record) uint64 {
-		silent := at - r.LastAt - late
-		if !clocked || r.State != ledger.Open || silent < interval {
+	return func(last ledger.Instant) uint64 {
+		silent := at - last - late
+		if !clocked || silent < interval {
 			return 0
 		}
 		return uint64(silent / interval)

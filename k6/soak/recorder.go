@@ -360,17 +360,20 @@ func (r *recorder) fill(s *shard.Shard) {
 	s.Ledgers = r.ledgers[:len(r.ledgers):len(r.ledgers)]
 }
 
-// progress sums up the present state, for the progress line and the metrics, and copies the lateness of all noops.
+// progress sums up the present state, for the metrics, and copies the lateness of all noops.
 func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
-	lateness = r.lookThrough(&p, func(c *ledger.Record, _ bool) { p.Count(c) })
+	r.mu.Lock()
+	lateness = r.lateness.Copy()
+	r.mu.Unlock()
+	r.lookThrough(&p, func(c *ledger.Record, _ bool) { p.Count(c) })
 	return p, lateness
 }
 
-// lookThrough is progress but for what each makes of the sums of a connection: it is told whether the script does something
-// to that.
-func (r *recorder) lookThrough(p *shard.Progress, each func(c *ledger.Record, aside bool)) (lateness *shard.Histogram) {
+// lookThrough sums up the present state but for what count makes of the sums of a connection that is not steady: it is told
+// whether the script does something to that.
+func (r *recorder) lookThrough(p *shard.Progress, count func(c *ledger.Record, aside bool)) {
 	r.mu.Lock()
-	p.Open, lateness = r.open, r.lateness.Copy()
+	p.Open = r.open
 	ledgers, asides, owed := r.ledgers, maps.Clone(r.asides), dueBy(r.instant(time.Now()), &r.config)
 	if r.publishing != nil {
 		now := r.publishing.Progress()
@@ -379,9 +382,14 @@ func (r *recorder) lookThrough(p *shard.Progress, each func(c *ledger.Record, as
 	r.mu.Unlock()
 	var sums ledger.Record // one for all: it is told to functions that are not known here, and so lies on the heap
 	for _, l := range ledgers {
-		sums = l.Sums()
-		p.Undecided += owed(&sums)
-		each(&sums, asides[l])
+		if s, ok := l.Steady(); ok {
+			p.CountSteady(s)
+			p.Undecided += owed(s.LastAt)
+			continue
+		}
+		if sums = l.Sums(); sums.State == ledger.Open {
+			p.Undecided += owed(sums.LastAt)
+		}
+		count(&sums, asides[l])
 	}
-	return lateness
 }
