@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// h2Patience is how long a request waits for a dial that another one has begun, before it dials, too.
-const h2Patience = time.Second
+// h2Patience is how long a request waits for a dial that another one has begun, before it dials, too. Tests have more.
+var h2Patience = time.Second
 
 // h2Pool has the connections of a virtual user that streams share, as k6/http has a transport of its own for each.
 type h2Pool struct {

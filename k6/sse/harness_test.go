@@ -31,6 +31,8 @@ import (
 // patience bounds whatever a test waits for.
 const patience = 10 * time.Second
 
+func init() { h2Patience = patience } // on a busy machine a handshake takes more than a second
+
 // vu is a VU with the module in it, as a script sees it.
 type vu struct {
 	*modulestest.Runtime

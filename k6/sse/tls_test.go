@@ -231,7 +231,7 @@ func TestHandshakesAreBounded(t *testing.T) {
 		v.set("want", want)
 		require.Equal(t, fmt.Sprint(want), v.log(`
 			const all = [];
-			for (let n = 0; n < most; n++) all.push(new EventSource(url, { reconnect: false, connectTimeout: 0 }));
+			for (let n = 0; n < most; n++) all.push(new EventSource(url, { http: "1.1", reconnect: false, connectTimeout: 0 }));
 			const look = setInterval(() => {
 				if (begun() < want) return;
 				clearInterval(look);
