@@ -142,8 +142,15 @@ func (h *Histogram) filled() iter.Seq2[hdrhistogram.Bar, int64] {
 
 // Pack returns the histogram in its stored form.
 func (h *Histogram) Pack() *Packed {
-	p := newPacked(h.max)
-	for i, n := range h.h.Export().Counts {
+	p, counts := newPacked(h.max), h.h.Export().Counts
+	filled := 0
+	for _, n := range counts {
+		if n != 0 {
+			filled++
+		}
+	}
+	p.Counts = make(pairs, 0, 2*filled) // every second: room that grows would be most of a runner's garbage
+	for i, n := range counts {
 		if n != 0 {
 			p.Counts = append(p.Counts, int64(i), n)
 		}

@@ -2,6 +2,7 @@ package sse
 
 import (
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 	"time"
 )
@@ -23,7 +24,7 @@ type ramp struct {
 	usual  func() // ends the hurry; nil where there is none
 }
 
-var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: processThrift.begin, free: giveBack}
+var processRamp = &ramp{least: 500, quiet: 3 * time.Second, hurry: processThrift.ramp, free: giveBack}
 
 // begun is called when k6 itself has begun, and loads the script: what that takes does not come on top.
 var begun = sync.OnceFunc(leavePages)
@@ -36,37 +37,61 @@ func giveBack() {
 	leavePages()
 }
 
-// thriftyGCPercent is GOGC while a ramp lasts, and while streams are held in Go: these make no garbage, so that to collect what
-// little there is at a tenth of what lives costs nothing, and at all of it would take as much memory again.
-const thriftyGCPercent = 10
+const (
+	// thriftyGCPercent is GOGC while a ramp lasts.
+	thriftyGCPercent = 10
+	// heldGarbage is how much may lie about while streams are held in Go: they make none, so what little there is, of k6 and of what
+	// is told each second, would at all that lives take as much memory again, and at a tenth of it a tenth of all CPU to collect.
+	heldGarbage = 3 << 19
+)
 
 // thrift is how often garbage is collected, for the process.
 type thrift struct {
 	mu    sync.Mutex
-	users int
-	was   int
+	ramps int // that last
+	holds int // of streams
+	was   int // GOGC without these
 }
 
 var processThrift thrift
 
-// begin lowers GOGC, where it is higher and not off, until each of those who began has ended.
-func (t *thrift) begin() (end func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.users++; t.users == 1 {
-		if t.was = debug.SetGCPercent(thriftyGCPercent); t.was < thriftyGCPercent {
-			debug.SetGCPercent(t.was)
-		}
-	}
-	return sync.OnceFunc(t.end)
+// ramp lowers GOGC until the function that it returns is called, where it is higher and not off.
+func (t *thrift) ramp() (end func()) { return t.use(&t.ramps) }
+
+// hold does so while streams are held, as long as there is no ramp.
+func (t *thrift) hold() (end func()) { return t.use(&t.holds) }
+
+func (t *thrift) use(count *int) (end func()) {
+	t.count(count, +1)
+	return sync.OnceFunc(func() { t.count(count, -1) })
 }
 
-func (t *thrift) end() {
+func (t *thrift) count(count *int, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.users--; t.users == 0 {
-		debug.SetGCPercent(t.was)
+	if t.ramps+t.holds == 0 {
+		t.was = debug.SetGCPercent(thriftyGCPercent)
 	}
+	*count += by
+	percent := t.was
+	switch {
+	case t.was < thriftyGCPercent: // which includes off
+	case t.ramps > 0:
+		percent = thriftyGCPercent
+	case t.holds > 0:
+		percent = min(heldGCPercent(liveHeap()), t.was)
+	}
+	debug.SetGCPercent(percent)
+}
+
+// heldGCPercent is GOGC while streams are held and so many bytes live.
+func heldGCPercent(live uint64) int { return max(int(100*heldGarbage/max(live, 1)), thriftyGCPercent) }
+
+// liveHeap is what the last collection left, in bytes.
+func liveHeap() uint64 {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	return live[0].Value.Uint64()
 }
 
 // opened notes one more connection.

@@ -1,6 +1,7 @@
 package sse
 
 import (
+	"runtime"
 	"runtime/debug"
 	"sync/atomic"
 	"testing"
@@ -41,11 +42,29 @@ func TestARampLeavesGOGCAsItWas(t *testing.T) {
 	for was, during := range map[int]int{100: thriftyGCPercent, 5: 5, -1: -1} {
 		before := debug.SetGCPercent(was)
 		var own thrift
-		usual := own.begin()
-		own.begin()() // another one that ends earlier
+		usual := own.ramp()
+		own.ramp()() // another one that ends earlier
 		now := debug.SetGCPercent(during)
 		usual()
 		after := debug.SetGCPercent(before)
 		require.Equal(t, []int{during, was}, []int{now, after})
 	}
+}
+
+// Held streams leave room for a few MB of garbage, whatever lives: a share of it would grow with the streams.
+func TestHeldStreamsLeaveRoomForSomeGarbage(t *testing.T) {
+	for live, percent := range map[uint64]int{0: 100 * heldGarbage, heldGarbage / 2: 200, 2 * heldGarbage: 50, 1 << 30: thriftyGCPercent} {
+		require.Equal(t, percent, heldGCPercent(live))
+	}
+	before := debug.SetGCPercent(1000)
+	defer debug.SetGCPercent(before)
+	runtime.GC()
+	var own thrift
+	usual, ramp := own.hold(), own.ramp()
+	during := debug.SetGCPercent(-1)
+	ramp()
+	after := debug.SetGCPercent(-1)
+	usual()
+	require.Equal(t, []int{thriftyGCPercent, 1000}, []int{during, debug.SetGCPercent(-1)})
+	require.InDelta(t, heldGCPercent(liveHeap()), after, 5)
 }

@@ -60,7 +60,7 @@ func (o *Opener) Streams(options StreamsOptions) (*Streams, error) {
 		return nil, fmt.Errorf("option http: %w", err)
 	}
 	state := network.State(o.m.vu, ImportPath)
-	g := &Streams{hub: o.m.currentHub(), usual: processThrift.begin()}
+	g := &Streams{hub: o.m.currentHub(), usual: processThrift.hold()}
 	g.hub.open++
 	g.opts.setDefaults()
 	g.opts.tags, g.opts.maxRedirects = state.Tags.GetCurrentValues(), int32(redirectLimit(state))
