@@ -141,7 +141,9 @@ func (o *outputSoak) Start() error {
 	if err := o.recorder.holdControl(o.environment); err != nil {
 		return errors.Join(err, to.Close())
 	}
-	go o.probe.run(o.stop)
+	if o.probe.waits != nil {
+		go o.probe.run(o.stop)
+	}
 	go o.tick()
 	return nil
 }
@@ -156,6 +158,9 @@ func (o *outputSoak) tell(trouble string) {
 
 // AddMetricSamples adds k6's samples to the sums at once, which is cheap enough.
 func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
+	if o.probe.waits == nil {
+		o.probe.called(time.Now())
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sums.add(samples)
