@@ -208,6 +208,9 @@ func (b *body) unwrap(p []byte) (int, error) {
 
 // cut names the end of a connection before the end of the body.
 func (b *body) cut(err error) error {
+	if err == errNotReady { // mostly: it has not ended
+		return err
+	}
 	if err == io.ErrUnexpectedEOF { // no connection says so but one of crypto/tls
 		return errHalfRecord
 	}
