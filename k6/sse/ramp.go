@@ -69,10 +69,14 @@ func (t *thrift) use(count *int) (end func()) {
 func (t *thrift) count(count *int, by int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ramps+t.holds == 0 {
-		t.was = debug.SetGCPercent(thriftyGCPercent)
-	}
+	ramp, held := t.ramps > 0, t.holds > 0
 	*count += by
+	if ramp == (t.ramps > 0) && held == (t.holds > 0) {
+		return // to set GOGC waits for a collection
+	}
+	if !ramp && !held {
+		t.was = debug.SetGCPercent(-1)
+	}
 	percent := t.was
 	switch {
 	case t.was < thriftyGCPercent: // which includes off
