@@ -141,9 +141,7 @@ func (o *outputSoak) Start() error {
 	if err := o.recorder.holdControl(o.environment); err != nil {
 		return errors.Join(err, to.Close())
 	}
-	if o.probe.waits != nil {
-		go o.probe.run(o.stop)
-	}
+	go o.probe.run(o.stop)
 	go o.tick()
 	return nil
 }
@@ -158,9 +156,6 @@ func (o *outputSoak) tell(trouble string) {
 
 // AddMetricSamples adds k6's samples to the sums at once, which is cheap enough.
 func (o *outputSoak) AddMetricSamples(samples []metrics.SampleContainer) {
-	if o.probe.waits == nil {
-		o.probe.called(time.Now())
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sums.add(samples)

@@ -13,44 +13,24 @@ import (
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
 
-const (
-	// probeEvery is how often the process of a suite checks whether it runs on time.
-	probeEvery = 100 * time.Millisecond
-	// outputsEvery is how often k6 calls its outputs, with samples or without.
-	outputsEvery = 50 * time.Millisecond
-)
+// probeEvery is how often the process checks whether it runs on time.
+const probeEvery = 100 * time.Millisecond
 
 // A stallProbe measures stalls of this process: how much too late a timer fires. In that time no noop
 // could be read either, whatever the server did. It sees a saturated machine, a stopped process and the
 // pauses of the garbage collector.
-//
-// The timer of a soak is k6's own: each one more wakes some threads, which at ten times a second is a twentieth of a runner's
-// CPU. That of a suite is the probe's, as k6's is late by itself where there are many samples.
 type stallProbe struct {
-	longest  atomic.Int64 // nanoseconds, since it was last taken
-	waits    *waits       // of a suite
-	calledAt time.Time    // of a soak; zero before the first call
+	longest atomic.Int64 // nanoseconds, since it was last taken
+	waits   *waits       // of a suite
 }
 
-// called is called by k6 every outputsEvery.
-func (p *stallProbe) called(now time.Time) {
-	if !p.calledAt.IsZero() {
-		p.late(now.Sub(p.calledAt) - outputsEvery)
-	}
-	p.calledAt = now
-}
-
-func (p *stallProbe) late(by time.Duration) {
-	if int64(by) > p.longest.Load() {
-		p.longest.Store(int64(by))
-	}
-}
-
-// run probes for a suite until stop is closed.
+// run probes until stop is closed.
 func (p *stallProbe) run(stop <-chan struct{}) {
 	timer := time.NewTimer(probeEvery)
 	defer timer.Stop()
-	p.waits.begin(time.Now())
+	if p.waits != nil {
+		p.waits.begin(time.Now())
+	}
 	due := time.Now().Add(probeEvery)
 	for {
 		select {
@@ -59,8 +39,13 @@ func (p *stallProbe) run(stop <-chan struct{}) {
 		case <-timer.C:
 		}
 		now := time.Now()
-		p.late(now.Sub(due))
-		p.waits.note(now, now.Sub(due))
+		late := now.Sub(due)
+		if int64(late) > p.longest.Load() {
+			p.longest.Store(int64(late))
+		}
+		if p.waits != nil {
+			p.waits.note(now, late)
+		}
 		due = now.Add(probeEvery)
 		timer.Reset(probeEvery)
 	}

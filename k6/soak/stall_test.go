@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
 	"github.com/stretchr/testify/require"
-	"go.k6.io/k6/v2/metrics"
-	"go.k6.io/k6/v2/output"
 
 	"github.com/sse-soak/sse-soak/internal/shard"
 )
@@ -47,45 +44,6 @@ func TestWaitsKeepTheLatest(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(w.all), keepWaits)
 	require.EqualValues(t, start.Add(2*keepWaits*time.Millisecond), w.all[len(w.all)-1].to)
-}
-
-// callTimes is an output that notes when k6 calls it.
-type callTimes chan time.Time
-
-func (c callTimes) Description() string                          { return "" }
-func (c callTimes) Start() error                                 { return nil }
-func (c callTimes) Stop() error                                  { return nil }
-func (c callTimes) AddMetricSamples(_ []metrics.SampleContainer) { c <- time.Now() }
-
-// The probe of a soak rests on how often k6 calls its outputs, which is not said anywhere: a new k6 may change it.
-func TestK6CallsOutputsAsOftenAsTheProbeTakesIt(t *testing.T) {
-	t.Parallel()
-	calls, samples := make(callTimes, 1000), make(chan metrics.SampleContainer)
-	wait, finish, err := output.NewManager([]output.Output{calls}, logrus.New(), nil).Start(samples)
-	require.NoError(t, err)
-	last, onTime := <-calls, 0
-	for i := 0; i < 200 && onTime < 5; i++ { // a busy machine calls late, and then early
-		at := <-calls
-		if gap := at.Sub(last); gap > outputsEvery*9/10 && gap < outputsEvery*11/10 {
-			onTime++
-		}
-		last = at
-	}
-	require.Equal(t, 5, onTime)
-	close(samples)
-	wait()
-	finish(nil)
-}
-
-func TestACallThatIsLateIsAStall(t *testing.T) {
-	t.Parallel()
-	var p stallProbe
-	at := time.Now()
-	for _, ms := range []time.Duration{0, 50, 100, 450, 500} {
-		p.called(at.Add(ms * time.Millisecond))
-	}
-	require.Equal(t, 300*time.Millisecond, p.take())
-	require.Zero(t, p.take())
 }
 
 // A process with more to do than it has CPU for lets its goroutines wait, though its timers fire in time.
