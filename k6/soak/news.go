@@ -42,7 +42,7 @@ func (n *news) since(r *recorder) shard.Progress {
 	var found []shard.Found
 	unlisted := 0
 	var p shard.Progress
-	r.lookThrough(&p, func(c *ledger.Record, aside bool) {
+	r.lookThrough(&p, n.knows, func(c *ledger.Record, aside bool) {
 		if aside {
 			p.CountAside(c)
 		} else {
@@ -61,6 +61,12 @@ func (n *news) since(r *recorder) shard.Progress {
 	p.Buckets, p.Lateness = r.seriesFrom(n.told)
 	n.told += len(p.Buckets) - 1
 	return p
+}
+
+// knows says that something was wrong on a connection, which may be over.
+func (n *news) knows(id string) bool {
+	_, known := n.known[id]
+	return known
 }
 
 // whatIsNew is what went wrong on a connection since it was last looked at; "" for nothing.

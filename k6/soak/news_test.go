@@ -1,6 +1,7 @@
 package soak
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -29,6 +30,42 @@ func TestNewsAreToldOnce(t *testing.T) {
 	p = n.since(r)
 	require.Len(t, p.Found, 1)
 	require.Contains(t, p.Found[0].What, "dropped: reset")
+}
+
+// A loss by the numbers is told, then the ids turn out to number nothing, so that nothing is missed any more. What is missed by the clock
+// after that is news.
+func TestALossAfterOneThatWasTakenBackIsTold(t *testing.T) {
+	t.Parallel()
+	r := planned(t)
+	b := newObserver(t, r, "d-0")
+	b.Connecting(r.start)
+	b.Opened(r.start)
+	slot, id := 0, 0
+	noop := func(skip int) {
+		slot, id = slot+1, id+skip
+		b.Event(r.start.Add(time.Duration(slot)*15*time.Second), event(strconv.Itoa(id), "0", ""))
+	}
+	var n news
+	told := func() (what []string) {
+		for _, f := range n.since(r).Found {
+			what = append(what, f.What)
+		}
+		return what
+	}
+	for range 5 {
+		noop(1)
+	}
+	noop(2)
+	require.Equal(t, []string{"1 missed"}, told())
+	for range 20 {
+		noop(2)
+	}
+	require.Empty(t, told())
+	slot++
+	for range 3 {
+		noop(2)
+	}
+	require.Equal(t, []string{"1 missed"}, told())
 }
 
 // What the script lets vanish, or reads slowly until it is cut, is no stream that the service dropped.

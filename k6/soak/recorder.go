@@ -365,13 +365,13 @@ func (r *recorder) progress() (p shard.Progress, lateness *shard.Histogram) {
 	r.mu.Lock()
 	lateness = r.lateness.Copy()
 	r.mu.Unlock()
-	r.lookThrough(&p, func(c *ledger.Record, _ bool) { p.Count(c) })
+	r.lookThrough(&p, func(string) bool { return false }, func(c *ledger.Record, _ bool) { p.Count(c) })
 	return p, lateness
 }
 
-// lookThrough sums up the present state but for what count makes of the sums of a connection that is not steady: it is told
-// whether the script does something to that.
-func (r *recorder) lookThrough(p *shard.Progress, count func(c *ledger.Record, aside bool)) {
+// lookThrough sums up the present state but for what count makes of the sums of a connection that is not steady, or was known by
+// its id: it is told whether the script does something to that.
+func (r *recorder) lookThrough(p *shard.Progress, known func(id string) bool, count func(c *ledger.Record, aside bool)) {
 	r.mu.Lock()
 	p.Open = r.open
 	ledgers, asides, owed := r.ledgers, maps.Clone(r.asides), dueBy(r.instant(time.Now()), &r.config)
@@ -382,7 +382,7 @@ func (r *recorder) lookThrough(p *shard.Progress, count func(c *ledger.Record, a
 	r.mu.Unlock()
 	var sums ledger.Record // one for all: it is told to functions that are not known here, and so lies on the heap
 	for _, l := range ledgers {
-		if s, ok := l.Steady(); ok {
+		if s, ok := l.Steady(); ok && !known(l.ID()) {
 			p.CountSteady(s)
 			p.Undecided += owed(s.LastAt)
 			continue
