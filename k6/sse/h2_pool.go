@@ -1,18 +1,20 @@
 package sse
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
 )
 
-// h2Patience is how long a request waits for a dial that another one has begun, before it dials, too. Tests have more.
-var h2Patience = time.Second
+// h2Patience is how long a request waits for a dial that another one has begun, before it dials, too.
+const h2Patience = time.Second
 
 // h2Pool has the connections of a virtual user that streams share, as k6/http has a transport of its own for each.
 type h2Pool struct {
-	mu    sync.Mutex
-	sites map[h2Key]*h2Site
+	patience time.Duration // 0: h2Patience
+	mu       sync.Mutex
+	sites    map[h2Key]*h2Site
 }
 
 // h2Key is what streams have in common that may share a connection. The rest, as of TLS, is the virtual user's.
@@ -47,7 +49,7 @@ func (p *h2Pool) site(key h2Key) *h2Site {
 // place reserves a place on a connection. Without one the caller is to dial, and then to call dialed. It waits for the dial
 // of another where that may bring a place: a ramp is not to open a connection for each stream.
 func (p *h2Pool) place(ctx context.Context, key h2Key) (*h2Conn, error) {
-	patience := time.NewTimer(h2Patience)
+	patience := time.NewTimer(cmp.Or(p.patience, h2Patience))
 	defer patience.Stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()

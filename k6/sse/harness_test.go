@@ -31,8 +31,6 @@ import (
 // patience bounds whatever a test waits for.
 const patience = 10 * time.Second
 
-func init() { h2Patience = patience } // on a busy machine a handshake takes more than a second
-
 // vu is a VU with the module in it, as a script sees it.
 type vu struct {
 	*modulestest.Runtime
@@ -50,6 +48,7 @@ func newVU(t testing.TB) *vu {
 	registry := rt.VU.InitEnvField.Registry
 	rt.VU.InitEnvField.BuiltinMetrics = rt.BuiltinMetrics
 	m := New().NewModuleInstance(rt.VU).(*module)
+	m.h2.patience = patience // on a busy machine a handshake takes more than a second
 	exports := m.Exports()
 	require.NoError(t, rt.VU.Runtime().Set("sse", exports.Default))
 	for name, value := range exports.Named {

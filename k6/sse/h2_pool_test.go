@@ -1,0 +1,32 @@
+package sse
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A dial that hangs keeps others waiting for a while, and no longer than they have time.
+func TestARequestWaitsForTheDialOfAnotherForAWhile(t *testing.T) {
+	t.Parallel()
+	key := h2Key{scheme: "https", host: "h"}
+	pool := h2Pool{patience: 20 * time.Millisecond}
+	place := func(ctx context.Context) error {
+		c, err := pool.place(ctx, key)
+		require.Nil(t, c)
+		return err
+	}
+	require.NoError(t, place(t.Context()), "it dials")
+	begun := time.Now()
+	require.NoError(t, place(t.Context()), "it dials, too")
+	require.GreaterOrEqual(t, time.Since(begun), pool.patience)
+	require.Equal(t, 2, pool.site(key).dials)
+
+	pool.patience = time.Hour
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, place(short), context.DeadlineExceeded)
+	require.Equal(t, []int{2, 0}, []int{pool.site(key).dials, pool.site(key).waiting})
+}
