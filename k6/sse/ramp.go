@@ -41,8 +41,8 @@ const (
 	// thriftyGCPercent is GOGC while a ramp lasts.
 	thriftyGCPercent = 10
 	// heldGarbage is how much may lie about while streams are held in Go: they make none, so what little there is, of k6 and of what
-	// is told each second, would at all that lives take as much memory again, and at a tenth of it a tenth of all CPU to collect.
-	heldGarbage = 3 << 19
+	// is told each second, would at all that lives take as much memory again, and at a tenth of it a collection every two seconds.
+	heldGarbage = 3 << 19 // bytes
 )
 
 // thrift is how often garbage is collected, for the process.
@@ -51,9 +51,10 @@ type thrift struct {
 	ramps int // that last
 	holds int // of streams
 	was   int // GOGC without these
+	live  func() uint64
 }
 
-var processThrift thrift
+var processThrift = thrift{live: liveHeap}
 
 // ramp lowers GOGC until the function that it returns is called, where it is higher and not off.
 func (t *thrift) ramp() (end func()) { return t.use(&t.ramps) }
@@ -83,7 +84,7 @@ func (t *thrift) count(count *int, by int) {
 	case t.ramps > 0:
 		percent = thriftyGCPercent
 	case t.holds > 0:
-		percent = min(heldGCPercent(liveHeap()), t.was)
+		percent = min(heldGCPercent(t.live()), t.was)
 	}
 	debug.SetGCPercent(percent)
 }
